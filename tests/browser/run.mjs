@@ -10,6 +10,7 @@ import { looks } from "./looks.mjs";
 import { markdown } from "./markdown.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
+import { operation } from "./operation.mjs";
 import { people } from "./people.mjs";
 import { restate } from "./restate.mjs";
 import { shell } from "./shell.mjs";
@@ -41,6 +42,7 @@ const groups = {
   states,
   long,
   memory,
+  operation,
   hostile,
   looks,
   restate,

@@ -2,6 +2,7 @@
 
 mod filter; // which decisions
 mod stats; // what they add up to
+pub(crate) mod totals; // what everybody's add up to
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Log;
+use crate::args::{Log, LogFilter};
 use crate::config::Settings;
 use crate::display::{clean, clip, json_line, local, millis, tokens};
 use crate::error::{CliError, Exit};
@@ -23,10 +24,13 @@ use crate::lines::Stops;
 use crate::meant::{Kind, is_meant, the_one};
 use crate::screen::Screen;
 use crate::store::{self, Store};
+use filter::Whose;
 
 const DECISIONS: Kind = Kind { one: "decision", many: "decisions", list: "adjutant log list" };
 /// How many decisions are read at once where all are wanted.
 const AT_ONCE: u32 = 200;
+/// How many decisions are named where an id fits more than one.
+const SHOWN: u32 = 10;
 /// How often `tail` looks for more.
 const LOOK: Duration = Duration::from_millis(500);
 /// How many decisions `tail` remembers to have told: older ones that go on are told again.
@@ -45,21 +49,25 @@ pub(crate) async fn run(
     let store = store::open(settings).await?;
     match command {
         Log::List { limit, filter } => {
-            let (user, filter) = filter::read(filter, Some(limit), now())?;
-            let decisions = store.decisions(&user, &filter).await?;
+            let (whose, filter) = filter::read(filter, Some(limit), now())?;
+            let decisions = read(&*store, &whose, &filter).await?;
             if json {
                 screen.answer_line(&json_line(&decisions));
             } else if decisions.is_empty() {
                 screen.answer_line("Nothing has been decided yet.");
             } else {
-                screen.answer_line(&table(&decisions));
+                screen.answer_line(&table(&decisions, &whose));
             }
         }
-        Log::Show { id, user } => {
-            let user = user.map_or_else(|| Ok(UserId::local()), UserId::new);
+        Log::Show { id, user, request } => {
+            let user = user.map(UserId::new).transpose();
             let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
-            let decision = find(&*store, &user, id.as_deref()).await?;
-            let calls = store.tool_invocations(&user, decision.id).await?;
+            let decision = match (user, id.as_deref(), request) {
+                (_, _, Some(request)) => of_request(&*store, &request).await?,
+                (None, Some(id), None) => of_anybody(&*store, id).await?,
+                (user, id, None) => find(&*store, &user.unwrap_or_else(UserId::local), id).await?,
+            };
+            let calls = store.tool_invocations(&decision.user, decision.id).await?;
             let steps = read_trace(&*store, &decision.key(), decision.id, settings.log_content).await?;
             if json {
                 let shown = json!({ "decision": decision, "tool_invocations": calls, "steps": steps });
@@ -69,13 +77,24 @@ pub(crate) async fn run(
             }
         }
         Log::Tail { limit, filter } => {
-            let (user, filter) = filter::read(filter, Some(limit), now())?;
-            tail(&*store, screen, &user, filter, json).await?;
+            let (whose, filter) = filter::read(filter, Some(limit), now())?;
+            tail(&*store, screen, &whose, filter, json).await?;
         }
-        Log::Stats { filter } => {
-            let (user, filter) = filter::read(filter, Some(AT_ONCE), now())?;
+        Log::Stats { by, limit, filter } if by.is_some() || filter.all_users => {
+            let LogFilter { outcome, thread, tool, agent, failed, .. } = &filter;
+            if [outcome, thread, tool, agent].into_iter().any(Option::is_some) || *failed {
+                return Err(CliError::usage(
+                    "what is added up by something is all turns of a time: --since, --until and --user fit it",
+                )
+                .or_try("adjutant log stats --all-users --by outcome"));
+            }
+            let (whose, filter) = filter::read(filter, None, now())?;
+            totals::tell(&*store, screen, &whose, &filter, (by, limit), json).await?;
+        }
+        Log::Stats { filter, .. } => {
+            let (whose, filter) = filter::read(filter, Some(AT_ONCE), now())?;
             let mut all = Vec::new();
-            each_page(&*store, &user, filter, async |page| {
+            each_page(&*store, &whose, filter, async |page| {
                 all.extend(page);
                 Ok(())
             })
@@ -84,10 +103,10 @@ pub(crate) async fn run(
             screen.answer_line(&if json { json_line(&stats) } else { stats::table(&stats) });
         }
         Log::Export { filter } => {
-            let (user, filter) = filter::read(filter, Some(AT_ONCE), now())?;
-            each_page(&*store, &user, filter, async |page| {
+            let (whose, filter) = filter::read(filter, Some(AT_ONCE), now())?;
+            each_page(&*store, &whose, filter, async |page| {
                 for decision in page {
-                    let tool_invocations = store.tool_invocations(&user, decision.id).await?;
+                    let tool_invocations = store.tool_invocations(&decision.user, decision.id).await?;
                     screen.answer_line(&json_line(&Exported { decision, tool_invocations }));
                 }
                 Ok(())
@@ -96,6 +115,14 @@ pub(crate) async fn run(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Reads a moment as the options of `log` take it.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn moment(text: &str) -> Result<Timestamp, CliError> {
+    filter::moment(text, now())
 }
 
 /// One turn, as `log show` shows it, of a store that is open already.
@@ -129,15 +156,27 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
+/// Reads a page of decisions, newest first.
+async fn read(
+    store: &dyn Store,
+    whose: &Whose,
+    filter: &DecisionFilter,
+) -> Result<Vec<DecisionRecord>, CliError> {
+    Ok(match whose {
+        Whose::One(user) => store.decisions(user, filter).await?,
+        Whose::All(which) => store.decisions_of_all(filter, *which).await?,
+    })
+}
+
 /// Reads all decisions of a filter, newest first.
 async fn each_page(
     store: &dyn Store,
-    user: &UserId,
+    whose: &Whose,
     mut filter: DecisionFilter,
     mut take: impl AsyncFnMut(Vec<DecisionRecord>) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     loop {
-        let page = store.decisions(user, &filter).await?;
+        let page = read(store, whose, &filter).await?;
         let Some(last) = page.last() else { return Ok(()) };
         filter.after = Some(last.cursor());
         take(page).await?;
@@ -148,7 +187,7 @@ async fn each_page(
 async fn tail(
     store: &dyn Store,
     screen: &Screen,
-    user: &UserId,
+    whose: &Whose,
     mut filter: DecisionFilter,
     json: bool,
 ) -> Result<(), CliError> {
@@ -156,7 +195,7 @@ async fn tail(
     let mut told: HashMap<TurnId, Option<OutcomeCategory>> = HashMap::new();
     let mut first = true;
     loop {
-        let newest = store.decisions(user, &filter).await?;
+        let newest = read(store, whose, &filter).await?;
         for decision in newest.iter().rev() {
             // What has no outcome yet is told when it has one, except at first: it is there.
             let news = told.get(&decision.id) != Some(&decision.outcome);
@@ -165,7 +204,7 @@ async fn tail(
                 if json {
                     screen.answer_line(&json_line(decision));
                 } else {
-                    screen.answer_line(&table(std::slice::from_ref(decision)));
+                    screen.answer_line(&table(std::slice::from_ref(decision), whose));
                 }
             }
         }
@@ -199,7 +238,7 @@ async fn find(store: &dyn Store, user: &UserId, id: Option<&str>) -> Result<Deci
     }
     let mut meant: Vec<DecisionRecord> = Vec::new();
     let all = DecisionFilter { limit: Some(AT_ONCE), ..DecisionFilter::default() };
-    each_page(store, user, all, async |page| {
+    each_page(store, &Whose::One(user.clone()), all, async |page| {
         meant.extend(page.into_iter().filter(|decision| is_meant(&decision.id.to_string(), id)));
         Ok(())
     })
@@ -207,19 +246,63 @@ async fn find(store: &dyn Store, user: &UserId, id: Option<&str>) -> Result<Deci
     the_one(meant, id, |decision| decision.id.to_string(), &DECISIONS)
 }
 
-fn table(decisions: &[DecisionRecord]) -> String {
+/// Finds the decision of any user whose id is `id` or begins or ends with it.
+///
+/// # Errors
+/// There is none, or more than one; or the store cannot be read.
+pub(crate) async fn of_anybody(store: &dyn Store, id: &str) -> Result<DecisionRecord, CliError> {
+    // Two tell that there is more than one; the others are for the words.
+    let mut found = store.decisions_named(id, SHOWN).await?;
+    match (found.pop(), found.as_slice()) {
+        (Some(one), []) => Ok(one),
+        (Some(last), others) => {
+            let mut error = CliError::unknown(format!("{:?} fits more than one decision", id.trim()));
+            for decision in others.iter().chain([&last]) {
+                error = error.or_try(format!(
+                    "adjutant log show {} --user {}",
+                    decision.id,
+                    quoted(decision.user.as_str())
+                ));
+            }
+            Err(error)
+        }
+        (None, _) => Err(CliError::unknown(format!("no decision of any user has the id {id:?}"))
+            .or_try("adjutant log list --all-users")),
+    }
+}
+
+/// Finds the newest decision that a request started.
+async fn of_request(store: &dyn Store, request: &str) -> Result<DecisionRecord, CliError> {
+    let found = store.decisions_of_request(request.trim(), 1).await?;
+    found.into_iter().next().ok_or_else(|| {
+        CliError::unknown(format!("no turn was started by the request {request:?}"))
+            .or_try("a request that was refused before its turn began stands in the service's log alone")
+    })
+}
+
+/// A name as a shell reads it.
+pub(crate) fn quoted(name: &str) -> String {
+    let name = clean(name);
+    match name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte)) {
+        true => name,
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}
+
+fn table(decisions: &[DecisionRecord], whose: &Whose) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     for decision in decisions {
         let id = decision.id.to_string();
         let outcome = decision.outcome.map_or("open", OutcomeCategory::as_str);
-        table.add_row([
-            // The end of the id: the beginning is the time, and alike for neighbours.
-            id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned(),
-            local(decision.started_at),
-            outcome.to_owned(),
-            clip(&decision.message, 48),
-        ]);
+        // The end of the id: the beginning is the time, and alike for neighbours.
+        let mut row = vec![id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned()];
+        row.extend([local(decision.started_at), outcome.to_owned()]);
+        if let Whose::All(_) = whose {
+            row.push(clip(decision.user.as_str(), 32));
+        }
+        row.push(clip(&decision.message, 48));
+        table.add_row(row);
     }
     table.trim_fmt()
 }
@@ -227,6 +310,9 @@ fn table(decisions: &[DecisionRecord]) -> String {
 fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecord], steps: &[Step]) {
     let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
     field("turn", &decision.id.to_string());
+    if decision.user != UserId::local() {
+        field("user", decision.user.as_str());
+    }
     field("conversation", &decision.conversation.to_string());
     let version = decision.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     field("agent", &format!("{}{version}", decision.agent));

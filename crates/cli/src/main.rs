@@ -3,6 +3,7 @@
 mod args; // the command line
 mod ask; // one request
 mod begun; // turns that were left open
+mod bundle; // what a report of a bug needs
 mod call; // one raw model call
 mod chat; // many requests
 mod completions; // what shells need
@@ -55,6 +56,7 @@ mod tools; // what the assistant can do
 mod tty; // how the terminal treats what is typed
 mod turns; // open turns of all users
 mod usage; // what was typed wrong
+mod users; // everybody of whom something is kept
 mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
@@ -181,6 +183,8 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             return tools::accept(&load()?, screen, &server, !yes.is_empty(), json).await;
         }
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
+        Some(Command::Report(options)) => return bundle::run(&sources, screen, options, json).await,
+        Some(Command::Users(command)) => return users::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Tasks { command, idempotency_key }) => {
             return tasks::run(&load()?, screen, (command, idempotency_key), &yes, json).await;
         }

@@ -1,6 +1,7 @@
 //! `adjutant serve`: the assistant over HTTP, for one person or a team.
 
 mod access; // who may ask
+mod administration; // how it is, for whoever runs it
 mod browser; // the page, opened
 mod dispatch; // who has conversations go on, if not this process
 mod gauges; // the database and the MCP servers, in figures
@@ -108,7 +109,9 @@ pub(crate) async fn run(
         None => None,
     };
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
-    let mut service = Service::bind(accepting, config).await?.with_tasks(store.clone());
+    let administration = administration::of(settings, &store, servers.as_ref());
+    let service = Service::bind(accepting, config).await?.with_tasks(store.clone());
+    let mut service = service.with_administration(administration);
     if let Some(memory) = memory {
         service = service.with_memory(memory);
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, StoreError, TaskStore, TokenStore,
+    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, OperatorStore, StoreError, TaskStore,
+    TokenStore,
 };
 use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
@@ -19,9 +20,9 @@ pub(crate) trait Work: Journal + LogStore + ConversationStore + TaskStore + Budg
 impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work for S {}
 
 /// What the commands need.
-pub(crate) trait Store: Work + TokenStore + MemoryLedger + Maintenance {}
+pub(crate) trait Store: Work + TokenStore + MemoryLedger + OperatorStore + Maintenance {}
 
-impl<S: Work + TokenStore + MemoryLedger + Maintenance> Store for S {}
+impl<S: Work + TokenStore + MemoryLedger + OperatorStore + Maintenance> Store for S {}
 
 /// Returns the name under which every command keeps its conversations: the terminal's assistant, the task assistant and
 /// `serve` are instructions of one agent, so that what was begun with one of them goes on with another.

@@ -60,6 +60,12 @@ pub(crate) mod in_usd {
     }
 }
 
+/// Writes an amount that is known as a number of dollars.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+pub(crate) fn as_usd<S: serde::Serializer>(cost: &Cost, serializer: S) -> Result<S::Ok, S::Error> {
+    cost.usd().serialize(serializer)
+}
+
 impl Add for Cost {
     type Output = Self;
     fn add(self, other: Self) -> Self {

@@ -358,7 +358,7 @@ async fn page(app: &Shared, user: &UserId, filter: &DecisionFilter) -> Result<Li
     Ok(lines)
 }
 
-fn outcome(word: &str) -> Result<OutcomeCategory, Problem> {
+pub(crate) fn outcome(word: &str) -> Result<OutcomeCategory, Problem> {
     word.parse().map_err(|_| {
         let known = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str());
         match nearest(word, known) {

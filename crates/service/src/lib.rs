@@ -5,6 +5,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod access; // what opens the service for a user, seen and revoked by themselves
+mod admin; // how it is, for whoever runs it
+mod administration; // what they look at
 mod agui; // AG-UI: what a turn is on its wire
 mod auth; // who can say who asks
 mod branches; // other ways to go on in a conversation
@@ -57,6 +59,7 @@ mod user; // who a request is from
 mod watched; // streams end once whoever asked may not ask any more
 mod wire; // what a turn came to, in the words of the wire
 
+pub use administration::{Administration, ServerState, Servers};
 pub use auth::{
     AccessRules, Auth, InvalidJwt, InvalidOidc, InvalidProxy, Jwt, KeysError, Oidc, OidcConfig, RoleRules,
     TrustedProxy, networks,

@@ -1,5 +1,6 @@
 //! `GET /v1/me`: who asks, whom they talk to, and what that can do.
 
+use adjutant_core::port::Role;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -33,6 +34,8 @@ struct Me {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     memory_absent: Option<MemoryAbsent>,
+    /// Who asks runs the service, and can look at `/v1/admin`.
+    operator: bool,
     agent: String,
     tools: Vec<ToolOffered>,
 }
@@ -108,6 +111,7 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
         memory: memory_absent.is_none(),
         memory_absent: memory_absent.map(|(code, detail)| MemoryAbsent { code, detail }),
         model_titles: app.model_titles,
+        operator: app.administration.get().is_some() && caller.role.includes(Role::Operator),
         agent: agent.display_name().to_owned(),
         tools: tools.collect(),
     })

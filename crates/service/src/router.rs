@@ -20,8 +20,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
-    access, branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi,
-    origins, page, pending, runs, session, sign_in, slow_body, tasks, threads, tools, usage, user, watched,
+    access, admin, branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai,
+    openapi, origins, page, pending, runs, session, sign_in, slow_body, tasks, threads, tools, usage, user,
+    watched,
 };
 
 /// So much of one that is too large is read before the answer, and for so long.
@@ -65,6 +66,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(sign_in::routes())
         .merge(access::routes())
         .merge(health::routes())
+        .merge(if state.administration.get().is_some() { admin::routes() } else { OpenApiRouter::new() })
         .merge(if state.has_metrics() { figures::routes() } else { OpenApiRouter::new() })
         .split_for_parts();
     let router = router.merge(openapi::routes(&description));

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing::{error, warn};
 
+use crate::administration::Administration;
 use crate::auth::{AccessRules, Auth};
 use crate::door::{self, ConnectionLimits, Ending, Guests};
 use crate::figures;
@@ -170,6 +171,7 @@ impl Service {
             host: Host::new(runs.clone(), relay),
             runs,
             tasks: OnceLock::new(),
+            administration: OnceLock::new(),
             readiness: OnceLock::new(),
             gauges: OnceLock::new(),
             limits: Limits::new(config.limits),
@@ -202,6 +204,13 @@ impl Service {
     #[must_use]
     pub fn with_memory(self, memory: adjutant_memory::Memory) -> Self {
         let _ = self.state.memory.set(memory);
+        self
+    }
+
+    /// The same service, which also shows whoever runs it how it is, under `/v1/admin`. The first administration given is the one.
+    #[must_use]
+    pub fn with_administration(self, administration: Administration) -> Self {
+        let _ = self.state.administration.set(administration);
         self
     }
 

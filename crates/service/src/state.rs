@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, error, warn};
 
+use crate::administration::Administration;
 use crate::auth::{AccessRules, Auth, Caller, Shown};
 use crate::door::{ConnectionLimits, Guests};
 use crate::limits::{Limits, RunningTurn};
@@ -77,6 +78,8 @@ pub(crate) struct App {
     pub(crate) mcp: Mcp,
     /// Where the tasks are that are shown beside a conversation, if there are any.
     pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
+    /// What whoever runs the service looks at, if they can here.
+    pub(crate) administration: OnceLock<Administration>,
     /// What else has to be there, for `/readyz`.
     pub(crate) readiness: OnceLock<Readiness>,
     /// What others count, for `/metrics`.

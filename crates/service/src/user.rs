@@ -27,7 +27,7 @@ pub(crate) struct User(pub(crate) UserId);
 pub(crate) struct SignedIn(pub(crate) Caller);
 
 /// Whoever sees to the service for everybody.
-pub(crate) struct Operator;
+pub(crate) struct Operator(pub(crate) UserId);
 
 /// Whoever may read the figures.
 pub(crate) struct MetricsReader;
@@ -93,7 +93,7 @@ impl FromRequestParts<Shared> for Operator {
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
         let caller = caller(parts, state).await?;
         needs(&caller, Role::Operator)?;
-        Ok(Self)
+        Ok(Self(caller.user))
     }
 }
 

@@ -47,6 +47,20 @@ export const state = {
   tasks: { list: [], cursor: null, loaded: false, problem: null, available: true },
   /** What is remembered of the person, and what was changed last. */
   memory: { list: [], loaded: false, problem: null, last: null },
+  /** How the service is, for whoever runs it. */
+  operation: {
+    /** `overview`, `turns`, `questions` or `people`. */
+    view: "overview",
+    overview: null,
+    filter: { which: "failed", days: "7", request: "" },
+    list: [],
+    /** Where the next page begins; `null`: there is none. */
+    next: null,
+    loaded: false,
+    problem: null,
+    /** The turn that is looked at: `{ id, user, detail }`. */
+    turn: null,
+  },
   tab: "tasks",
   /** On narrow screens one pane may lie over the chat: "side" or "panel". */
   drawer: null,

@@ -29,7 +29,9 @@ pub mod postgres;
 pub mod sqlite;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use maintenance::{DatabaseStatus, Finding, Load, Maintenance, Removed, TableRows};
+pub use maintenance::{
+    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows, UserRemoved, UserRow,
+};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::copy::copy;
 pub use worker::worker_id;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{BoxFuture, UserId};
+use adjutant_core::{BoxFuture, ConversationKey, UserId};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -54,6 +54,81 @@ pub trait Maintenance: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`]; what was removed before stays removed.
     fn remove_older_than(&self, before: Timestamp) -> BoxFuture<'_, Result<Removed, StoreError>>;
+
+    /// Counts what is kept of a user, by table: conversations, and what is in none of them. Tables without a row are there too.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    fn kept_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>>;
+
+    /// Reads the rows of a user that no other port answers with, each with its table: what was spent, keys of changes, changes of a
+    /// memory.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    fn rows_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<UserRow>, StoreError>>;
+
+    /// Returns some of a user's conversations, of all agents, in the order of their places, behind `after`. None: there are no more.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    fn conversations_of<'a>(
+        &'a self,
+        user: &'a UserId,
+        after: i64,
+    ) -> BoxFuture<'a, Result<Vec<StoredConversation>, StoreError>>;
+
+    /// Refuses all tokens of a user from now on. Returns how many were not refused before.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn refuse_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Removes everything that is kept of a user, in portions of conversations and then the rest at once. Conversations that somebody
+    /// alive works on stay, with everything that is in no conversation: then it is to be done again. What everybody has spent together
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError`]; what was removed before stays removed, and doing it again goes on from there.
+    fn remove_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<UserRemoved, StoreError>>;
+}
+
+/// A row of a user.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UserRow {
+    /// Its table, without the prefix.
+    pub table: &'static str,
+    /// Its columns.
+    #[serde(flatten)]
+    pub columns: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A conversation as the list of a user's has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredConversation {
+    /// Its key.
+    pub key: ConversationKey,
+    /// Its title; empty until there are words.
+    pub title: String,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When something last happened in it.
+    pub updated_at: Timestamp,
+    /// Turns that were begun.
+    pub turns: u64,
+    /// Its place in the order of [`Maintenance::conversations_of`].
+    pub place: i64,
+}
+
+/// What was removed of a user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserRemoved {
+    /// Conversations, with everything in them.
+    pub conversations: u64,
+    /// Conversations that stay, because somebody alive works on them.
+    pub running: Vec<ConversationKey>,
+    /// Rows beside them, by table. Empty while there is one that stays.
+    pub rows: Vec<TableRows>,
 }
 
 /// How busy a process's way to its database is.

@@ -46,6 +46,8 @@ impl Cli {
                 | Command::Log(_)
                 | Command::Sessions(_)
                 | Command::Token(_)
+                | Command::Users(_)
+                | Command::Report(_)
                 | Command::Tools { .. }
                 | Command::Policy(_)
                 | Command::Db(_)

@@ -1,6 +1,6 @@
 //! `adjutant log`.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Log {
@@ -14,11 +14,14 @@ pub(crate) enum Log {
     },
     /// Show one decision with its tool calls and where the time went
     Show {
-        /// The turn's id, or enough of its beginning or end to be unique; without: the newest
+        /// The turn's id, or enough of its beginning or end to be unique, whoever's it is; without: your newest
         id: Option<String>,
-        /// The user it belongs to [default: local, you]
+        /// Only among those of this user
         #[arg(long, value_name = "USER")]
         user: Option<String>,
+        /// The one that this request over HTTP started, by the id that its answer named (X-Request-Id)
+        #[arg(long, value_name = "ID", conflicts_with_all = ["id", "user"])]
+        request: Option<String>,
     },
     /// The last decisions, and each further one when it ends or waits, until Ctrl-C
     Tail {
@@ -28,8 +31,14 @@ pub(crate) enum Log {
         #[command(flatten)]
         filter: LogFilter,
     },
-    /// Count decisions by outcome, with tokens, cost and times, day by day
+    /// Count decisions by outcome, with tokens, cost and times, day by day; or by something else
     Stats {
+        /// What to add up by [default of --all-users: day]
+        #[arg(long, value_enum, value_name = "WHAT")]
+        by: Option<By>,
+        /// The number of lines, with --by or --all-users: those with the most turns
+        #[arg(short = 'n', long, default_value_t = 50)]
+        limit: u32,
         #[command(flatten)]
         filter: LogFilter,
     },
@@ -38,6 +47,17 @@ pub(crate) enum Log {
         #[command(flatten)]
         filter: LogFilter,
     },
+}
+
+/// The key by which turns are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    User,
+    Model,
+    Day,
+    Outcome,
+    /// The code of their error, of those that have one
+    Error,
 }
 
 /// Which decisions.
@@ -64,4 +84,10 @@ pub(crate) struct LogFilter {
     /// The user they belong to [default: local, you]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
+    /// Those of all users
+    #[arg(long, conflicts_with = "user")]
+    pub(crate) all_users: bool,
+    /// With --all-users: only those with an error's code
+    #[arg(long, requires = "all_users")]
+    pub(crate) failed: bool,
 }

@@ -7,10 +7,12 @@ mod global; // options of every command
 mod help; // what stands below them
 mod log; // adjutant log
 mod models; // adjutant models
+mod report; // adjutant report
 mod serve; // adjutant serve, mcp, token, turns
 mod tasks; // adjutant tasks, tools, pending
 #[cfg(test)]
 mod tests;
+mod users; // adjutant users
 
 use std::path::PathBuf;
 
@@ -21,12 +23,14 @@ pub(crate) use check::OnFailure;
 pub(crate) use db::Db;
 pub(crate) use global::{Global, Thinking};
 use help::after_help;
-pub(crate) use log::{Log, LogFilter};
+pub(crate) use log::{By, Log, LogFilter};
 pub(crate) use models::{Call, Models};
+pub(crate) use report::Report;
 pub(crate) use serve::{Holds, Mcp, McpClient, Serve, Token, Turns};
 #[cfg(test)]
 pub(crate) use tasks::Status;
 pub(crate) use tasks::{Pending, Tasks, Tools};
+pub(crate) use users::Users;
 
 /// An assistant for your tasks, in the terminal.
 #[derive(Debug, Parser)]
@@ -108,6 +112,9 @@ pub(crate) enum Command {
     /// Manage the tokens of a service's users
     #[command(subcommand)]
     Token(Token),
+    /// Everybody of whom something is kept: list them, export or delete what is kept of one
+    #[command(subcommand)]
+    Users(Users),
     /// The database: inspect it, check it, back it up or copy it. Each of these brings its schema up to date, as every start does
     #[command(subcommand)]
     Db(Db),
@@ -136,6 +143,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "restate://HOST:PORT")]
         dispatch: Option<String>,
     },
+    /// Collect what a report of a bug needs, without secrets and without what was said
+    Report(Report),
     /// Store, list or remove the keys of providers
     #[command(subcommand)]
     Keys(crate::keys::Keys),

@@ -305,6 +305,19 @@ impl Kind {
         }
     }
 
+    /// Returns whether a value can be nothing but a number, a time, or one of a few words.
+    pub(crate) fn is_closed(self) -> bool {
+        match self {
+            Self::Number { .. }
+            | Self::Integer { .. }
+            | Self::Duration { .. }
+            | Self::Truth
+            | Self::Word(_)
+            | Self::Keep => true,
+            Self::Text | Self::Path | Self::List | Self::Address | Self::Database | Self::Secret => false,
+        }
+    }
+
     /// A value that does not fit, as an error shows it.
     pub(crate) fn shown(self, value: &str) -> &str {
         if matches!(self, Self::Database | Self::Secret) { "what it is" } else { value }

@@ -73,6 +73,8 @@ pub(crate) struct Serve {
     pub(crate) metrics: MetricsAccess,
     pub(crate) metrics_bind: Option<SocketAddr>,
     pub(crate) titles: Titles,
+    /// Whether `/v1/admin` shows what was said in turns of others.
+    pub(crate) operator_sees_words: bool,
     /// Time between SIGTERM and the end of taking requests.
     pub(crate) drain_delay: Duration,
     /// The address of a Restate server that has conversations go on.
@@ -184,6 +186,7 @@ pub(super) fn keys() -> Vec<Key> {
             ..key("serve.titles", Kind::Word(&["auto", "model", "words"]))
         },
         Key { unset: "/metrics beside the rest", ..key("serve.metrics_bind", Kind::Address) },
+        Key { default: |_| Some(Value::Truth(false)), ..key("serve.operator_sees_words", Kind::Truth) },
         Key {
             default: |_| Some(Value::Duration(DRAIN_DELAY)),
             ..key(
@@ -267,6 +270,7 @@ pub(super) fn serve(values: &Values) -> Serve {
             Some("words") => Titles::Words,
             _ => Titles::Auto,
         },
+        operator_sees_words: values.truth("serve.operator_sees_words"),
         drain_delay: time("serve.drain_delay", DRAIN_DELAY),
         dispatch: values.text("serve.dispatch"),
         log: values.text("serve.log"),

@@ -295,7 +295,9 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "vault.path" => ("/some/folder", "\"/some/folder\""),
         "vault.daily" | "vault.conversations" | "memory.path" | "memory.heading" => ("word", "\"word\""),
         "vault.locale" => ("pt-br", "\"pt-br\""),
-        "vault.log_conversations" | "turns.finish_with_any_model" => ("true", "true"),
+        "vault.log_conversations" | "turns.finish_with_any_model" | "serve.operator_sees_words" => {
+            ("true", "true")
+        }
         "agent.control_functions" => ("false", "false"),
         "memory.max_facts" => ("7", "7"),
         "serve.jwt_secret" => ("0123456789", "\"0123456789\""),

@@ -1,5 +1,6 @@
 //! Which decisions a command is about.
 
+use adjutant_core::port::Which;
 use adjutant_core::{AgentName, DecisionFilter, OutcomeCategory, UserId, nearest};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -8,7 +9,16 @@ use jiff::{SignedDuration, Timestamp};
 use crate::args::LogFilter;
 use crate::error::CliError;
 
-/// The user and the filter of a command line.
+/// A choice of users.
+#[derive(Debug, Clone)]
+pub(super) enum Whose {
+    /// Those of one user.
+    One(UserId),
+    /// Those of everybody.
+    All(Which),
+}
+
+/// The users and the filter of a command line.
 ///
 /// # Errors
 /// There is no such outcome, a time is none, a conversation's id is none.
@@ -16,7 +26,7 @@ pub(super) fn read(
     given: LogFilter,
     limit: Option<u32>,
     now: Timestamp,
-) -> Result<(UserId, DecisionFilter), CliError> {
+) -> Result<(Whose, DecisionFilter), CliError> {
     let user = given.user.map(UserId::new).transpose();
     let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
     let moment = |text: Option<String>| text.map(|text| moment(&text, now)).transpose();
@@ -40,7 +50,12 @@ pub(super) fn read(
         after: None,
         limit,
     };
-    Ok((user.unwrap_or_else(UserId::local), filter))
+    let whose = match (given.all_users, given.failed) {
+        (false, _) => Whose::One(user.unwrap_or_else(UserId::local)),
+        (true, false) => Whose::All(Which::All),
+        (true, true) => Whose::All(Which::Failed),
+    };
+    Ok((whose, filter))
 }
 
 fn outcome(word: &str) -> Result<OutcomeCategory, CliError> {
@@ -54,8 +69,11 @@ fn outcome(word: &str) -> Result<OutcomeCategory, CliError> {
     })
 }
 
-/// A moment: with its zone, the beginning of a day in UTC, or so long ago.
-fn moment(text: &str, now: Timestamp) -> Result<Timestamp, CliError> {
+/// Reads a moment: with its zone, the beginning of a day in UTC, or so long ago.
+///
+/// # Errors
+/// It is none.
+pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, CliError> {
     let text = text.trim();
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);

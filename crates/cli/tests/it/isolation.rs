@@ -89,6 +89,7 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
             let reply = ask(&service, &bert, method, path, body);
             assert!(!reply.text.contains(SECRET), "{method} {path} {body}: {reply:?}");
             assert!(reply.status < 500, "{method} {path} {body}: {reply:?}");
+            assert!(!path.starts_with("/v1/admin/") || reply.status == 403, "{method} {path}: {reply:?}");
         }
         attempts.len()
     });
@@ -438,6 +439,22 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             (path.to_owned(), json!({"token": "anna"})),
             (path.to_owned(), json!({"token": call, "user_id": "anna"})),
         ],
+        // None of it is for Bert, whomever he asks about.
+        ("GET", "/v1/admin/users" | "/v1/admin/turns" | "/v1/admin/questions" | "/v1/admin/totals") => [
+            "",
+            "?user=anna",
+            "?after=a",
+            "?by=user&days=30",
+            "?request_id=r",
+            "?days=30&limit=200",
+            "?hours=0",
+        ]
+        .iter()
+        .map(|query| (format!("{path}{query}"), Value::Null))
+        .collect(),
+        ("GET", "/v1/admin/turns/{id}") => {
+            runs.iter().map(|run| (format!("{}?user=anna", path.replace("{id}", run)), Value::Null)).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -15,6 +15,7 @@ mod auth;
 mod begun;
 mod bounded;
 mod budget;
+mod bug_report;
 mod call;
 mod config;
 mod confirmation;
@@ -45,6 +46,7 @@ mod memory;
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
 mod operations;
+mod operator;
 #[cfg(unix)]
 mod policy;
 #[cfg(unix)]

@@ -10,6 +10,7 @@ mod journal;
 mod journaled_change;
 mod language_model;
 mod memory_ledger;
+mod operator;
 mod relay;
 mod task;
 mod token;
@@ -30,6 +31,10 @@ pub use journal::{
 pub use journaled_change::JournaledChange;
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
+pub use operator::{
+    COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, Total, Totals, TotalsFilter,
+    WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
+};
 pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
 pub use task::TaskStore;
 pub use token::{NoSuchRole, Role, TokenGrant, TokenKind, TokenRecord, TokenRefused, TokenStore};

@@ -56,6 +56,7 @@ pub struct Servers {
 /// The tools that join, and whether there are more; or why it is not there.
 type Started = Result<(Vec<rmcp::model::Tool>, bool), String>;
 
+#[derive(Clone)]
 struct Entry {
     server: Arc<Server>,
     joined: Vec<Arc<ForeignTool>>,
@@ -135,6 +136,12 @@ impl Servers {
     #[must_use]
     pub fn report(&self) -> Vec<ServerReport> {
         self.all.iter().map(Entry::report).collect()
+    }
+
+    /// Returns what tells, whenever it is asked, how each server is: for whoever has no access to the servers themselves.
+    pub fn reporting(&self) -> impl Fn() -> Vec<ServerReport> + Send + Sync + use<> {
+        let all = self.all.clone();
+        move || all.iter().map(Entry::report).collect()
     }
 
     /// Tells, whenever it is asked, which of the required servers do not answer: for whoever says that a service is ready.

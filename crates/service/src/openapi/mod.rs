@@ -30,7 +30,8 @@ use crate::state::Shared;
         (name = "decisions", description = "What was decided, and why."),
         (name = "openai", description = "The agent in the words of OpenAI's interface, for clients that speak it. Errors have its form."),
         (name = "session", description = "Who asks."),
-        (name = "operations", description = "For whoever runs the service."),
+        (name = "operations", description = "For whoever runs the service: figures, and whether it works."),
+        (name = "administration", description = "For whoever runs the service: people, money, errors, what waits. Without what anybody said."),
     )
 )]
 struct Description;

@@ -28,6 +28,7 @@ const MIGRATIONS: Migrations = Migrations {
         (9, "session", include_str!("migrations/0009_session.sql")),
         (10, "begin", include_str!("migrations/0010_begin.sql")),
         (11, "access", include_str!("migrations/0011_access.sql")),
+        (12, "operator", include_str!("migrations/0012_operator.sql")),
     ],
 };
 

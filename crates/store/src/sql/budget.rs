@@ -95,7 +95,9 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
     }
 
     fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.run(async move { self.0.write(day.to_string(), |rows, day| Box::pin(fold(rows, day))).await })
+        self.run(
+            async move { self.0.write(day.to_string(), |rows, day| Box::pin(fold(rows, day, None))).await },
+        )
     }
 
     fn spent<'a>(
@@ -316,13 +318,16 @@ pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> R
 
 /// Adds up the bookings of a day: into the users' rows and that of everybody, and into the blocks they were taken from. A block
 /// that was closed goes.
-async fn fold<C: Connection>(rows: &mut C, day: &str) -> Result<(), Failure> {
+///
+/// `user`: only those of this user; `None`: of everybody.
+pub(super) async fn fold<C: Connection>(rows: &mut C, day: &str, user: Option<&str>) -> Result<(), Failure> {
     take_turns(rows, EVERYONE, day).await?;
     // Those that are written from here on wait for the next time.
     let marked = rows
         .execute(
-            "UPDATE adjutant_budget_booking SET folding = 1 WHERE day = $1 AND folding = 0",
-            values![day],
+            "UPDATE adjutant_budget_booking SET folding = 1 WHERE day = $1 AND folding = 0
+             AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)",
+            values![day, user],
         )
         .await?;
     if marked == 0 {

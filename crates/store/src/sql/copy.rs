@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::{Backend, Cell, Columns, Connection, Failure, SqlStore, Value, count, values};
 use crate::maintenance::TableRows;
 use crate::row;
+pub(super) use tables::columns_of;
 use tables::{Kind, STATEMENTS, TABLES, Table};
 
 /// Pages that are read and not yet written.

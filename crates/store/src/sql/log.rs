@@ -13,16 +13,17 @@ use crate::row::{self, DecisionRow, InvocationRow};
 
 /// The columns of a decision, in the order of [`decision_row`].
 macro_rules! select_decisions {
-    ($rest:literal) => {
+    ($($rest:literal),+) => {
         concat!(
             "SELECT id, agent, version, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
              content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
              thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
              raw_response, decision.conversation FROM adjutant_decision AS decision ",
-            $rest
+            $($rest),+
         )
     };
 }
+pub(super) use select_decisions;
 
 /// A page of a user's decisions.
 pub(crate) const DECISIONS: &str = select_decisions!(
@@ -205,7 +206,7 @@ async fn decision<C: Connection>(
 }
 
 /// Reads rows of decisions, and what they refer to.
-async fn decision_rows<C: Connection>(
+pub(super) async fn decision_rows<C: Connection>(
     rows: &mut C,
     found: Vec<Columns>,
 ) -> Result<(Vec<DecisionRow>, Blobs), Failure> {

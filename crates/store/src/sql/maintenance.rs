@@ -6,8 +6,10 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, UserId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Backend, Connection, Failure, SqlStore, branch, check, count, values};
-use crate::maintenance::{DatabaseStatus, Finding, Maintenance, Removed, TableRows};
+use super::{Backend, Connection, Failure, SqlStore, branch, check, count, people, removal, values};
+use crate::maintenance::{
+    DatabaseStatus, Finding, Maintenance, Removed, StoredConversation, TableRows, UserRemoved, UserRow,
+};
 use crate::row;
 
 /// A key is remembered at least as long as a turn may be repeated: as long as a confirmation can be given, if nobody says
@@ -97,6 +99,69 @@ impl<B: Backend> Maintenance for SqlStore<B> {
             }
             let others = self.0.write(before, |rows, before| Box::pin(remove_others(rows, *before))).await?;
             Ok(Removed { conversations: removed.conversations, events: removed.events, ..others })
+        })
+    }
+
+    fn kept_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>> {
+        self.run(
+            async move { self.0.read(user.clone(), |rows, user| Box::pin(removal::kept(rows, user))).await },
+        )
+    }
+
+    fn rows_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<UserRow>, StoreError>> {
+        self.run(async move {
+            let read = self.0.read(user.clone(), |rows, user| Box::pin(removal::read(rows, user))).await?;
+            Ok(read.into_iter().map(|(table, columns)| UserRow { table, columns }).collect())
+        })
+    }
+
+    fn conversations_of<'a>(
+        &'a self,
+        user: &'a UserId,
+        after: i64,
+    ) -> BoxFuture<'a, Result<Vec<StoredConversation>, StoreError>> {
+        self.run(async move {
+            let data = (user.clone(), after);
+            self.0.read(data, |rows, data| Box::pin(removal::conversations(rows, data))).await
+        })
+    }
+
+    fn refuse_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.run(async move {
+            self.0.write(user.clone(), |rows, user| Box::pin(removal::refuse(rows, user))).await
+        })
+    }
+
+    fn remove_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<UserRemoved, StoreError>> {
+        self.run(async move {
+            let agents = self.0.read((), |rows, ()| Box::pin(people::agents(rows))).await?;
+            let mut removed = UserRemoved::default();
+            for agent in agents {
+                // Whatever was a branch may have been all that held another.
+                loop {
+                    let (before, mut after) = (removed.conversations, Some(0));
+                    removed.running.retain(|key| key.agent.as_str() != agent);
+                    while let Some(place) = after {
+                        let data = (user.clone(), agent.clone(), place);
+                        let portion = self
+                            .0
+                            .write(data, |rows, data| Box::pin(removal::remove_conversations(rows, data)));
+                        let portion = portion.await?;
+                        after = portion.after;
+                        removed.add(portion);
+                    }
+                    if removed.conversations == before {
+                        break;
+                    }
+                }
+            }
+            if removed.running.is_empty() {
+                removed.rows = self
+                    .0
+                    .write(user.clone(), |rows, user| Box::pin(removal::remove_others(rows, user)))
+                    .await?;
+            }
+            Ok(removed)
         })
     }
 }

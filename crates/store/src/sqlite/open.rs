@@ -30,7 +30,10 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
     ],
     prefix: (9, "agent", include_str!("migrations/0009_agent.sql")),
     schema: include_str!("migrations/schema.sql"),
-    since: &[(10, "access", include_str!("migrations/0010_access.sql"))],
+    since: &[
+        (10, "access", include_str!("migrations/0010_access.sql")),
+        (11, "operator", include_str!("migrations/0011_operator.sql")),
+    ],
 };
 
 const DIALECT: Dialect = Dialect {

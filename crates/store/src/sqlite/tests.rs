@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError};
+use adjutant_core::port::{ConversationFilter, ConversationStore, GroupBy, Journal as _, StoreError};
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, Event, Input, InputBody, InputId, Recorded,
     TaskChange, TaskDescription, UserId, port::LogStore as _, port::TaskStore as _,
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
-use crate::sql::{Connection as _, budget, conversation, journal, log, past, task, work};
+use crate::sql::{Connection as _, budget, conversation, journal, log, operator, past, people, task, work};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -428,6 +428,44 @@ async fn looking_for_work_reads_an_index() {
     // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
     let plan = plan(&store, journal::EXPIRED).await;
     assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
+}
+
+#[tokio::test]
+async fn an_operator_reads_indices() {
+    let store = Store::in_memory().await.unwrap();
+    let queries = [
+        (operator::ALL, "SEARCH decision USING INDEX adjutant_decision_newest"),
+        (operator::FAILED, "SEARCH decision USING INDEX adjutant_decision_failed"),
+        (operator::OF_REQUEST, "SEARCH decision USING INDEX adjutant_decision_request (request_id=?)"),
+        // All ids are looked through, and not the rows.
+        (operator::NAMED, "SCAN named USING COVERING INDEX adjutant_decision_newest"),
+        (operator::NAMED_IN_PART, "SCAN named USING COVERING INDEX adjutant_decision_newest"),
+        (operator::WAITING, "SEARCH adjutant_conversation USING INDEX adjutant_conversation_waiting"),
+        (people::NAMES[0], "SEARCH adjutant_decision USING COVERING INDEX"),
+        (people::NAMES[1], "SEARCH adjutant_task USING PRIMARY KEY (user_id>?)"),
+        (people::NAMES[2], "SEARCH adjutant_token USING COVERING INDEX adjutant_token_user (user_id>?)"),
+        (
+            people::NAMES[3],
+            "SEARCH adjutant_memory_change USING COVERING INDEX adjutant_memory_change_user (user_id>?)",
+        ),
+        (people::NAMES_OF_AGENT, "SEARCH adjutant_conversation USING COVERING INDEX"),
+        (people::AGENTS, "SEARCH adjutant_conversation USING COVERING INDEX"),
+        (people::TURNS, "SEARCH adjutant_decision USING INDEX"),
+    ];
+    for (query, part) in queries {
+        let plan = plan(&store, query).await;
+        assert!(plan.contains(part), "{query}: {plan}");
+    }
+    for by in [GroupBy::User, GroupBy::Model, GroupBy::Day, GroupBy::Outcome, GroupBy::Error] {
+        let (of_all, of_user) = operator::totals_statements(by);
+        for (query, index) in [(of_all, ["_newest", "_failed"]), (of_user, ["_recent", "_failed"])] {
+            let plan = plan(&store, query).await;
+            let found = index.iter().any(|index| {
+                plan.contains(&format!("SEARCH adjutant_decision USING INDEX adjutant_decision{index}"))
+            });
+            assert!(found, "{query}: {plan}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -307,6 +307,12 @@ pub(super) const TABLES: &[Table] = &[
     },
 ];
 
+/// Returns the names of a table's columns; none if there is no such table.
+pub(in crate::sql) fn columns_of(table: &str) -> Vec<&'static str> {
+    let found = TABLES.iter().find(|known| known.name == table);
+    found.map(|table| table.columns.iter().map(|(name, _)| *name).collect()).unwrap_or_default()
+}
+
 /// The statements of a table.
 #[derive(Debug)]
 pub(super) struct Statements {

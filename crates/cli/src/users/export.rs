@@ -1,0 +1,234 @@
+//! Everything that is kept of a user, one JSON object a line.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use adjutant_core::port::{StoreError, TaskStore};
+use adjutant_core::{DecisionFilter, DecisionRecord, TaskFilter, UserId, transcript};
+use adjutant_store::StoredConversation;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::kept::kept;
+use crate::display::json_line;
+use crate::error::{CliError, Exit};
+use crate::screen::Screen;
+use crate::store::Store;
+
+/// The version of the format. Lines and fields may be added without another.
+const VERSION: u32 = 1;
+/// How many decisions are read at once.
+const AT_ONCE: u32 = 200;
+
+/// What is not in an export, said in its manifest.
+const LEFT_OUT: [&str; 3] = [
+    "hashes of the secrets of access tokens",
+    "snapshots of conversations: they follow from the events",
+    "files: the vault with its notes and facts, settings, keys",
+];
+
+/// Writes everything of a user to a file or to standard output. Exit code 1 if something of it cannot be read: then its place says
+/// so, and the rest is there.
+///
+/// # Errors
+/// Nothing is kept of the user, the store cannot be read, or the file cannot be written.
+pub(super) async fn run(
+    store: &dyn Store,
+    screen: &Screen,
+    user: &UserId,
+    (file, force): (Option<&Path>, bool),
+    json: bool,
+) -> Result<Exit, CliError> {
+    let kept = kept(store, user).await?;
+    let target = match file {
+        Some(file) => Target::beside(file, force)?,
+        None => Target::Output(screen),
+    };
+    let mut lines = Lines { target, counts: BTreeMap::new() };
+    let rows: BTreeMap<&str, u64> = kept.iter().map(|table| (table.name.as_str(), table.rows)).collect();
+    #[expect(clippy::disallowed_methods, reason = "a manifest says when it was made")]
+    let now = jiff::Timestamp::now();
+    lines.line(
+        "manifest",
+        &json!({
+            "format": "adjutant-user-export", "version": VERSION, "user": user, "exported_at": now,
+            "adjutant": env!("CARGO_PKG_VERSION"), "schema_version": store.status().await?.schema_version,
+            "rows": rows, "left_out": LEFT_OUT,
+        }),
+    )?;
+    for task in TaskStore::list(store, user, TaskFilter::All).await? {
+        lines.line("task", &task)?;
+    }
+    let mut after = 0;
+    loop {
+        let page = store.conversations_of(user, after).await?;
+        let Some(last) = page.last() else { break };
+        after = last.place;
+        for stored in page {
+            conversation(store, &mut lines, &stored).await?;
+        }
+    }
+    decisions(store, &mut lines, user).await?;
+    for token in store.tokens(Some(user)).await? {
+        let times = (token.created_at, token.revoked_at);
+        lines.line(
+            "access_token",
+            &json!({ "id": token.id, "name": token.name, "created_at": times.0, "revoked_at": times.1 }),
+        )?;
+    }
+    for row in store.rows_of(user).await? {
+        lines.line("row", &row)?;
+    }
+    let unreadable = lines.counts.get("unreadable").copied().unwrap_or_default();
+    let counts = lines.counts.clone();
+    lines.line("end", &json!({ "lines": counts }))?;
+    if let Some(place) = lines.target.end()? {
+        if json {
+            screen.answer_line(&json_line(&json!({ "file": place.to_string_lossy(), "lines": counts })));
+        } else {
+            screen.answer_line(&format!("Written to {}.", place.display()));
+        }
+    }
+    if unreadable > 0 {
+        screen.error(
+            &CliError::failed(format!("{unreadable} conversations cannot be read; the rest is there"))
+                .or_try("adjutant db check"),
+        );
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Writes a conversation as a person reads it, then its events.
+async fn conversation(
+    store: &dyn Store,
+    lines: &mut Lines<'_>,
+    stored: &StoredConversation,
+) -> Result<(), CliError> {
+    let id = stored.key.conversation;
+    let loaded = match store.load(&stored.key).await {
+        Ok(loaded) => loaded,
+        Err(StoreError::Unreadable { message }) => {
+            return lines.line("unreadable", &json!({ "conversation": id, "problem": message }));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    lines.line(
+        "conversation",
+        &json!({
+            "id": id, "agent": stored.key.agent, "title": stored.title, "created_at": stored.created_at,
+            "updated_at": stored.updated_at, "turns": stored.turns, "messages": transcript(&loaded.events),
+            "not_yet_begun": loaded.inbox,
+        }),
+    )?;
+    for recorded in &loaded.events {
+        lines.line(
+            "event",
+            &json!({ "conversation": id, "seq": recorded.seq, "at": recorded.at, "event": &*recorded.event }),
+        )?;
+    }
+    Ok(())
+}
+
+async fn decisions(store: &dyn Store, lines: &mut Lines<'_>, user: &UserId) -> Result<(), CliError> {
+    let mut filter = DecisionFilter { limit: Some(AT_ONCE), ..DecisionFilter::default() };
+    loop {
+        let page = store.decisions(user, &filter).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        filter.after = Some(DecisionRecord::cursor(last));
+        for decision in page {
+            let calls = store.tool_invocations(user, decision.id).await?;
+            lines.line("decision", &decision)?;
+            for call in calls {
+                lines.line("tool_invocation", &call)?;
+            }
+        }
+    }
+}
+
+/// The lines of an export, counted by their kind.
+struct Lines<'a> {
+    target: Target<'a>,
+    counts: BTreeMap<&'static str, u64>,
+}
+
+impl Lines<'_> {
+    /// Writes an object with its kind in front. Fields of that name in the object itself stay beside it as `data`.
+    fn line(&mut self, kind: &'static str, value: &impl Serialize) -> Result<(), CliError> {
+        let value = serde_json::to_value(value).map_err(|error| CliError::failed(error.to_string()))?;
+        let line = match value {
+            Value::Object(fields) if !fields.contains_key("kind") => {
+                let mut line = serde_json::Map::from_iter([("kind".to_owned(), kind.into())]);
+                line.extend(fields);
+                Value::Object(line)
+            }
+            other => json!({ "kind": kind, "data": other }),
+        };
+        *self.counts.entry(kind).or_default() += 1;
+        self.target.write(&json_line(&line))
+    }
+}
+
+/// A place for an export: a file that is there when it is whole, or standard output.
+enum Target<'a> {
+    Output(&'a Screen),
+    File { beside: PathBuf, place: PathBuf, file: BufWriter<File> },
+}
+
+impl Target<'_> {
+    /// Begins a file beside the place where it will be.
+    fn beside(place: &Path, force: bool) -> Result<Self, CliError> {
+        let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+        if place.exists() && !force {
+            return Err(CliError::failed(format!(
+                "{} is there already; nothing was written",
+                place.display()
+            ))
+            .or_try("another name")
+            .or_try("--force    replaces it"));
+        }
+        let mut beside = place.clone().into_os_string();
+        beside.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
+        let beside = PathBuf::from(beside);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        // It holds what a person said: for whoever makes it, and nobody else of the machine.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&beside).map_err(|error| failed(&place, &error))?;
+        Ok(Self::File { beside, place, file: BufWriter::new(file) })
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), CliError> {
+        match self {
+            Self::Output(screen) => {
+                screen.answer_line(line);
+                screen.lost_output().map_or(Ok(()), Err)
+            }
+            Self::File { place, file, .. } => writeln!(file, "{line}").map_err(|error| failed(place, &error)),
+        }
+    }
+
+    /// Puts the file into its place. `None`: it went to standard output.
+    fn end(&mut self) -> Result<Option<PathBuf>, CliError> {
+        let Self::File { beside, place, file } = self else { return Ok(None) };
+        let ended = file.flush().and_then(|()| file.get_ref().sync_all());
+        ended.and_then(|()| fs::rename(&*beside, &*place)).map_err(|error| failed(place, &error))?;
+        Ok(Some(place.clone()))
+    }
+}
+
+impl Drop for Target<'_> {
+    /// Nothing of an attempt is left; after the end there is nothing to remove.
+    fn drop(&mut self) {
+        if let Self::File { beside, .. } = self {
+            let _ = fs::remove_file(beside);
+        }
+    }
+}
+
+fn failed(place: &Path, error: &std::io::Error) -> CliError {
+    CliError::failed(format!("{} cannot be written", place.display())).because(error.to_string())
+}

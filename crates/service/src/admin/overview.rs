@@ -1,0 +1,173 @@
+//! `GET /v1/admin/overview`: how it is, at a glance.
+
+use adjutant_core::port::{
+    GroupBy, OperatorStore, StoreError, Totals, TotalsFilter, WaitingFilter, WorkState,
+};
+use adjutant_core::{Allowance, Spending};
+use axum::Json;
+use axum::extract::State;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::access::Administrator;
+use super::people::{Group, Sum, TotalsList};
+use super::span::Days;
+use crate::administration::{Administration, ServerState};
+use crate::problem::Problem;
+use crate::state::Shared;
+
+/// Groups of a table on the first page.
+const LINES: u32 = 10;
+/// A question that waits longer is worth a look.
+const LONG: SignedDuration = SignedDuration::from_hours(1);
+/// Questions that are counted at most.
+const QUESTIONS_MAX: u32 = 1_000;
+
+/// The state of a service.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "version": "adjutant 0.1.0", "model": "gemini/gemini-2.5-flash", "agent": "Adjutant", "at": "2026-01-31T09:00:00Z",
+    "schema_version": 11, "sees_words": false,
+    "day": {"turns": 120, "failed": 2, "input_tokens": 90000, "output_tokens": 8000, "cost_usd": 0.12, "cost_unknown": 0},
+    "errors": [{"group": "network", "turns": 2, "failed": 2, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "cost_unknown": 0}],
+    "models": [], "days": [], "is_cut": false, "unsettled": 1, "waiting": 3, "waiting_long": 1,
+    "budgets": [{"quantity": "tokens", "spent": 98000, "limit": 1000000}],
+    "servers": [{"name": "files", "state": "connected", "reason": null, "software": "files 1.0", "tools": 4, "changed": 0}],
+    "workers": [{"id": "host-12", "seen_until": "2026-01-31T09:00:12Z"}]
+}))]
+pub(super) struct Overview {
+    /// The program that serves, and its version.
+    version: String,
+    /// Provider and name.
+    model: String,
+    agent: String,
+    /// The moment that all of this is of.
+    at: Timestamp,
+    /// The version of the database's schema.
+    schema_version: u64,
+    /// Words of people, models and tools are shown where a turn is looked at.
+    sees_words: bool,
+    /// The turns of the last 24 hours.
+    day: Sum,
+    /// Those of them that failed, by the code of their error.
+    errors: Vec<Group>,
+    /// The same turns, by model.
+    models: Vec<Group>,
+    /// The turns of the last seven days, by day in UTC, the latest first.
+    days: Vec<Group>,
+    /// There are more turns than are added up: only the newest are in these numbers.
+    is_cut: bool,
+    /// Conversations with work to do, up to 10,000.
+    unsettled: u64,
+    /// Conversations that wait for a person, up to 10,000.
+    waiting: u64,
+    /// Those that have waited for over an hour, up to 1,000.
+    waiting_long: usize,
+    /// What everybody together may spend today (UTC), and has; empty if nothing bounds that.
+    budgets: Vec<Budget>,
+    /// Servers whose tools the agent has.
+    servers: Vec<ServerState>,
+    /// Processes that run conversations at this moment.
+    workers: Vec<Worker>,
+}
+
+/// A bound of what everybody together may spend in a day.
+#[derive(Debug, Serialize, ToSchema)]
+struct Budget {
+    /// `tokens`, `model_calls`, `tool_calls`, `seconds` or `usd`.
+    quantity: &'static str,
+    spent: f64,
+    limit: f64,
+}
+
+/// A process that runs conversations.
+#[derive(Debug, Serialize, ToSchema)]
+struct Worker {
+    id: String,
+    /// Until when its claims hold, unless it gives another sign of life.
+    seen_until: Timestamp,
+}
+
+/// How the service is, at a glance: the last day's turns, errors, money and budgets, what waits, servers and processes.
+///
+/// For whoever runs the service. Nothing of what anybody said is in it.
+#[utoipa::path(get, path = "/v1/admin/overview", tag = "administration", operation_id = "admin_overview", responses(
+    (status = 200, description = "The state of the service.", body = Overview),
+    (status = 403, description = "Whoever asks does not run the service."),
+))]
+pub(super) async fn overview(
+    State(app): State<Shared>,
+    Administrator { administration, .. }: Administrator,
+) -> Result<Json<Overview>, Problem> {
+    let now = app.agent.now();
+    let store = &*administration.store;
+    let read = async {
+        let of = async |by, days: Days| add_up(store, by, days.before(now)).await;
+        let (errors, models) = (of(GroupBy::Error, Days::DAY).await?, of(GroupBy::Model, Days::DAY).await?);
+        let days = of(GroupBy::Day, Days::WEEK).await?;
+        let work = store.work().await?;
+        let long = now.checked_sub(LONG).unwrap_or(Timestamp::MIN);
+        let waiting = WaitingFilter { before: long, after: None, limit: QUESTIONS_MAX };
+        let waiting_long = store.waiting(&waiting).await?.len();
+        let budgets = budgets(&administration, now).await?;
+        Ok::<_, StoreError>((errors, models, days, work, waiting_long, budgets))
+    };
+    let (errors, models, days, work, waiting_long, budgets) =
+        read.await.map_err(|error| Problem::store(&error))?;
+    let WorkState { unsettled, waiting, workers, schema_version } = work;
+    let is_cut = models.is_cut || days.is_cut;
+    let day = Sum::of(&models.all);
+    Ok(Json(Overview {
+        version: administration.version.clone(),
+        model: app.agent.model().id().to_string(),
+        agent: app.agent.display_name().to_owned(),
+        at: now,
+        schema_version,
+        sees_words: administration.sees_words,
+        day,
+        errors: TotalsList::of(errors).groups,
+        models: TotalsList::of(models).groups,
+        days: TotalsList::of(days).groups,
+        is_cut,
+        unsettled,
+        waiting,
+        waiting_long,
+        budgets,
+        servers: (administration.servers)(),
+        workers: workers
+            .into_iter()
+            .map(|worker| Worker { id: worker.id, seen_until: worker.seen_until })
+            .collect(),
+    }))
+}
+
+async fn add_up(store: &dyn OperatorStore, by: GroupBy, since: Timestamp) -> Result<Totals, StoreError> {
+    let asked = TotalsFilter { user: None, since: Some(since), until: None, by, limit: LINES };
+    store.totals(&asked).await
+}
+
+/// Returns what everybody together may spend today and has, where it is bounded.
+async fn budgets(administration: &Administration, now: Timestamp) -> Result<Vec<Budget>, StoreError> {
+    let Allowance { tokens, model_calls, tool_calls, time, cost } = administration.budgets.everyone_per_day;
+    let numbers = |limit: Option<u64>| limit.map(|limit| limit as f64);
+    let limits = [
+        ("tokens", numbers(tokens)),
+        ("model_calls", numbers(model_calls)),
+        ("tool_calls", numbers(tool_calls)),
+        ("seconds", time.map(|time| time.as_secs_f64())),
+        ("usd", cost.map(|cost| cost.usd())),
+    ];
+    if limits.iter().all(|(_, limit)| limit.is_none()) {
+        return Ok(Vec::new());
+    }
+    let day = now.to_zoned(TimeZone::UTC).date();
+    let Spending { tokens, model_calls, tool_calls, ms, cost } =
+        administration.spent.spent(None, day).await?;
+    let spent = [tokens as f64, model_calls as f64, tool_calls as f64, ms as f64 / 1_000.0, cost.usd()];
+    let bounded = limits.into_iter().zip(spent);
+    Ok(bounded
+        .filter_map(|((quantity, limit), spent)| Some(Budget { quantity, spent, limit: limit? }))
+        .collect())
+}
