@@ -121,7 +121,7 @@ pub(crate) async fn run(
             (!missing().is_empty()).then_some("an MCP server that is required does not answer")
         }));
     }
-    service = service.with_gauges(gauges::of(store.clone(), servers.clone()));
+    service = service.with_gauges(gauges::of(store.clone(), servers.as_ref()));
     let url = format!("http://{}", service.address());
     let found_by = StateFile::write(&settings.dirs.state, &url, secret.as_deref());
     let state_file = match &found_by {

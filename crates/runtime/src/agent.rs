@@ -6,12 +6,13 @@ use std::time::Duration;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, Budgets, CancellationToken, ConversationId, ConversationKey,
+    AgentName, AgentResponse, Allowance, Answer, Budgets, CancellationToken, ConversationId, ConversationKey,
     GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending, ToolDefinition,
     ToolRegistry, TurnLimits, UserId, schema_of,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde_json::Value;
 

@@ -44,6 +44,7 @@ impl Agent {
             call: call.call_id.clone(),
             key: IdempotencyKey::of(key.conversation, turn.id(), &call.call_id),
             cancelled: CancellationToken::new(),
+            trace: None,
         };
         Ok(Some(question_with(inner, &context, call, arguments, &turn.interrupted()).await))
     }

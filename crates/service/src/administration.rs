@@ -18,8 +18,7 @@ pub struct Administration {
     pub budgets: Budgets,
     /// How the servers are whose tools the agent has. Asked each time.
     pub servers: Servers,
-    /// Whether words of people, models and tools are shown. Each look at them is told as
-    /// [`ServiceEvent::Looked`](crate::ServiceEvent::Looked), as is each look without them.
+    /// Whether words of people, models and tools are shown. Each look at a turn is logged, with or without them.
     pub sees_words: bool,
     /// The program that serves, and its version.
     pub version: String,

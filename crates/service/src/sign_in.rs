@@ -26,7 +26,7 @@ async fn begin(State(app): State<Shared>, headers: HeaderMap) -> Result<Response
     let oidc = provider(&app)?;
     let (url, begun) = match oidc.begin(&redirect(&headers)).await {
         Ok(begun) => begun,
-        Err(failed) => return Ok(not_signed_in(&app, failed, &headers)),
+        Err(failed) => return Ok(not_signed_in(failed, &headers)),
     };
     let url = HeaderValue::from_str(url.as_str()).map_err(|_| Problem::internal())?;
     let headers = [(LOCATION, url), (SET_COOKIE, session::begun_cookie(&begun, &headers))];
@@ -54,7 +54,7 @@ async fn finish(
     let (begun, back) = (session::begun(&headers), redirect(&headers));
     let (user, role) = match oidc.finish(begun, returned, &back, &app.access.roles).await {
         Ok(who) => who,
-        Err(failed) => return Ok(not_signed_in(&app, failed, &headers)),
+        Err(failed) => return Ok(not_signed_in(failed, &headers)),
     };
     let cookie = session::opened(&app, &Caller::new(user, role), None, &headers).await?;
     Ok(session::to_page("/", [cookie, session::no_begun_cookie(&headers)]))
@@ -74,7 +74,7 @@ fn redirect(headers: &HeaderMap) -> String {
 
 /// A browser is led to the page, which says in its person's language what to do; what exactly was wrong is for whoever runs the
 /// service.
-fn not_signed_in(app: &App, failed: SignInFailed, headers: &HeaderMap) -> Response {
+fn not_signed_in(failed: SignInFailed, headers: &HeaderMap) -> Response {
     let (place, problem) = match failed {
         SignInFailed::Denied(said) => {
             tracing::warn!("somebody was not signed in: the provider said {said}");

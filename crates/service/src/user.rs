@@ -43,10 +43,6 @@ struct Known {
 }
 
 impl Asker {
-    pub(crate) fn known(&self) -> Option<&UserId> {
-        self.caller().map(|caller| &caller.user)
-    }
-
     pub(crate) fn caller(&self) -> Option<&Caller> {
         self.0.caller.get()
     }

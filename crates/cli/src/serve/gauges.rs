@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use adjutant_mcp::client::{Health, Servers};
+use adjutant_mcp::client::{Health, ServerReport, Servers};
 use adjutant_service::{Gauge, Gauges};
 use adjutant_store::Load;
 
 use crate::store::Store;
 
 /// Reads them whenever somebody looks.
-pub(super) fn of(store: Arc<dyn Store>, servers: Option<Servers>) -> Gauges {
+pub(super) fn of(store: Arc<dyn Store>, servers: Option<&Servers>) -> Gauges {
+    let report = servers.map(Servers::reporting);
     Arc::new(move || {
-        let servers = servers.as_ref().map(of_servers).unwrap_or_default();
+        let servers = report.as_ref().map(|report| of_servers(report())).unwrap_or_default();
         of_store(store.current_load()).into_iter().chain(servers).collect()
     })
 }
@@ -43,8 +44,8 @@ fn of_store(load: Load) -> Vec<Gauge> {
 }
 
 /// One for each server of the configuration that is not switched off.
-fn of_servers(servers: &Servers) -> Vec<Gauge> {
-    let reports = servers.report().into_iter().filter(|server| server.health != Health::Disabled);
+fn of_servers(reports: Vec<ServerReport>) -> Vec<Gauge> {
+    let reports = reports.into_iter().filter(|server| server.health != Health::Disabled);
     reports
         .map(|server| Gauge {
             name: "adjutant_mcp_server_up",

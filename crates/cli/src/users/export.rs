@@ -72,10 +72,19 @@ pub(super) async fn run(
     }
     decisions(store, &mut lines, user).await?;
     for token in store.tokens(Some(user)).await? {
-        let times = (token.created_at, token.revoked_at);
+        let grant = &token.grant;
         lines.line(
             "access_token",
-            &json!({ "id": token.id, "name": token.name, "created_at": times.0, "revoked_at": times.1 }),
+            &json!({
+                "id": token.id,
+                "name": grant.name,
+                "kind": grant.kind.as_str(),
+                "role": grant.role.as_str(),
+                "created_at": token.created_at,
+                "expires_at": grant.expires_at,
+                "used_at": token.used_at,
+                "revoked_at": token.revoked_at,
+            }),
         )?;
     }
     for row in store.rows_of(user).await? {

@@ -243,7 +243,8 @@ async fn what_was_not_shown_is_asked_about_and_not_done() {
     let done = two.run_in(&mut there, "yes").await.unwrap();
     assert_eq!((done.content.as_str(), model.requests().len()), ("As you said.", 1));
     assert_eq!(*sent.lock().unwrap(), [json!({"to": "Carl"}), json!({"to": "Bert"})]);
-    let told: Vec<_> = model.requests()[0].messages.iter().filter_map(|told| told.tool_result()).collect();
+    let requests = model.requests();
+    let told: Vec<_> = requests[0].messages.iter().filter_map(|told| told.tool_result()).collect();
     assert!(told[0].2.data.as_ref().unwrap().to_string().contains("Carl"), "{told:?}");
 }
 

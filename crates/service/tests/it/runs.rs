@@ -368,7 +368,7 @@ async fn nothing_runs_with_arguments_that_were_not_shown() {
     let id = waits[0]["id"].as_str().unwrap();
     let preview = async |client: &Client, args: Value| {
         let body = json!({"thread_id": "t", "args": args}).to_string();
-        let token = [("Authorization", &client.token)];
+        let token = [("Authorization", client.token.clone())];
         service.ask("POST", &format!("/v1/pending/{id}/preview"), &token, &body).await
     };
 
@@ -404,7 +404,7 @@ async fn nothing_runs_with_arguments_that_were_not_shown() {
     // With it, it is done at once, and it is what was shown.
     let gone = anna.run(&resume("t", "r5", &[(&json!(id), edited(&shown.body["interrupt_id"]))])).await;
     assert_eq!(last(&gone)["outcome"]["type"], "success", "{gone:?}");
-    let left = service.ask("GET", "/v1/tasks", &[("Authorization", &anna.token)], "").await;
+    let left = service.ask("GET", "/v1/tasks", &[("Authorization", anna.token.clone())], "").await;
     assert_eq!(
         (left.body["tasks"].as_array().unwrap().len(), &left.body["tasks"][0]["description"]),
         (1, &json!("tea"))

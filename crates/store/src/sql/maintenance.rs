@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Backend, Connection, Failure, SqlStore, branch, check, count, people, removal, values};
 use crate::maintenance::{
-    DatabaseStatus, Finding, Maintenance, Removed, StoredConversation, TableRows, UserRemoved, UserRow,
+    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows, UserRemoved, UserRow,
 };
 use crate::row;
 

@@ -60,7 +60,8 @@ pub(crate) fn count(number: i64) -> u64 {
 }
 
 /// Why a transaction was given up: what the database said, or what we found.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub enum Failure {
     #[cfg(feature = "postgres")]
     Postgres(sqlx::Error),
