@@ -108,8 +108,7 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .layer(from_fn(user::tell_rate));
     // Around all that may refuse a request, so that pages can read why.
     let router = if state.origins.is_empty() { router } else { router.layer(origins::layer(&state.origins)) };
-    router
-        .layer(from_fn_with_state(state.clone(), observe::observe))
+    router.layer(from_fn_with_state(state.clone(), observe::observe))
 }
 
 /// A handler broke down. Whoever runs the service is told what it said; where it was is known to the program's panic hook only.

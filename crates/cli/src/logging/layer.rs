@@ -212,7 +212,9 @@ mod tests {
         let told = logged("error", || {
             std::panic::set_hook(Box::new(|panic| panic::log(panic)));
             let request = error_span!("request", request_id = "r1");
-            let ended = std::panic::catch_unwind(AssertUnwindSafe(|| request.in_scope(|| panic!("out of {}", "luck"))));
+            let ended = std::panic::catch_unwind(AssertUnwindSafe(|| {
+                request.in_scope(|| panic!("out of {}", "luck"))
+            }));
             assert!(ended.is_err());
             drop(std::panic::take_hook());
         });
