@@ -99,8 +99,7 @@ pub(super) fn pending() -> Vec<Candidate> {
         for (key, _) in store.parked(&store::agent_name(), Some(&UserId::local())).await.ok()? {
             let Ok(loaded) = store.load(&key).await else { continue };
             let calls = conversation::pending(&loaded.events);
-            waiting
-                .extend(calls.iter().map(|call| Candidate::new(call.short_id().to_owned(), preview(call))));
+            waiting.extend(calls.iter().map(|call| Candidate::new(call.short_id(), preview(call))));
         }
         Some(waiting)
     })

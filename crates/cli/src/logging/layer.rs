@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_panic_is_told_with_its_place_and_the_request_in_which_it_happened() {
         let told = logged("error", || {
-            std::panic::set_hook(Box::new(|panic| panic::log(panic)));
+            std::panic::set_hook(Box::new(panic::log));
             let request = error_span!("request", request_id = "r1");
             let ended = std::panic::catch_unwind(AssertUnwindSafe(|| {
                 request.in_scope(|| panic!("out of {}", "luck"))

@@ -88,6 +88,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(level: Level, target: &str) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "a line says when it was written")]
         let now = Timestamp::now();
         let rounded = now.round(TimestampRound::new().smallest(Unit::Millisecond)).unwrap_or(now);
         Self {

@@ -37,6 +37,6 @@ pub(crate) fn begin(
     let (queue, thread) = writer::start(format).map_err(|error| failed(&error))?;
     let subscriber = registry().with(Layer { filter, format, queue });
     tracing::subscriber::set_global_default(subscriber).map_err(|error| failed(&error))?;
-    std::panic::set_hook(Box::new(|panic| panic::log(panic)));
+    std::panic::set_hook(Box::new(panic::log));
     Ok(Logging(thread))
 }

@@ -25,23 +25,24 @@ const SCRIPT: &[&str] = &[
 /// A database with what two people and the one at the terminal did.
 struct Team<'a> {
     home: &'a Home,
-    command: Box<dyn Fn(&[&str]) -> Command + 'a>,
+    url: Option<String>,
 }
 
 impl<'a> Team<'a> {
     fn new(home: &'a Home, url: Option<String>) -> Self {
-        let command = move |args: &[&str]| {
-            let mut command = home.command(args);
-            if let Some(url) = &url {
-                command.env("DATABASE_URL", url);
-            }
-            command
-        };
-        Self { home, command: Box::new(command) }
+        Self { home, url }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        if let Some(url) = &self.url {
+            command.env("DATABASE_URL", url);
+        }
+        command
     }
 
     fn run(&self, args: &[&str]) -> Run {
-        Run::of(&mut (self.command)(args))
+        Run::of(&mut self.command(args))
     }
 
     #[track_caller]
@@ -51,7 +52,7 @@ impl<'a> Team<'a> {
 
     fn serve(&self) -> Serving {
         let model = self.home.script(SCRIPT);
-        Serving::start(&mut (self.command)(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]))
+        Serving::start(&mut self.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]))
     }
 
     fn token(&self, user: &str) -> String {
