@@ -1,7 +1,7 @@
 //! `--json`: one object on one line, whatever happened.
 
 use adjutant_core::{
-    AgentResponse, Arguments, ConversationId, Cost, DecisionKind, Doubt, Notice, OutcomeCategory,
+    AgentResponse, Arguments, Awaits, ConversationId, Cost, DecisionKind, Doubt, Notice, OutcomeCategory,
     PendingCall, ToolInvocation, TurnId, Usage, UserIntent,
 };
 use jiff::Timestamp;
@@ -50,6 +50,8 @@ pub(crate) struct Pending {
     expires_at: Timestamp,
     /// Not `null`: it was begun, and nobody knows whether it was done.
     doubt: Option<Doubt>,
+    /// Not `null`: it waits for its result and not for a person. `client`: from the program that sent the message.
+    awaits: Option<Awaits>,
 }
 
 /// What did not work.
@@ -115,6 +117,7 @@ impl Pending {
             digest: call.digest.clone(),
             expires_at: call.expires_at,
             doubt: call.doubt.clone(),
+            awaits: call.awaits,
         }
     }
 }

@@ -227,7 +227,7 @@ export async function send(text) {
   const { editing } = state;
   if (editing && !(await branchOff(editing))) return setDraft(text);
   // What is too late waits no more; the service ends that turn with the next message.
-  const waits = state.pending.some((call) => new Date(call.expires_at) > Date.now());
+  const waits = asks().some((call) => new Date(call.expires_at) > Date.now());
   if (waits) return answerInWords(words);
   const isNew = state.threadId === null;
   const threadId = state.threadId ?? uuid();
@@ -287,20 +287,23 @@ function lastMessage() {
 const YES = new Set(["yes", "y"]);
 const NO = new Set(["no", "n"]);
 
+/** What waits for the person, and not for the result that another program brings. */
+const asks = () => state.pending.filter((call) => call.kind !== "awaits_result");
+
 /** A bare yes or no is the button; anything else is read by the service, which executes nothing that is unclear. */
 async function answerInWords(words) {
   const bare = words.toLowerCase().replace(/[.!]+$/, "");
-  const allAsk = state.pending.every((call) => call.kind === "confirmation");
+  const allAsk = asks().every((call) => call.kind === "confirmation");
   if (allAsk && (YES.has(bare) || NO.has(bare))) {
     const approved = YES.has(bare);
-    return resume(Object.fromEntries(state.pending.map((call) => [call.interrupt_id, { approved }])));
+    return resume(Object.fromEntries(asks().map((call) => [call.interrupt_id, { approved }])));
   }
   const turn = state.turns.at(-1);
   set({ run: { id: null, turnKey: turn?.key, attempt: 0, stopping: false } });
   try {
     await call("POST", "/v1/chat", { body: { thread_id: state.threadId, message: words } });
     await reread();
-    if (state.pending.length > 0) {
+    if (asks().length > 0) {
       set({ trouble: new Problem({ code: "unclear", title: "Still waiting for your answer", detail: "That was not a clear yes or no, so nothing was done. Use the buttons, or write “yes” or “no”." }) });
     }
   } catch (problem) {
@@ -317,7 +320,7 @@ export async function answer(interruptId, payload) {
   if (state.run) return;
   const choices = { ...state.choices, [interruptId]: payload };
   set({ choices });
-  if (state.pending.every((call) => choices[call.interrupt_id])) await resume(choices);
+  if (asks().every((call) => choices[call.interrupt_id])) await resume(choices);
 }
 
 /** Takes a choice back, as long as others are open. */
@@ -330,7 +333,7 @@ async function resume(choices) {
   const turn = state.turns.at(-1);
   const before = { turn, pending: state.pending };
   const runId = uuid();
-  const resume = state.pending.map(({ interrupt_id }) => ({ interruptId: interrupt_id, status: "resolved", payload: choices[interrupt_id] }));
+  const resume = asks().map(({ interrupt_id }) => ({ interruptId: interrupt_id, status: "resolved", payload: choices[interrupt_id] }));
   set({ pending: [], choices: {}, trouble: null });
   setTurn(turn.key, (turn) => resumed(turn, before.pending, choices));
   restFocus();
