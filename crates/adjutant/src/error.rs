@@ -1,5 +1,5 @@
 use adjutant_core::port::StoreError;
-use adjutant_core::{InvalidTool, ModelError, OutputError};
+use adjutant_core::{InvalidClientSide, InvalidTool, ModelError, OutputError};
 use adjutant_runtime::{BuildError, RunError};
 
 use crate::ModelFromEnvError;
@@ -20,6 +20,9 @@ pub enum Error {
     /// A tool could not be made.
     #[error(transparent)]
     Tool(#[from] InvalidTool),
+    /// What a message is to bring along cannot be used: tools that the caller executes, or what it knows.
+    #[error(transparent)]
+    Client(#[from] InvalidClientSide),
     /// No turn could start or be written.
     #[error(transparent)]
     Run(#[from] RunError),

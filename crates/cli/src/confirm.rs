@@ -6,7 +6,7 @@ mod question; // what is asked
 pub(crate) use question::{preview, whole};
 
 use adjutant_core::{
-    Answer, Arguments, DoubtReading, PendingCall, Reading, Verdict, read_doubt_words, read_words,
+    Answer, Arguments, DoubtReading, PendingCall, PendingKind, Reading, Verdict, read_doubt_words, read_words,
 };
 
 use crate::chat::outside;
@@ -57,7 +57,8 @@ impl Approver<'_> {
     /// Answers what the options and the person's permissions answer, and asks for the rest.
     pub(crate) async fn decide(&mut self, pending: &[PendingCall]) -> Decided {
         let mut answers = Vec::new();
-        for call in pending {
+        // What waits for its result is nobody's to agree to.
+        for call in pending.iter().filter(|call| !call.awaits_result()) {
             if approves(self.yes, call) {
                 answers.push(call.answer(Verdict::Approved));
                 continue;
@@ -256,7 +257,7 @@ fn doubt(words: &str) -> Option<Verdict> {
 
 /// Whether `--yes` answers a call that waits. It says nothing about whether an interrupted one was done.
 pub(crate) fn approves(yes: &[String], call: &PendingCall) -> bool {
-    call.doubt.is_none() && approved(yes, &call.tool)
+    call.kind() == PendingKind::Confirmation && approved(yes, &call.tool)
 }
 
 /// Whether `--yes` covers a tool.

@@ -62,7 +62,7 @@ impl Exit {
             | Outcome::ToolFailure
             | Outcome::ContentFilter
             | Outcome::ConfirmationDenied => Self::Ok,
-            Outcome::PendingConfirmation => Self::ConfirmationNeeded,
+            Outcome::PendingConfirmation | Outcome::PendingResult => Self::ConfirmationNeeded,
             Outcome::RateLimited | Outcome::LlmFailure => Self::Unavailable,
             Outcome::IterationsLimit
             | Outcome::MaxTokensLimit
@@ -72,7 +72,7 @@ impl Exit {
             | Outcome::ContextLimit => Self::Limit,
             Outcome::Cancelled => Self::Interrupted,
             // Somebody said yes, and it was not done; or nobody knows whether it was.
-            Outcome::ConfirmationExpired | Outcome::InDoubt => Self::Failed,
+            Outcome::ConfirmationExpired | Outcome::InDoubt | Outcome::NoResult => Self::Failed,
             // The list of outcomes may grow in core.
             _ => Self::Failed,
         }
@@ -296,6 +296,8 @@ mod tests {
                 ("ERROR:LLM_FAILURE", 5),
                 ("ERROR:TOOL_FAILURE", 0),
                 ("PENDING:CONFIRMATION", 4),
+                ("PENDING:RESULT", 4),
+                ("INTERRUPTED:NO_RESULT", 1),
                 ("REFUSAL:CONFIRMATION_DENIED", 0),
                 ("REFUSAL:CONFIRMATION_EXPIRED", 1),
                 ("REFUSAL:CONTENT_FILTER", 0),

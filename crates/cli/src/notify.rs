@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use adjutant_core::{ConversationId, PendingCall};
+use adjutant_core::{ConversationId, PendingCall, PendingKind};
 use adjutant_providers::Provider;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -86,7 +86,11 @@ impl Notifier {
 
 /// Returns the question in one line. It begins with the tool's name, so that no program takes it for an option or a file.
 fn text(call: &PendingCall) -> String {
-    let kind = if call.doubt.is_some() { "was it done?" } else { "waits for a yes" };
+    let kind = match call.kind() {
+        PendingKind::Doubt => "was it done?",
+        PendingKind::Confirmation => "waits for a yes",
+        PendingKind::Result => "waits for the program that asked",
+    };
     clip(&format!("{}: {} ({kind})", call.tool, preview(call)), TEXT_CHARS)
 }
 

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use adjutant_core::{Arguments, ConversationKey, ModelId, PendingCall, UserId, Verdict, conversation};
+use adjutant_core::{
+    Arguments, ConversationKey, ModelId, PendingCall, PendingKind, UserId, Verdict, conversation,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -153,6 +155,9 @@ impl Waiting {
             format!("expires in {}", rough(call.expires_at.as_second() - now.as_second()))
         };
         let state = match &call.doubt {
+            None if call.awaits_result() => {
+                format!("called {age} ago, waits for the program that asked, {expiry}")
+            }
             None => format!("asked {age} ago, {expiry}"),
             Some(doubt) => {
                 let age = rough(now.as_second() - doubt.since.as_second());
@@ -176,10 +181,13 @@ fn arguments(text: &str) -> Result<Arguments, CliError> {
 /// A call that waits for another kind of answer.
 fn other_answer(call: &PendingCall) -> CliError {
     let id = call.short_id();
-    match call.doubt {
-        Some(_) => CliError::usage("it was interrupted: the question is whether it was done")
+    match call.kind() {
+        PendingKind::Doubt => CliError::usage("it was interrupted: the question is whether it was done")
             .or_try(format!("adjutant pending resolve {id} done|retry|leave")),
-        None => CliError::usage("it was not begun: it waits for a yes or no")
+        PendingKind::Result => CliError::usage(
+            "nobody has to agree to it: the program that asked carries it out and brings the result",
+        ),
+        PendingKind::Confirmation => CliError::usage("it was not begun: it waits for a yes or no")
             .or_try(format!("adjutant pending approve {id}"))
             .or_try(format!("adjutant pending deny {id}")),
     }

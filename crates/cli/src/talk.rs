@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::{
-    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PendingCall, PromptProgress,
-    UserId,
+    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PendingCall, PendingKind,
+    PromptProgress, UserId,
 };
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
@@ -451,16 +451,22 @@ impl<'a> Talk<'a> {
         for call in &response.decision.pending {
             let id = call.short_id();
             let preview = clip(&call.preview, 200);
-            if call.doubt.is_some() {
-                self.screen.side_line(&format!("Was it done? {preview}"));
-                self.screen.side_line(&format!("  adjutant pending resolve {id} done|retry|leave"));
-            } else {
-                self.screen.side_line(&format!("Waiting for a yes: {preview}"));
-                self.screen.side_line(&format!("  adjutant pending approve {id}"));
-                self.screen.side_line(&format!("  adjutant pending deny {id}"));
+            match call.kind() {
+                PendingKind::Doubt => {
+                    self.screen.side_line(&format!("Was it done? {preview}"));
+                    self.screen.side_line(&format!("  adjutant pending resolve {id} done|retry|leave"));
+                }
+                PendingKind::Result => {
+                    self.screen.side_line(&format!("Waiting for the program that asked: {preview}"));
+                }
+                PendingKind::Confirmation => {
+                    self.screen.side_line(&format!("Waiting for a yes: {preview}"));
+                    self.screen.side_line(&format!("  adjutant pending approve {id}"));
+                    self.screen.side_line(&format!("  adjutant pending deny {id}"));
+                }
             }
         }
-        if response.decision.pending.iter().all(|call| call.doubt.is_none()) {
+        if response.decision.pending.iter().all(|call| call.kind() == PendingKind::Confirmation) {
             self.screen.side_line("  adjutant -c yes");
         }
     }

@@ -23,7 +23,7 @@ pub enum CallEnd {
         /// The words for the model.
         message: String,
     },
-    /// It waits for a human.
+    /// It waits: for a human, or for its result.
     Waiting(PendingCall),
     /// It is not clear what is meant.
     Asked {
@@ -38,6 +38,11 @@ pub enum CallEnd {
     /// Nobody answered in time.
     Expired {
         /// What would have run.
+        arguments: Arguments,
+    },
+    /// Nobody brought its result in time.
+    NoResult {
+        /// What it was called with.
         arguments: Arguments,
     },
     /// It was interrupted, and stays so: nobody knows whether it was done.
@@ -66,7 +71,8 @@ impl CallEnd {
             | Self::Refused { .. }
             | Self::Asked { .. }
             | Self::Denied { .. }
-            | Self::Expired { .. } => None,
+            | Self::Expired { .. }
+            | Self::NoResult { .. } => None,
         }
     }
 }

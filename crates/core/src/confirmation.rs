@@ -1,5 +1,5 @@
-//! What waits for a human, as data: calls to be confirmed and calls in doubt, what an answer must match, and how plain
-//! words are read.
+//! What waits, as data: calls to be confirmed, calls in doubt and calls that somebody else executes, what an answer must match, and how
+//! plain words are read.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use crate::fingerprint::{sha256, sorted};
 use crate::id::{CallId, TurnId};
-use crate::tool::Arguments;
+use crate::tool::{Arguments, ToolResult};
+use crate::tool_choice::ToolChoice;
 
-/// A call that waits for a human.
+/// A call that waits: for a human, or for its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
     /// The call.
@@ -34,6 +35,30 @@ pub struct PendingCall {
     /// [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`]; nobody's answer is a `Leave`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
+    /// Set if it waits for its result, which the agent does not make itself: from whom. It takes [`Verdict::Provided`], and no words
+    /// of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<Awaits>,
+}
+
+/// From whom the result of a call comes that the agent does not execute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Awaits {
+    /// From the program that sent the message and brought the tool with it.
+    Client,
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PendingKind {
+    /// A yes or no.
+    Confirmation,
+    /// Somebody who knows whether it was done.
+    Doubt,
+    /// Its result.
+    Result,
 }
 
 /// A call that was begun and whose end nobody saw.
@@ -61,6 +86,22 @@ impl PendingCall {
         id.get(number_at.saturating_sub(6)..).unwrap_or(id)
     }
 
+    /// Returns what it waits for.
+    #[must_use]
+    pub fn kind(&self) -> PendingKind {
+        match (&self.doubt, self.awaits) {
+            (Some(_), _) => PendingKind::Doubt,
+            (None, Some(_)) => PendingKind::Result,
+            (None, None) => PendingKind::Confirmation,
+        }
+    }
+
+    /// Returns whether it waits for its result, and not for a human.
+    #[must_use]
+    pub fn awaits_result(&self) -> bool {
+        self.kind() == PendingKind::Result
+    }
+
     /// An answer to it as it was shown.
     #[must_use]
     pub fn answer(&self, verdict: Verdict) -> Answer {
@@ -70,15 +111,24 @@ impl PendingCall {
             verdict,
             edited: None,
             shown: None,
+            result: None,
+            choice: ToolChoice::Auto,
         }
+    }
+
+    /// Returns the answer that brings the result of a call that awaits one.
+    #[must_use]
+    pub fn provided(&self, result: ToolResult) -> Answer {
+        Answer { result: Some(result), ..self.answer(Verdict::Provided) }
     }
 
     /// Whether a verdict is one it can have.
     #[must_use]
     pub fn takes(&self, verdict: Verdict) -> bool {
         match verdict {
-            Verdict::Approved | Verdict::Denied => self.doubt.is_none(),
-            Verdict::Done | Verdict::Retry | Verdict::Leave => self.doubt.is_some(),
+            Verdict::Approved | Verdict::Denied => self.kind() == PendingKind::Confirmation,
+            Verdict::Done | Verdict::Retry | Verdict::Leave => self.kind() == PendingKind::Doubt,
+            Verdict::Provided => self.kind() == PendingKind::Result,
         }
     }
 }
@@ -98,7 +148,7 @@ pub fn doubt_digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Argumen
     sha256(&canonical.to_string())
 }
 
-/// A human's answer to one pending call.
+/// The answer to one pending call, of a human or of whoever brings its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The call it answers.
@@ -114,6 +164,12 @@ pub struct Answer {
     /// The digest of the question that the call is with `edited`, if the human was shown it: then it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
+    /// With [`Verdict::Provided`]: the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+    /// With [`Verdict::Provided`]: what the model may call next. Of several answers the last one's counts.
+    #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
+    pub choice: ToolChoice,
 }
 
 impl Answer {
@@ -130,9 +186,16 @@ impl Answer {
         self.shown = Some(digest.into());
         self
     }
+
+    /// The same with a choice of what the model may call next, for [`Verdict::Provided`].
+    #[must_use]
+    pub fn choosing(mut self, choice: ToolChoice) -> Self {
+        self.choice = choice;
+        self
+    }
 }
 
-/// What a human said to a pending call.
+/// What was said to a pending call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -146,6 +209,8 @@ pub enum Verdict {
     Retry,
     /// Of a call in doubt: leave it open, and do not try again.
     Leave,
+    /// Of a call that awaits its result: here it is.
+    Provided,
 }
 
 /// How a message is read while something waits. Never by the model.
@@ -229,10 +294,11 @@ pub fn read_doubt_words(text: &str) -> DoubtReading {
 /// What a message says to the calls that wait. Empty: it is unclear, and nothing is executed.
 ///
 /// A yes or no is for every call that waits for one. The answer to a doubt is for the one call that is in doubt: where
-/// several are, or something else waits beside it, plain words are not enough.
+/// several are, or something else waits for a human beside it, plain words are not enough. They are never the result of a call.
 #[must_use]
 pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a PendingCall, Verdict)> {
-    if let [call] = waiting
+    let waiting: Vec<&PendingCall> = waiting.iter().filter(|call| !call.awaits_result()).collect();
+    if let [call] = waiting.as_slice()
         && call.doubt.is_some()
     {
         return match read_doubt_words(text) {
@@ -248,7 +314,7 @@ pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a Pend
         Reading::No => Verdict::Denied,
         Reading::Unclear => return Vec::new(),
     };
-    waiting.iter().map(|call| (call, verdict)).collect()
+    waiting.into_iter().map(|call| (call, verdict)).collect()
 }
 
 /// Reads plain words while something waits. Only a bare yes or no counts; "yes, but ..." is unclear.

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::confirmation::PendingCall;
+use crate::confirmation::{PendingCall, PendingKind};
 use crate::cost::{self, Cost};
 use crate::error::ModelError;
 use crate::id::{ConversationId, TurnId};
@@ -70,6 +70,8 @@ word_enum!(
         AskClarification = "ASK_CLARIFICATION",
         /// A call waits for a human.
         RequestConfirmation = "REQUEST_CONFIRMATION",
+        /// A call waits for its result, which the caller brings.
+        AwaitResult = "AWAIT_RESULT",
         /// A human approved what waited, and it ran.
         ExecutePending = "EXECUTE_PENDING",
         /// A human refused what waited.
@@ -96,6 +98,10 @@ word_enum!(
         ToolFailure = "ERROR:TOOL_FAILURE",
         /// Waits for a human.
         PendingConfirmation = "PENDING:CONFIRMATION",
+        /// Waits for a result that the caller brings.
+        PendingResult = "PENDING:RESULT",
+        /// The caller brought no result of its own tool in time.
+        NoResult = "INTERRUPTED:NO_RESULT",
         /// A human said no.
         ConfirmationDenied = "REFUSAL:CONFIRMATION_DENIED",
         /// Nobody answered in time.
@@ -124,13 +130,27 @@ word_enum!(
 );
 
 impl OutcomeCategory {
-    /// Where a turn stands that waits for these calls: a doubt weighs more than a question.
+    /// Where a turn stands that waits for these calls: a doubt weighs more than a question, and that more than a result.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
-        if pending.iter().any(|call| call.doubt.is_some()) {
+        let any = |kind| pending.iter().any(|call| call.kind() == kind);
+        if any(PendingKind::Doubt) {
             Self::InDoubt
-        } else {
+        } else if any(PendingKind::Confirmation) || pending.is_empty() {
             Self::PendingConfirmation
+        } else {
+            Self::PendingResult
+        }
+    }
+}
+
+impl DecisionKind {
+    /// What a turn amounts to that waits for these calls.
+    #[must_use]
+    pub fn waiting_for(pending: &[PendingCall]) -> Self {
+        match OutcomeCategory::waiting_for(pending) {
+            OutcomeCategory::PendingResult => Self::AwaitResult,
+            _ => Self::RequestConfirmation,
         }
     }
 }

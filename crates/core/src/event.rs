@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::client_side::ClientSide;
 use crate::confirmation::{Answer, PendingCall, Verdict};
 use crate::cost::Cost;
 use crate::decision::{AgentDecision, Notice, OutcomeCategory, TurnError};
@@ -18,6 +19,7 @@ use crate::model::{GenerateResponse, Usage};
 use crate::past::Past;
 use crate::summary::Summary;
 use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
+use crate::tool_choice::ToolChoice;
 use crate::trim::cut;
 
 /// The version of the event format this code writes. Every stored event carries it.
@@ -68,8 +70,11 @@ pub enum InputBody {
         /// The bounds of the turn that answers them. `None`: those of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Box<TurnLimits>>,
+        /// What the program that sends them brings along: tools that it executes, and what it knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<Box<ClientSide>>,
     },
-    /// The person answered pending calls.
+    /// Pending calls were answered: by the person, or by whoever brings their results.
     Answers {
         /// One per call.
         answers: Vec<Answer>,
@@ -110,7 +115,16 @@ impl InputBody {
     /// Words, answered as the agent usually answers.
     #[must_use]
     pub fn message(text: impl Into<String>) -> Self {
-        Self::Message { text: text.into(), output_schema: None, limits: None }
+        Self::Message { text: text.into(), output_schema: None, limits: None, client: None }
+    }
+
+    /// Returns what the program that sent a message brought along, if it brought something.
+    #[must_use]
+    pub fn client(&self) -> Option<&ClientSide> {
+        match self {
+            Self::Message { client, .. } => client.as_deref(),
+            Self::Answers { .. } | Self::Cancel | Self::Call(_) => None,
+        }
     }
 
     /// Returns whether a turn of its own answers it where none is open: words and calls, not what answers or stops a turn.
@@ -196,6 +210,9 @@ pub enum Event {
         /// The call a person asked for: the turn makes this one call and asks no model. `None`: the turn answers a message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<RequestedCall>,
+        /// What the program that sent the message brought along. `None`: nothing, or the journal is of before there was such a thing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<Box<ClientSide>>,
     },
     /// A model call ended.
     ModelReplied {
@@ -333,7 +350,7 @@ pub enum Event {
         /// [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`].
         verdict: Verdict,
     },
-    /// The turn waits for a human.
+    /// The turn waits: for a human, or for results that others bring.
     TurnParked {
         /// The turn.
         turn: TurnId,
@@ -355,6 +372,9 @@ pub enum Event {
         /// The arguments the person put in the place of those that were shown, if they did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<EditedCall>,
+        /// What the model may call next, with the result of a call; the result itself is in its [`Event::CallFinished`].
+        #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
+        choice: ToolChoice,
     },
     /// A person said yes to a call with other arguments, and had not been shown what it does with them: nothing executed, the
     /// call waits as the question that it is with these arguments.
@@ -459,6 +479,11 @@ pub enum GateVerdict {
         /// What they are shown.
         pending: PendingCall,
     },
+    /// Somebody else executes it and brings the result.
+    Await {
+        /// What they are shown.
+        pending: PendingCall,
+    },
     /// It is not clear what is meant.
     Ask {
         /// The question for the person.
@@ -510,6 +535,8 @@ pub enum Refusal {
     InDoubt,
     /// The tool could not even look.
     Failed,
+    /// The caller takes one call of its tools at a time, and this is another.
+    OneAtATime,
 }
 
 /// How a turn ended.

@@ -2,12 +2,16 @@
 //! by whoever drives the turn.
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
-use crate::confirmation::{PendingCall, digest};
+use crate::client_side::ClientTools;
+use crate::confirmation::{Awaits, PendingCall, digest};
 use crate::event::{GateVerdict, Refusal};
 use crate::id::UserId;
-use crate::registry::ToolRegistry;
-use crate::tool::{Arguments, Prepared, ToolCall, ToolContext, ToolDefinition};
+use crate::registry::{ToolRegistry, unknown_among};
+use crate::schema::Schema;
+use crate::tool::{Arguments, MalformedArguments, Prepared, ToolCall, ToolContext, ToolDefinition, ToolName};
+use crate::tool_choice::ToolChoice;
 use crate::visible::visible;
 
 /// What a policy says to a call.
@@ -80,9 +84,9 @@ const AFTER_OTHERS: &str = " (proposed after reading words of others)";
 
 /// Returns whether an argument holds a web address that is not among the person's own words: looking there tells whoever has it.
 fn names_an_address(arguments: &Arguments, said: &str) -> bool {
-    fn names(name: &str, value: &serde_json::Value, said: &str) -> bool {
+    fn names(name: &str, value: &Value, said: &str) -> bool {
         match value {
-            serde_json::Value::String(text) => {
+            Value::String(text) => {
                 let is_place =
                     is_named_as_an_address(name) && !text.is_empty() && !said.contains(text.as_str());
                 is_place
@@ -90,9 +94,9 @@ fn names_an_address(arguments: &Arguments, said: &str) -> bool {
                         .split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')'))
                         .any(|word| is_address(word) && !said.contains(word))
             }
-            serde_json::Value::Array(values) => values.iter().any(|value| names(name, value, said)),
-            serde_json::Value::Object(values) => values.iter().any(|(name, value)| names(name, value, said)),
-            serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => false,
+            Value::Array(values) => values.iter().any(|value| names(name, value, said)),
+            Value::Object(values) => values.iter().any(|(name, value)| names(name, value, said)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
     arguments.iter().any(|(name, value)| names(name, value, said))
@@ -147,12 +151,29 @@ pub struct GateCheck<'a> {
     /// What the person said, if words of others were read in this turn before the call was proposed
     /// ([`Tool::reads_from_others`](crate::Tool::reads_from_others)): they may be who wants it.
     pub said_before_others: Option<&'a str>,
+    /// The tools that the caller of the turn executes.
+    pub client: &'a ClientTools,
+    /// Which tools may be called.
+    pub choice: &'a ToolChoice,
+}
+
+impl GateCheck<'_> {
+    /// When an answer comes too late.
+    fn expires_at(&self) -> Timestamp {
+        let expiry = SignedDuration::try_from(self.confirmation_expiry).unwrap_or(SignedDuration::MAX);
+        self.now.checked_add(expiry).unwrap_or(Timestamp::MAX)
+    }
 }
 
 impl Gate {
     /// Checks one call, in the fixed order: known tool, arguments fit the schema, references resolved, policy,
     /// confirmation. Nothing is executed.
     pub async fn check(&self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> GateVerdict {
+        if check.choice.permits(&call.name)
+            && let Some((definition, schema)) = check.client.get(&call.name)
+        {
+            return hand_over(context.turn, call, (definition, schema), check);
+        }
         let passed = match self.examine(context, call, check).await {
             Ok(passed) => passed,
             Err(Stopped::Ask(question)) => return GateVerdict::Ask { question },
@@ -190,19 +211,15 @@ impl Gate {
         check: &GateCheck<'_>,
     ) -> Result<Passed<'g>, Stopped> {
         let refuse = |refusal, message| Err(Stopped::Refused(refusal, message));
-        let Some(tool) = self.registry.get(&call.name) else {
-            return refuse(Refusal::UnknownTool, self.registry.unknown(&call.name));
+        let tool = self.registry.get(&call.name).filter(|_| check.choice.permits(&call.name));
+        let Some(tool) = tool else {
+            return refuse(Refusal::UnknownTool, self.unknown(&call.name, check));
         };
         if let Some(malformed) = &call.malformed {
-            let message = format!(
-                "the arguments are not a JSON object: {}. Call {} again with complete arguments",
-                malformed.reason, call.name
-            );
-            return refuse(Refusal::InvalidArguments, message);
+            return refuse(Refusal::InvalidArguments, not_an_object(&call.name, malformed));
         }
         if let Err(places) = self.registry.check_arguments(&call.name, &call.arguments) {
-            let message = format!("the arguments do not fit: {places}");
-            return refuse(Refusal::InvalidArguments, message);
+            return refuse(Refusal::InvalidArguments, misfit(&places));
         }
         let (arguments, preview) = match tool.prepare(context, call.arguments.clone()).await {
             Ok(Prepared::Ready { arguments, preview }) => (arguments, preview),
@@ -270,8 +287,6 @@ impl Passed<'_> {
         if self.is_suspect {
             preview.push_str(AFTER_OTHERS);
         }
-        let expiry = SignedDuration::try_from(check.confirmation_expiry);
-        let expires_at = check.now.checked_add(expiry.unwrap_or(SignedDuration::MAX));
         PendingCall {
             digest: digest(context.turn, &call.id, &call.name, &arguments),
             call_id: call.id.clone(),
@@ -280,8 +295,57 @@ impl Passed<'_> {
             preview,
             definition: Some(self.definition.fingerprint()),
             requested_at: check.now,
-            expires_at: expires_at.unwrap_or(Timestamp::MAX),
+            expires_at: check.expires_at(),
             doubt: None,
+            awaits: None,
         }
     }
+
+    /// Words for a model that called a tool which is not among those that may be called.
+    fn unknown(&self, name: &str, check: &GateCheck<'_>) -> String {
+        let own = self.registry.names().map(ToolName::as_str);
+        let clients = check.client.definitions().map(|tool| tool.name.as_str());
+        unknown_among(name, own.chain(clients).filter(|name| check.choice.permits(name)))
+    }
+}
+
+/// Checks a call that the caller executes. What it does is the caller's to decide: there is no policy for it here.
+fn hand_over(
+    turn: TurnId,
+    call: &ToolCall,
+    (definition, schema): (&ToolDefinition, &Schema),
+    check: &GateCheck<'_>,
+) -> GateVerdict {
+    let invalid = |message| GateVerdict::Refuse { refusal: Refusal::InvalidArguments, message };
+    if let Some(malformed) = &call.malformed {
+        return invalid(not_an_object(&call.name, malformed));
+    }
+    if let Err(places) = schema.check(&Value::Object(call.arguments.clone())) {
+        return invalid(misfit(&places));
+    }
+    let arguments: Arguments = call.arguments.clone();
+    let pending = PendingCall {
+        digest: digest(turn, &call.id, &call.name, &arguments),
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        preview: visible(&format!("{} {}", call.name, Value::Object(arguments.clone()))),
+        arguments,
+        definition: Some(definition.fingerprint()),
+        requested_at: check.now,
+        expires_at: check.expires_at(),
+        doubt: None,
+        awaits: Some(Awaits::Client),
+    };
+    GateVerdict::Await { pending }
+}
+
+fn not_an_object(tool: &str, malformed: &MalformedArguments) -> String {
+    format!(
+        "the arguments are not a JSON object: {}. Call {tool} again with complete arguments",
+        malformed.reason
+    )
+}
+
+fn misfit(places: &str) -> String {
+    format!("the arguments do not fit: {places}")
 }

@@ -6,6 +6,7 @@
 mod budget; // what may be spent
 mod calibration; // how our counts of tokens relate to a provider's
 mod call_end; // how a tool call ended
+mod client_side; // what the program that asks brings along
 mod confirmation; // what waits for a human
 pub mod conversation; // what events add up to
 mod cost; // what it cost in money
@@ -33,6 +34,7 @@ mod summary; // what stands for old turns
 mod task; // what the task assistant keeps
 mod title; // what a conversation is called
 mod tool; // what can be called
+mod tool_choice; // which of them may be called
 mod tool_set; // the tools of a request
 mod trace; // where the time of a turn went
 mod trace_context; // the trace that a request belongs to
@@ -44,6 +46,7 @@ pub mod weak; // tool calling for models that cannot be trusted with it
 pub mod words; // what the person reads
 
 pub use budget::*;
+pub use client_side::*;
 pub use confirmation::*;
 pub use conversation::{last_summary, recalled};
 pub use cost::Cost;
@@ -71,6 +74,7 @@ pub use task::*;
 pub use title::{TITLE_CHARS_MAX, given_title, title};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
+pub use tool_choice::ToolChoice;
 pub use tool_set::ToolSet;
 pub use trace::{Step, StepKind, trace};
 pub use trace_context::TraceContext;

@@ -24,6 +24,12 @@ pub const MESSAGE_CHARS_MAX: usize = 4000;
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Messages that wait in one conversation, accepted and not taken; one more is refused. Key `serve.messages_queued`.
 pub const MESSAGES_QUEUED_MAX: NonZeroU32 = NonZeroU32::new(100).unwrap();
+/// Tools that the sender of a message may bring. Source: the bound of OpenAI's API.
+pub const CLIENT_TOOLS_MAX: usize = 128;
+/// Their definitions in all, in bytes: they are in every request of the turn, and in the journal.
+pub const CLIENT_TOOLS_BYTES_MAX: usize = 256 * 1024;
+/// What the sender of a message knows and says beside it, in bytes.
+pub const CLIENT_CONTEXT_BYTES_MAX: usize = 64 * 1024;
 /// User and assistant messages of history a turn is given. Source: seed 000.
 pub const HISTORY_MESSAGES_MAX: usize = 20;
 /// What history is trimmed down to once it is over its bound, so that the prefix stays stable for a while.

@@ -188,7 +188,7 @@ impl DecisionRecord {
             Event::SummaryFailed { asked: false, .. } => {}
             Event::CallFinished { ms, .. } => self.tool_ms += ms,
             Event::TurnParked { pending, content, .. } => {
-                self.kind = Some(DecisionKind::RequestConfirmation);
+                self.kind = Some(DecisionKind::waiting_for(pending));
                 self.outcome = Some(OutcomeCategory::waiting_for(pending));
                 self.intent = pending.first().map(|call| UserIntent::of_tool(&call.tool));
                 self.content = text(content);

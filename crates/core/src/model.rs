@@ -9,6 +9,7 @@ use crate::cost::Cost;
 use crate::id::ModelId;
 use crate::message::{Message, Part, calls_of, text_of};
 use crate::tool::ToolCall;
+use crate::tool_choice::ToolChoice;
 use crate::tool_set::ToolSet;
 use crate::trace_context::TraceContext;
 
@@ -121,6 +122,8 @@ pub struct GenerateRequest {
     pub messages: Vec<Message>,
     /// What the model may call.
     pub tools: ToolSet,
+    /// Which of the tools it may or has to call.
+    pub tool_choice: ToolChoice,
     /// How the answer is generated.
     pub config: GenerationConfig,
     /// JSON Schema the whole answer must fit, if it must.
@@ -138,6 +141,7 @@ impl GenerateRequest {
         Self {
             messages,
             tools: ToolSet::default(),
+            tool_choice: ToolChoice::Auto,
             config: GenerationConfig::default(),
             response_schema: None,
             time_left: None,

@@ -137,14 +137,7 @@ impl ToolRegistry {
     /// Words for a model that called a tool there is not, with the nearest name.
     #[must_use]
     pub fn unknown(&self, name: &str) -> String {
-        let names: Vec<&str> = self.names().map(ToolName::as_str).collect();
-        match nearest(name, names.iter().copied()) {
-            Some(near) => {
-                format!("there is no tool {name:?}; did you mean {near:?}? Tools: {}", names.join(", "))
-            }
-            None if names.is_empty() => format!("there is no tool {name:?}; there are no tools"),
-            None => format!("there is no tool {name:?}. Tools: {}", names.join(", ")),
-        }
+        unknown_among(name, self.names().map(ToolName::as_str))
     }
 
     /// The user's things that reference arguments of any tool may name, each once.
@@ -168,6 +161,18 @@ impl ToolRegistry {
 
     fn entry(&self, name: &str) -> Option<&Entry> {
         self.tools.iter().find(|entry| entry.tool.definition().name.as_str() == name)
+    }
+}
+
+/// Words for a model that called a tool there is not among `names`, with the nearest of them.
+pub(crate) fn unknown_among<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match nearest(name, names.iter().copied()) {
+        Some(near) => {
+            format!("there is no tool {name:?}; did you mean {near:?}? Tools: {}", names.join(", "))
+        }
+        None if names.is_empty() => format!("there is no tool {name:?}; there are no tools"),
+        None => format!("there is no tool {name:?}. Tools: {}", names.join(", ")),
     }
 }
 

@@ -384,6 +384,12 @@ impl ToolResult {
         }
     }
 
+    /// Returns about how many bytes a model reads of it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.to_text().len()
+    }
+
     /// Whether nobody knows if it was done.
     pub(crate) fn is_unknown(&self) -> bool {
         !self.success && self.data.as_ref().is_some_and(|data| data["status"] == "unknown")

@@ -169,15 +169,20 @@ impl Reader<'_> {
                     }
                     GateVerdict::Refuse { message, .. } => ("refused", message),
                     GateVerdict::Ask { question } => ("asked", question),
-                    GateVerdict::Run { .. } | GateVerdict::Confirm { .. } => return None,
+                    GateVerdict::Run { .. } | GateVerdict::Confirm { .. } | GateVerdict::Await { .. } => {
+                        return None;
+                    }
                 };
                 let mut step = self.lasting(StepKind::Tool, &self.tool_of(call.as_str()), at, 0);
                 step.error = Some(self.error(code, words));
                 Some(step)
             }
             Event::TurnParked { pending, content, .. } => {
-                let doubt = pending.iter().any(|call| call.doubt.is_some());
-                let name = if doubt { "in_doubt" } else { "confirmation" };
+                let name = match OutcomeCategory::waiting_for(pending) {
+                    OutcomeCategory::InDoubt => "in_doubt",
+                    OutcomeCategory::PendingResult => "result",
+                    _ => "confirmation",
+                };
                 let answers = self.answers(place);
                 let mut step = self.step(StepKind::Wait, name, at, answers.1);
                 let calls: Vec<Value> = pending

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use crate::budget::Exceeded;
-use crate::confirmation::PendingCall;
+use crate::confirmation::{PendingCall, PendingKind};
 use crate::error::{ModelError, TimeBound};
 use crate::limits::TurnLimits;
 use crate::tool::ToolError;
@@ -37,6 +37,9 @@ pub const CALL_NOT_DONE: &str = "(One step did not work and was not carried out.
 pub const NOT_ALLOWED: &str = "That is not allowed here, so I did not do it.";
 /// Expired confirmation.
 pub const EXPIRED: &str = "Nobody confirmed this in time, so I did not do it. Please ask again.";
+/// The caller brought no result of its own tool in time.
+pub const NO_RESULT: &str =
+    "The program that was to go on with this did not come back in time, so I stopped. Please ask again.";
 /// Stopped by the person.
 pub const STOPPED: &str = "Stopped.";
 /// The turn's time is up.
@@ -94,17 +97,36 @@ pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part c
 pub const MESSAGE_QUEUED: &str =
     "Your message came before this question. It is kept, and is the next one when this is answered.";
 
-/// The questions for calls that wait, one a line.
+/// What the person is told when their message came while the program that asked has to bring something first.
+pub const MESSAGE_QUEUED_BEHIND_RESULT: &str =
+    "Your message is kept, and is the next one when the program that asked has brought what this waits for.";
+
+/// The questions for calls that wait, one a line. What waits for its result is no question: it is named if nothing else waits.
 #[must_use]
 pub fn questions(pending: &[PendingCall]) -> String {
-    let lines: Vec<String> = pending
-        .iter()
-        .map(|call| match &call.doubt {
-            None => confirm(&call.preview),
-            Some(doubt) => doubtful(&call.preview, doubt.since),
-        })
-        .collect();
-    lines.join("\n")
+    let question = |call: &PendingCall| match (&call.doubt, call.awaits) {
+        (Some(doubt), _) => Some(doubtful(&call.preview, doubt.since)),
+        (None, None) => Some(confirm(&call.preview)),
+        (None, Some(_)) => None,
+    };
+    let lines: Vec<String> = pending.iter().filter_map(question).collect();
+    if !lines.is_empty() {
+        return lines.join("\n");
+    }
+    let awaited: Vec<String> = pending.iter().map(awaits_result).collect();
+    awaited.join("\n")
+}
+
+/// What is said of a call whose result somebody else brings.
+#[must_use]
+pub fn awaits_result(call: &PendingCall) -> String {
+    format!("{}: this waits for the program that asked, which brings the result.", call.preview)
+}
+
+/// What is said of a call whose result was brought.
+#[must_use]
+pub fn provided(tool: &str) -> String {
+    format!("The program that asked has carried out {tool}.")
 }
 
 /// The question for one call in doubt.
@@ -206,6 +228,8 @@ pub const CONFIRMED_DONE: &str = "Okay, I take it as done.";
 /// An answer to something whose time had run out.
 pub const ANSWERED_LATE: &str =
     "Your answer came too late: nobody had confirmed this in time, so it was not done.";
+/// A result that came after its time had run out.
+pub const RESULT_LATE: &str = "This result came too late: the turn that waited for it has ended.";
 /// An answer to a doubt whose time had run out.
 pub const DOUBT_ANSWERED_LATE: &str =
     "Your answer came too late: this was left as it is, and nothing was done because of your answer.";
@@ -214,6 +238,10 @@ pub const ANSWERED_BEFORE: &str = "This was answered before; nothing was done be
 /// A version that has not learned to read what a newer one wrote.
 pub const NEWER_VERSION: &str = "This conversation holds something that this version of the assistant cannot read, so it \
      cannot go on with it. Nothing is lost: your message is kept and will be answered by a version that can.";
+/// A result was announced and did not come with the answer.
+pub const RESULT_MISSING: &str = "This waits for a result, and the answer had none.";
+/// The next call is to be of a tool that the turn does not have.
+pub const CHOICE_UNKNOWN: &str = "A tool is to be called next that did not come with the message.";
 /// Other arguments came with something else than a yes.
 pub const EDITED_WITHOUT_YES: &str =
     "Other arguments can only go with a yes to something that has not begun.";
@@ -229,9 +257,12 @@ pub fn edited_unusable(reason: &str) -> String {
 #[must_use]
 pub fn wrong_verdict(call: &PendingCall) -> String {
     let preview = call.preview.trim_end_matches(['?', '.']);
-    match call.doubt {
-        None => format!("{preview}: this waits for a yes or a no."),
-        Some(_) => format!(
+    match call.kind() {
+        PendingKind::Confirmation => format!("{preview}: this waits for a yes or a no."),
+        PendingKind::Result => format!(
+            "{preview}: nobody has to agree to this. It waits for its result, which the program that asked brings."
+        ),
+        PendingKind::Doubt => format!(
             "{preview}: this was interrupted. The answers are that it was done, that it was not done and is to be tried \
              again, or that it is to be left as it is."
         ),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
-    AgentName, AgentResponse, Allowance, Answer, Budgets, CancellationToken, ConversationId, ConversationKey,
-    GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending, ToolDefinition,
+    AgentName, AgentResponse, Allowance, Answer, Budgets, CancellationToken, ClientSide, ConversationId,
+    ConversationKey, GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending, ToolDefinition,
     ToolRegistry, TurnLimits, UserId, schema_of,
 };
 use jiff::Timestamp;
@@ -24,6 +24,7 @@ use crate::recent::Remembered;
 use crate::respond::respond;
 use crate::run::{advance, opening};
 use crate::stream::{Emitter, RunStream};
+use crate::turn_tools::check_client;
 use crate::{BuildError, ModelCall, RunContext, RunError};
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
@@ -32,6 +33,8 @@ pub struct Agent {
     inner: Arc<Inner>,
     /// What answers to inputs of this handle must look like, if that is not what all answers must.
     output: Option<OutputSchema>,
+    /// What messages of this handle bring along.
+    client: Option<Box<ClientSide>>,
     /// Who has this handle's conversations go on, if not this process.
     dispatcher: Option<Arc<Dispatcher>>,
 }
@@ -48,7 +51,7 @@ impl std::fmt::Debug for Agent {
 
 impl From<Inner> for Agent {
     fn from(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner), output: None, dispatcher: None }
+        Self { inner: Arc::new(inner), output: None, client: None, dispatcher: None }
     }
 }
 
@@ -152,6 +155,40 @@ impl Agent {
     pub fn with_output_schema(&self, schema: Value) -> Result<Self, BuildError> {
         let output = usable_output(schema, &self.inner.model, &self.inner.gate.registry)?;
         Ok(Self { output: Some(output), ..self.clone() })
+    }
+
+    /// Returns the same agent, each message of which brings tools that the caller executes, or what the caller knows. Cheap, as
+    /// [`Agent::with_output`].
+    ///
+    /// A turn whose model calls such a tool waits with a [`PendingCall`](adjutant_core::PendingCall) that
+    /// [awaits its result](adjutant_core::PendingCall::awaits_result), as long as a confirmation may take;
+    /// [`Agent::answer`] brings it and the turn goes on, also after a restart. The agent's own calls beside it run as usual. Words that
+    /// are said meanwhile are no result: they are the next message. If no result comes in time the turn ends.
+    ///
+    /// ```
+    /// # use adjutant_core::{ClientSide, ClientTool, ToolResult};
+    /// # use adjutant_runtime::{Agent, RunContext};
+    /// # async fn example(agent: &Agent) -> Result<(), Box<dyn std::error::Error>> {
+    /// let schema = serde_json::json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    /// let tools = vec![ClientTool::new("weather", "The weather in a city.", Some(schema))?];
+    /// let agent = agent.with_client(ClientSide { tools, ..ClientSide::default() })?;
+    /// let mut context = RunContext::default();
+    /// let mut response = agent.run_in(&mut context, "Do I need a coat in Oslo?").await?;
+    /// while let Some(call) = response.decision.pending.iter().find(|call| call.awaits_result()) {
+    ///     let weather = ToolResult::ok(format!("it snows in {}", call.arguments["city"]).into());
+    ///     response = agent.answer(&mut context, vec![call.provided(weather)]).await?;
+    /// }
+    /// println!("{}", response.content);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`BuildError`] if a definition cannot be used, a name is one of the agent's own tools, there is too much of it, or the model is not
+    /// trusted with tools of others.
+    pub fn with_client(&self, client: ClientSide) -> Result<Self, BuildError> {
+        check_client(&self.inner, &client)?;
+        Ok(Self { client: Some(Box::new(client)), ..self.clone() })
     }
 
     /// Returns a conversation as the journal knows it, with the messages that its next request begins with: those of the last turns,
@@ -432,7 +469,7 @@ impl Agent {
 
     fn message(&self, text: impl Into<String>) -> InputBody {
         let output_schema = self.output.as_ref().map(|schema| schema.as_json().clone());
-        InputBody::Message { text: text.into(), output_schema, limits: None }
+        InputBody::Message { text: text.into(), output_schema, limits: None, client: self.client.clone() }
     }
 
     pub(crate) async fn drained(

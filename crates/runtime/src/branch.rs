@@ -101,7 +101,7 @@ impl Agent {
 /// Finds where a turn starts, and what it answers.
 fn turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputBody)> {
     events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::TurnStarted { turn, message, output_schema, call, .. }
+        Event::TurnStarted { turn, message, output_schema, call, client, .. }
             if wanted.is_none_or(|wanted| wanted == *turn) =>
         {
             let input = match call {
@@ -110,6 +110,7 @@ fn turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputBody)>
                     text: message.clone(),
                     output_schema: output_schema.clone(),
                     limits: None,
+                    client: client.clone(),
                 },
             };
             Some((recorded.seq, input))

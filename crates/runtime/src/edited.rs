@@ -2,8 +2,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Arguments, CancellationToken, ConversationKey, GateCheck, IdempotencyKey, PendingCall, ToolCall,
-    ToolContext,
+    Arguments, CancellationToken, ClientTools, ConversationKey, GateCheck, IdempotencyKey, PendingCall,
+    ToolCall, ToolChoice, ToolContext,
 };
 
 use crate::Agent;
@@ -70,6 +70,9 @@ pub(crate) async fn question_with(
         denied: &[],
         interrupted,
         said_before_others: None,
+        // The caller's own calls await a result, and no yes.
+        client: &ClientTools::default(),
+        choice: &ToolChoice::Auto,
     };
     let question = inner.gate.question(context, &asked, &check).await?;
     Ok(PendingCall { expires_at: call.expires_at, ..question })

@@ -1,5 +1,7 @@
 use adjutant_core::port::StoreError;
-use adjutant_core::{Empty, InvalidMessage, InvalidTool, InvalidTranscript, ModelId, UnusableSchema};
+use adjutant_core::{
+    Empty, InvalidClientSide, InvalidMessage, InvalidTool, InvalidTranscript, ModelId, UnusableSchema,
+};
 
 /// Why an agent cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -25,6 +27,9 @@ pub enum BuildError {
         /// The model.
         model: ModelId,
     },
+    /// Tools that the caller executes cannot be offered.
+    #[error(transparent)]
+    Client(#[from] InvalidClientSide),
     /// A model that is trusted with one constrained round of tools does not write the answer itself.
     #[error(
         "{model} cannot both use tools and answer by a schema: leave out the tools or the schema, or choose another model"
@@ -53,6 +58,9 @@ pub enum RunError {
         /// The bound.
         max: usize,
     },
+    /// What came with the message cannot be had: tools of the caller's, or what it knows. Nothing was accepted.
+    #[error(transparent)]
+    Client(#[from] InvalidClientSide),
     /// The conversation's store failed; nothing that was accepted is lost.
     #[error(transparent)]
     Store(#[from] StoreError),

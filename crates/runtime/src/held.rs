@@ -379,6 +379,7 @@ mod tests {
             limits: TurnLimits::default(),
             output_schema: None,
             call: None,
+            client: None,
         };
         let queued = Event::InputQueued { turn, input: second.clone() };
         let events = Recorded::sequence(1, at, &[started, queued]);

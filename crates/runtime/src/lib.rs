@@ -42,6 +42,7 @@ mod stream; // the way to an answer
 mod sweep; // what nobody works on
 mod take_up; // the same in one conversation, watched
 mod trace; // where the time of a turn went
+mod turn_tools; // which tools it has
 mod waiting; // what happens in a conversation meanwhile
 mod warning; // what an operator should know
 mod window; // how full it is

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
-    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, check_history,
+    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Message, ToolResult,
+    check_history,
 };
 use uuid::Uuid;
 
@@ -16,6 +17,7 @@ use crate::held::Arrival;
 use crate::inner::Inner;
 use crate::run::{advance, turn_of};
 use crate::stream::Emitter;
+use crate::turn_tools::check_client;
 use crate::{RunContext, RunError};
 
 /// Accepts an input, runs the conversation, and reads what became of the input.
@@ -26,15 +28,7 @@ pub(crate) async fn respond(
     (id, body): (Option<InputId>, InputBody),
     (emitter, cancelled): (&Emitter, &CancellationToken),
 ) -> Result<(AgentResponse, RunContext), RunError> {
-    if let InputBody::Message { text, .. } = &body {
-        match text.len() {
-            bytes if bytes > MESSAGE_BYTES_MAX => {
-                return Err(RunError::MessageTooLarge { bytes, max: MESSAGE_BYTES_MAX });
-            }
-            _ if text.trim().is_empty() => return Err(RunError::EmptyMessage),
-            _ => {}
-        }
-    }
+    check(inner, &body)?;
     check_history(&context.history)?;
     let key = context.key(&inner.name);
     let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
@@ -82,6 +76,30 @@ pub(crate) async fn respond(
     }
     emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
+}
+
+/// Refuses what nobody could answer, before anything is accepted.
+fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
+    let bounded = |bytes: usize| match bytes > MESSAGE_BYTES_MAX {
+        true => Err(RunError::MessageTooLarge { bytes, max: MESSAGE_BYTES_MAX }),
+        false => Ok(()),
+    };
+    match body {
+        InputBody::Message { text, .. } => {
+            bounded(text.len())?;
+            if text.trim().is_empty() {
+                return Err(RunError::EmptyMessage);
+            }
+        }
+        InputBody::Answers { answers } => {
+            bounded(answers.iter().filter_map(|answer| answer.result.as_ref()).map(ToolResult::bytes).sum())?;
+        }
+        InputBody::Cancel | InputBody::Call(_) => {}
+    }
+    if let Some(client) = body.client() {
+        check_client(inner, client)?;
+    }
+    Ok(())
 }
 
 /// Accepts the input and runs the conversation in this process.

@@ -5,7 +5,7 @@ use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody, InputId,
-    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, ToolSet, TraceContext, TurnError,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, PendingCall, Recalled, ToolChoice, TraceContext, TurnError,
     TurnId, TurnLimits, conversation, words,
 };
 use serde_json::Value;
@@ -19,6 +19,7 @@ use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
 use crate::stream::Emitter;
+use crate::turn_tools::TurnTools;
 use crate::{RunError, warning};
 
 /// The instruction of turns that are words and nothing else.
@@ -184,7 +185,7 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
 /// Makes the first event of the turn that answers an input. `None`: it is answered by no turn of its own.
 pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     let (text, output_schema, limits, call) = match &input.body {
-        InputBody::Message { text, output_schema, limits } => {
+        InputBody::Message { text, output_schema, limits, .. } => {
             let own = || inner.output.as_ref().map(|schema| schema.as_json().clone());
             (text.clone(), output_schema.clone().or_else(own), limits.clone(), None)
         }
@@ -214,6 +215,7 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
         limits,
         output_schema,
         call,
+        client: input.body.client().cloned().map(Box::new),
     };
     Some((turn, started))
 }
@@ -239,7 +241,15 @@ async fn drive(
     let emitter = caller.emitter;
     let loading = log.take_loading();
     let Some(Event::TurnStarted {
-        input, model, message, message_chars, limits, output_schema, call, ..
+        input,
+        model,
+        message,
+        message_chars,
+        limits,
+        output_schema,
+        call,
+        client,
+        ..
     }) = log.conversation().current().and_then(|current| current.started())
     else {
         return Err(RunError::CannotContinue(format!("turn {id} has no beginning")));
@@ -258,13 +268,17 @@ async fn drive(
         summary: log.conversation().summary_at(),
         loading,
     };
+    let client = client.as_deref();
+    let tools = TurnTools::of(inner, limits, client)?;
     let turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
         recalled,
         call: call.clone(),
         output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
-        ..setup(inner, limits, instruction, (message.clone(), *message_chars))
+        choice: client.map(|client| client.choice.clone()).unwrap_or_default(),
+        context: client.map(|client| client.context.clone()).unwrap_or_default(),
+        ..setup(inner, limits, &tools, instruction, (message.clone(), *message_chars))
     })?;
     let mut turn = Box::new(turn);
     if asks_model && !limits.words_only {
@@ -277,7 +291,7 @@ async fn drive(
     let runs = log.conversation().pending().is_empty();
     let stop = log.inbox().iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
-    let steps = Steps::new(inner, key, (id, past, trace), log, (emitter, cancelled, hold), deadline);
+    let steps = Steps::new(inner, key, (id, past, trace), tools, log, (emitter, cancelled, hold), deadline);
     // While it waits, what came before the cancellation is read first.
     if let Some(input) = stop {
         steps.stop(input);
@@ -304,7 +318,10 @@ fn is_of(caller: Caller<'_>, log: &Log) -> bool {
     let read = inbox.iter().find(|waiting| match &waiting.body {
         InputBody::Answers { .. } | InputBody::Cancel => parked.is_some(),
         // One from before the question is the next message.
-        InputBody::Message { .. } => parked.is_some_and(|parked| waiting.after >= parked),
+        InputBody::Message { .. } => {
+            parked.is_some_and(|parked| waiting.after >= parked)
+                && !conversation.pending().iter().all(PendingCall::awaits_result)
+        }
         InputBody::Call(_) => false,
     });
     read.is_some_and(|read| read.id == *input)
@@ -349,7 +366,12 @@ async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> 
             // On the heap, as everything that few turns come to.
             Action::AskUser { pending, content } => {
                 match Box::pin(steps.answers(&turn, &pending, content)).await? {
-                    Answered::Ends(ends) => turn.on_call_ends(ends)?,
+                    Answered::Ends(ends, choice) => {
+                        if let Some(choice) = choice {
+                            turn.choose(choice);
+                        }
+                        turn.on_call_ends(ends)?
+                    }
                     Answered::Stopped(reason, ends) => turn.stop(reason, ends),
                     Answered::Parked => return Ok(()),
                 }
@@ -363,14 +385,13 @@ async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> 
 fn setup(
     inner: &Inner,
     limits: &TurnLimits,
+    tools: &TurnTools<'_>,
     instruction: String,
     (message, message_chars): (String, usize),
 ) -> TurnSetup {
     let capabilities = inner.model.capabilities();
-    let (instruction, tools) = match limits.words_only {
-        true => (WORDS_ONLY.trim_end().to_owned(), ToolSet::default()),
-        false => (instruction, inner.gate.registry.tool_set()),
-    };
+    let instruction = if limits.words_only { WORDS_ONLY.trim_end().to_owned() } else { instruction };
+    let tools = tools.offered();
     let one_round = capabilities.weak_tools && !tools.is_empty();
     TurnSetup {
         turn: TurnId(Uuid::nil()),
@@ -381,6 +402,8 @@ fn setup(
         message,
         message_chars,
         tools,
+        choice: ToolChoice::Auto,
+        context: String::new(),
         control_functions: inner.control_functions,
         config: config_within(inner, limits),
         limits: limits.clone(),
@@ -394,7 +417,8 @@ fn setup(
 /// Context that is made anew every turn is not in it.
 pub(crate) fn opening(inner: &Inner) -> Result<GenerateRequest, RunError> {
     let message = "…".to_owned();
-    let turn = Turn::new(setup(inner, &inner.limits, inner.instruction.clone(), (message, 1)))?;
+    let tools = TurnTools::of(inner, &inner.limits, None)?;
+    let turn = Turn::new(setup(inner, &inner.limits, &tools, inner.instruction.clone(), (message, 1)))?;
     let request = turn.request();
     Ok(match turn.style() {
         // What the person has is in the last message too.

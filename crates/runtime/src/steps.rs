@@ -20,7 +20,7 @@ use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason};
 use adjutant_core::{
     CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse, IdempotencyKey,
-    InputId, ModelError, OutcomeCategory, Past, ToolContext, TraceContext, TurnEnd, TurnId,
+    InputId, ModelError, OutcomeCategory, Past, ToolChoice, ToolContext, TraceContext, TurnEnd, TurnId,
 };
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -32,6 +32,7 @@ use crate::heart::Hold;
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::stream::Emitter;
+use crate::turn_tools::TurnTools;
 use early_end::EarlyEnd;
 
 /// Time after which a look that failed is repeated.
@@ -55,8 +56,8 @@ pub(crate) enum Replied {
 
 /// What a human's answers led to.
 pub(crate) enum Answered {
-    /// Everything was answered; approved calls ran.
-    Ends(Vec<(CallId, CallEnd)>),
+    /// Everything was answered; approved calls ran. With results that others brought comes what the model may call next.
+    Ends(Vec<(CallId, CallEnd)>, Option<ToolChoice>),
     /// Something still waits.
     Parked,
     /// The turn has to stop; calls that ended until then.
@@ -74,6 +75,7 @@ pub(crate) struct Steps<'a> {
     past: Past,
     emitter: &'a Emitter,
     hold: &'a Hold,
+    tools: TurnTools<'a>,
     early_end: EarlyEnd,
     model_calls: AtomicU32,
     log: Mutex<Log>,
@@ -84,6 +86,7 @@ impl<'a> Steps<'a> {
         inner: &'a Inner,
         key: &'a ConversationKey,
         (turn, past, trace): (TurnId, Past, Option<TraceContext>),
+        tools: TurnTools<'a>,
         log: Log,
         (emitter, cancelled, hold): (&'a Emitter, &CancellationToken, &'a Hold),
         time: Option<Duration>,
@@ -96,6 +99,7 @@ impl<'a> Steps<'a> {
             past,
             emitter,
             hold,
+            tools,
             early_end: EarlyEnd::new(cancelled, time),
             model_calls: AtomicU32::new(0),
             log: Mutex::new(log),

@@ -3,7 +3,7 @@
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Parts, Room, ToolStyle, Turn, TurnSetup, estimate_tokens, fit, parts_of, said_in};
-use adjutant_core::{ConversationKey, Message, TurnId, UserId, WindowShare};
+use adjutant_core::{ConversationKey, Message, ToolChoice, TurnId, UserId, WindowShare};
 use uuid::Uuid;
 
 use crate::inner::Inner;
@@ -120,6 +120,8 @@ impl Inner {
             message: next.to_owned(),
             message_chars: next.len(),
             tools: self.gate.registry.tool_set(),
+            choice: ToolChoice::Auto,
+            context: String::new(),
             control_functions: self.control_functions,
             config: self.config.clone(),
             limits: self.limits.clone(),

@@ -395,7 +395,7 @@ impl Problem {
                 "The message is too long",
                 error.to_string(),
             ),
-            RunError::EmptyMessage => Self::invalid(error.to_string()),
+            RunError::EmptyMessage | RunError::Client(_) => Self::invalid(error.to_string()),
             RunError::Busy => Self {
                 retry_after: Some(1),
                 ..Self::new(

@@ -1,13 +1,14 @@
 //! What a turn came to, and tasks, in the words of the wire: the same in every route that tells them.
 
 use adjutant_core::{
-    AgentResponse, Answer, Arguments, Cost, PendingCall, Task, ToolInvocation, ToolResult, TurnError,
+    AgentResponse, Answer, Arguments, Cost, PendingCall, PendingKind as Kind, Task, ToolInvocation, ToolResult,
+    TurnError,
 };
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A call that waits for a human.
+/// A call that waits: for a human, or for its result.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "interrupt_id": "6b1f0c…",
@@ -40,13 +41,25 @@ pub(crate) enum PendingKind {
     Confirmation,
     /// Somebody who knows whether it was done.
     Doubt,
+    /// Its result, which the program that asked brings: nobody has to agree to it.
+    AwaitsResult,
+}
+
+impl PendingKind {
+    fn of(call: &PendingCall) -> Self {
+        match call.kind() {
+            Kind::Confirmation => Self::Confirmation,
+            Kind::Doubt => Self::Doubt,
+            Kind::Result => Self::AwaitsResult,
+        }
+    }
 }
 
 impl Pending {
     pub(crate) fn of(call: PendingCall) -> Self {
         Self {
+            kind: PendingKind::of(&call),
             interrupt_id: call.digest,
-            kind: if call.doubt.is_some() { PendingKind::Doubt } else { PendingKind::Confirmation },
             since: call.doubt.map(|doubt| doubt.since),
             tool: call.tool,
             args: call.arguments,

@@ -274,7 +274,7 @@ export async function send(text) {
   const { editing } = state;
   if (editing && !(await branchOff(editing))) return setDraft(text);
   // What is too late waits no more; the service ends that turn with the next message.
-  const waits = state.pending.some((call) => new Date(call.expires_at) > Date.now());
+  const waits = asks().some((call) => new Date(call.expires_at) > Date.now());
   if (waits) return answerInWords(words);
   const isListed = state.threads.list.some((thread) => thread.thread_id === state.threadId);
   const isNew = state.turns.length === 0 && !state.loading && !isListed;
@@ -343,20 +343,23 @@ function lastMessage() {
 /** Whether words are one of those under `key`, or the English ones. */
 const isAnswer = (bare, key, english) => [...english, ...t(key).split(" ")].includes(bare);
 
+/** What waits for the person, and not for the result that another program brings. */
+const asks = () => state.pending.filter((call) => call.kind !== "awaits_result");
+
 /** A bare yes or no is the button; anything else is read by the service, which executes nothing that is unclear. */
 async function answerInWords(words) {
   const bare = words.toLowerCase().replace(/[.!]+$/, "");
-  const allAsk = state.pending.every((call) => call.kind === "confirmation");
+  const allAsk = asks().every((call) => call.kind === "confirmation");
   const approved = isAnswer(bare, "answer.yes", ["yes", "y"]);
   if (allAsk && (approved || isAnswer(bare, "answer.no", ["no", "n"]))) {
-    return resume(Object.fromEntries(state.pending.map((call) => [call.interrupt_id, { approved }])));
+    return resume(Object.fromEntries(asks().map((call) => [call.interrupt_id, { approved }])));
   }
   const turn = state.turns.at(-1);
   set({ run: { id: null, turnKey: turn?.key, attempt: 0, unsent: null, stopping: false } });
   try {
     await call("POST", "/v1/chat", { body: { thread_id: state.threadId, message: words } });
     await reread();
-    if (state.pending.length > 0) {
+    if (asks().length > 0) {
       set({ trouble: new Problem({ code: "unclear", title: t("ask.unclear"), detail: t("ask.unclear_why") }) });
     }
   } catch (problem) {
@@ -377,7 +380,7 @@ export async function answerAll(interruptIds, payload) {
   if (state.run) return;
   const choices = { ...state.choices, ...Object.fromEntries(interruptIds.map((id) => [id, payload])) };
   set({ choices });
-  if (state.pending.every((call) => choices[call.interrupt_id])) await resume(choices);
+  if (asks().every((call) => choices[call.interrupt_id])) await resume(choices);
 }
 
 /** What a pending call would do with other arguments, as the question that it would be. Nothing is done. */
@@ -395,7 +398,7 @@ async function resume(choices) {
   const turn = state.turns.at(-1);
   const before = { turn, pending: state.pending };
   const runId = uuid();
-  const resume = state.pending.map(({ interrupt_id }) => ({ interruptId: interrupt_id, status: "resolved", payload: choices[interrupt_id] }));
+  const resume = asks().map(({ interrupt_id }) => ({ interruptId: interrupt_id, status: "resolved", payload: choices[interrupt_id] }));
   set({ pending: [], choices: {}, trouble: null });
   setTurn(turn.key, (turn) => resumed(turn, before.pending, choices));
   restFocus();

@@ -199,6 +199,7 @@ impl People {
             Verdict::Done => "said to be done",
             Verdict::Retry => "tried again",
             Verdict::Leave => "left",
+            Verdict::Provided => "brought",
         });
         Some(call.answer(verdict))
     }

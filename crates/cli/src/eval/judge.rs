@@ -187,6 +187,7 @@ mod tests {
             requested_at: Timestamp::UNIX_EPOCH,
             expires_at: Timestamp::UNIX_EPOCH,
             doubt: None,
+            awaits: None,
         }
     }
 

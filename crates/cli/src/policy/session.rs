@@ -1,4 +1,4 @@
-use adjutant_core::{ConversationId, PendingCall};
+use adjutant_core::{ConversationId, PendingCall, PendingKind};
 use adjutant_mcp::client::{ServerConfig, ServerReport};
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -51,7 +51,8 @@ impl Permissions {
 
     /// Returns whether a call was allowed beforehand. An interrupted one never was: nobody could know of it.
     pub(crate) fn allow(&self, call: &PendingCall) -> Allowed {
-        let Some(conversation) = self.conversation.filter(|_| call.doubt.is_none()) else {
+        let Some(conversation) = self.conversation.filter(|_| call.kind() == PendingKind::Confirmation)
+        else {
             return Allowed::No(None);
         };
         let grants = match file::read(&self.dirs) {
@@ -80,7 +81,7 @@ impl Permissions {
 
     /// Returns whether later calls of the tool can be allowed at its question.
     pub(crate) fn can_grant(&self, call: &PendingCall) -> bool {
-        call.doubt.is_none()
+        call.kind() == PendingKind::Confirmation
             && self.conversation.is_some()
             && Identity::of(call, &self.running, &self.configured) != Identity::Unknown
     }

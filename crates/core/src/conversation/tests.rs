@@ -134,6 +134,7 @@ fn turn_of(
         limits: TurnLimits::default(),
         output_schema: None,
         call: None,
+        client: None,
     }];
     events.extend(inside);
     let calls: Vec<ToolCall> = (0..tools)

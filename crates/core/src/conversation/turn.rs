@@ -9,6 +9,7 @@ use crate::confirmation::{PendingCall, Verdict};
 use crate::event::{EditedCall, Event, GateVerdict, Recorded, ResolvedBy};
 use crate::id::{CallId, TurnId};
 use crate::tool::{Arguments, Effect};
+use crate::tool_choice::ToolChoice;
 
 use super::weight::event_weight;
 
@@ -247,6 +248,23 @@ impl CurrentTurn {
             }
             _ => None,
         }
+    }
+
+    /// Returns what the model may call after these calls were answered, of which some awaited results: what came with the last of
+    /// them. `None`: none came.
+    #[must_use]
+    pub fn choice_after(&self, pending: &[PendingCall]) -> Option<&ToolChoice> {
+        let answered = |shown: &PendingCall| self.of_call(&shown.call_id)?.answered;
+        let choice = |at: usize| match self.event(at)? {
+            Event::CallAnswered { verdict: Some(Verdict::Provided), choice, .. } => Some((at, choice)),
+            _ => None,
+        };
+        pending
+            .iter()
+            .filter_map(answered)
+            .filter_map(choice)
+            .max_by_key(|(at, _)| *at)
+            .map(|(_, choice)| choice)
     }
 
     /// Returns how a call ended that was begun. `None`: it has no end yet.

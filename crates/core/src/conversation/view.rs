@@ -43,14 +43,22 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
         })
         .collect();
     if is_queued(events, &input.id) {
-        notice("message_queued", words::MESSAGE_QUEUED).join(&mut notices);
+        let waits = pending(events);
+        let words = match waits.iter().all(PendingCall::awaits_result) {
+            true => words::MESSAGE_QUEUED_BEHIND_RESULT,
+            false => words::MESSAGE_QUEUED,
+        };
+        notice("message_queued", words).join(&mut notices);
     }
     let InputBody::Answers { answers } = &input.body else { return notices };
     for answer in answers {
         let Some(shown) = asked(events, answer) else { continue };
         match answered_by(events, shown) {
-            Some(Some(by)) if *by != input.id => {
+            Some(Some(by)) if *by != input.id && !is_repeated(events, answer) => {
                 notice("answered_before", words::ANSWERED_BEFORE).join(&mut notices);
+            }
+            Some(None) if shown.awaits_result() => {
+                notice("answered_late", words::RESULT_LATE).join(&mut notices);
             }
             Some(None) if shown.doubt.is_none() => {
                 notice("answered_late", words::ANSWERED_LATE).join(&mut notices);
@@ -82,6 +90,16 @@ fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option
             Some(input.as_ref())
         }
         _ => None,
+    })
+}
+
+/// Returns whether an answer brings the result that was brought before: the same answer again is the same answer.
+fn is_repeated(events: &[Recorded], answer: &Answer) -> bool {
+    events.iter().any(|recorded| match &*recorded.event {
+        Event::CallFinished { call, result, .. } => {
+            *call == answer.call_id && answer.result.as_ref() == Some(result)
+        }
+        _ => false,
     })
 }
 
@@ -176,7 +194,7 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
         content: content.clone(),
         tools_used,
         decision: AgentDecision {
-            kind: DecisionKind::RequestConfirmation,
+            kind: DecisionKind::waiting_for(&waiting),
             intent,
             text: content,
             tool_calls,

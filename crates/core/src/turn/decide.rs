@@ -46,6 +46,8 @@ pub(super) enum Unusable {
     MalformedCall,
     /// It is not the JSON that was asked for: where, and what was expected there.
     Misfit(String),
+    /// It calls no tool, and the caller wants a call.
+    NoCall,
 }
 
 impl Unusable {
@@ -62,6 +64,10 @@ impl Unusable {
                     .to_owned()
             }
             Self::MalformedCall => "Your last call could not be read. Make it again.".to_owned(),
+            Self::NoCall => {
+                "Your last answer called no tool, and the program that asked needs a call. Call a tool."
+                    .to_owned()
+            }
             Self::Misfit(places) => format!(
                 "Your last answer does not fit the JSON Schema it has to fit: {places}. Answer again, with JSON only."
             ),

@@ -9,6 +9,7 @@ use crate::model::{GenerateRequest, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
 use crate::summary::Recalled;
 use crate::tool::ToolCall;
+use crate::tool_choice::ToolChoice;
 use crate::tool_set::ToolSet;
 
 /// How a model is trusted with tools.
@@ -39,6 +40,10 @@ pub struct TurnSetup {
     pub message_chars: usize,
     /// The tools on offer.
     pub tools: ToolSet,
+    /// Which of them the model may or has to call, until results of the caller's tools come with another choice.
+    pub choice: ToolChoice,
+    /// What the caller knows, as the model reads it in front of the message. Blank: nothing.
+    pub context: String,
     /// Whether the functions [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are offered beside tools.
     pub control_functions: bool,
     /// How answers are generated.
@@ -61,7 +66,7 @@ pub enum Action {
     CallModel(GenerateRequest),
     /// Take these calls through the gate and execute what may run, in order.
     CallTools(Vec<ToolCall>),
-    /// Wait for a human; nothing is held meanwhile.
+    /// Wait for a human, or for results that others bring; nothing is held meanwhile.
     AskUser {
         /// What waits.
         pending: Vec<PendingCall>,

@@ -53,6 +53,7 @@ use crate::message::{Content, InvalidMessage, Message, Part};
 use crate::model::{GenerateRequest, GenerateResponse, Usage};
 use crate::summary::{Recalled, Summary, put_block};
 use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolInvocation, ToolResult};
+use crate::tool_choice::ToolChoice;
 pub use crate::trim::{cut, trim};
 use crate::words;
 
@@ -363,6 +364,17 @@ impl Turn {
         &self.interrupted
     }
 
+    /// Which tools the model may or has to call next.
+    #[must_use]
+    pub fn choice(&self) -> &ToolChoice {
+        &self.setup.choice
+    }
+
+    /// Results of the caller's tools came, and with them what the model may call next.
+    pub fn choose(&mut self, choice: ToolChoice) {
+        self.setup.choice = choice;
+    }
+
     /// The bounds it runs under.
     #[must_use]
     pub fn limits(&self) -> &TurnLimits {
@@ -398,7 +410,8 @@ impl Turn {
         // Where an answer has a form, that tells whether it can be used; one round of actions was read before.
         let words_only = self.setup.output.is_some() || self.setup.style == ToolStyle::OneRound;
         let tools: &[ToolDefinition] = if words_only { &[] } else { &self.setup.tools };
-        let decision = match decide(&reply, tools).and_then(|decision| self.in_form(decision)) {
+        let read = decide(&reply, tools).and_then(|decision| self.as_chosen(decision));
+        let decision = match read.and_then(|decision| self.in_form(decision)) {
             Ok(decision) => decision,
             Err(why) => return self.reask(&why, reply),
         };
@@ -420,6 +433,16 @@ impl Turn {
                 let provider = self.setup.model.provider.clone();
                 self.fail(ModelError::Refused { provider, message })
             }
+        }
+    }
+
+    /// Words, a question or a refusal where the caller wants a call are no answer.
+    fn as_chosen(&self, decision: Decision) -> Result<Decision, Unusable> {
+        match decision {
+            Decision::Respond { cut: false, .. } | Decision::End(_) if self.setup.choice.requires_call() => {
+                Err(Unusable::NoCall)
+            }
+            decision => Ok(decision),
         }
     }
 
@@ -537,10 +560,17 @@ impl Turn {
     }
 
     fn after_round(&mut self, round: Round) -> Action {
-        self.iterations += 1;
+        // Each round with a call of the caller's is one that the caller asked for by bringing the result of the last.
+        self.iterations += u32::from(!round.was_handed_over());
         let ending = round.ending.clone();
         let question = round.question();
+        let was_left = round.has_no_result();
         self.close(round, "");
+        if was_left {
+            // Whoever would hear the answer has left, so nobody is asked for one.
+            let text = self.with_done(words::NO_RESULT);
+            return self.finish(self.plain_kind(), OutcomeCategory::NoResult, text, None);
+        }
         match question.map(Ending::Ask).or(ending) {
             Some(ending) => self.end(ending),
             None if self.setup.style == ToolStyle::OneRound || self.setup.call.is_some() => {
@@ -573,6 +603,9 @@ impl Turn {
                 Some(CallEnd::Waiting(PendingCall { arguments, preview, doubt: Some(_), .. })) => {
                     self.note_left_open(&call.name, arguments, Some(&preview))
                 }
+                Some(CallEnd::Waiting(PendingCall { awaits: Some(_), .. })) => ToolResult::failed(
+                    "it was stopped before the program that was to do this brought a result; it is not known whether it was done",
+                ),
                 None | Some(CallEnd::Waiting(_)) => ToolResult::failed(unrun),
                 Some(CallEnd::Executed { arguments, result, summary }) => {
                     self.note_executed(&call.name, &result, summary);
@@ -605,6 +638,12 @@ impl Turn {
                     let result = ToolResult::failed("nobody confirmed this in time; it was not done");
                     self.note_used(&call.name, arguments, result)
                 }
+                Some(CallEnd::NoResult { arguments }) => {
+                    let result = ToolResult::failed(
+                        "the program that was to do this brought no result in time; it is not known whether it was done",
+                    );
+                    self.note_used(&call.name, arguments, result)
+                }
             };
             self.messages.extend(Message::tool(call.id, call.name, result).ok());
         }
@@ -628,10 +667,14 @@ impl Turn {
         let told = match refusal {
             // The tool's own words are for the person too; the others are for the model.
             Refusal::Failed => Some(message.clone()),
+            // Where nothing may be called nobody has asked for a step.
+            Refusal::UnknownTool if !self.may_call() => None,
             Refusal::UnknownTool | Refusal::InvalidArguments => Some(words::CALL_NOT_DONE.to_owned()),
             Refusal::Forbidden => Some(words::NOT_ALLOWED.to_owned()),
             // The call that was made before says how the turn ended.
             Refusal::DeniedBefore | Refusal::InDoubt => None,
+            // It is made again, one by one.
+            Refusal::OneAtATime => None,
         };
         if let Some(told) = told {
             // The same model may try the same thing again and again; a person reads it once.
@@ -645,6 +688,11 @@ impl Turn {
             return self.note_used(&call.name, call.arguments.clone(), result);
         }
         result
+    }
+
+    /// Whether the turn is one in which something may be called.
+    fn may_call(&self) -> bool {
+        !self.setup.limits.words_only && self.setup.choice != ToolChoice::None
     }
 
     fn note_failure(&mut self, tool: &str, message: String, told: String, is_unknown: bool) {
@@ -761,10 +809,11 @@ impl Turn {
             }
             Unusable::Empty => "the answer was empty, again".to_owned(),
             Unusable::MalformedCall => "the call in it was malformed, again".to_owned(),
+            Unusable::NoCall => "it calls no tool, again, and the caller wants a call".to_owned(),
             Unusable::Misfit(places) => format!("it does not fit the JSON Schema, again: {places}"),
         };
         let raw = match why {
-            Unusable::Misfit(_) => reply.text(),
+            Unusable::Misfit(_) | Unusable::NoCall => reply.text(),
             Unusable::Empty | Unusable::CutInCall | Unusable::CutInThought | Unusable::MalformedCall => {
                 serde_json::to_string(&reply.parts).unwrap_or_default()
             }
@@ -788,7 +837,8 @@ impl Turn {
     #[must_use]
     pub fn request(&self) -> GenerateRequest {
         let setup = &self.setup;
-        let tools = match setup.control_functions && !setup.tools.is_empty() {
+        let asks = setup.control_functions && !setup.tools.is_empty() && setup.choice.is_auto();
+        let tools = match asks {
             true => setup.tools.with_controls(control_functions),
             false => &setup.tools,
         };
@@ -807,7 +857,8 @@ impl Turn {
         let mut messages = Vec::with_capacity(1 + said);
         messages.extend(Message::system(instruction));
         messages.extend(setup.recalled.messages.iter().cloned());
-        messages.extend(self.messages.iter().cloned());
+        messages.extend(self.messages.iter().take(1).map(|message| self.with_context(message)));
+        messages.extend(self.messages.iter().skip(1).cloned());
         messages.extend(self.again.iter().cloned());
         if let Some(block) = self.summary_block() {
             put_block(&mut messages, &block);
@@ -816,8 +867,19 @@ impl Turn {
             tools: tools.clone(),
             config: setup.config.clone(),
             response_schema: native,
+            tool_choice: setup.choice.clone(),
             ..GenerateRequest::new(messages)
         }
+    }
+
+    /// The person's message with what the caller knows in front of it.
+    fn with_context(&self, message: &Message) -> Message {
+        if self.setup.context.trim().is_empty() {
+            return message.clone();
+        }
+        let context = Part::ours(Content::Text { text: format!("{}\n\n", self.setup.context.trim_end()) });
+        let parts = std::iter::once(context).chain(message.parts().iter().cloned()).collect();
+        Message::new(message.role(), parts).unwrap_or_else(|_| message.clone())
     }
 
     /// What stands for old turns in its requests. A model that is given one round of actions reads only what was said last.
@@ -862,7 +924,13 @@ impl Turn {
             (DecisionKind::CancelPending, _) => UserIntent::ConfirmNo,
             (DecisionKind::AskClarification, _) => UserIntent::Ambiguous,
             (_, OutcomeCategory::OutOfScope) => UserIntent::OutOfScope,
-            (DecisionKind::RespondOnly | DecisionKind::InvokeTool | DecisionKind::RequestConfirmation, _) => {
+            (
+                DecisionKind::RespondOnly
+                | DecisionKind::InvokeTool
+                | DecisionKind::RequestConfirmation
+                | DecisionKind::AwaitResult,
+                _,
+            ) => {
                 self.used
                     .first()
                     .map(|used| UserIntent::of_tool(&used.tool))

@@ -12,6 +12,7 @@ use crate::message::Message;
 use crate::model::{FinishReason, GenerateResponse, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
 use crate::tool::{ToolCall, ToolResult};
+use crate::tool_choice::ToolChoice;
 use crate::tool_set::ToolSet;
 
 /// What a turn's events say of its talk with the model.
@@ -39,8 +40,9 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let (before, of_turn) = events.split_at(at);
     let of_turn: Vec<&Event> =
         of_turn.iter().map(|recorded| &*recorded.event).filter(|event| event.turn() == Some(id)).collect();
-    let Some(Event::TurnStarted { message, message_chars, model, limits, output_schema, call, .. }) =
-        of_turn.first()
+    let Some(Event::TurnStarted {
+        message, message_chars, model, limits, output_schema, call, client, ..
+    }) = of_turn.first()
     else {
         return None;
     };
@@ -54,6 +56,8 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         message: message.clone(),
         message_chars: *message_chars,
         tools: ToolSet::default(),
+        choice: client.as_ref().map(|client| client.choice.clone()).unwrap_or_default(),
+        context: client.as_ref().map(|client| client.context.clone()).unwrap_or_default(),
         control_functions: true,
         config: GenerationConfig::default(),
         limits: limits.clone(),
@@ -87,6 +91,9 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
                 ends.collect::<Option<Vec<_>>>().and_then(|ends| turn.on_call_ends(ends).ok())
             }
             Action::AskUser { pending, .. } => {
+                if let Some(choice) = choice_after(&of_turn, &pending) {
+                    turn.choose(choice);
+                }
                 let ends =
                     pending.iter().map(|shown| Some((shown.call_id.clone(), last_end(&of_turn, shown)?)));
                 ends.collect::<Option<Vec<_>>>().and_then(|ends| turn.on_call_ends(ends).ok())
@@ -133,7 +140,9 @@ fn first_end(events: &[&Event], call: &ToolCall) -> Option<CallEnd> {
         _ => None,
     })?;
     match verdict {
-        GateVerdict::Confirm { pending } => Some(CallEnd::Waiting(pending.clone())),
+        GateVerdict::Confirm { pending } | GateVerdict::Await { pending } => {
+            Some(CallEnd::Waiting(pending.clone()))
+        }
         GateVerdict::Ask { question } => Some(CallEnd::Asked { question: question.clone() }),
         GateVerdict::Refuse { refusal, message } => {
             Some(CallEnd::Refused { refusal: *refusal, message: message.clone() })
@@ -159,10 +168,23 @@ fn last_end(events: &[&Event], shown: &PendingCall) -> Option<CallEnd> {
     })?;
     let arguments = || shown.arguments.clone();
     match verdict {
-        Some(Verdict::Approved) => executed(events, &shown.call_id),
+        Some(Verdict::Approved | Verdict::Provided) => executed(events, &shown.call_id),
+        None if shown.awaits_result() => Some(CallEnd::NoResult { arguments: arguments() }),
         Some(_) => Some(CallEnd::Denied { arguments: arguments() }),
         None => Some(CallEnd::Expired { arguments: arguments() }),
     }
+}
+
+/// What the model may call after these calls were answered. `None`: none of them awaited a result, and nothing changes.
+fn choice_after(events: &[&Event], pending: &[PendingCall]) -> Option<ToolChoice> {
+    events.iter().rev().find_map(|event| match event {
+        Event::CallAnswered { call, verdict: Some(Verdict::Provided), choice, .. }
+            if pending.iter().any(|shown| shown.call_id == *call) =>
+        {
+            Some(choice.clone())
+        }
+        _ => None,
+    })
 }
 
 /// How a call ended that was begun.

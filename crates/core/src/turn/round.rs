@@ -16,13 +16,15 @@ pub(super) struct Round {
     /// What calls would do whose end nobody saw, in the person's words.
     pub(super) doubted: Vec<(CallId, String)>,
     pub(super) ending: Option<Ending>,
+    /// Whether the caller executes one of them.
+    handed_over: bool,
 }
 
 impl Round {
     /// Calls of which nothing is known yet.
     pub(super) fn new(calls: Vec<ToolCall>, ending: Option<Ending>) -> Self {
         let calls = calls.into_iter().map(|call| (call, None)).collect();
-        Self { calls, edited: Vec::new(), doubted: Vec::new(), ending }
+        Self { calls, edited: Vec::new(), doubted: Vec::new(), ending, handed_over: false }
     }
 
     /// Notes how calls ended. True if one of them had waited for a human and ran.
@@ -30,12 +32,15 @@ impl Round {
         let mut approved = false;
         for (id, end) in ends {
             let Some((_, slot)) = self.calls.iter_mut().find(|(call, _)| call.id == id) else { continue };
-            if let (Some(CallEnd::Waiting(shown)), Some(arguments)) = (&*slot, end.began_with()) {
+            if let (Some(CallEnd::Waiting(shown)), Some(arguments)) = (&*slot, end.began_with())
+                && !shown.awaits_result()
+            {
                 approved |= matches!(end, CallEnd::Executed { .. });
                 if shown.arguments != *arguments && !self.edited.contains(&id) {
                     self.edited.push(id.clone());
                 }
             }
+            self.handed_over |= matches!(&end, CallEnd::Waiting(shown) if shown.awaits_result());
             if let CallEnd::Waiting(PendingCall { preview, doubt: Some(_), .. }) = &end {
                 self.doubted.push((id.clone(), preview.clone()));
             }
@@ -54,7 +59,17 @@ impl Round {
         self.calls.iter().all(|(call, end)| end.is_some() || is_control(call))
     }
 
-    /// What waits for a human.
+    /// Whether a call of it was the caller's to execute.
+    pub(super) fn was_handed_over(&self) -> bool {
+        self.handed_over
+    }
+
+    /// Whether the caller was to bring the result of a call, and did not in time.
+    pub(super) fn has_no_result(&self) -> bool {
+        self.calls.iter().any(|(_, end)| matches!(end, Some(CallEnd::NoResult { .. })))
+    }
+
+    /// What waits.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
         let waiting = |end: &Option<CallEnd>| {
             if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None }
@@ -72,6 +87,7 @@ impl Round {
                 | CallEnd::Waiting(_)
                 | CallEnd::Denied { .. }
                 | CallEnd::Expired { .. }
+                | CallEnd::NoResult { .. }
                 | CallEnd::InDoubt { .. }
                 | CallEnd::TakenAsDone { .. },
             )
@@ -93,6 +109,7 @@ impl Round {
                     | CallEnd::Waiting(_)
                     | CallEnd::Denied { .. }
                     | CallEnd::Expired { .. }
+                    | CallEnd::NoResult { .. }
                     | CallEnd::InDoubt { .. }
                     | CallEnd::TakenAsDone { .. },
                 )
@@ -116,7 +133,8 @@ impl CallEnd {
             | Self::Waiting(_)
             | Self::Asked { .. }
             | Self::Denied { .. }
-            | Self::Expired { .. } => None,
+            | Self::Expired { .. }
+            | Self::NoResult { .. } => None,
         }
     }
 }

@@ -47,6 +47,8 @@ fn setup() -> TurnSetup {
         message_chars: 5,
         control_functions: true,
         tools: vec![ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap()].into(),
+        choice: ToolChoice::Auto,
+        context: String::new(),
         config: GenerationConfig::default(),
         limits: TurnLimits::default(),
         style: ToolStyle::Native,
@@ -105,6 +107,7 @@ fn waits(preview: &str) -> CallEnd {
         requested_at: Timestamp::UNIX_EPOCH,
         expires_at: Timestamp::MAX,
         doubt: None,
+        awaits: None,
     })
 }
 

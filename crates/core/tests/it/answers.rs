@@ -108,6 +108,8 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         model: ModelId::new("test", "model").unwrap(),
         instruction: String::new(),
         recalled: Recalled::default(),
+        choice: adjutant_core::ToolChoice::Auto,
+        context: String::new(),
         call: None,
         message_chars: message.chars().count(),
         message,

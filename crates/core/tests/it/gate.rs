@@ -85,6 +85,8 @@ pub(crate) fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String,
         denied,
         interrupted: &[],
         said_before_others: None,
+        client: &ClientTools::default(),
+        choice: &ToolChoice::Auto,
     };
     now(gate.check(&context, &call, &circumstances))
 }

@@ -150,13 +150,13 @@ fn words_of_decisions_and_outcomes_are_those_of_the_design() {
     let kinds: Vec<&str> = DecisionKind::ALL.iter().map(|kind| kind.as_str()).collect();
     assert_eq!(
         kinds.join(" "),
-        "RESPOND_ONLY INVOKE_TOOL ASK_CLARIFICATION REQUEST_CONFIRMATION EXECUTE_PENDING CANCEL_PENDING"
+        "RESPOND_ONLY INVOKE_TOOL ASK_CLARIFICATION REQUEST_CONFIRMATION AWAIT_RESULT EXECUTE_PENDING CANCEL_PENDING"
     );
     for outcome in OutcomeCategory::ALL {
         assert_eq!(OutcomeCategory::from_str(outcome.as_str()).as_ref(), Ok(outcome));
         assert_eq!(serde_json::to_value(outcome).unwrap(), json!(outcome.as_str()));
     }
-    assert_eq!(OutcomeCategory::ALL.len(), 20);
+    assert_eq!(OutcomeCategory::ALL.len(), 22);
     for (tool, intent) in [
         ("add_task", "CREATE_TASK"),
         ("list_tasks", "LIST_TASKS"),

@@ -4,6 +4,8 @@ use adjutant_core::{ConversationId, Effect};
 use adjutant_durability::{EFFECTS, Style, tool_name};
 use serde_json::{Value, json};
 
+use crate::scene::BROUGHT_TOOL;
+
 /// The answer, if it is asked to put old turns into few words.
 pub(crate) fn summary(request: &Value) -> Option<String> {
     let instruction = request["messages"][0]["content"].as_str()?;
@@ -48,6 +50,7 @@ impl Asked {
         match (self.scene.as_str(), self.results) {
             ("one", 0) => calls(&[work(1)]),
             ("two", 0) => calls(&[work(1), work(2)]),
+            ("brought", 0) => calls(&[(BROUGHT_TOOL.to_owned(), json!({})), work(1)]),
             ("order", 0) => calls(&[in_order(1), in_order(2), in_order(3)]),
             ("chain", done @ (0 | 1)) => calls(&[work(i64::try_from(done).unwrap() + 1)]),
             ("careful", 0) => calls(&[(tool_name(self.effect, Style::Careful), json!({"n": 1}))]),

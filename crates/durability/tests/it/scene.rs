@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 
 use adjutant_core::{
-    AgentName, ConversationId, ConversationKey, Effect, InputBody, InputId, OutcomeCategory, PendingCall,
-    RequestedCall, UserId, Verdict,
+    AgentName, Answer, ClientSide, ClientTool, ConversationId, ConversationKey, Effect, InputBody, InputId,
+    OutcomeCategory, PendingCall, RequestedCall, ToolResult, UserId, Verdict,
 };
 use adjutant_durability::{EFFECTS, Heard, Request, Style, tool_name};
 use uuid::Uuid;
+
+/// The tool that whoever asks executes.
+pub(crate) const BROUGHT_TOOL: &str = "lookHere";
 
 /// One thing somebody says.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +21,9 @@ pub(crate) enum Say {
     Words(&'static str),
     /// A call of the tool without a model; `careful`: of the one that asks first.
     Call { careful: bool },
-    /// Yes to what waits, as it was shown.
+    /// Words that tell the model what to play, with a tool that whoever says them executes.
+    Bring(&'static str),
+    /// Yes to what waits, as it was shown, or its result, if that is awaited.
     Approve,
 }
 
@@ -56,6 +61,8 @@ pub(crate) const TWO: Scene = scene(&[Say::Play("two")]);
 pub(crate) const ORDER: Scene = scene(&[Say::Play("order")]);
 pub(crate) const CHAIN: Scene = scene(&[Say::Play("chain")]);
 pub(crate) const APPROVE: Scene = scene(&[Say::Play("careful"), Say::Approve]);
+/// A call of the tool's, and beside it one that whoever asked executes.
+pub(crate) const BROUGHT: Scene = scene(&[Say::Bring("brought"), Say::Approve]);
 pub(crate) const DENY: Scene = scene(&[Say::Play("careful"), Say::Words("no")]);
 /// A call that changes the tasks of the worker's own store.
 pub(crate) const TASK: Scene = without_tools(&[Say::Play("task")]);
@@ -67,8 +74,8 @@ pub(crate) const LIMITED: Scene = without_tools(&[Say::Play("limited")]);
 pub(crate) const LONG: Scene = Scene { long: true, ..without_tools(&[Say::Play("plain")]) };
 
 /// All of them.
-pub(crate) const SCENES: [Scene; 12] =
-    [PLAIN, ONE, TWO, ORDER, CHAIN, APPROVE, DENY, CALL, CALL_APPROVED, CLARIFY, LIMITED, LONG];
+pub(crate) const SCENES: [Scene; 13] =
+    [PLAIN, ONE, TWO, ORDER, CHAIN, APPROVE, BROUGHT, DENY, CALL, CALL_APPROVED, CLARIFY, LIMITED, LONG];
 
 impl Scene {
     /// The classes of effect that make a difference to it.
@@ -159,7 +166,7 @@ impl Talk {
         if self.pending.iter().any(|call| call.doubt.is_some()) {
             let answers = self.pending.iter().map(|call| match call.doubt {
                 Some(_) => call.answer(self.verdict),
-                None => call.answer(Verdict::Approved),
+                None => approved(call),
             });
             return Some(InputBody::Answers { answers: answers.collect() });
         }
@@ -171,14 +178,21 @@ impl Talk {
             Say::Play(scene) => {
                 InputBody::message(format!("{scene} {:?} {}", self.effect, self.key.conversation))
             }
+            Say::Bring(scene) => InputBody::Message {
+                text: format!("{scene} {:?} {}", self.effect, self.key.conversation),
+                output_schema: None,
+                limits: None,
+                client: Some(Box::new(ClientSide {
+                    tools: vec![ClientTool::new(BROUGHT_TOOL, "Looks.", None).unwrap()],
+                    ..ClientSide::default()
+                })),
+            },
             Say::Words(words) => InputBody::message(words),
             Say::Call { careful } => InputBody::Call(RequestedCall {
                 tool: tool_name(self.effect, if careful { Style::Careful } else { Style::Beside }),
                 arguments: [("n".to_owned(), 1.into())].into_iter().collect(),
             }),
-            Say::Approve => InputBody::Answers {
-                answers: self.pending.iter().map(|call| call.answer(Verdict::Approved)).collect(),
-            },
+            Say::Approve => InputBody::Answers { answers: self.pending.iter().map(approved).collect() },
         })
     }
 
@@ -201,6 +215,14 @@ impl Talk {
 
     pub(crate) fn pending(&self) -> &[PendingCall] {
         &self.pending
+    }
+}
+
+/// Yes to a call, or its result.
+fn approved(call: &PendingCall) -> Answer {
+    match call.awaits_result() {
+        true => call.provided(ToolResult::verbatim("seen".into())),
+        false => call.answer(Verdict::Approved),
     }
 }
 

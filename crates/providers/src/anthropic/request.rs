@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::{
-    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolDefinition,
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolChoice,
+    ToolDefinition,
 };
 use serde_json::{Value, json};
 
@@ -84,6 +85,9 @@ pub(super) fn encode(
         // These families think adaptively anyway. History is trimmed and cut in places, and a conversation must survive it.
         thinking: sends_bound_thinking(request, model, family).then_some(drop_block),
         output_config,
+        // A call that has to be made cannot be asked for beside thinking; where it is not made it is asked for again.
+        tool_choice: (request.tool_choice == ToolChoice::None && !tools.is_empty())
+            .then(|| json!({ "type": "none" })),
         tools,
         system,
         messages,

@@ -28,6 +28,8 @@ pub(super) struct Request<'a> {
     pub(super) output_config: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) system: Vec<Block>,
     pub(super) messages: Vec<Message>,

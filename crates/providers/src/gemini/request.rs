@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::{
     Arguments, CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall,
-    ToolDefinition,
+    ToolChoice, ToolDefinition,
 };
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,7 @@ pub(super) fn encode(
     let (system_instruction, contents) = encoder.transcript(&request.messages)?;
     encoder.common.something_to_answer(contents.len())?;
     let declarations: Vec<_> = request.tools.iter().map(|tool| encoder.declaration(tool)).collect();
-    let calling = wire::ToolConfig { function_calling_config: wire::FunctionCallingConfig { mode: "AUTO" } };
+    let calling = wire::ToolConfig { function_calling_config: calling(&request.tool_choice) };
     let wire = wire::Request {
         system_instruction,
         tool_config: (!declarations.is_empty()).then_some(calling),
@@ -48,6 +48,16 @@ pub(super) fn encode(
         contents,
     };
     encoder.common.finish(&wire)
+}
+
+fn calling(choice: &ToolChoice) -> wire::FunctionCallingConfig {
+    let (mode, name) = match choice {
+        ToolChoice::Auto => ("AUTO", None),
+        ToolChoice::None => ("NONE", None),
+        ToolChoice::Required => ("ANY", None),
+        ToolChoice::Named(name) => ("ANY", Some(name.clone())),
+    };
+    wire::FunctionCallingConfig { mode, allowed_function_names: name.into_iter().collect() }
 }
 
 struct GeminiEncoder<'a> {

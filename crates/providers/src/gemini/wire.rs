@@ -48,8 +48,11 @@ pub(super) struct ToolConfig {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct FunctionCallingConfig {
     pub(super) mode: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) allowed_function_names: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use adjutant_core::{
-    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolDefinition,
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolChoice, ToolDefinition,
 };
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,10 @@ pub(super) fn encode(
         let both = "a response schema keeps a model of Ollama from calling tools: send one of them only";
         return Err(encoder.common.refuse(both));
     }
-    let tools = encoder.tools(&request.tools, family.tools)?;
+    // The server has no word for a choice: tools that may not be called are not sent.
+    let offered: &[ToolDefinition] =
+        if request.tool_choice == ToolChoice::None { &[] } else { &request.tools };
+    let tools = encoder.tools(offered, family.tools)?;
     let mut messages = Vec::new();
     for message in &request.messages {
         messages.extend(encoder.message(message)?);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use adjutant_core::port::Loaded;
 use adjutant_core::{
-    AgentResponse, Answer, ConversationId, Effect, Event, Input, InputBody, InputId, OutcomeCategory,
-    Recorded, UserId, Verdict, conversation,
+    AgentResponse, ConversationId, Effect, Event, Input, InputBody, InputId, OutcomeCategory, Recorded,
+    UserId, Verdict, conversation,
 };
 use adjutant_runtime::RunContext;
 use jiff::Timestamp;
@@ -72,12 +72,9 @@ impl Bench {
             if response.decision.pending.is_empty() {
                 break response;
             }
-            let answers = response.decision.pending.into_iter().map(|call| Answer {
-                verdict: if call.doubt.is_some() { Verdict::Leave } else { Verdict::Approved },
-                call_id: call.call_id,
-                digest: call.digest,
-                edited: None,
-                shown: None,
+            let answers = response.decision.pending.iter().map(|call| match call.doubt {
+                Some(_) => call.answer(Verdict::Leave),
+                None => call.answer(Verdict::Approved),
             });
             body = InputBody::Answers { answers: answers.collect() };
         };

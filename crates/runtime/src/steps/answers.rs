@@ -1,10 +1,10 @@
-//! What a person says to the calls that wait, and what follows from it.
+//! What is said to the calls that wait, by a person or by whoever brings their results, and what follows from it.
 
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
-    Answer, Arguments, CallId, EditedCall, Event, Input, InputBody, PendingCall, Recorded, ResolvedBy,
-    ToolResult, Verdict, read_message, words,
+    Answer, Arguments, CallId, EditedCall, Event, Input, InputBody, PendingCall, PendingKind, Recorded,
+    ResolvedBy, ToolChoice, ToolResult, Verdict, read_message, words,
 };
 
 use tokio::time::Instant;
@@ -38,7 +38,7 @@ impl Steps<'_> {
                 .iter()
                 .filter(|call| call.has_expired(now))
                 .flat_map(|call| match &call.doubt {
-                    None => vec![self.answered(call, None, None, None)],
+                    None => vec![self.answered(call, None, None, None, ToolChoice::Auto)],
                     Some(_) => self.settled(call, ResolvedBy::Expiry, None, Verdict::Leave),
                 })
                 .collect();
@@ -90,12 +90,14 @@ impl Steps<'_> {
     }
 
     /// Takes the first input that can be an answer to what waits. A message that was accepted before the person could see the
-    /// question stays in the inbox: it is the next message.
+    /// question stays in the inbox: it is the next message. So does any message while nothing but results is awaited: no words are
+    /// the result of a call.
     async fn next_answer(&self, waiting: &[PendingCall]) -> Result<Option<Input>, RunError> {
         let inbox = self.log.lock().await.inbox().to_vec();
         for input in inbox {
             let can_answer = match &input.body {
                 InputBody::Answers { .. } | InputBody::Cancel => true,
+                InputBody::Message { .. } if waiting.iter().all(PendingCall::awaits_result) => false,
                 InputBody::Message { .. } => self.was_shown(waiting, &input).await,
                 InputBody::Call(_) => false,
             };
@@ -124,6 +126,10 @@ impl Steps<'_> {
                     let arguments = edited.unwrap_or_else(|| shown.arguments.clone());
                     self.run_unless_stopped(turn, shown, &arguments, 0).await?
                 }
+                (None, Some((Verdict::Provided, _))) => self.recorded_end(&shown.call_id).await,
+                (None, None) if shown.awaits_result() => {
+                    Some(CallEnd::NoResult { arguments: shown.arguments.clone() })
+                }
                 (None, Some(_)) => Some(CallEnd::Denied { arguments: shown.arguments.clone() }),
                 (None, None) => Some(CallEnd::Expired { arguments: shown.arguments.clone() }),
                 (Some(doubt), _) => {
@@ -135,7 +141,10 @@ impl Steps<'_> {
         set_aside.settle_tools(&mut *self.log.lock().await, millis(began));
         match self.early_end.reason() {
             Some(reason) => Ok(Answered::Stopped(reason, ends)),
-            None => Ok(Answered::Ends(ends)),
+            None => {
+                let choice = self.look(|turn| turn.choice_after(pending).cloned()).await.flatten();
+                Ok(Answered::Ends(ends, choice))
+            }
         }
     }
 
@@ -237,7 +246,7 @@ impl Steps<'_> {
             return refused(words::wrong_verdict(call));
         }
         let runs = matches!(answer.verdict, Verdict::Approved | Verdict::Retry);
-        if runs && self.inner.gate.registry.get(&call.tool).is_none() {
+        if runs && self.tools.gate().registry.get(&call.tool).is_none() {
             // A yes that cannot be carried out now is not kept for later: nobody would be there to see it done.
             return refused(words::tool_away_waits(&call.preview));
         }
@@ -259,9 +268,27 @@ impl Steps<'_> {
                 }
             },
         };
-        match call.doubt {
-            None => vec![self.answered(call, Some(input), Some(answer.verdict), edited)],
-            Some(_) => self.settled(call, ResolvedBy::Person, Some(input), answer.verdict),
+        let choice = answer.choice.clone();
+        match (call.kind(), &answer.result) {
+            (PendingKind::Confirmation, _) => {
+                vec![self.answered(call, Some(input), Some(answer.verdict), edited, ToolChoice::Auto)]
+            }
+            (PendingKind::Result, None) => refused(words::RESULT_MISSING.to_owned()),
+            (PendingKind::Result, Some(_)) if !self.tools.client().has_choice(&choice) => {
+                refused(words::CHOICE_UNKNOWN.to_owned())
+            }
+            (PendingKind::Result, Some(result)) => {
+                let told = Some(words::provided(&call.tool));
+                let made = Call {
+                    id: &call.call_id,
+                    tool: &call.tool,
+                    arguments: &call.arguments,
+                    is_followed: false,
+                };
+                let ended = self.end_of(made, result, told.filter(|_| result.success), 0, 1);
+                vec![self.answered(call, Some(input), Some(answer.verdict), None, choice), ended]
+            }
+            (PendingKind::Doubt, _) => self.settled(call, ResolvedBy::Person, Some(input), answer.verdict),
         }
     }
 
@@ -277,9 +304,10 @@ impl Steps<'_> {
         input: Option<&Input>,
         verdict: Option<Verdict>,
         edited: Option<EditedCall>,
+        choice: ToolChoice,
     ) -> Event {
         let (call, input) = (call.call_id.clone(), input.map(|input| input.id.clone()));
-        Event::CallAnswered { turn: self.turn, call, input, verdict, edited }
+        Event::CallAnswered { turn: self.turn, call, input, verdict, edited, choice }
     }
 
     /// A doubt is settled: with its end, unless the call is to be tried again.
@@ -300,7 +328,7 @@ impl Steps<'_> {
                 let summary = Some(words::CONFIRMED_DONE.to_owned());
                 events.push(self.end_of(call, &ToolResult::taken_as_done(), summary, 0, attempt));
             }
-            Verdict::Leave | Verdict::Approved | Verdict::Denied => {
+            Verdict::Leave | Verdict::Approved | Verdict::Denied | Verdict::Provided => {
                 events.push(self.end_of(call, &ToolResult::left_open(), None, 0, attempt));
             }
         }

@@ -145,7 +145,7 @@ impl Steps<'_> {
     /// How long these tools may take, one after the other.
     fn time_of<'t>(&self, tools: impl Iterator<Item = &'t str>) -> Duration {
         let time = |name: &str| {
-            let own = self.inner.gate.registry.get(name).and_then(|tool| tool.timeout());
+            let own = self.tools.gate().registry.get(name).and_then(|tool| tool.timeout());
             own.unwrap_or(self.inner.limits.tool_timeout)
         };
         tools.map(time).fold(Duration::ZERO, Duration::saturating_add)

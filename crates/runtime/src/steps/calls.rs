@@ -61,7 +61,7 @@ impl Steps<'_> {
         if let Some(end) = self.recorded_end(call.id).await {
             return Ok(end);
         }
-        let Some(tool) = self.inner.gate.registry.get(call.tool).cloned() else {
+        let Some(tool) = self.tools.gate().registry.get(call.tool).cloned() else {
             return self.end_without_tool(turn, call).await;
         };
         let effect = self.effect(call.id, &tool).await;
@@ -153,7 +153,7 @@ impl Steps<'_> {
         shown: &PendingCall,
         call: Call<'_>,
     ) -> Result<Option<CallEnd>, RunError> {
-        let now = self.inner.gate.registry.get(call.tool).map(|tool| tool.definition().fingerprint());
+        let now = self.tools.gate().registry.get(call.tool).map(|tool| tool.definition().fingerprint());
         let is_same = now.is_none() || shown.definition.is_none() || now == shown.definition;
         if is_same || self.has_begun_since(shown).await || self.recorded_end(call.id).await.is_some() {
             return Ok(None);
@@ -324,6 +324,7 @@ impl Steps<'_> {
             requested_at: now,
             expires_at: now.checked_add(expiry).unwrap_or(Timestamp::MAX),
             doubt: Some(Doubt { attempt, since: self.last_started(call.id).await.unwrap_or(now) }),
+            awaits: None,
         }
     }
 
@@ -359,7 +360,7 @@ impl Steps<'_> {
     }
 
     pub(super) fn intent(&self, call: &CallId, tool: &str, arguments: &Arguments) -> Option<Event> {
-        let effect = self.inner.gate.registry.get(tool)?.definition().annotations.effect();
+        let effect = self.tools.gate().registry.get(tool)?.definition().annotations.effect();
         Some(Event::CallStarted {
             turn: self.turn,
             call: call.clone(),
@@ -425,7 +426,7 @@ impl Steps<'_> {
         self.look(|turn| turn.doubt_after(wanted, seen).cloned()).await.flatten()
     }
 
-    async fn recorded_end(&self, wanted: &CallId) -> Option<CallEnd> {
+    pub(super) async fn recorded_end(&self, wanted: &CallId) -> Option<CallEnd> {
         self.look(|turn| turn.end(wanted)).await.flatten()
     }
 

@@ -16,7 +16,7 @@ use crate::faults::boundary;
 impl Steps<'_> {
     /// Returns whether a call of the tool of this name is one transaction: its intent is written together with its change.
     pub(super) fn is_in_store(&self, tool: &str) -> bool {
-        self.inner.gate.registry.get(tool).is_some_and(|tool| self.in_store(&**tool).is_some())
+        self.tools.gate().registry.get(tool).is_some_and(|tool| self.in_store(&**tool).is_some())
     }
 
     fn in_store<'t>(&self, tool: &'t dyn Tool) -> Option<&'t dyn TaskTool> {

@@ -12,6 +12,11 @@ use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::{RunError, warning};
 
+/// Whether a call was left to the caller.
+fn is_handed_over(end: &CallEnd) -> bool {
+    matches!(end, CallEnd::Waiting(shown) if shown.awaits_result())
+}
+
 impl Steps<'_> {
     /// Takes calls through the gate and executes what may run, if there is a budget for all of them.
     pub(crate) async fn call_tools(
@@ -54,7 +59,8 @@ impl Steps<'_> {
             {
                 return Ok(Step::Stopped(reason, ends));
             }
-            let ended = self.call_group(turn, group, &interrupted, is_followed).await?;
+            let before = (interrupted.as_slice(), ends.iter().any(|(_, end)| is_handed_over(end)));
+            let ended = self.call_group(turn, group, before, is_followed).await?;
             let begun = |(call, (_, end)): (&ToolCall, &(CallId, CallEnd))| {
                 end.interrupted().map(|arguments| (call.name.clone(), arguments.clone()))
             };
@@ -71,13 +77,13 @@ impl Steps<'_> {
     }
 
     /// Gate for all of a group, one commit for all intents, then the executions side by side.
-    /// `interrupted`: what may have been carried out before them in this turn. `is_followed`: the group is one call, and another
-    /// comes after it.
+    /// `interrupted`: what may have been carried out before them in this turn. `handed_over`: a call of the same answer was left to the
+    /// caller. `is_followed`: the group is one call, and another comes after it.
     async fn call_group(
         &self,
         turn: &Turn,
         group: &[ToolCall],
-        interrupted: &[(String, Arguments)],
+        (interrupted, handed_over): (&[(String, Arguments)], bool),
         is_followed: bool,
     ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
         let said = self.said_before_others().await;
@@ -93,12 +99,19 @@ impl Steps<'_> {
                         denied: turn.denied(),
                         interrupted,
                         said_before_others: said.as_deref(),
+                        client: self.tools.client(),
+                        choice: turn.choice(),
                     };
-                    let verdict = self.inner.gate.check(&self.tool_context(&call.id), call, &check).await;
+                    let verdict = self.tools.gate().check(&self.tool_context(&call.id), call, &check).await;
+                    let verdict = self.one_at_a_time(verdict, handed_over);
                     let (turn, call_id) = (self.turn, call.id.clone());
                     let checked = Event::CallChecked { turn, call: call_id, verdict: verdict.clone() };
                     match &verdict {
-                        // Written with its intent and its change.
+                        // Written with its intent and its change, or with the event that the turn waits.
+                        GateVerdict::Await { .. } => {
+                            self.record(checked).await;
+                            (verdict, false)
+                        }
                         GateVerdict::Run { .. } if self.is_in_store(&call.name) => {
                             self.record(checked).await;
                             (verdict, false)
@@ -127,7 +140,9 @@ impl Steps<'_> {
                     let call = Call { id: &call.id, tool: &call.name, arguments: &arguments, is_followed };
                     self.run(turn, call, 0, begun).await?
                 }
-                GateVerdict::Confirm { pending } => CallEnd::Waiting(pending),
+                GateVerdict::Confirm { pending } | GateVerdict::Await { pending } => {
+                    CallEnd::Waiting(pending)
+                }
                 GateVerdict::Ask { question } => CallEnd::Asked { question },
                 GateVerdict::Refuse { refusal, message } => {
                     let event =
@@ -152,9 +167,26 @@ impl Steps<'_> {
         }
     }
 
+    /// Refuses a call of the caller's where it takes one at a time and has one already.
+    fn one_at_a_time(&self, verdict: GateVerdict, handed_over: bool) -> GateVerdict {
+        match verdict {
+            GateVerdict::Await { pending } if handed_over && self.tools.client().one_at_a_time() => {
+                let message = format!(
+                    "{} was not called: call one tool at a time, and this one again when the other has answered",
+                    pending.tool
+                );
+                GateVerdict::Refuse { refusal: Refusal::OneAtATime, message }
+            }
+            verdict => verdict,
+        }
+    }
+
     /// A call that may run beside others.
     fn is_harmless(&self, call: &ToolCall) -> bool {
-        self.inner.gate.registry.get(&call.name).is_some_and(|tool| {
+        if self.tools.client().has(&call.name) {
+            return !self.tools.client().one_at_a_time();
+        }
+        self.tools.gate().registry.get(&call.name).is_some_and(|tool| {
             let annotations = tool.definition().annotations;
             annotations.read_only || annotations.parallel
         })

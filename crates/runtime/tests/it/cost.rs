@@ -587,6 +587,7 @@ async fn whoever_looks_at_a_long_conversation_reads_its_end() {
         text: "And now?".to_owned(),
         output_schema: None,
         limits: Some(Box::new(limits)),
+        client: None,
     };
     agent.run_input(&mut on, None, body).await.unwrap();
     assert_eq!(asked(), ["begin", "load_turns", "finish"]);

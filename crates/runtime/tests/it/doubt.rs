@@ -481,6 +481,7 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
             input: None,
             verdict: Some(Verdict::Approved),
             edited: None,
+            choice: ToolChoice::Auto,
         },
         Event::CallStarted {
             turn,

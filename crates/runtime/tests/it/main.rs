@@ -6,6 +6,7 @@ mod branch;
 mod budget;
 mod call;
 mod cancel;
+mod client_tools;
 mod confirmation;
 mod context;
 mod cost;

@@ -44,6 +44,7 @@ fn started() -> Event {
         limits: TurnLimits::default(),
         output_schema: None,
         call: None,
+        client: None,
     }
 }
 
@@ -225,6 +226,7 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
         limits,
         output_schema,
         call,
+        client: None,
     };
     let (store, key) = stopped_after(vec![begun]).await;
     let other = RunContext::default().key(&AgentName::adjutant());

@@ -18,8 +18,12 @@ fn turn() -> TurnId {
 }
 
 fn started() -> Event {
+    started_with(turn(), TurnLimits::default())
+}
+
+pub(super) fn started_with(turn: TurnId, limits: TurnLimits) -> Event {
     Event::TurnStarted {
-        turn: turn(),
+        turn,
         agent: None,
         version: None,
         metadata: serde_json::Map::new(),
@@ -31,9 +35,10 @@ fn started() -> Event {
         message_chars: 2,
         model: ModelId::new("scripted", "script").unwrap(),
         local: None,
-        limits: TurnLimits::default(),
+        limits,
         output_schema: None,
         call: None,
+        client: None,
     }
 }
 

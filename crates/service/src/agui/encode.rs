@@ -194,14 +194,21 @@ impl<'a> Encoder<'a> {
         if let Some(problem) = Problem::of_turn(response, now) {
             return self.failed(&problem);
         }
-        let outcome = if !response.decision.pending.is_empty() {
-            Outcome::Interrupt { interrupts: response.decision.pending.iter().map(interrupt).collect() }
+        let (awaited, asked): (Vec<&PendingCall>, Vec<&PendingCall>) =
+            response.decision.pending.iter().partition(|call| call.awaits_result());
+        let outcome = if !asked.is_empty() {
+            // Calls of the client's tools beside them have no result, by which the client knows them.
+            Outcome::Interrupt { interrupts: asked.into_iter().map(interrupt).collect() }
+        } else if !awaited.is_empty() {
+            Outcome::Success {
+                pending_tool_call_ids: awaited.into_iter().map(|call| call.call_id.to_string()).collect(),
+            }
         } else if response.outcome == OutcomeCategory::Cancelled {
             Outcome::Cancelled
         } else {
-            Outcome::Success
+            Outcome::success()
         };
-        let result = response.output.clone().filter(|_| outcome == Outcome::Success);
+        let result = response.output.clone().filter(|_| outcome == Outcome::success());
         self.ended(outcome, result)
     }
 

@@ -124,9 +124,22 @@ impl Event {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum Outcome {
-    Success,
-    Interrupt { interrupts: Vec<Interrupt> },
+    /// It ended, or the client is to go on with it: with the results of the calls of its own tools that it names.
+    Success {
+        #[serde(rename = "pendingToolCallIds", skip_serializing_if = "Vec::is_empty")]
+        pending_tool_call_ids: Vec<String>,
+    },
+    Interrupt {
+        interrupts: Vec<Interrupt>,
+    },
     Cancelled,
+}
+
+impl Outcome {
+    /// Nothing is left to do.
+    pub(crate) fn success() -> Self {
+        Self::Success { pending_tool_call_ids: Vec::new() }
+    }
 }
 
 /// A call that waits for a human.

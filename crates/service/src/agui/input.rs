@@ -1,15 +1,20 @@
-//! What is asked: `RunAgentInput`, of which we read what an agent can use that keeps its own history and tools.
+//! What is asked: `RunAgentInput`, of which we read what an agent can use that keeps its own history.
 
-use adjutant_core::fingerprint;
+use adjutant_core::{
+    Answer, ClientSide, ClientTool, InvalidClientSide, PendingCall, ToolResult, fingerprint,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::event::Message;
 
+/// What stands in front of what the client knows.
+const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
+
 /// A request to run the agent. The server's history is the truth: of `messages` the last one of the user is the input, and
-/// the others only say which messages the client has, as `state` says which tasks. `forwardedProps` is not read; that `tools` and `context`
-/// are not used is said in a notice.
+/// the others only say which messages the client has, as `state` says which tasks, and bring the results of `tools` that were called.
+/// `forwardedProps` is not read.
 ///
 /// What the messages and the state show is missing is sent whole; else only what the run adds.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
@@ -30,13 +35,41 @@ pub(crate) struct RunAgentInput {
     /// The state the client has. Whoever has that of the last run is not sent it again.
     #[serde(default)]
     pub(crate) state: Value,
+    /// Tools that the client executes: a call of one ends the run, and the next run brings its result as a message of the role `tool`.
+    /// They hold for the whole turn that the run begins.
     #[serde(default)]
-    pub(crate) tools: Vec<Value>,
+    pub(crate) tools: Vec<InputTool>,
+    /// What the client knows. The model reads it as background in front of the user's message, in the turn that the run begins.
     #[serde(default)]
-    pub(crate) context: Vec<Value>,
+    pub(crate) context: Vec<InputContext>,
     /// Answers to what waits in the conversation: all of it.
     #[serde(default)]
     pub(crate) resume: Vec<ResumeEntry>,
+}
+
+/// A tool that the client executes.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub(crate) struct InputTool {
+    /// Letters, digits, `_` and `-`; not the name of a tool of the agent's own.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
+    name: String,
+    #[serde(default)]
+    description: String,
+    /// JSON Schema of an object. Without it the tool takes no arguments.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    parameters: Option<Value>,
+}
+
+/// Something that the client knows.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub(crate) struct InputContext {
+    /// What it is.
+    #[serde(default)]
+    description: String,
+    /// A text; something else is read as JSON.
+    #[serde(default)]
+    value: Value,
 }
 
 /// A message the client has.
@@ -46,6 +79,13 @@ pub(crate) struct InputMessage {
     pub(crate) role: String,
     #[serde(default)]
     pub(crate) content: Value,
+    /// Of a message of the role `tool`: the call whose result it is.
+    #[serde(default)]
+    #[serde(rename = "toolCallId")]
+    pub(crate) tool_call_id: Option<String>,
+    /// Of a message of the role `tool`: what went wrong, if the call failed.
+    #[serde(default)]
+    pub(crate) error: Option<String>,
 }
 
 /// The answer to one interrupt.
@@ -93,6 +133,41 @@ impl RunAgentInput {
         fingerprint(&json!([said, answered]))
     }
 
+    /// Returns the answers to those of these calls that await a result and have one among the messages.
+    pub(crate) fn results(&self, pending: &[PendingCall]) -> Vec<Answer> {
+        let awaited = pending.iter().filter(|call| call.awaits_result());
+        awaited.filter_map(|call| Some(call.provided(self.result_of(call.call_id.as_str())?))).collect()
+    }
+
+    /// Returns whether the last that was said is the result of a call.
+    pub(crate) fn ends_with_result(&self) -> bool {
+        self.messages.last().is_some_and(|last| last.role == "tool")
+    }
+
+    fn result_of(&self, call: &str) -> Option<ToolResult> {
+        let message = self.messages.iter().rev().find(|message| message.is_result_of(call))?;
+        Some(match message.error.as_deref().map(str::trim) {
+            Some(error) if !error.is_empty() => ToolResult::failed(error),
+            _ => ToolResult::verbatim(Value::String(message.words().text)),
+        })
+    }
+
+    /// Returns what the client brings along for a turn. `None`: nothing.
+    pub(crate) fn client(&self) -> Result<Option<Box<ClientSide>>, InvalidClientSide> {
+        let tool = |tool: &InputTool| {
+            let parameters = tool.parameters.clone().filter(|schema| !schema.is_null());
+            ClientTool::new(tool.name.clone(), &tool.description, parameters)
+        };
+        let tools = self.tools.iter().map(tool).collect::<Result<Vec<_>, _>>()?;
+        let known: Vec<String> = self.context.iter().filter_map(InputContext::text).collect();
+        let context = match known.is_empty() {
+            true => String::new(),
+            false => format!("{}\n\n{}", FROM_THE_APPLICATION.trim_end(), known.join("\n\n")),
+        };
+        let client = ClientSide { tools, context, ..ClientSide::default() };
+        Ok((client != ClientSide::default()).then(|| Box::new(client)))
+    }
+
     /// Returns a mark of what the client has, the same as long as it has the same messages and the same state.
     pub(crate) fn has(&self) -> String {
         let ids: Vec<&str> = self.messages.iter().map(|message| message.id.as_str()).collect();
@@ -100,12 +175,14 @@ impl RunAgentInput {
     }
 
     /// Returns whether the client has the conversation up to its end, as its messages say: the last of them, beside the new one
-    /// of the user, is the last that we have. `last`: the messages of the last turn.
-    pub(crate) fn follows(&self, last: &[Message]) -> bool {
+    /// of the user, is the last that we have. `last`: the messages of the last turn. `results`: what it brings of calls that await it.
+    pub(crate) fn follows(&self, last: &[Message], results: &[Answer]) -> bool {
         let said = ["user", "assistant", "tool"];
         let mut theirs: Vec<&InputMessage> =
             self.messages.iter().filter(|message| said.contains(&message.role.as_str())).collect();
-        if self.resume.is_empty() && theirs.pop_if(|message| message.role == "user").is_none() {
+        theirs.retain(|message| !results.iter().any(|answer| message.is_result_of(answer.call_id.as_str())));
+        let goes_on = !self.resume.is_empty() || !results.is_empty();
+        if !goes_on && theirs.pop_if(|message| message.role == "user").is_none() {
             return false;
         }
         match (theirs.last(), last.last()) {
@@ -121,8 +198,17 @@ impl InputMessage {
     fn is(&self, ours: &Message) -> bool {
         match ours {
             Message::User { content, .. } => self.role == "user" && same_words(&self.words().text, content),
-            Message::Assistant { id, .. } | Message::Tool { id, .. } => own_id(&self.id) == id,
+            Message::Assistant { id, .. } => own_id(&self.id) == id,
+            // Of a call that the client executed the message is its own.
+            Message::Tool { id, tool_call_id, .. } => {
+                own_id(&self.id) == id || self.is_result_of(tool_call_id)
+            }
         }
+    }
+
+    /// Returns whether it is the result of a call.
+    fn is_result_of(&self, call: &str) -> bool {
+        self.role == "tool" && self.tool_call_id.as_deref() == Some(call)
     }
 
     /// Its text: the words alone, or the text of its parts, one below the other.
@@ -139,6 +225,23 @@ impl InputMessage {
             }
             _ => UserWords { text: String::new(), left_out: 0 },
         }
+    }
+}
+
+impl InputContext {
+    /// Its words. `None`: it says nothing.
+    fn text(&self) -> Option<String> {
+        let value = match &self.value {
+            Value::Null => String::new(),
+            Value::String(text) => text.trim().to_owned(),
+            other => other.to_string(),
+        };
+        let text = match (self.description.trim(), value.as_str()) {
+            ("", value) => value.to_owned(),
+            (description, "") => description.to_owned(),
+            (description, value) => format!("{description}:\n{value}"),
+        };
+        Some(text).filter(|text| !text.is_empty())
     }
 }
 
@@ -200,7 +303,7 @@ mod tests {
         ] {
             let input = json!({"threadId": "t", "runId": "r", "messages": messages});
             let input = serde_json::from_value::<RunAgentInput>(input).unwrap();
-            assert_eq!(input.follows(&last), follows, "{messages} beside {last:?}");
+            assert_eq!(input.follows(&last, &[]), follows, "{messages} beside {last:?}");
         }
     }
 

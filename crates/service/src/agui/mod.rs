@@ -1,4 +1,4 @@
-//! AG-UI 1.0, as far as an agent speaks it that calls its tools itself: the types of its wire, and what a turn is in them.
+//! AG-UI 1.0, as far as an agent speaks it: the types of its wire, and what a turn is in them.
 //!
 //! Source: the JSON Schema of <https://ag-ui.com/spec/1.0>, and the official client that reads what is written here
 //! (`tests/clients/agui`). Nothing here waits.
@@ -16,4 +16,4 @@ pub(crate) use encode::Encoder;
 pub(crate) use event::{Event, Message, Outcome};
 pub(crate) use input::{InputMessage, ResumeEntry, ResumeStatus, RunAgentInput};
 pub(crate) use state::State;
-pub(crate) use transcript::Transcript;
+pub(crate) use transcript::{Transcript, result_message};

@@ -36,8 +36,8 @@ pub(crate) fn result_text(result: &ToolResult) -> String {
 }
 
 impl Transcript {
-    /// Everything said in the finished turns, and in the one that is open. Only calls of tools there are; the others are
-    /// between the model and us.
+    /// Everything said in the finished turns, and in the one that is open. Only calls of the agent's tools, and those of the client's
+    /// that it was to execute; the others are between the model and us.
     pub(crate) fn of(events: &[Recorded], tools: &ToolRegistry) -> Self {
         let mut messages = Vec::new();
         let open = conversation::open_turn(events);
@@ -95,6 +95,14 @@ impl Transcript {
             if let Some(found) = ahead.find(|theirs| same_words(&theirs.words().text, content)) {
                 *id = found.id.clone();
                 theirs = ahead;
+            }
+        }
+        for message in &mut messages {
+            let Message::Tool { id, tool_call_id, .. } = message else { continue };
+            // A result that the client brought has its name for it.
+            let is_its = |theirs: &&InputMessage| theirs.tool_call_id.as_deref() == Some(tool_call_id);
+            if let Some(found) = client.iter().find(is_its) {
+                *id = found.id.clone();
             }
         }
         let has: HashSet<&str> =
@@ -183,7 +191,7 @@ impl<'a> Turn<'a> {
                         _ => else_id(at),
                     };
                     let (shown, others): (Vec<_>, Vec<_>) =
-                        message.tool_calls().partition(|call| tools.has(&call.name));
+                        message.tool_calls().partition(|call| self.shows(&call.id, &call.name, tools));
                     hidden.extend(others.iter().map(|call| &call.id));
                     let calls =
                         shown.iter().map(|call| self.call(&call.id, &call.name, &call.arguments)).collect();
@@ -195,10 +203,24 @@ impl<'a> Turn<'a> {
                     else {
                         continue;
                     };
-                    messages.push(result_message(call, result));
+                    messages.push(self.result_message(call, result));
                 }
             }
         }
+    }
+
+    /// Whether a client is shown a call: one of the agent's tools, or one that the client was to execute itself.
+    fn shows(&self, id: &CallId, name: &str, tools: &ToolRegistry) -> bool {
+        tools.has(name) || self.is_clients(id)
+    }
+
+    fn is_clients(&self, id: &CallId) -> bool {
+        matches!(self.verdicts.get(id), Some(GateVerdict::Await { .. }))
+    }
+
+    fn result_message(&self, call: &CallId, result: &ToolResult) -> Message {
+        let content = if self.is_clients(call) { result.to_text() } else { result_text(result) };
+        result_message(call, content, result)
     }
 
     /// The messages of a turn that has not ended, behind the person's.
@@ -209,14 +231,15 @@ impl<'a> Turn<'a> {
                 continue;
             }
             let asked = reply.tool_calls().filter(|call| ![ASK_USER, DECLINE].contains(&call.name.as_str()));
-            let pairs: Vec<_> = asked.zip(calls).filter(|(call, _)| tools.has(&call.name)).collect();
+            let pairs: Vec<_> =
+                asked.zip(calls).filter(|(call, id)| self.shows(id, &call.name, tools)).collect();
             let shown = pairs.iter().map(|(call, id)| self.call(id, &call.name, &call.arguments)).collect();
             push_assistant(messages, answer_id(turn, *number), reply.text(), shown);
             for (_, id) in pairs {
                 match (self.results.get(id), self.verdicts.get(id)) {
-                    (Some(result), _) => messages.push(result_message(id, result)),
+                    (Some(result), _) => messages.push(self.result_message(id, result)),
                     (None, Some(GateVerdict::Refuse { message, .. })) => {
-                        messages.push(result_message(id, &ToolResult::failed(message.clone())));
+                        messages.push(self.result_message(id, &ToolResult::failed(message.clone())));
                     }
                     _ => {}
                 }
@@ -244,10 +267,11 @@ fn push_assistant(messages: &mut Vec<Message>, id: String, text: String, tool_ca
     }
 }
 
-fn result_message(call: &CallId, result: &ToolResult) -> Message {
+/// The message with the result of a call.
+pub(crate) fn result_message(call: &CallId, content: String, result: &ToolResult) -> Message {
     Message::Tool {
         id: result_id(call),
-        content: result_text(result),
+        content,
         tool_call_id: call.to_string(),
         error: result.error.clone().filter(|_| !result.success),
     }
@@ -266,7 +290,13 @@ mod tests {
     }
 
     fn theirs(id: &str, role: &str, content: &str) -> InputMessage {
-        InputMessage { id: id.to_owned(), role: role.to_owned(), content: content.into() }
+        InputMessage {
+            id: id.to_owned(),
+            role: role.to_owned(),
+            content: content.into(),
+            tool_call_id: None,
+            error: None,
+        }
     }
 
     /// The ids a client is told, and those it then has, in its order: it keeps what it has in its place, drops what is not

@@ -3,7 +3,7 @@
 //! What was said cannot be taken back in this API. Words a model says before it calls a tool stay where they are, and the
 //! answer follows behind an empty line.
 
-use adjutant_core::{AgentResponse, Arguments, ToolResult};
+use adjutant_core::{AgentResponse, Arguments, DecisionKind, ToolResult};
 use adjutant_runtime::RunEvent;
 use serde_json::Value;
 
@@ -78,6 +78,10 @@ impl Encoder {
 
     /// What is left of the answer to say.
     pub(super) fn end(&mut self, response: &AgentResponse) -> Option<Piece> {
+        if response.decision.kind == DecisionKind::AwaitResult {
+            // Nobody is asked for anything: the calls say what there is to do.
+            return None;
+        }
         let content = response.content.trim_end();
         let said = self.said.trim();
         let rest = match content.strip_prefix(said) {

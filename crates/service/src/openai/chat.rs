@@ -4,8 +4,10 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use adjutant_core::limits::CONFIRMATION_EXPIRY_STATELESS;
-use adjutant_core::{AgentResponse, InputBody, TurnLimits, fingerprint, read_message};
-use adjutant_runtime::{RunContext, RunStream};
+use adjutant_core::{
+    AgentResponse, ClientSide, InputBody, InvalidClientSide, Notice, TurnLimits, fingerprint, read_message,
+};
+use adjutant_runtime::{Agent, BuildError, RunContext, RunStream};
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
@@ -27,6 +29,7 @@ use super::error::{ErrorBody, about, invalid};
 use super::history::{self, Room, Transcript};
 use super::models::{self, Which};
 use super::request::{CompletionRequest, Wishes};
+use super::results::{self, Results};
 use super::stateless::{self, Belongs};
 use super::wire::{Completion, Delta, Envelope};
 use crate::idempotency::request_name;
@@ -61,7 +64,8 @@ enum Passed {
 
 /// Answers the last message, with those before it as the history.
 ///
-/// Tools run here; what they do is told as `reasoning_content`. What needs a yes asks for it, and the next message is the answer. The turn
+/// The agent's tools run here; what they do is told as `reasoning_content`. Calls of the client's `tools` end the answer with `tool_calls`,
+/// and the request with their results goes on from there. What needs a yes asks for it, and the next message is the answer. The turn
 /// goes on to its end also when the client goes away.
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", request_body = CompletionRequest,
     params(("idempotency-key" = Option<String>, Header, description = "The same request twice is one turn.")),
@@ -93,12 +97,16 @@ pub(super) async fn completions(
     let request = CompletionRequest::read(body)?;
     let agent = app.agent.for_user(&user);
     let which = models::find(&agent, &request.model)?;
-    let Wishes { output, max_tokens, mut notices } = request.wishes()?;
-    let background = app.background_prompts == BackgroundPrompts::Plain && is_background(&request.messages);
+    let Wishes { output, max_tokens, client, mut notices } = request.wishes()?;
+    let results = Results::of(&request.messages);
+    let background = app.background_prompts == BackgroundPrompts::Plain
+        && results.is_none()
+        && is_background(&request.messages);
     if background && which == Which::Agent {
         notices.push(background::notice());
     }
     let words_only = background || which == Which::Plain;
+    let client = client_of(&agent, client, (which, background), &mut notices)?;
     let limits = TurnLimits {
         output_tokens_max: max_tokens,
         words_only,
@@ -108,7 +116,10 @@ pub(super) async fn completions(
         ..agent.limits().clone()
     };
     let room = Room { messages_max: limits.history_messages_max, with_tools: !words_only };
-    let transcript = history::read(&request.messages, background, room)?;
+    let transcript = match &results {
+        Some(_) => history::read_with_results(&request.messages, room)?,
+        None => history::read(&request.messages, background, room)?,
+    };
     let Transcript { message, said, history, notices: left_out } = transcript;
     notices.extend(left_out);
     if let Some(schema) = output.as_ref().filter(|_| !words_only) {
@@ -117,14 +128,22 @@ pub(super) async fn completions(
             .map_err(|error| invalid("response_format", error.to_string()))?;
     }
     let name = request_name(&headers).map_err(|problem| about("idempotency-key", problem))?;
-    let belongs = match words_only {
-        true => Belongs::New,
-        false => stateless::belongs(&agent, &user, &said).await?,
+    let belongs = match &results {
+        _ if words_only => Belongs::New,
+        Some(results) => {
+            let choice = client.as_ref().map(|client| client.choice.clone()).unwrap_or_default();
+            match results::belongs(&agent, &user, &said, results, &choice).await? {
+                results::Belongs::Waiting(key, answers) => Belongs::Awaiting(key, answers),
+                results::Belongs::Before(response) => Belongs::Settled(response),
+                results::Belongs::Nowhere => Belongs::New,
+            }
+        }
+        None => stateless::belongs(&agent, &user, &said).await?,
     };
 
     let running = match &belongs {
         Belongs::Settled(_) => None,
-        Belongs::Waiting(..) | Belongs::New => Some(app.begin_turn(&user)?),
+        Belongs::Waiting(..) | Belongs::Awaiting(..) | Belongs::New => Some(app.begin_turn(&user)?),
     };
     let mut context = RunContext { request_id, trace, ..RunContext::new(user) };
     context.fingerprint = name.is_some().then_some(asks);
@@ -144,14 +163,27 @@ pub(super) async fn completions(
             context.conversation = key.conversation;
             let answers = read_message(&pending, &message);
             let input = match answers.is_empty() {
-                true => {
-                    InputBody::Message { text: message, output_schema: None, limits: Some(Box::new(limits)) }
-                }
+                true => InputBody::Message {
+                    text: message,
+                    output_schema: None,
+                    limits: Some(Box::new(limits)),
+                    client: None,
+                },
                 false => InputBody::Answers {
                     answers: answers.into_iter().map(|(call, verdict)| call.answer(verdict)).collect(),
                 },
             };
             follow(&app, app.agent.stream_input(&context, name, input), Encoder::default(), running)
+        }
+        Belongs::Awaiting(key, answers) => {
+            context.conversation = key.conversation;
+            let encoder = Encoder::new(output.is_some());
+            follow(
+                &app,
+                app.agent.stream_input(&context, name, InputBody::Answers { answers }),
+                encoder,
+                running,
+            )
         }
         Belongs::New => {
             context.conversation = stateless::new_id(&context.user, &said, fresh, name.as_ref());
@@ -161,11 +193,43 @@ pub(super) async fn completions(
             context.history = history;
             let encoder = Encoder::new(output.is_some());
             let limits = Some(Box::new(limits));
-            let input = InputBody::Message { text: message, output_schema: output, limits };
+            let input = InputBody::Message { text: message, output_schema: output, limits, client };
             follow(&app, app.agent.stream_input(&context, name, input), encoder, running)
         }
     };
     if stream { pieces(app, passed, envelope).await } else { whole(passed, envelope).await }
+}
+
+/// What the client brings along, if it is something that the model can be given.
+fn client_of(
+    agent: &Agent,
+    client: ClientSide,
+    (which, background): (Which, bool),
+    notices: &mut Vec<Notice>,
+) -> Result<Option<Box<ClientSide>>, Problem> {
+    if client == ClientSide::default() {
+        return Ok(None);
+    }
+    if background {
+        notices.push(Notice::not_sent(
+            "tools were not used: a request about a conversation is answered in words.",
+        ));
+        return Ok(None);
+    }
+    if which == Which::Plain {
+        return match client.tools.is_empty() && !client.choice.requires_call() {
+            true => Ok(None),
+            false => Err(invalid("tools", "this model has no tools; the agent itself takes them")),
+        };
+    }
+    agent.with_client(client.clone()).map_err(|error| {
+        let is_choice = matches!(
+            &error,
+            BuildError::Client(InvalidClientSide::NothingToChoose | InvalidClientSide::UnknownChoice { .. })
+        );
+        invalid(if is_choice { "tool_choice" } else { "tools" }, error.to_string())
+    })?;
+    Ok(Some(Box::new(client)))
 }
 
 /// Follows a turn to its end, whether anybody listens or not.
@@ -214,7 +278,9 @@ fn follow(
 fn told(response: AgentResponse) -> UnboundedReceiver<Passed> {
     let (sender, passed) = unbounded_channel();
     // The receiver is in this function's hands.
-    drop(sender.send(Passed::Piece(Piece::Content(response.content.clone()))));
+    if let Some(piece) = Encoder::default().end(&response) {
+        drop(sender.send(Passed::Piece(piece)));
+    }
     drop(sender.send(Passed::End(Box::new(Ok(response)), false)));
     passed
 }
@@ -299,7 +365,8 @@ fn encoded(app: &Shared, envelope: &Envelope, passed: Passed) -> Vec<Event> {
         Passed::End(end, _) => {
             let mut events = match *end {
                 Ok(response) => {
-                    let mut events = vec![event(&envelope.last_chunk(&response))];
+                    let mut events: Vec<Event> = envelope.call_chunks(&response).iter().map(event).collect();
+                    events.push(event(&envelope.last_chunk(&response)));
                     events.extend(envelope.usage_chunk(&response).map(|chunk| event(&chunk)));
                     events
                 }

@@ -19,6 +19,8 @@ use crate::problem::Problem;
 
 /// What stands in front of the words of the application.
 const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
+/// What stands in the place of a message of the person where a client's results are the last that came, and no turn waits for them.
+const RESULTS_CAME: &str = include_str!("../../../../prompts/client_results.md");
 /// What stands in front of a conversation whose first words are the agent's.
 const BEGINNING_IS_MISSING: &str = "[The beginning of this conversation is not here.]";
 
@@ -51,6 +53,27 @@ pub(super) struct Room {
     pub(super) with_tools: bool,
 }
 
+/// Returns what was said between the person and the agent.
+pub(super) fn said(messages: &[ChatMessage]) -> Vec<Said> {
+    let mut said = Vec::new();
+    for message in messages.iter().filter(|message| !message.text().trim().is_empty()) {
+        match message.role {
+            Role::User => say(&mut said, true, message.text()),
+            Role::Assistant => say(&mut said, false, without_thinking(&message.text())),
+            Role::System | Role::Developer | Role::Tool | Role::Function => {}
+        }
+    }
+    said
+}
+
+/// Reads a client's messages that end with results of its tools, for a turn that goes on from them.
+pub(super) fn read_with_results(messages: &[ChatMessage], room: Room) -> Result<Transcript, Problem> {
+    let mut notices = Vec::new();
+    let history = history(messages, &[], room, &mut notices)?;
+    let message = RESULTS_CAME.trim_end().to_owned();
+    Ok(Transcript { message, said: said(messages), history, notices })
+}
+
 /// Reads a client's messages. `background`: the last may be the application's.
 pub(super) fn read(messages: &[ChatMessage], background: bool, room: Room) -> Result<Transcript, Problem> {
     let is_last = |message: &ChatMessage| background || !message.role.is_instruction();
@@ -68,14 +91,7 @@ pub(super) fn read(messages: &[ChatMessage], background: bool, room: Room) -> Re
             format!("the agent reads text only, and this is {kind}"),
         ));
     }
-    let mut said = Vec::new();
-    for message in before.iter().filter(|message| !message.text().trim().is_empty()) {
-        match message.role {
-            Role::User => say(&mut said, true, message.text()),
-            Role::Assistant => say(&mut said, false, without_thinking(&message.text())),
-            Role::System | Role::Developer | Role::Tool | Role::Function => {}
-        }
-    }
+    let mut said = said(before);
     // Two messages in a row are one turn: the earlier is part of what is said now.
     let text = last.text();
     if text.trim().is_empty() {

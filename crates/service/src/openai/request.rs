@@ -1,7 +1,7 @@
 //! What a client may send, and what is made of it. Keys that are not here are ignored, as this API's clients expect; what is
 //! here and cannot be had is refused, or left out and said so.
 
-use adjutant_core::{MaxTokens, Notice, OutputSchema};
+use adjutant_core::{ClientSide, ClientTool, MaxTokens, Notice, OutputSchema, ToolChoice};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -59,15 +59,17 @@ pub(super) struct CompletionRequest {
     /// Only `false`: how likely a token was is not known.
     #[serde(default)]
     logprobs: Option<bool>,
-    /// Not used: the tools are the agent's own, and run here.
+    /// Tools that the client executes, offered beside the agent's own, which run here.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
-    tools: Option<Vec<Map<String, Value>>>,
-    /// Only `auto` and `none`.
+    tools: Option<Vec<ToolOffered>>,
+    /// Which tools may or have to be called: `auto`, `none`, `required`, or one of `tools` by its name. With `none` the agent does not
+    /// call its own either.
     #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^(auto|none)$")]
-    tool_choice: Option<Value>,
-    /// The older name of `tools`.
+    tool_choice: Option<ChoiceAsked>,
+    /// Whether several of `tools` may be called in one answer. Default: yes.
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
+    /// The older form of `tools`. Not used.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     functions: Option<Vec<Map<String, Value>>>,
@@ -86,6 +88,52 @@ pub(super) struct StreamOptions {
     /// A last piece with the tokens.
     #[serde(default)]
     pub(super) include_usage: Option<bool>,
+}
+
+/// A tool that the client executes.
+#[derive(Debug, Deserialize, ToSchema)]
+struct ToolOffered {
+    /// Only `function`.
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    function: Option<FunctionOffered>,
+}
+
+/// What a model is told of it.
+#[derive(Debug, Deserialize, ToSchema)]
+struct FunctionOffered {
+    /// Letters, digits, `_` and `-`; not the name of a tool of the agent's own.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    /// JSON Schema of an object. Calls are checked against it, `strict` or not. Without it the tool takes no arguments.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    parameters: Option<Value>,
+}
+
+/// Which tools may or have to be called.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+enum ChoiceAsked {
+    /// `auto`, `none` or `required`.
+    Word(String),
+    /// One function.
+    Function {
+        /// Only `function`.
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        function: Option<FunctionNamed>,
+    },
+}
+
+/// A function by its name.
+#[derive(Debug, Deserialize, ToSchema)]
+struct FunctionNamed {
+    name: String,
 }
 
 /// Where an answer is to stop.
@@ -245,6 +293,8 @@ pub(super) struct Wishes {
     /// JSON Schema of the answer.
     pub(super) output: Option<Value>,
     pub(super) max_tokens: Option<MaxTokens>,
+    /// Tools of the client's, and what may be called.
+    pub(super) client: ClientSide,
     /// What of the request has no effect.
     pub(super) notices: Vec<Notice>,
 }
@@ -277,16 +327,13 @@ impl CompletionRequest {
                 MaxTokens::new(max).map_err(|error| invalid(param, error.to_string()))
             })
             .transpose()?;
-        Ok(Wishes { output: self.output()?, max_tokens, notices: self.without_effect() })
+        let client = self.client()?;
+        Ok(Wishes { output: self.output()?, max_tokens, client, notices: self.without_effect() })
     }
 
     /// Refuses what cannot be had, and what is out of its range.
     fn check(&self) -> Result<(), Problem> {
         let out_of = |value: Option<f64>, max: f64| value.is_some_and(|value| !(0.0..=max).contains(&value));
-        let called = match &self.tool_choice {
-            None | Some(Value::Null) => false,
-            Some(choice) => choice != "auto" && choice != "none",
-        };
         let refused = [
             (self.n.is_some_and(|n| n != 1), "n", "there is one answer: n has to be 1"),
             (out_of(self.temperature, 2.0), "temperature", "temperature has to be between 0 and 2"),
@@ -297,15 +344,59 @@ impl CompletionRequest {
                 "modalities",
                 "the agent answers in text only",
             ),
-            (
-                called,
-                "tool_choice",
-                "the agent's tools run on the server, by its own choice: tool_choice has to be auto or none",
-            ),
         ];
         match refused.into_iter().find(|(wrong, ..)| *wrong) {
             Some((_, param, detail)) => Err(invalid(param, detail)),
             None => Ok(()),
+        }
+    }
+
+    /// What the client executes, and what may be called.
+    fn client(&self) -> Result<ClientSide, Problem> {
+        let mut tools = Vec::new();
+        for (at, tool) in self.tools.iter().flatten().enumerate() {
+            let function = match (&*tool.kind, &tool.function) {
+                ("function", Some(function)) => function,
+                ("function", None) => {
+                    return Err(invalid(
+                        format!("tools[{at}].function"),
+                        "the function of a tool is missing",
+                    ));
+                }
+                (kind, _) => {
+                    let detail =
+                        format!("a tool of the type {kind} cannot be called here; only function can");
+                    return Err(invalid(format!("tools[{at}].type"), detail));
+                }
+            };
+            let description = function.description.as_deref().unwrap_or_default();
+            let parameters = function.parameters.clone().filter(|schema| !schema.is_null());
+            let tool = ClientTool::new(function.name.clone(), description, parameters);
+            tools.push(tool.map_err(|error| invalid(format!("tools[{at}].function"), error.to_string()))?);
+        }
+        let one_at_a_time = self.parallel_tool_calls == Some(false) && !tools.is_empty();
+        Ok(ClientSide { tools, choice: self.choice()?, one_at_a_time, ..ClientSide::default() })
+    }
+
+    fn choice(&self) -> Result<ToolChoice, Problem> {
+        let unknown = || {
+            invalid(
+                "tool_choice",
+                "tool_choice has to be auto, none, required, or a function of tools by its name",
+            )
+        };
+        match &self.tool_choice {
+            None => Ok(ToolChoice::Auto),
+            Some(ChoiceAsked::Word(word)) => match &**word {
+                "auto" => Ok(ToolChoice::Auto),
+                "none" => Ok(ToolChoice::None),
+                "required" => Ok(ToolChoice::Required),
+                _ => Err(unknown()),
+            },
+            Some(ChoiceAsked::Function { kind, function: Some(function) }) if kind == "function" => {
+                Ok(ToolChoice::Named(function.name.clone()))
+            }
+            Some(ChoiceAsked::Function { .. }) => Err(unknown()),
         }
     }
 
@@ -324,19 +415,12 @@ impl CompletionRequest {
     /// What was asked and is not used, told once each.
     fn without_effect(&self) -> Vec<Notice> {
         let set = "is the service's own setting";
-        let own = "the agent has tools of its own, and nobody else's are called";
         let some = |tools: &Option<Vec<_>>| tools.as_ref().is_some_and(|tools| !tools.is_empty());
         let unused = [
             (self.temperature.is_some(), "temperature", set),
             (self.top_p.is_some(), "top_p", set),
             (self.stop.is_some(), "stop", "an answer ends where the model ends it"),
-            (some(&self.tools), "tools", own),
-            (some(&self.functions), "functions", own),
-            (
-                self.tool_choice.as_ref().is_some_and(|choice| choice == "none"),
-                "tool_choice",
-                "whether a tool is called is the agent's choice",
-            ),
+            (some(&self.functions), "functions", "the agent is offered functions as tools"),
         ];
         let notice = |(_, param, why)| Notice::not_sent(format!("{param} was not used: {why}."));
         unused.into_iter().filter(|(asked, ..)| *asked).map(notice).collect()

@@ -10,8 +10,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, ConversationId, ConversationKey, DecisionFilter, DecisionKind, Event, InputId, Notice,
-    OutcomeCategory, PendingCall, Reading, Recorded, Usage, UserId, conversation, read_words, words,
+    AgentResponse, Answer, ConversationId, ConversationKey, DecisionFilter, DecisionKind, Event, InputId,
+    Notice, OutcomeCategory, PendingCall, Reading, Recorded, Usage, UserId, conversation, read_words, words,
 };
 use adjutant_runtime::Agent;
 use jiff::SignedDuration;
@@ -26,9 +26,9 @@ const HASH: usize = 6;
 /// How often a person may have been asked the same question again before it is not looked for any more.
 const ASKED_AGAIN_MAX: usize = 20;
 /// A yes to a question that was settled that long ago is an answer to nothing.
-const SETTLED: SignedDuration = SignedDuration::from_hours(24);
+pub(super) const SETTLED: SignedDuration = SignedDuration::from_hours(24);
 /// Among how many of the user's last decisions such a question is looked for.
-const SETTLED_MAX: u32 = 500;
+pub(super) const SETTLED_MAX: u32 = 500;
 
 /// Bytes of an id that its name makes, if its request has one.
 const NAME: usize = 16 - HASH;
@@ -38,11 +38,16 @@ const NAMED_MAX: u32 = 100;
 /// What was said up to a place, in short.
 type Prefix = [u8; HASH];
 
+/// The place of a message of the person, and what was said up to it.
+pub(super) type Place = (usize, Prefix);
+
 /// Where an answer goes.
 #[derive(Debug)]
 pub(super) enum Belongs {
     /// To a question that waits: there, and what waits.
     Waiting(ConversationKey, Vec<PendingCall>),
+    /// To calls of the client's tools that await these results.
+    Awaiting(ConversationKey, Vec<Answer>),
     /// To a question that waits no more: this is what became of it.
     Settled(Box<AgentResponse>),
     /// Nowhere: it begins something new.
@@ -90,7 +95,9 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
     // The newest first: of two conversations with the same words it is the one on the screen.
     for (key, recorded) in waiting.iter().rev() {
         let Event::TurnParked { pending, content, .. } = &*recorded.event else { continue };
-        if !asked_at(key.conversation, content, &places, said) {
+        // Once results of the client's have come, what still waits is asked without what was done before.
+        let asked = [content.as_str(), &words::questions(pending)];
+        if !asked.iter().any(|question| asked_at(key.conversation, question, &places, said)) {
             continue;
         }
         if !pending.iter().all(|call| call.has_expired(agent.now())) {
@@ -111,7 +118,7 @@ async fn settled(
     agent: &Agent,
     user: &UserId,
     said: &[Said],
-    places: &[(usize, Prefix)],
+    places: &[Place],
 ) -> Result<Option<AgentResponse>, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
     let since = agent.now().checked_sub(SETTLED).ok();
@@ -131,7 +138,7 @@ async fn settled(
                     | DecisionKind::CancelPending
             )
         ) || decision.outcome == Some(OutcomeCategory::ConfirmationExpired);
-        let begun_so = places.iter().any(|(_, prefix)| holds(decision.conversation, prefix));
+        let begun_so = is_begun_at(decision.conversation, places);
         if !was_asked || !begun_so {
             continue;
         }
@@ -166,8 +173,18 @@ async fn settled(
     Ok(None)
 }
 
+/// The places of the person's messages, the last first, with what was said up to there.
+pub(super) fn places(user: &UserId, said: &[Said]) -> Vec<Place> {
+    prefixes(user, said).into_iter().rev().take(ASKED_AGAIN_MAX).collect()
+}
+
+/// Whether that conversation was begun at one of the places.
+pub(super) fn is_begun_at(id: ConversationId, places: &[Place]) -> bool {
+    places.iter().any(|(_, prefix)| holds(id, prefix))
+}
+
 /// The places of the person's messages that an answer of ours stands behind, the last first, with what was said up to there.
-fn questions(user: &UserId, said: &[Said]) -> Vec<(usize, Prefix)> {
+fn questions(user: &UserId, said: &[Said]) -> Vec<Place> {
     let mut all = prefixes(user, said);
     // What is said now is behind the question.
     all.pop();
@@ -175,7 +192,7 @@ fn questions(user: &UserId, said: &[Said]) -> Vec<(usize, Prefix)> {
 }
 
 /// Whether that conversation was begun at one of the places, and everything the agent said since is its question.
-fn asked_at(id: ConversationId, question: &str, places: &[(usize, Prefix)], said: &[Said]) -> bool {
+fn asked_at(id: ConversationId, question: &str, places: &[Place], said: &[Said]) -> bool {
     places.iter().any(|(at, prefix)| {
         let mut since = said.iter().skip(at + 1).filter(|said| !said.by_person);
         holds(id, prefix) && since.all(|said| plain(&said.text).ends_with(&plain(question)))
@@ -187,7 +204,7 @@ fn holds(id: ConversationId, prefix: &Prefix) -> bool {
 }
 
 /// The hash at each message of the person: over the user, and all that was said up to there.
-fn prefixes(user: &UserId, said: &[Said]) -> Vec<(usize, Prefix)> {
+fn prefixes(user: &UserId, said: &[Said]) -> Vec<Place> {
     let mut hash = Sha256::new();
     hash.update(user.as_str());
     let mut places = Vec::new();

@@ -1,7 +1,8 @@
 //! What this API answers: a completion, or its chunks.
 
-use adjutant_core::{AgentResponse, DecisionKind, Notice, OutcomeCategory, TurnId, Usage};
+use adjutant_core::{AgentResponse, DecisionKind, Notice, OutcomeCategory, PendingCall, TurnId, Usage};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::wire::Pending;
@@ -35,12 +36,65 @@ struct Choice {
 #[derive(Debug, Serialize, ToSchema)]
 struct AnswerMessage {
     role: &'static str,
-    content: String,
+    /// `null` if nothing is said beside `tool_calls`.
+    content: Option<String>,
     /// Always `null`: a refusal is words like any other.
     refusal: Option<()>,
     /// What went on before the answer: thinking, and what the tools did.
     #[serde(skip_serializing_if = "String::is_empty")]
     reasoning_content: String,
+    /// Calls of the client's tools. The next request has a `tool` message for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallAsked>,
+}
+
+/// A call that the client is to execute.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallAsked {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: FunctionAsked,
+}
+
+/// Its tool and arguments.
+#[derive(Debug, Serialize, ToSchema)]
+struct FunctionAsked {
+    name: String,
+    /// JSON as text.
+    arguments: String,
+}
+
+/// The calls that the client is to execute.
+fn asked(response: &AgentResponse) -> impl Iterator<Item = CallAsked> + '_ {
+    response.decision.pending.iter().filter(|call| call.awaits_result()).map(|call| CallAsked {
+        id: call.call_id.to_string(),
+        kind: "function",
+        function: FunctionAsked {
+            name: call.tool.clone(),
+            arguments: Value::Object(call.arguments.clone()).to_string(),
+        },
+    })
+}
+
+/// A piece of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CallPiece {
+    /// Which call of the answer, from 0.
+    index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    function: FunctionPiece,
+}
+
+/// A piece of its function.
+#[derive(Debug, Serialize, ToSchema)]
+struct FunctionPiece {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    arguments: String,
 }
 
 /// A piece of an answer.
@@ -78,6 +132,8 @@ pub(super) struct Delta {
     pub(super) content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_calls: Option<[CallPiece; 1]>,
 }
 
 /// Why the answer ends.
@@ -90,11 +146,16 @@ pub(super) enum FinishReason {
     Length,
     /// The provider filtered it.
     ContentFilter,
+    /// The client is to execute calls.
+    ToolCalls,
 }
 
 impl FinishReason {
-    pub(super) fn of(outcome: OutcomeCategory) -> Self {
-        match outcome {
+    pub(super) fn of(response: &AgentResponse) -> Self {
+        if response.decision.pending.iter().any(PendingCall::awaits_result) {
+            return Self::ToolCalls;
+        }
+        match response.outcome {
             OutcomeCategory::MaxTokensLimit => Self::Length,
             OutcomeCategory::ContentFilter => Self::ContentFilter,
             _ => Self::Stop,
@@ -149,7 +210,7 @@ pub(super) struct TurnInfo {
     decision: DecisionKind,
     #[schema(value_type = String)]
     outcome: OutcomeCategory,
-    /// What waits for a yes or no in the next message.
+    /// What waits for a yes or no in the next message, or for the result of a call.
     pending: Vec<Pending>,
     /// What of the request had no effect, and what else there is to know.
     #[schema(value_type = Vec<Object>)]
@@ -189,8 +250,14 @@ impl Envelope {
         reasoning: String,
         response: &AgentResponse,
     ) -> Completion {
-        let message =
-            AnswerMessage { role: "assistant", content, refusal: None, reasoning_content: reasoning };
+        let tool_calls: Vec<CallAsked> = asked(response).collect();
+        let message = AnswerMessage {
+            role: "assistant",
+            content: Some(content).filter(|content| tool_calls.is_empty() || !content.is_empty()),
+            refusal: None,
+            reasoning_content: reasoning,
+            tool_calls,
+        };
         Completion {
             adjutant: TurnInfo::of(response, &self.notices),
             id: self.id,
@@ -201,7 +268,7 @@ impl Envelope {
                 index: 0,
                 message,
                 logprobs: None,
-                finish_reason: FinishReason::of(response.outcome),
+                finish_reason: FinishReason::of(response),
             }],
             usage: TokenUsage::of(response.usage),
         }
@@ -212,9 +279,23 @@ impl Envelope {
         self.of(vec![ChunkChoice { index: 0, delta, logprobs: None, finish_reason: None }], None)
     }
 
+    /// The calls that the client is to execute, each in two pieces: which it is, and its arguments.
+    pub(super) fn call_chunks(&self, response: &AgentResponse) -> Vec<Chunk> {
+        let pieces = asked(response).enumerate().flat_map(|(index, call)| {
+            let CallAsked { id, kind, function: FunctionAsked { name, arguments } } = call;
+            let begun = FunctionPiece { name: Some(name), arguments: String::new() };
+            let whole = FunctionPiece { name: None, arguments };
+            [
+                CallPiece { index, id: Some(id), kind: Some(kind), function: begun },
+                CallPiece { index, id: None, kind: None, function: whole },
+            ]
+        });
+        pieces.map(|piece| self.chunk(Delta { tool_calls: Some([piece]), ..Delta::default() })).collect()
+    }
+
     /// The end of the answer.
     pub(super) fn last_chunk(&self, response: &AgentResponse) -> Chunk {
-        let finish_reason = Some(FinishReason::of(response.outcome));
+        let finish_reason = Some(FinishReason::of(response));
         let choice = ChunkChoice { index: 0, delta: Delta::default(), logprobs: None, finish_reason };
         Chunk { adjutant: Some(TurnInfo::of(response, &self.notices)), ..self.of(vec![choice], None) }
     }

@@ -1,7 +1,7 @@
 //! What a request asks of its conversation: something said, something answered, or neither.
 
 use adjutant_core::{
-    Answer, Arguments, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation,
+    Answer, Arguments, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation, words,
 };
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -63,10 +63,18 @@ pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -
     // What nobody answered in time is no answer any more, and stands in nobody's way.
     let (open, late): (Vec<PendingCall>, Vec<PendingCall>) =
         conversation::pending(events).into_iter().partition(|call| !call.has_expired(now));
-    let mut notices = left_out(input);
-    if input.resume.is_empty() {
+    let mut notices = Vec::new();
+    let results = input.results(&open);
+    if input.resume.is_empty() && results.is_empty() {
         if !open.is_empty() {
             return Err(Refused::Pending(pending(&open)));
+        }
+        if input.ends_with_result() {
+            // What was said before it was answered before.
+            let text = "A result was left out: nothing waits for it (any more).".to_owned();
+            notices.push(Notice { code: "unknown_result".to_owned(), text });
+            let turn = turn_with_result(input, events);
+            return Ok(Asked { body: None, turn, notices });
         }
         let words = input.words().ok_or_else(|| {
             Refused::Invalid(Problem::invalid("messages has no message of the user, and resume no answer"))
@@ -79,18 +87,23 @@ pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -
                 "Only the text of the message was read; pictures and files were not.",
             ));
         }
-        return Ok(Asked { body: Some(InputBody::message(words.text)), turn: None, notices });
+        let client = input.client().map_err(|error| Refused::Invalid(Problem::invalid(error.to_string())))?;
+        let body = InputBody::Message { text: words.text, output_schema: None, limits: None, client };
+        return Ok(Asked { body: Some(body), turn: None, notices });
     }
+    // What awaits a result may wait on: another program brings it.
     let uncovered: Vec<PendingCall> = open
         .iter()
+        .filter(|call| !call.awaits_result())
         .filter(|call| input.resume.iter().all(|entry| entry.interrupt_id != call.digest))
         .cloned()
         .collect();
     if !uncovered.is_empty() {
         return Err(Refused::Pending(pending(&uncovered)));
     }
-    let mut answers: Vec<Answer> = Vec::new();
-    let mut turn = None;
+    let mut turn =
+        results.first().and_then(|answer| asked_before(events, &answer.digest)).map(|(turn, _)| turn);
+    let mut answers: Vec<Answer> = results;
     for entry in &input.resume {
         let waiting = open.iter().chain(&late).find(|call| call.digest == entry.interrupt_id);
         let asked = asked_before(events, &entry.interrupt_id);
@@ -106,20 +119,15 @@ pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -
     Ok(Asked { body, turn, notices })
 }
 
-/// What of the request is not used.
-fn left_out(input: &RunAgentInput) -> Vec<Notice> {
-    let mut notices = Vec::new();
-    if !input.tools.is_empty() {
-        notices.push(Notice::not_sent(
-            "This agent calls its own tools only; those of the request were not used.",
-        ));
-    }
-    if !input.context.is_empty() {
-        notices.push(Notice::not_sent(
-            "The context of the request was not used; what matters has to be in the message.",
-        ));
-    }
-    notices
+/// The turn that waited for the result a request ends with.
+fn turn_with_result(input: &RunAgentInput, events: &[Recorded]) -> Option<TurnId> {
+    let last = input.messages.last()?.tool_call_id.as_deref()?;
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
+        Event::TurnParked { turn, pending, .. } => {
+            pending.iter().any(|call| call.call_id.as_str() == last).then_some(*turn)
+        }
+        _ => None,
+    })
 }
 
 /// Giving up is a no. Only the very word `true` is a yes.
@@ -148,9 +156,17 @@ fn answer(call: &PendingCall, entry: &ResumeEntry) -> Result<Answer, Problem> {
 }
 
 fn pending(open: &[PendingCall]) -> Problem {
-    let what: Vec<&str> = open.iter().map(|call| call.preview.as_str()).collect();
-    let ids: Vec<&str> = open.iter().map(|call| call.digest.as_str()).collect();
+    let what = |call: &PendingCall| match call.awaits_result() {
+        true => words::awaits_result(call),
+        false => call.preview.clone(),
+    };
+    let what: Vec<String> = open.iter().map(what).collect();
+    let ids: Vec<&str> =
+        open.iter().filter(|call| !call.awaits_result()).map(|call| call.digest.as_str()).collect();
+    let calls: Vec<&str> =
+        open.iter().filter(|call| call.awaits_result()).map(|call| call.call_id.as_str()).collect();
     let detail = format!("This waits for an answer first: {}", what.join("; "));
     Problem::new(StatusCode::CONFLICT, "pending_confirmation", "Something waits for an answer", detail)
         .with("interrupt_ids", ids)
+        .with("tool_call_ids", calls)
 }

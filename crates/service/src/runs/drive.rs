@@ -10,7 +10,9 @@ use adjutant_runtime::{Agent, RunContext, RunError, RunEvent};
 use serde_json::Value;
 
 use super::asked::Asked;
-use crate::agui::{Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript};
+use crate::agui::{
+    Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript, result_message,
+};
 use crate::limits::RunningTurn;
 use crate::live::Run;
 use crate::problem::Problem;
@@ -48,10 +50,17 @@ impl Place {
     pub(crate) fn of(agent: &Agent, input: &RunAgentInput, last: Option<&Turns>) -> Self {
         let events = last.map(|last| last.events.as_slice()).unwrap_or_default();
         let transcript = Transcript::of(events, agent.tools());
-        let follows = input.follows(transcript.messages());
+        let results = input.results(&conversation::pending(events));
+        let follows = input.follows(transcript.messages(), &results);
         match last {
-            Some(last) if !input.resume.is_empty() => {
-                Self { follows, after: last.after, known: transcript.messages().to_vec() }
+            Some(last) if !input.resume.is_empty() || !results.is_empty() => {
+                // What the client brings it has.
+                let brought = results.iter().filter_map(|answer| {
+                    let result = answer.result.as_ref()?;
+                    Some(result_message(&answer.call_id, result.to_text(), result))
+                });
+                let known = transcript.messages().iter().cloned().chain(brought).collect();
+                Self { follows, after: last.after, known }
             }
             last => Self { follows, after: last.map_or(0, |last| last.known().seq), known: Vec::new() },
         }
@@ -85,7 +94,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
             tell_messages(&app, &run, (&input.messages, &input.run_id), &encoder).await;
         }
         run.tell(asked.notices.iter().map(notice));
-        run.tell([encoder.ended(Outcome::Success, None)]);
+        run.tell([encoder.ended(Outcome::success(), None)]);
         return;
     };
     let context = RunContext {

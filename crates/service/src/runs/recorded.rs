@@ -152,7 +152,7 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere
     let Some((response, events)) = ended else {
         // An input that had nothing left to do.
         tell_state(app, run, &has.state).await;
-        run.tell([encoder.ended(Outcome::Success, None)]);
+        run.tell([encoder.ended(Outcome::success(), None)]);
         return;
     };
     let ours = Transcript::of(&events, agent.tools());

@@ -1,5 +1,7 @@
 //! `/v1/chat/completions` and `/v1/models`, as clients of OpenAI's API use them.
 
+mod tools;
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-// Something waits for a person: a call that needs a yes, or one of which nobody knows whether it was done.
+// Something waits: a call that needs a yes, one of which nobody knows whether it was done, or one whose result another program brings.
 
 import { answer, answerAll, edit, previewEdited, reconsider } from "../actions.js";
 import { moment, pretty, remaining, words } from "../format.js";
@@ -29,6 +29,12 @@ export function Confirmation({ call, choice }) {
   }, [call.interrupt_id]);
   const title = `confirm-${call.interrupt_id}`;
   if (isLate) return html`<${Expired} call=${call} />`;
+  if (call.kind === "awaits_result") {
+    return html`<div role="group" class="confirm" aria-labelledby=${title} data-interrupt=${call.interrupt_id}>
+      <h3 id=${title} dir="auto">${words(call.tool)}</h3>
+      <p class="quiet">${t("ask.awaits_result")}</p>
+    </div>`;
+  }
   const Body = call.kind === "doubt" ? Doubt : Approval;
   return html`<div role="group" class=${classes("confirm", choice && "is-chosen")} aria-labelledby=${title} data-interrupt=${call.interrupt_id}>
     <${Body} call=${call} choice=${choice} title=${title} first=${first} />

@@ -6,7 +6,7 @@ import { hasWords, t } from "../words.js";
 import { classes, html } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
 import { ProblemCard } from "./problem.js";
-import { mood, outcomeName } from "./trace.js";
+import { mood, outcomeName } from "../outcomes.js";
 
 export function OperationTurn({ turn, problem }) {
   const { id, user, detail } = turn;

@@ -7,7 +7,7 @@ import { t } from "../words.js";
 import { classes, html, useEffect } from "./base.js";
 import { OperationTurn } from "./operation-turn.js";
 import { ProblemCard } from "./problem.js";
-import { mood, outcomeName } from "./trace.js";
+import { mood, outcomeName } from "../outcomes.js";
 
 const VIEWS = ["overview", "turns", "questions", "people"];
 

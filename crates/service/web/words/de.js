@@ -257,6 +257,7 @@ export const WORDS = {
   "ask.ask_again": "Noch einmal fragen",
   "ask.unclear": "Deine Antwort steht noch aus",
   "ask.unclear_why": "Das war kein klares Ja oder Nein, darum ist nichts geschehen. Nimm die Knöpfe, oder schreib „ja“ oder „nein“.",
+  "ask.awaits_result": "Wartet auf das Programm, das gefragt hat: Es bringt das Ergebnis.",
 
   // What stands beside the conversation.
   "panel.name": "Neben der Unterhaltung",
@@ -414,6 +415,7 @@ export const WORDS = {
   "outcome.SUCCESS:TASK_COMPLETED": "ausgeführt",
   "outcome.AMBIGUITY:UNCLEAR_INTENT": "unklar",
   "outcome.PENDING:CONFIRMATION": "wartet auf Bestätigung",
+  "outcome.PENDING:RESULT": "wartet auf ein Ergebnis",
   "outcome.REFUSAL:OUT_OF_SCOPE": "nicht zuständig",
   "outcome.REFUSAL:RATE_LIMITED": "zu viele Anfragen",
   "outcome.REFUSAL:CONFIRMATION_DENIED": "Bestätigung abgelehnt",
@@ -429,6 +431,7 @@ export const WORDS = {
   "outcome.LIMIT:CONTEXT": "Unterhaltung zu lang",
   "outcome.CANCELLED:BY_USER": "gestoppt",
   "outcome.INTERRUPTED:IN_DOUBT": "ungewiss",
+  "outcome.INTERRUPTED:NO_RESULT": "kein Ergebnis gekommen",
   "outcome.ERROR:POISONED": "aufgegeben",
 
   // Problems. What the service itself says about them comes as it is.

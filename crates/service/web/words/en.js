@@ -257,6 +257,7 @@ export const WORDS = {
   "ask.ask_again": "Ask again",
   "ask.unclear": "Still waiting for your answer",
   "ask.unclear_why": "That was not a clear yes or no, so nothing was done. Use the buttons, or write “yes” or “no”.",
+  "ask.awaits_result": "Waits for the program that asked, which brings the result.",
 
   // What stands beside the conversation.
   "panel.name": "Beside the conversation",
@@ -414,6 +415,7 @@ export const WORDS = {
   "outcome.SUCCESS:TASK_COMPLETED": "task completed",
   "outcome.AMBIGUITY:UNCLEAR_INTENT": "unclear",
   "outcome.PENDING:CONFIRMATION": "waits for confirmation",
+  "outcome.PENDING:RESULT": "waits for a result",
   "outcome.REFUSAL:OUT_OF_SCOPE": "out of scope",
   "outcome.REFUSAL:RATE_LIMITED": "rate limited",
   "outcome.REFUSAL:CONFIRMATION_DENIED": "confirmation denied",
@@ -429,6 +431,7 @@ export const WORDS = {
   "outcome.LIMIT:CONTEXT": "conversation too long",
   "outcome.CANCELLED:BY_USER": "stopped",
   "outcome.INTERRUPTED:IN_DOUBT": "in doubt",
+  "outcome.INTERRUPTED:NO_RESULT": "no result came",
   "outcome.ERROR:POISONED": "given up",
 
   // Problems. What the service itself says about them comes as it is.

@@ -1,7 +1,8 @@
 use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
-    ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice,
-    OutcomeCategory, Told, ToolInvocationRecord, ToolResult, UserIntent,
+    ClientSide, ClientTool, ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event,
+    Input, LogContent, Notice, OutcomeCategory, Told, ToolChoice, ToolInvocationRecord, ToolResult,
+    UserIntent,
 };
 
 use super::sample::*;
@@ -193,6 +194,12 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         limits,
         output_schema,
         call,
+        client: Some(Box::new(ClientSide {
+            tools: vec![ClientTool::new("setTheme", "Sets the theme.", None).unwrap()],
+            choice: ToolChoice::Required,
+            one_at_a_time: true,
+            context: "The page is dark.".to_owned(),
+        })),
     };
     let (by, point) = ("policy".to_owned(), "before_model".to_owned());
     let decided = Event::Decided { turn, by, point, value: serde_json::json!({ "model": "small" }) };

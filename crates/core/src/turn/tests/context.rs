@@ -42,6 +42,7 @@ fn started() -> Event {
         limits: TurnLimits::default(),
         output_schema: None,
         call: None,
+        client: None,
     }
 }
 

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use adjutant_core::{Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolSet};
+use adjutant_core::{
+    Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolChoice, ToolSet,
+};
 use serde_json::{Map, Value, json};
 
 use super::super::family::{Family, Functions};
@@ -66,6 +68,8 @@ pub(super) fn encode(
         stream_options: (streamed && dialect.counts_streams_if_asked)
             .then_some(wire::StreamOptions { include_usage: true }),
         response_format: encoder.response_format(request, family)?,
+        // Not every server that speaks this takes more; a call that has to be made is asked for again where it is not.
+        tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty()).then_some("none"),
     };
     let ChatEncoder { common, messages, .. } = encoder;
     let not_json = |error: serde_json::Error| common.refuse(error.to_string());

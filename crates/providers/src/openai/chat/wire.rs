@@ -34,6 +34,8 @@ pub(super) struct Head<'a> {
     pub(super) stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_format: Option<ResponseFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]

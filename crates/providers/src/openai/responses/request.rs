@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use adjutant_core::{
-    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolDefinition,
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolChoice,
+    ToolDefinition,
 };
 use serde_json::{Value, json};
 
@@ -65,10 +66,22 @@ pub(super) fn encode(
         stream: streamed,
         text: encoder.text(request)?,
         tools: &tools,
+        tool_choice: tool_choice(request),
         instructions,
         input,
     };
     encoder.common.finish(&wire)
+}
+
+/// `None`: the model may call tools or not, as it does if nothing is said.
+fn tool_choice(request: &GenerateRequest) -> Option<Value> {
+    match &request.tool_choice {
+        _ if request.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!("none")),
+        ToolChoice::Required => Some(json!("required")),
+        ToolChoice::Named(name) => Some(json!({ "type": "function", "name": name })),
+    }
 }
 
 fn tool(tool: &ToolDefinition) -> wire::Tool {

@@ -28,6 +28,8 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "<[Tool]>::is_empty")]
     pub(super) tools: &'a [Tool],
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<String>,
     pub(super) input: Vec<Item>,
 }
