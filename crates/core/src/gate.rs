@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::client_side::ClientTools;
 use crate::confirmation::{Awaits, PendingCall, digest};
 use crate::event::{GateVerdict, Refusal};
-use crate::id::UserId;
+use crate::id::{TurnId, UserId};
 use crate::registry::{ToolRegistry, unknown_among};
 use crate::schema::Schema;
 use crate::tool::{Arguments, MalformedArguments, Prepared, ToolCall, ToolContext, ToolDefinition, ToolName};
@@ -255,6 +255,13 @@ impl Gate {
         }
         Ok(Passed { definition, arguments, preview, permission, is_suspect })
     }
+
+    /// Words for a model that called a tool which is not among those that may be called.
+    fn unknown(&self, name: &str, check: &GateCheck<'_>) -> String {
+        let own = self.registry.names().map(ToolName::as_str);
+        let clients = check.client.definitions().map(|tool| tool.name.as_str());
+        unknown_among(name, own.chain(clients).filter(|name| check.choice.permits(name)))
+    }
 }
 
 /// Why a call did not pass.
@@ -299,13 +306,6 @@ impl Passed<'_> {
             doubt: None,
             awaits: None,
         }
-    }
-
-    /// Words for a model that called a tool which is not among those that may be called.
-    fn unknown(&self, name: &str, check: &GateCheck<'_>) -> String {
-        let own = self.registry.names().map(ToolName::as_str);
-        let clients = check.client.definitions().map(|tool| tool.name.as_str());
-        unknown_among(name, own.chain(clients).filter(|name| check.choice.permits(name)))
     }
 }
 

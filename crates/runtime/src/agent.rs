@@ -7,8 +7,8 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
     AgentName, AgentResponse, Allowance, Answer, Budgets, CancellationToken, ClientSide, ConversationId,
-    ConversationKey, GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending, ToolDefinition,
-    ToolRegistry, TurnLimits, UserId, schema_of,
+    ConversationKey, GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending,
+    ToolDefinition, ToolRegistry, TurnLimits, UserId, schema_of,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
-    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Message, ToolResult,
+    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, ToolResult,
     check_history,
 };
 use uuid::Uuid;

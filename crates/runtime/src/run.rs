@@ -5,8 +5,8 @@ use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody, InputId,
-    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, PendingCall, Recalled, ToolChoice, TraceContext, TurnError,
-    TurnId, TurnLimits, conversation, words,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, PendingCall, Recalled, ToolChoice, TraceContext,
+    TurnError, TurnId, TurnLimits, conversation, words,
 };
 use serde_json::Value;
 use tracing::{Instrument as _, Span, error_span};

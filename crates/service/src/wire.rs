@@ -1,8 +1,8 @@
 //! What a turn came to, and tasks, in the words of the wire: the same in every route that tells them.
 
 use adjutant_core::{
-    AgentResponse, Answer, Arguments, Cost, PendingCall, PendingKind as Kind, Task, ToolInvocation, ToolResult,
-    TurnError,
+    AgentResponse, Answer, Arguments, Cost, PendingCall, PendingKind as Kind, Task, ToolInvocation,
+    ToolResult, TurnError,
 };
 use jiff::Timestamp;
 use serde::Serialize;

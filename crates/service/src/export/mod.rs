@@ -5,8 +5,8 @@ mod markdown; // text that stays where it is put
 
 use adjutant_core::port::{ConversationSummary, Loaded};
 use adjutant_core::{
-    Arguments, ConversationId, Doubt, Event, PendingCall, Role, Session, SessionState, TITLE_CHARS_MAX,
-    TranscriptMessage, clip, conversation, json_line, last_summary, session, transcript,
+    Arguments, Awaits, ConversationId, Doubt, Event, PendingCall, Role, Session, SessionState,
+    TITLE_CHARS_MAX, TranscriptMessage, clip, conversation, json_line, last_summary, session, transcript,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -183,6 +183,8 @@ pub struct Waiting {
     expires_at: Timestamp,
     /// Not `null`: it was begun, and nobody knows whether it was done.
     doubt: Option<Doubt>,
+    /// Not `null`: it waits for its result and not for a person. `client`: from the program that sent the message.
+    awaits: Option<Awaits>,
 }
 
 impl Waiting {
@@ -198,6 +200,7 @@ impl Waiting {
             digest: call.digest.clone(),
             expires_at: call.expires_at,
             doubt: call.doubt.clone(),
+            awaits: call.awaits,
         }
     }
 }
