@@ -248,6 +248,42 @@ const checks = {
     assert.equal((await fetchEvents(crypto.randomUUID())).status, 404);
   },
 
+  async "a tool of the front end goes round, and what it knows is read"() {
+    const agent = newAgent();
+    const parameters = { type: "object", properties: { theme: { type: "string" } }, required: ["theme"] };
+    const tools = [{ name: "setTheme", description: "Sets the theme of the page.", parameters }];
+    const context = [{ description: "The theme now", value: "light" }];
+    const { events } = await run(agent, "please make it dark", { tools, context });
+    const answer = agent.messages.at(-1);
+    assert.equal(answer.toolCalls[0].function.name, "setTheme");
+    assert.deepEqual(last(events).outcome, { type: "success", pendingToolCallIds: [answer.toolCalls[0].id] });
+    assert.ok(!events.some(({ type }) => type === "TOOL_CALL_RESULT"));
+    agent.messages.push({ id: crypto.randomUUID(), role: "tool", toolCallId: answer.toolCalls[0].id, content: "it is dark" });
+    const { events: rest } = await run(agent, undefined, { tools, context });
+    assert.deepEqual(last(rest).outcome, { type: "success" });
+    assert.equal(text(agent.messages.at(-1)), "Dark it is.");
+    assert.deepEqual(agent.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+    const { events: next } = await run(agent, "hello", { tools });
+    assert.ok(!next.some(({ type }) => type === "MESSAGES_SNAPSHOT"), "it follows");
+    await run(agent, "what do you know of my page?", { context: [{ description: "The page", value: "page 7 is open" }] });
+    assert.equal(text(agent.messages.at(-1)), "Page 7.");
+  },
+
+  async "a question and a tool of the front end are one outcome"() {
+    const agent = newAgent();
+    const tools = [{ name: "setTheme", description: "Sets the theme of the page.", parameters: { type: "object", properties: {} } }];
+    await run(agent, "please add red tea");
+    const { events } = await run(agent, "drop it and make it dark", { tools });
+    assert.equal(last(events).outcome.type, "interrupt");
+    const call = agent.messages.flatMap(({ toolCalls }) => toolCalls ?? []).find((call) => call.function.name === "setTheme");
+    agent.messages.push({ id: crypto.randomUUID(), role: "tool", toolCallId: call.id, content: "it is dark" });
+    const yes = { status: "resolved", payload: { approved: true } };
+    const resume = buildResumeArray(agent.pendingInterrupts, { [agent.pendingInterrupts[0].id]: yes });
+    const { events: rest } = await run(agent, undefined, { tools, resume });
+    assert.deepEqual(last(rest).outcome, { type: "success" });
+    assert.ok(!agent.state.tasks.some(({ description }) => description === "red tea"));
+  },
+
   async "a run is stopped"() {
     const agent = newAgent();
     const runId = crypto.randomUUID();

@@ -135,6 +135,21 @@ const checks = {
     assert.deepEqual(JSON.parse(said(parsed)), { city: "Oslo" });
   },
 
+  async "tools of the client are called, whole and in pieces"() {
+    const city = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+    const tools = [{ type: "function", function: { name: "get_weather", description: "The weather in a city.", parameters: city } }];
+    const messages = [user("the weather in Oslo")];
+    const answer = await ask(messages, { tools });
+    assert.equal(answer.choices[0].finish_reason, "tool_calls");
+    assert.equal(answer.choices[0].message.tool_calls[0].function.arguments, '{"city":"Oslo"}');
+    // The client's own loop: it streams, puts the calls together, runs the function and asks again.
+    const runner = client.chat.completions.runTools({
+      model, messages, stream: true,
+      tools: [{ type: "function", function: { ...tools[0].function, parse: JSON.parse, function: ({ city }) => `${city}: sunny` } }],
+    });
+    assert.equal(await runner.finalContent(), "It is sunny there.");
+  },
+
   async "errors are of the client's own types"() {
     const anonymous = new OpenAI({ baseURL: `${url}/v1`, apiKey: "wrong", maxRetries: 0 });
     await failsWith(OpenAI.AuthenticationError, { status: 401, code: "unauthorized" }, anonymous.models.list());

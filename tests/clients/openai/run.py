@@ -1,4 +1,4 @@
-"""The official openai client for Python against a running service."""
+"""The official openai client for Python, LangChain and pydantic-ai against a running service."""
 
 import json
 import os
@@ -8,6 +8,8 @@ import traceback
 import urllib.request
 
 import openai
+import with_langchain
+import with_pydantic_ai
 from openai import OpenAI
 
 URL = os.environ["ADJUTANT_URL"]
@@ -102,6 +104,28 @@ def an_answer_has_a_form():
     assert json.loads(said(ask([user("where?")], response_format=form))) == {"city": "Oslo"}
 
 
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather in a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+
+
+def tools_of_the_client_are_called():
+    asked = [user("the weather in Oslo")]
+    answer = ask(asked, tools=[WEATHER])
+    assert answer.choices[0].finish_reason == "tool_calls", answer
+    (call,) = answer.choices[0].message.tool_calls
+    assert (call.function.name, json.loads(call.function.arguments)) == ("get_weather", {"city": "Oslo"})
+    brought = {"role": "tool", "tool_call_id": call.id, "content": "Oslo: sunny"}
+    assert said(ask([*asked, answer.choices[0].message, brought], tools=[WEATHER])) == "It is sunny there."
+    unknown = {"type": "function", "function": {"name": "other"}}
+    fails_with(openai.BadRequestError, lambda: ask(asked, tools=[WEATHER], tool_choice=unknown), param="tool_choice")
+
+
 def errors_are_typed():
     wrong = OpenAI(base_url=f"{URL}/v1", api_key="wrong", max_retries=0)
     fails_with(openai.AuthenticationError, wrong.models.list, status_code=401, code="unauthorized")
@@ -132,6 +156,9 @@ CHECKS = [
     tools_run_on_the_server,
     a_deletion_waits_for_a_yes,
     an_answer_has_a_form,
+    tools_of_the_client_are_called,
+    *with_langchain.CHECKS,
+    *with_pydantic_ai.CHECKS,
     errors_are_typed,
     half_done_is_not_sent_again,
 ]
