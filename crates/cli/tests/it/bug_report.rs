@@ -59,7 +59,7 @@ fn a_report_has_what_is_needed_and_nothing_of_ones_own() {
     let log = home.file(
         "service.log",
         "{\"time\":\"2026-01-31T09:00:00Z\",\"level\":\"ERROR\",\"message\":\"canary-log\",\"user\":\"canary-user\",\"request_id\":\"req-7\",\
-         \"error\":\"canary-log\",\"path\":\"/home/canary-path\",\"status\":503}\nplain canary-log\n\u{1b}]0;canary-log\u{7}\n{\"level\":{\"canary-log\":1}}\n",
+         \"error\":\"canary-log\",\"path\":\"/srv/canary-path\",\"status\":503}\nplain canary-log\n\u{1b}]0;canary-log\u{7}\n{\"level\":{\"canary-log\":1}}\n",
     );
     let folder = home.path("report");
     let mut command =
