@@ -88,7 +88,7 @@ function Make({ max, make }) {
   };
   return html`<form class="access-make" onSubmit=${submit}>
     <div class="field"><label for="access-name">${t("access.name")}</label>
-      <input id="access-name" ref=${name} name="name" dir="auto" maxlength="100" required autocomplete="off" placeholder="Open WebUI" /></div>
+      <input id="access-name" ref=${name} name="name" dir="auto" maxlength="100" required autocomplete="off" placeholder=${t("access.name_example")} /></div>
     <div class="field"><label for="access-days">${t("access.days")}</label>
       <select id="access-days" name="days">${choices.map((count) => html`<option value=${count} selected=${count === choices.at(-1)}>${t("access.count_days", { count })}</option>`)}</select></div>
     <button type="submit" class="button is-main">${t("access.make")}</button>

@@ -24,7 +24,7 @@ export function SignIn() {
     <div class="gate-card">
       <${Logo} />
       <h1>${t("signin.title")}</h1>
-      ${FAILED.includes(failed) ? html`<p class="wrong" role="alert">${t(`signin.failed_${failed}`)}</p>` : null}
+      ${FAILED.includes(failed) ? html`<p class="wrong" role="alert">${t(`signin.failed.${failed}`)}</p>` : null}
       ${way.auth === "oidc"
         ? html`<p>${t("signin.how_oidc")}</p>
             <div class="row is-end"><a class="button is-main" href=${way.sign_in}>${t("signin.with", { provider: way.provider })}</a></div>

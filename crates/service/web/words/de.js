@@ -22,10 +22,10 @@ export const WORDS = {
   "signin.how_oidc": "Du meldest dich mit dem Konto an, das du dort hast, und kommst hierher zurück.",
   "signin.with": "Mit {provider} anmelden",
   "signin.by_token": "Stattdessen mit einem Token",
-  "signin.failed_denied": "Du wurdest nicht angemeldet: Es wurde dort abgebrochen, oder du darfst diesen Dienst nicht nutzen. Du kannst es noch einmal versuchen.",
-  "signin.failed_stale": "Du wurdest nicht angemeldet: Es hat zu lange gedauert, oder es wurde in einem anderen Browser begonnen. Versuch es noch einmal.",
-  "signin.failed_provider": "Du wurdest nicht angemeldet: Die Stelle, an der du dich anmeldest, antwortet nicht richtig. Versuch es gleich noch einmal; bleibt es dabei, sag es dem, der den Dienst betreibt.",
-  "signin.failed_refused": "Du wurdest nicht angemeldet: Dieser Dienst nimmt das Konto so nicht an. Sag es dem, der den Dienst betreibt.",
+  "signin.failed.denied": "Du wurdest nicht angemeldet: Es wurde dort abgebrochen, oder du darfst diesen Dienst nicht nutzen. Du kannst es noch einmal versuchen.",
+  "signin.failed.stale": "Du wurdest nicht angemeldet: Es hat zu lange gedauert, oder es wurde in einem anderen Browser begonnen. Versuch es noch einmal.",
+  "signin.failed.provider": "Du wurdest nicht angemeldet: Die Stelle, an der du dich anmeldest, antwortet nicht richtig. Versuch es gleich noch einmal; bleibt es dabei, sag es dem, der den Dienst betreibt.",
+  "signin.failed.refused": "Du wurdest nicht angemeldet: Dieser Dienst nimmt das Konto so nicht an. Sag es dem, der den Dienst betreibt.",
 
   // Words of many places.
   "common.close": "Schließen",
@@ -341,6 +341,7 @@ export const WORDS = {
   "access.revoke_name": "{name} widerrufen",
   "access.revoked": "Widerrufen: {name}",
   "access.name": "Wofür das Token ist",
+  "access.name_example": "zum Beispiel Open WebUI",
   "access.days": "Wie lange es gilt",
   "access.count_days": { one: "{count} Tag", other: "{count} Tage" },
   "access.make": "Token erstellen",

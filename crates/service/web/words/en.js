@@ -22,10 +22,10 @@ export const WORDS = {
   "signin.how_oidc": "You sign in with the account that you have there, and come back here.",
   "signin.with": "Sign in with {provider}",
   "signin.by_token": "With a token instead",
-  "signin.failed_denied": "You were not signed in: it was stopped there, or you may not use this service. You can try again.",
-  "signin.failed_stale": "You were not signed in: that took too long, or it was begun in another browser. Try again.",
-  "signin.failed_provider": "You were not signed in: the place where you sign in does not answer as it should. Try again in a moment; if it stays like this, tell whoever runs the service.",
-  "signin.failed_refused": "You were not signed in: this service does not take the account as it is. Tell whoever runs the service.",
+  "signin.failed.denied": "You were not signed in: it was stopped there, or you may not use this service. You can try again.",
+  "signin.failed.stale": "You were not signed in: that took too long, or it was begun in another browser. Try again.",
+  "signin.failed.provider": "You were not signed in: the place where you sign in does not answer as it should. Try again in a moment; if it stays like this, tell whoever runs the service.",
+  "signin.failed.refused": "You were not signed in: this service does not take the account as it is. Tell whoever runs the service.",
 
   // Words of many places.
   "common.close": "Close",
@@ -341,6 +341,7 @@ export const WORDS = {
   "access.revoke_name": "Revoke {name}",
   "access.revoked": "Revoked: {name}",
   "access.name": "What the token is for",
+  "access.name_example": "such as Open WebUI",
   "access.days": "How long it holds",
   "access.count_days": { one: "{count} day", other: "{count} days" },
   "access.make": "Make a token",
