@@ -69,10 +69,10 @@ function Row({ token, take }) {
     await take(token);
     setBusy(false);
   };
-  const word = token.kind === "session" ? "access.sign_out" : "access.revoke";
+  const isSession = token.kind === "session";
   return html`<li class="access-row">
     <span class="access-words"><span dir="auto" class="access-name" title=${name}>${name}</span><span class="muted">${facts.filter(Boolean).join(" · ")}</span></span>
-    <button type="button" class="button" disabled=${isBusy} aria-label=${t(`${word}_name`, { name })} onClick=${click}>${t(word)}</button>
+    <button type="button" class="button" disabled=${isBusy} aria-label=${t(isSession ? "access.sign_out_name" : "access.revoke_name", { name })} onClick=${click}>${t(isSession ? "access.sign_out" : "access.revoke")}</button>
   </li>`;
 }
 
