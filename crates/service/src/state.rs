@@ -59,7 +59,7 @@ pub(crate) struct App {
     pub(crate) auth: Auth,
     /// For how long that holds, and who is more than a user.
     pub(crate) access: AccessRules,
-    /// Times at which this process noted that tokens were used.
+    /// Times at which this process last noted uses of tokens.
     pub(crate) uses: Uses,
     pub(crate) hosts: Vec<String>,
     /// Origins whose pages may ask beside our own.

@@ -143,7 +143,7 @@ pub(crate) struct Message {
     /// Time that the tool took, in milliseconds, if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<u64>,
-    /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it did not run since.
+    /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it has not run since.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
 }

@@ -62,7 +62,7 @@ const DID = {
 /** The data of a result: where a person changed the arguments, it stands in a note about that. */
 const asRun = (data) => (data && typeof data === "object" && "note" in data && "arguments" in data && "result" in data ? data.result : data);
 
-/** Returns one line about what a call that succeeded did. */
+/** Returns a line that says what a successful call did. */
 function done(part, tools) {
   const data = asRun(part.result?.data);
   const did = data && typeof data === "object" && Object.hasOwn(DID, part.name) && DID[part.name]({ data, args: part.args ?? {} });

@@ -26,7 +26,7 @@ export function remember(name, value) {
   }
 }
 
-/** The setting that equations in answers are set as such. Default: on. An answer that is shown already keeps what it was shown with. */
+/** The setting for rendering equations in answers. Default: on. An answer that is shown already keeps what it was shown with. */
 export const math = {
   isOn: () => setting("math", true),
   set: (isOn) => remember("math", isOn),

@@ -1,4 +1,4 @@
-//! The request, `RunAgentInput`: those of its fields that an agent can use that keeps its own history.
+//! The request, `RunAgentInput`: the fields that an agent with a history of its own can use.
 
 use adjutant_core::{
     Answer, ClientSide, ClientTool, InvalidClientSide, PendingCall, ToolResult, fingerprint,

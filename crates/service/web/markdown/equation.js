@@ -40,7 +40,7 @@ function load() {
   return library;
 }
 
-/** Returns the MathML of LaTeX, from the library's tree, so that neither HTML nor its nodes are needed. Throws where there is none. */
+/** Returns LaTeX as MathML, built from the library's own tree, so that neither HTML nor its nodes are needed. Throws if it cannot be. */
 function mathml(temml, source, isDisplay) {
   const tree = temml.__renderToMathMLTree(source, { displayMode: isDisplay, throwOnError: true, trust: false, maxSize: [10, 10], maxExpand: 200, wrap: "none" });
   let left = NODES_MAX;

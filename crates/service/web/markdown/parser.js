@@ -158,7 +158,7 @@ function inline({ tokens, md, env }) {
   }
 }
 
-/** Takes the link from an address that stands last: without a space behind it, it may not be whole yet. */
+/** Removes the link of an address that stands last: without a space behind it, it may not be whole yet. */
 function unfinishedAddress({ src, tokens, env }) {
   const last = tokens.findLastIndex(({ map }) => map);
   if (env.openLine === Infinity || /\s$/.test(src) || !["inline", "tr_open"].includes(tokens[last]?.type)) return;
