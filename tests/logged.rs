@@ -1,4 +1,4 @@
-//! What is logged on the thread of a test.
+//! The log lines of one test's thread.
 
 use std::io;
 use std::sync::{Arc, Mutex};

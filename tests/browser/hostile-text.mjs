@@ -15,7 +15,7 @@ export const HOSTILE = [
 /** What a parser may trip over. */
 export const NESTED = "> ".repeat(60) + "deep\n\n" + "- ".repeat(60) + "deeper\n\n" + "**_".repeat(40) + "deepest";
 
-/** What takes a parser, or what draws its tree, too long or too deep. */
+/** Texts, by name, that may take a parser, or what draws its tree, too long or too deep. */
 export const PATTERNS = {
   "a line of a million letters": "a".repeat(1_000_000),
   "a line of a million characters": "word ".repeat(200_000),

@@ -70,7 +70,7 @@ export const EQUATIONS = [
   ["\\(never closed", []],
 ];
 
-/** What the page's own nodes are. */
+/** Texts, each with a part of the HTML that the page draws for it. */
 export const NODES = [
   ["plain words", "<p dir=\"auto\">plain words</p>"],
   ["### Third\n", "<h3 class=\"md-h3\" dir=\"auto\">Third</h3>"],

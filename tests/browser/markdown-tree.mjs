@@ -69,7 +69,7 @@ export async function install() {
     return [node(tag, {}, inner())];
   };
 
-  /** What HTML says, but for the three substitutions: raw HTML as text, images as links, schemes. */
+  /** Converts a node of HTML, but for the three substitutions: raw HTML as text, images as links, schemes. */
   const theirs = (found) => {
     if (found.nodeType === Node.TEXT_NODE) return [found.data];
     const tag = found.localName;
@@ -129,7 +129,7 @@ export async function install() {
       localStorage.removeItem("adjutant.math");
       return tree;
     },
-    /** What was wrong with any beginning of the text: words that the end has and it lacks, links that lead nowhere. */
+    /** Returns the faults of all beginnings of the text: words that the end has and they lack, links to none of `addresses`. */
     prefixes(text, addresses) {
       const root = document.createElement("div");
       const whole = document.createElement("div");

@@ -37,7 +37,7 @@ function reference(markdown, isMarked) {
 /** Examples that show that a bare address is no link; GitHub's addition makes it one. All else in them is compared. */
 const BARE = [602, 608, 611, 612];
 
-/** Where pieces of `size` characters end; of any size up to 12 where it is 0, the same each time. */
+/** Returns the ends of pieces of `size` characters; of any size up to 12 where it is 0, the same each time. */
 function cuts(text, size) {
   const ends = [];
   for (let at = size || 5, next = 17; at < text.length; at += size || (next % 12) + 1) {
@@ -212,7 +212,7 @@ async function additions(page) {
   });
 }
 
-/** What a text becomes, once `selector` is in it. */
+/** Draws a text, and returns its HTML, text and depth once `selector` is in it. */
 const drawn = (page, text, selector = null, isDone = true) =>
   page.evaluate(
     async ([text, selector, isDone]) => {

@@ -28,7 +28,7 @@ function valuesOf(words) {
   return [...new Set(names.flat())].sort();
 }
 
-/** What a string literal or a template holds: its pieces, with a mark where a value stands. */
+/** Returns the text of a string literal, or the pieces of a template between its values. */
 const pieces = (node) => (node.type === "Literal" ? [String(node.value)] : node.quasis.map((quasi) => quasi.value.cooked));
 
 /** The strings that name words: literals, and beginnings of templates (`problem.title.${code}`). */
@@ -71,12 +71,12 @@ function literalsOf(template) {
 /** Calls whose strings are for programs: selectors, media, errors that nobody is shown. */
 const FOR_PROGRAMS = /^(querySelector|querySelectorAll|closest|matches|matchMedia|classes|Error|RegExp|getElementById|execCommand)$/;
 
-/** Whether a string outside of templates reads like words for people: several of them, or one with a capital. */
+/** Returns whether a string outside of templates reads like words for people: several of them, or one with a capital. */
 function isForPeople(text) {
   return /\p{L}{2,}[,:;]? \p{L}{2,}/u.test(text) || /^\p{Lu}\p{Ll}+[.!?…:]?$/u.test(text);
 }
 
-/** What the keyboard calls its keys, and the languages themselves. */
+/** Names of keys, of the languages themselves, and of the program. */
 const NAMES_OF_THINGS = new Set(["Enter", "Escape", "Deutsch", "English", "Adjutant"]);
 
 function literalWords({ file, tree }) {

@@ -1,4 +1,4 @@
-//! What opens the service for a user: their tokens and the browsers they are signed in with, seen and revoked by themselves.
+//! A user's means of access: their tokens and browser sessions, which they list and revoke themselves.
 
 use std::time::Duration;
 
@@ -35,35 +35,35 @@ struct Access {
     id: String,
     /// `token`, for a program; or `session`, of a browser that is signed in.
     kind: &'static str,
-    /// What its owner calls it; of a session, what the browser calls itself.
+    /// The name its owner gave it; of a session, the browser's `User-Agent`, cut to 200 characters.
     name: String,
     /// `operator`, `user` or `metrics` (reads the figures and nothing else).
     role: &'static str,
     created_at: Timestamp,
     /// From when on it is refused. Null: it does not expire.
     expires_at: Option<Timestamp>,
-    /// When it was used last, about. Null: never.
+    /// Time of its last use, to about a minute. Null: never used.
     used_at: Option<Timestamp>,
-    /// Whether this request was made with it.
+    /// True if this request was made with it.
     current: bool,
 }
 
-/// What opens the service for who asks.
+/// The caller's tokens and sessions, and the longest lifetime of a new token.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"tokens": [], "days_max": 365}))]
 struct AllAccess {
-    /// What holds at the moment, oldest first.
+    /// Those that are valid at the moment, oldest first.
     tokens: Vec<Access>,
     /// The most days that a new token may hold.
     days_max: u64,
 }
 
-/// What a new token is to be.
+/// A request for a new token.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "Open WebUI", "days": 90}))]
 struct NewAccess {
-    /// What it is for.
+    /// The token's purpose, on one line.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// For how many days it holds. Default: as many as may be.
@@ -82,7 +82,7 @@ struct MadeAccess {
     access: Access,
 }
 
-/// How much was revoked.
+/// The number of tokens and sessions that were revoked.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"revoked": 3}))]
 struct Revoked {

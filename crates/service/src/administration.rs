@@ -1,4 +1,4 @@
-//! What whoever runs the service looks at.
+//! The data behind `/v1/admin`, an operator's view of the service.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use adjutant_core::port::{BudgetStore, OperatorStore};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What `/v1/admin` looks at.
+/// The data sources and settings of `/v1/admin`.
 #[derive(Clone)]
 pub struct Administration {
     /// Everything of all users.
     pub store: Arc<dyn OperatorStore>,
-    /// What was spent.
+    /// The store of what was spent of the budgets.
     pub spent: Arc<dyn BudgetStore>,
-    /// What may be spent.
+    /// The limits on what may be spent.
     pub budgets: Budgets,
-    /// How the servers are whose tools the agent has. Asked each time.
+    /// The states of the servers whose tools the agent has. Read at each request.
     pub servers: Servers,
-    /// Whether words of people, models and tools are shown. Each look at a turn is logged, with or without them.
+    /// True if words of people, models and tools are shown. Each look at a turn is logged, with or without them.
     pub sees_words: bool,
     /// The program that serves, and its version.
     pub version: String,
 }
 
-/// How servers are.
+/// A function that returns the present state of each server.
 pub type Servers = Arc<dyn Fn() -> Vec<ServerState> + Send + Sync>;
 
 /// A server whose tools the agent has.
@@ -34,9 +34,9 @@ pub struct ServerState {
     pub name: String,
     /// `connected`, `starting`, `restarting`, `failed`, `disabled` or `stopped`.
     pub state: &'static str,
-    /// Why it does not answer.
+    /// The reason it does not answer, where it failed or is restarting.
     pub reason: Option<String>,
-    /// What it calls itself, with its version.
+    /// The name it reports of itself, with its version.
     pub software: Option<String>,
     /// Tools of it that the agent has.
     pub tools: usize,

@@ -16,11 +16,11 @@ use crate::user::SignedIn;
 #[derive(Serialize, ToSchema)]
 struct Me {
     user: String,
-    /// What they may: `operator` or `user`.
+    /// The user's role: `operator` or `user`.
     role: &'static str,
-    /// Whether they have tokens and sessions here: see `/v1/tokens`.
+    /// True if the user's tokens and sessions are kept here: see `/v1/tokens`.
     tokens_here: bool,
-    /// How the service knows that: `token`, `jwt`, `oidc`, `proxy` or `none`.
+    /// The method of authentication: `token`, `jwt`, `oidc`, `proxy` or `none`.
     auth: &'static str,
     /// Provider and name.
     model: String,
@@ -30,11 +30,11 @@ struct Me {
     memory: bool,
     /// The model finds titles of conversations: a moment after the first answer there may be another one.
     model_titles: bool,
-    /// Why nothing is.
+    /// The reason nothing is remembered; absent if `memory` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     memory_absent: Option<MemoryAbsent>,
-    /// Who asks runs the service, and can look at `/v1/admin`.
+    /// True if the user is an operator and can look at `/v1/admin`.
     operator: bool,
     agent: String,
     tools: Vec<ToolOffered>,

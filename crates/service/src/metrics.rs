@@ -57,7 +57,7 @@ const DOLLARS: [f64; 9] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5,
 pub struct Gauge {
     /// Its name, with its unit at the end.
     pub name: &'static str,
-    /// What it says, as a sentence.
+    /// Its help text, a sentence.
     pub help: &'static str,
     /// Names and values of labels. Values come from the configuration, never from a client, so that there are few.
     pub labels: Vec<(&'static str, String)>,

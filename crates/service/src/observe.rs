@@ -1,4 +1,4 @@
-//! What is known of every request: its id and its trace, figures, and a line for the log. Never what was said.
+//! Observation of every request: its id and its trace, metrics, and a line in the log. Never what was said.
 
 use std::time::Duration;
 

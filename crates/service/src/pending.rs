@@ -42,7 +42,7 @@ struct Edited {
     /// The conversation in which the call waits.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: String,
-    /// What it would be called with.
+    /// The arguments that it would be called with.
     #[schema(value_type = Object)]
     args: Arguments,
 }

@@ -72,7 +72,7 @@ mod linux {
         ]
     }
 
-    /// What `/proc/self/stat` says. Source: proc_pid_stat(5).
+    /// Figures from `/proc/self/stat`: CPU time in seconds, memory in bytes. Source: proc_pid_stat(5).
     struct Stat {
         cpu: f64,
         /// Seconds after the machine's start.
@@ -96,7 +96,7 @@ mod linux {
         }
     }
 
-    /// When the machine started, as seconds since 1970.
+    /// Reads the time at which the machine started, in seconds since 1970.
     fn boot_time() -> Option<f64> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()

@@ -58,9 +58,9 @@ pub struct ServiceConfig {
     pub metrics_bind: Option<SocketAddr>,
     /// Whether there is a web page at `/`. Default yes.
     pub page: bool,
-    /// Whether the model finds the titles of conversations, a moment after their first answer. Default no: they are the person's words.
+    /// True if the model finds the titles of conversations, a moment after their first answer. Default false: they are the person's words.
     pub model_titles: bool,
-    /// Whether models and MCP servers get the trace of a request handed on (W3C Trace Context). Default yes.
+    /// True if the trace of a request is passed on to models and MCP servers (W3C Trace Context). Default true.
     pub trace_propagation: bool,
     /// Whether MCP clients of versions that have sessions get one. A session is known to the process that began it; behind a
     /// load balancer there should be none. Without, such clients cannot ask their person, so what has to be confirmed waits

@@ -26,13 +26,13 @@ use crate::problem::Problem;
 use crate::state::Shared;
 use crate::token::new_token;
 
-/// Where signing in at a provider begins.
+/// The path at which signing in at a provider begins.
 pub(crate) const SIGN_IN: &str = "/signin";
 
 /// What its name begins with.
 const COOKIE: &str = "adjutant";
 
-/// What the cookie of a sign-in that was begun is called, before the port.
+/// The name of the cookie that keeps a begun sign-in, before the port.
 const BEGUN: &str = "adjutant-signin";
 
 /// Seconds that somebody may take to sign in elsewhere.
@@ -54,7 +54,7 @@ struct Exchange {
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"auth": "oidc", "provider": "id.example.com", "sign_in": "/signin"}))]
 struct Way {
-    /// How the service knows its users: `token`, `jwt`, `oidc`, `proxy` or `none`.
+    /// The method of authentication: `token`, `jwt`, `oidc`, `proxy` or `none`.
     auth: &'static str,
     /// The host of the provider that people sign in at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ struct Way {
     sign_in: Option<&'static str>,
 }
 
-/// Which sessions end.
+/// The sessions to end. Default: the one of the cookie.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -76,7 +76,7 @@ struct Which {
     everywhere: bool,
 }
 
-/// Where somebody can sign out at the provider too.
+/// The address for signing out at the provider too.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"provider_sign_out": "https://id.example.com/end?client_id=adjutant"}))]
 struct SignedOut {

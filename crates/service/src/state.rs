@@ -59,7 +59,7 @@ pub(crate) struct App {
     pub(crate) auth: Auth,
     /// For how long that holds, and who is more than a user.
     pub(crate) access: AccessRules,
-    /// When tokens were used.
+    /// Times at which this process last noted uses of tokens.
     pub(crate) uses: Uses,
     pub(crate) hosts: Vec<String>,
     /// Origins whose pages may ask beside our own.
@@ -78,11 +78,11 @@ pub(crate) struct App {
     pub(crate) mcp: Mcp,
     /// Where the tasks are that are shown beside a conversation, if there are any.
     pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
-    /// What whoever runs the service looks at, if they can here.
+    /// The data behind `/v1/admin`, if it is served here.
     pub(crate) administration: OnceLock<Administration>,
     /// What else has to be there, for `/readyz`.
     pub(crate) readiness: OnceLock<Readiness>,
-    /// What others count, for `/metrics`.
+    /// Gauges of other parts of the program, for `/metrics`.
     pub(crate) gauges: OnceLock<Gauges>,
     /// What one user may ask for.
     pub(crate) limits: Limits,
@@ -97,12 +97,12 @@ pub(crate) struct App {
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
     pub(crate) background_prompts: BackgroundPrompts,
-    /// Whether the model finds the titles of conversations.
+    /// True if the model finds the titles of conversations.
     pub(crate) model_titles: bool,
     /// What is remembered of one user, if anything is.
     #[cfg(feature = "memory")]
     pub(crate) memory: OnceLock<adjutant_memory::Memory>,
-    /// Whether models and MCP servers get a request's trace handed on.
+    /// True if a request's trace is passed on to models and MCP servers.
     pub(crate) trace_propagation: bool,
 }
 

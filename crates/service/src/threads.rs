@@ -140,15 +140,15 @@ pub(crate) struct Message {
     /// Words for the person about it, if there are some: the tool's own, or those in the place of the error of a call that broke off.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
-    /// How long the tool took, in milliseconds, if it ran.
+    /// Time that the tool took, in milliseconds, if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<u64>,
-    /// What a person was asked about it: what it would touch, or may have, in words. Without `ms` it did not run since.
+    /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it has not run since.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
 }
 
-/// What the events of a conversation say of a call, beside its result.
+/// Facts about a call from the events of a conversation, beside its result.
 #[derive(Default)]
 struct CallNotes<'a> {
     summary: Option<&'a str>,
@@ -217,7 +217,7 @@ impl Message {
     }
 }
 
-/// How a conversation is written into a file.
+/// The format in which a conversation is exported.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -1,4 +1,4 @@
-//! What a conversation is called, in the model's words: found after an answer was given, so that nobody waits for it.
+//! Titles of conversations by the model: found after an answer was given, so that nobody waits for them.
 
 use adjutant_core::{AgentResponse, ConversationKey};
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 
-/// What the secrets begin with that are made here.
+/// Prefix of the secrets that are made here.
 pub(crate) const OURS: &str = "adj_";
 
 /// A token that was just made. Its secret is shown once and kept nowhere.

@@ -1,4 +1,4 @@
-//! When tokens were used: noted once a minute at most, however often they are.
+//! Times at which tokens were used: noted once a minute at most, however often they are.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ const NOTED: SignedDuration = SignedDuration::from_secs(60);
 /// So many tokens are remembered before those are forgotten that were not used for a while.
 const REMEMBERED: usize = 1024;
 
-/// When this process last noted a use, by the token's id.
+/// Times at which this process last noted a use, by the token's id.
 #[derive(Debug, Default)]
 pub(crate) struct Uses(Mutex<HashMap<String, Timestamp>>);
 

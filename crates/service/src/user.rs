@@ -1,4 +1,4 @@
-//! Who a request is from, and what its route needs them to be: extracting it is what lets a request in.
+//! The user a request is from, and the role that its route needs: extracting it is what lets a request in.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};

@@ -2,7 +2,7 @@
 
 import { call, path } from "./api.js";
 
-/** How people sign in here; asked before anybody is. */
+/** Reads how people sign in here; works without being signed in. */
 export const waysToSignIn = () => call("GET", "/v1/session");
 
 export const loadAccess = () => call("GET", "/v1/tokens");

@@ -294,7 +294,7 @@ export async function send(text) {
   await go(turn, { threadId, runId, state: openTasks(), messages, tools: [], context: [], forwardedProps: {} }, { unsent: words });
 }
 
-/** What a conversation is called until the service says. */
+/** Returns the title of a conversation until the service has one: the first line, cut to 60 characters. */
 function titleOf(words) {
   const line = words.split("\n")[0].trim();
   return line.length > 60 ? `${line.slice(0, 59)}…` : line;
@@ -340,10 +340,10 @@ function lastMessage() {
   return state.lastMessageId === null ? [] : [{ id: state.lastMessageId, role: "assistant", content: "" }];
 }
 
-/** Whether words are one of those under `key`, or the English ones. */
+/** Returns whether `bare` is one of the words under `key`, or of the English ones. */
 const isAnswer = (bare, key, english) => [...english, ...t(key).split(" ")].includes(bare);
 
-/** What waits for the person, and not for the result that another program brings. */
+/** Returns the calls that wait for the person, and not for the result that another program brings. */
 const asks = () => state.pending.filter((call) => call.kind !== "awaits_result");
 
 /** A bare yes or no is the button; anything else is read by the service, which executes nothing that is unclear. */
@@ -383,7 +383,7 @@ export async function answerAll(interruptIds, payload) {
   if (asks().every((call) => choices[call.interrupt_id])) await resume(choices);
 }
 
-/** What a pending call would do with other arguments, as the question that it would be. Nothing is done. */
+/** Asks for the question that a pending call with other arguments would be. Nothing is executed. */
 export function previewEdited(interruptId, args) {
   return call("POST", path("v1", "pending", interruptId, "preview"), { body: { thread_id: state.threadId, args } });
 }

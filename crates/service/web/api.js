@@ -68,7 +68,7 @@ export function uuid() {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** Where the file of a conversation is. */
+/** Returns the address of a conversation's file, as `markdown` or `json`. */
 export function exportAddress(threadId, format) {
   return path("v1", "threads", threadId, "export") + query({ format });
 }

@@ -5,7 +5,7 @@ import { hasWords, t } from "./words.js";
 /** So many characters of an argument or a result are shown in a line. */
 const BRIEF = 80;
 
-/** What a person calls a tool: in our words if it is one of ours, by its own title, or by its name without underscores. */
+/** Returns a tool's name for people: the page's words for one of ours, its own title, or its name without underscores. */
 export function toolTitle(name, tools = []) {
   if (hasWords(`title.${name}`)) return t(`title.${name}`);
   const tool = tools.find((tool) => tool.name === name);
@@ -62,7 +62,7 @@ const DID = {
 /** The data of a result: where a person changed the arguments, it stands in a note about that. */
 const asRun = (data) => (data && typeof data === "object" && "note" in data && "arguments" in data && "result" in data ? data.result : data);
 
-/** What a call that went well did, in one line. */
+/** Returns a line that says what a successful call did. */
 function done(part, tools) {
   const data = asRun(part.result?.data);
   const did = data && typeof data === "object" && Object.hasOwn(DID, part.name) && DID[part.name]({ data, args: part.args ?? {} });

@@ -13,7 +13,7 @@ export function newTurn(key, text, at = new Date().toISOString()) {
   return { key, id: null, text, at, parts: [], steps: [], work: { from: new Date(at).getTime(), ms: 0 }, decision: null, problem: null, status: "running" };
 }
 
-/** How long the model and the tools were at work for a turn, in milliseconds; what a person took to answer is no work. */
+/** Returns the milliseconds that the model and the tools worked on a turn, without the person's time to answer; `null`: not known. */
 export function worked({ status, work, decision }, now) {
   if (status === "running") return work.ms + (work.from === null ? 0 : Math.max(0, now - work.from));
   const { llm, tools } = decision?.timing_ms ?? {};

@@ -7,7 +7,7 @@ const LENGTH_MAX = 50_000;
 
 const keyOf = (threadId) => `${PREFIX}${threadId ?? "new"}`;
 
-/** What `work` gives; nothing where the browser refuses to store. */
+/** Returns the result of `work`; `undefined` where it throws, as when the browser refuses to store. */
 function stored(work) {
   try {
     return work();
@@ -31,7 +31,7 @@ export function keepDraft(threadId, { text = "", queued = [] }) {
   });
 }
 
-/** What was kept. */
+/** Returns the draft that was kept for a conversation, and what waits there to be sent; empty if there is none. */
 export function draftOf(threadId) {
   const { text, queued } = stored(() => JSON.parse(localStorage.getItem(keyOf(threadId)))) ?? {};
   return { text: typeof text === "string" ? text : "", queued: Array.isArray(queued) ? queued.filter((text) => typeof text === "string") : [] };

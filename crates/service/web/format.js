@@ -58,7 +58,7 @@ export function words(name) {
   return (name ?? "").toLowerCase().replaceAll("_", " ").replaceAll(":", ": ");
 }
 
-/** How long until then, `ms` milliseconds from now: `in 6 days`, `in 4:09`. */
+/** Writes a time that is `ms` milliseconds from now: `in 6 days`, `in 4:09`. */
 export function remaining(ms) {
   const s = Math.max(0, Math.ceil(ms / 1000));
   const relative = (value, unit) => format("RelativeTimeFormat", {}).format(value, unit);
@@ -101,7 +101,7 @@ export function pretty(value) {
   return JSON.stringify(value, null, 2) ?? "";
 }
 
-/** When the day of the budgets ends: at midnight UTC. */
+/** Returns the end of the budgets' day, midnight UTC, in milliseconds since 1970. */
 export function nextDay(now = new Date()) {
   return Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1);
 }

@@ -6,10 +6,10 @@ import { remember, setting } from "./settings.js";
 import { set, state } from "./state.js";
 import { t } from "./words.js";
 
-/** Who waited so long may have turned to something else. */
+/** Milliseconds of a run after which the person may have turned to something else. */
 const LONG_MS = 10_000;
 
-/** Whether the browser can notify, and may: "on", "off", "denied" (the person has told the browser so) or "missing". */
+/** Returns the state of notifications: "on", "off", "denied" (the person has refused them in the browser) or "missing" (it has none). */
 export function notifying() {
   if (window.Notification === undefined || !window.isSecureContext) return "missing";
   if (Notification.permission === "denied") return "denied";

@@ -8,7 +8,7 @@ const LISTS = {
   questions: () => ["/v1/admin/questions", {}],
   people: (operation) => ["/v1/admin/users", { days: operation.filter.days }],
 };
-/** Where each list is in its answer, and how its next page is asked for. */
+/** The fields of each list: its name in the answer, the parameter that asks for the next page, and the field that has its value. */
 const PAGES = { turns: ["turns", "cursor", "next_cursor"], questions: ["questions", "cursor", "next_cursor"], people: ["users", "after", "next_after"] };
 
 /** Asks, and takes the answer unless something else was asked for meanwhile. */

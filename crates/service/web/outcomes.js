@@ -18,7 +18,7 @@ export function mood(outcome) {
   return { SUCCESS: "good", PENDING: "wait", INTERRUPTED: "wait", ERROR: "bad", LIMIT: "bad" }[group] ?? "plain";
 }
 
-/** How a turn ended, in words; `null`: it goes on. */
+/** Returns the outcome of a turn in words; without one, that it goes on. */
 export function outcomeName(outcome) {
   if (!outcome) return t("trace.running");
   return hasWords(`outcome.${outcome}`) ? t(`outcome.${outcome}`) : words(outcome);

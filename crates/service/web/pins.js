@@ -8,7 +8,7 @@ import { set, state } from "./state.js";
 const all = () => setting("pins", {});
 const ids = () => all()[state.me.user] ?? [];
 
-/** What is known of pinned conversations that the loaded part of the list leaves out, by id. */
+/** Pinned conversations that the loaded part of the list leaves out, by id. */
 const others = new Map();
 const asked = new Set();
 

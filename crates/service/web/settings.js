@@ -2,7 +2,7 @@
 
 const PREFIX = "adjutant.";
 
-/** What could not be stored; it holds until the page is closed. */
+/** Settings that could not be stored; they hold until the page is closed. */
 const unstored = new Map();
 
 /** A setting, or the default where there is none. */
@@ -26,7 +26,7 @@ export function remember(name, value) {
   }
 }
 
-/** Whether equations in answers are set as such. An answer that is shown already keeps what it was shown with. */
+/** The setting for rendering equations in answers. Default: on. An answer that is shown already keeps what it was shown with. */
 export const math = {
   isOn: () => setting("math", true),
   set: (isOn) => remember("math", isOn),

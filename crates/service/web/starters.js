@@ -15,7 +15,7 @@ export function serversOf(tools) {
   return [...servers].map(([name, tools]) => ({ name, tools }));
 }
 
-/** What may be said first: `{ text, isBegun }`. One that `isBegun` is finished by the person before it is sent. */
+/** Returns suggestions for a first message: `{ text, isBegun }`. One that `isBegun` is finished by the person before it is sent. */
 export function starters({ tools }) {
   const has = (name) => tools.some((tool) => tool.name === name);
   const all = [

@@ -41,20 +41,20 @@ export const state = {
   /** A problem beside the conversation: with an answer, a load, a rename. */
   trouble: null,
   draft: "",
-  /** What was written while an answer was coming, to be sent when it has ended: `{ id, text }`. */
+  /** Messages written while an answer was coming, to be sent when it has ended: `{ id, text }`. */
   queued: [],
   /** All that are open, and the last of those that are done; `cursor`: where the others are. */
   tasks: { list: [], cursor: null, loaded: false, problem: null, available: true },
   /** What is remembered of the person, and what was changed last. */
   memory: { list: [], loaded: false, problem: null, last: null },
-  /** How the service is, for whoever runs it. */
+  /** The state of the service, for operators. */
   operation: {
     /** `overview`, `turns`, `questions` or `people`. */
     view: "overview",
     overview: null,
     filter: { which: "failed", days: "7", request: "" },
     list: [],
-    /** Where the next page begins; `null`: there is none. */
+    /** The cursor of the next page; `null`: there is none. */
     next: null,
     loaded: false,
     problem: null,
@@ -67,9 +67,9 @@ export const state = {
   panelOpen: true,
   trace: { id: null, detail: null, problem: null, list: [], cursor: null, loaded: false, listProblem: null, filter: { scope: "thread", outcome: "", days: "", tool: "" } },
   help: false,
-  /** Whether the settings are open. */
+  /** True while the settings are open. */
   settings: false,
-  /** What a person who looked elsewhere has not seen yet: "answer", "question", or nothing. */
+  /** News that a person who looked elsewhere has not seen yet: "answer", "question" or `null`. */
   news: null,
   access: false,
   online: navigator.onLine,

@@ -31,10 +31,10 @@ await loadWords();
 /** The language of the page: one of `LANGUAGES`. */
 export const languageNow = () => language;
 
-/** What `Intl` formats numbers and dates for: the language with its region. */
+/** Returns the locale for `Intl`: the language, with its region if the browser names one. */
 export const localeNow = () => locale;
 
-/** Whether there are words under this key. */
+/** Returns whether there are words under this key. */
 export const hasWords = (key) => Object.hasOwn(words, key);
 
 /**

@@ -1,4 +1,4 @@
-//! Who may look.
+//! Access to `/v1/admin`: operators only, and only where the service has it.
 
 use adjutant_core::UserId;
 use axum::extract::FromRequestParts;

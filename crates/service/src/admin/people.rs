@@ -19,7 +19,7 @@ use crate::state::Shared;
 /// The longest name that is asked for, in Unicode characters.
 const NAME_CHARS_MAX: usize = 1_000;
 
-/// What turns come to.
+/// Sums over turns: their number, failures, tokens and cost.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Sum {
     turns: u64,
@@ -59,7 +59,7 @@ struct PersonState {
     access_tokens: u64,
     #[serde(flatten)]
     sum: Sum,
-    /// When something last happened in one of their conversations.
+    /// Time at which something last happened in one of their conversations.
     last_seen: Option<Timestamp>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct PeopleList {
     next_after: Option<String>,
 }
 
-/// Which users to list.
+/// The page of a list of users, and the days whose turns are added up.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -128,7 +128,7 @@ pub(super) async fn users(
     Ok(Json(PeopleList { users: users.collect(), next_after }))
 }
 
-/// What the turns of a group come to.
+/// The sums over the turns of one group.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Group {
     /// A user, a model, a day, an outcome (empty: they run) or an error's code.
@@ -137,7 +137,7 @@ pub(super) struct Group {
     sum: Sum,
 }
 
-/// What turns come to.
+/// Sums over turns, in all and by group.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "all": {"turns": 120, "failed": 2, "input_tokens": 90000, "output_tokens": 8000, "cost_usd": 0.12, "cost_unknown": 0},
@@ -175,7 +175,7 @@ enum By {
     Error,
 }
 
-/// What to add up.
+/// The turns to add up, and the key to group them by.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -193,7 +193,7 @@ pub(super) struct TotalsQuery {
     limit: Option<Limit>,
 }
 
-/// What turns of all users come to, by user, model, day, outcome or error.
+/// Adds up the turns of all users, by user, model, day, outcome or error.
 ///
 /// For whoever runs the service. Nothing of what anybody said is in it.
 #[utoipa::path(get, path = "/v1/admin/totals", tag = "administration", operation_id = "admin_totals", params(TotalsQuery), responses(

@@ -42,7 +42,7 @@ struct TurnState {
     started_at: Timestamp,
     /// `null`: it runs or waits.
     ended_at: Option<Timestamp>,
-    /// How it ended, or that it waits. `null`: it runs.
+    /// The outcome it ended with, or the one of a turn that waits. `null`: it runs.
     outcome: Option<&'static str>,
     error_code: Option<String>,
     /// The command that shows everything of it at the machine.
@@ -111,7 +111,7 @@ pub(super) struct TurnList {
     next_cursor: Option<String>,
 }
 
-/// Which turns to list.
+/// The filter and the page of a list of turns.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -196,7 +196,7 @@ struct StepState {
     offset_ms: u64,
     /// `null`: it goes on.
     ms: Option<u64>,
-    /// How often it was sent or started, if more than once is possible.
+    /// Times that a model call was sent or a tool was started, repeats included. `null`: not counted.
     attempt: Option<u32>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
@@ -206,7 +206,7 @@ struct StepState {
     error_code: Option<String>,
 }
 
-/// What was said in a turn.
+/// The words of a turn: message, answer, notices and the contents of its steps.
 #[derive(Debug, Serialize, ToSchema)]
 struct Words {
     message: String,
@@ -237,9 +237,9 @@ struct Words {
 pub(super) struct TurnDetail {
     #[serde(flatten)]
     turn: TurnState,
-    /// Where the time went.
+    /// The steps, with the time that each took.
     steps: Vec<StepState>,
-    /// What was said; `null` unless `serve.operator_sees_words` is set, as far as the log has it (`log.content`).
+    /// The words of the turn; `null` unless `serve.operator_sees_words` is set, as far as the log has them (`log.content`).
     words: Option<Words>,
 }
 
@@ -321,7 +321,7 @@ struct Question {
     run_id: Option<String>,
     /// Since when, or since something last came into the conversation.
     since: Timestamp,
-    /// When the first of the calls expires.
+    /// Time at which the first of the calls expires.
     expires_at: Option<Timestamp>,
     /// Calls that wait.
     calls: u64,
@@ -342,7 +342,7 @@ pub(super) struct QuestionList {
     next_cursor: Option<String>,
 }
 
-/// Which questions to list.
+/// The filter and the page of a list of questions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

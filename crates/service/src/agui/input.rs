@@ -1,4 +1,4 @@
-//! What is asked: `RunAgentInput`, of which we read what an agent can use that keeps its own history.
+//! The request, `RunAgentInput`: the fields that an agent with a history of its own can use.
 
 use adjutant_core::{
     Answer, ClientSide, ClientTool, InvalidClientSide, PendingCall, ToolResult, fingerprint,
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::event::Message;
 
-/// What stands in front of what the client knows.
+/// The prompt's introduction to the context of the client.
 const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
 
 /// A request to run the agent. The server's history is the truth: of `messages` the last one of the user is the input, and
@@ -39,7 +39,7 @@ pub(crate) struct RunAgentInput {
     /// They hold for the whole turn that the run begins.
     #[serde(default)]
     pub(crate) tools: Vec<InputTool>,
-    /// What the client knows. The model reads it as background in front of the user's message, in the turn that the run begins.
+    /// The client's context. The model reads it as background in front of the user's message, in the turn that the run begins.
     #[serde(default)]
     pub(crate) context: Vec<InputContext>,
     /// Answers to what waits in the conversation: all of it.
@@ -64,7 +64,7 @@ pub(crate) struct InputTool {
 /// Something that the client knows.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(crate) struct InputContext {
-    /// What it is.
+    /// A description of the value; may be empty.
     #[serde(default)]
     description: String,
     /// A text; something else is read as JSON.

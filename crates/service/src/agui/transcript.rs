@@ -209,7 +209,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Whether a client is shown a call: one of the agent's tools, or one that the client was to execute itself.
+    /// Returns whether a client is shown a call: one of the agent's tools, or one that the client was to execute itself.
     fn shows(&self, id: &CallId, name: &str, tools: &ToolRegistry) -> bool {
         tools.has(name) || self.is_clients(id)
     }

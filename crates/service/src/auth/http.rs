@@ -8,7 +8,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Url};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// How long the issuer may take.
+/// Time limit of a request to the issuer, its answer included.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
 const SIZE_MAX: usize = 1024 * 1024;

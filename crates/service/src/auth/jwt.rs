@@ -48,7 +48,7 @@ pub enum InvalidJwt {
     Keys(#[from] KeysError),
 }
 
-/// What a token says.
+/// The claims of a JSON Web Token.
 #[derive(Deserialize)]
 pub(super) struct Claims {
     pub(super) sub: String,

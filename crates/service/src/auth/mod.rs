@@ -1,4 +1,4 @@
-//! Who can say who asks: tokens, signed tokens, a provider that people sign in at, or a proxy that knows; never what is asked.
+//! Authentication: by tokens, signed tokens, a provider that people sign in at, or a trusted proxy; never by the content of a request.
 
 mod crypto; // signatures
 mod http; // asking an issuer
@@ -41,14 +41,14 @@ pub enum Auth {
     None,
 }
 
-/// Who asks, and what they may.
+/// An authenticated caller, and their role.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) user: UserId,
     pub(crate) role: Role,
     /// The token of ours they have shown.
     pub(crate) token: Option<Shown>,
-    /// When what they have shown expires, if it was signed by somebody else.
+    /// Expiry of the token they have shown, if somebody else signed it.
     pub(crate) until: Option<Timestamp>,
 }
 

@@ -20,26 +20,26 @@ use super::{http, name};
 use crate::problem::Problem;
 use crate::token::random;
 
-/// What the provider says of itself is asked for again when it is this old.
+/// Age at which the provider's discovery document is fetched again.
 const FRESH: Duration = Duration::from_secs(60 * 60);
 /// A provider that did not answer is asked again no sooner.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Codes that are exchanged at the same time: strangers can have that begun.
 const EXCHANGES: usize = 16;
 
-/// What is said about a provider.
+/// The settings of an OpenID provider.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OidcConfig {
     /// Its address, exactly as it stands in `iss` of its tokens.
     pub issuer: String,
-    /// What this service is called there.
+    /// The client ID of this service at the provider.
     pub client_id: String,
-    /// What proves that. `None`: the client is a public one, and PKCE alone protects the code.
+    /// The client secret. `None`: the client is a public one, and PKCE alone protects the code.
     pub client_secret: Option<String>,
-    /// What is asked for beside `openid`.
+    /// The scopes that are requested beside `openid`.
     pub scopes: Vec<String>,
-    /// Where the provider sends people back to. `None`: `/signin/callback` of the address that they ask by.
+    /// The redirect URI. `None`: `/signin/callback` at the address that the browser used.
     pub redirect: Option<String>,
     /// The claim that is the user's name here. `None`: `sub`.
     pub user_claim: Option<String>,
@@ -63,7 +63,7 @@ impl OidcConfig {
     }
 }
 
-/// What was said about a provider cannot be used.
+/// The reason an OpenID provider cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidOidc {
@@ -76,9 +76,9 @@ pub enum InvalidOidc {
     /// The provider does not answer, or not as one.
     #[error("the provider {issuer} cannot be used: {reason}")]
     Unavailable {
-        /// Where it is.
+        /// The issuer, as it was configured.
         issuer: String,
-        /// Why not.
+        /// The reason, in words for an operator.
         reason: String,
     },
 }
@@ -92,14 +92,14 @@ pub struct Oidc {
     exchanges: Semaphore,
 }
 
-/// What came of asking the provider about itself.
+/// The last attempt to read the provider's discovery document, and its result.
 struct Asked {
     at: Instant,
     failed: Option<String>,
     provider: Option<Arc<Provider>>,
 }
 
-/// What the provider says of itself (OpenID Connect Discovery 1.0, 3).
+/// The provider's discovery document (OpenID Connect Discovery 1.0, 3).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 struct Document {
     issuer: String,
@@ -129,7 +129,7 @@ pub(crate) struct Begun {
     verifier: String,
 }
 
-/// What the provider sent somebody back with.
+/// The authorization response: the parameters with which the provider sends the browser back.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Returned {
     code: Option<String>,
@@ -148,7 +148,7 @@ pub(crate) enum SignInFailed {
     Stale,
     /// The provider does not answer, or not as it should.
     Provider(String),
-    /// What it answered names nobody whom this service takes.
+    /// The provider's answer names nobody whom this service accepts.
     Refused(Problem),
 }
 
@@ -368,7 +368,7 @@ impl Oidc {
     /// Returns the provider as it describes itself, asked no more often than it has to be.
     ///
     /// # Errors
-    /// Why it cannot be used, in words for whoever runs the service.
+    /// The reason it cannot be used, in words for an operator.
     async fn provider(&self) -> Result<Arc<Provider>, String> {
         let mut asked = self.provider.lock().await;
         if let Some(Asked { at, failed, provider }) = &*asked {

@@ -1,4 +1,4 @@
-//! What those who sign in may do, and for how long.
+//! The roles of those who sign in, and the lifetimes of their sessions and tokens.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub struct AccessRules {
     pub session_max: Duration,
     /// The longest time that a token may hold which somebody makes for themselves. Default 365 days.
     pub token_max: Duration,
-    /// How often it is looked whether whoever reads a stream may still ask. Default 15 seconds.
+    /// Interval at which the access of whoever reads a stream is checked again. Default 15 seconds.
     pub recheck: Duration,
-    /// Who is more than a user.
+    /// The rules by which somebody is more than a user.
     pub roles: RoleRules,
 }
 
@@ -37,7 +37,7 @@ impl Default for AccessRules {
     }
 }
 
-/// Which of those whom an issuer, a provider or a proxy names are more than users. Default: nobody is.
+/// The rules by which those whom an issuer, a provider or a proxy names are more than users. Default: nobody is.
 #[derive(Debug, Clone, Default)]
 pub struct RoleRules {
     /// Users who are operators, by the names they sign in with.

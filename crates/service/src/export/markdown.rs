@@ -80,7 +80,7 @@ pub(super) fn inert(mut file: String) -> String {
     file.replace('<', "\\<").replace("![", "\\![")
 }
 
-/// Where tags and pictures begin, in order.
+/// Returns the byte offsets at which tags and pictures begin, in order.
 fn live(text: &str) -> Vec<usize> {
     let mut live: Vec<usize> = Vec::new();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;

@@ -16,11 +16,11 @@ use markdown::{code, fenced, heading, inert, quoted};
 /// Everything of one conversation.
 #[derive(Debug)]
 pub struct Export {
-    /// What a list says of it.
+    /// Its entry in a list of conversations.
     pub summary: ConversationSummary,
     /// The models that were asked, in the order they first were.
     pub models: Vec<String>,
-    /// What was said, oldest first, without an instruction.
+    /// Its messages, oldest first, without instructions to the model.
     pub messages: Vec<TranscriptMessage>,
     known: Loaded,
     pending: Vec<PendingCall>,
@@ -173,7 +173,7 @@ fn pretty(value: &impl Serialize) -> String {
 /// A call that waits for a human, as programs read it.
 #[derive(Debug, Serialize)]
 pub struct Waiting {
-    /// What `adjutant pending approve` takes.
+    /// The argument of `adjutant pending approve`.
     id: String,
     call_id: String,
     tool: String,

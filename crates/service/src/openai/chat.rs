@@ -200,7 +200,7 @@ pub(super) async fn completions(
     if stream { pieces(app, passed, envelope).await } else { whole(passed, envelope).await }
 }
 
-/// What the client brings along, if it is something that the model can be given.
+/// Returns the client's tools and choice, if the model can be given them. `None`: there are none, or they have no effect.
 fn client_of(
     agent: &Agent,
     client: ClientSide,

@@ -19,7 +19,7 @@ use crate::problem::Problem;
 
 /// What stands in front of the words of the application.
 const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
-/// What stands in the place of a message of the person where a client's results are the last that came, and no turn waits for them.
+/// The message of a turn that begins with results of the client's tools, because no turn waits for them.
 const RESULTS_CAME: &str = include_str!("../../../../prompts/client_results.md");
 /// What stands in front of a conversation whose first words are the agent's.
 const BEGINNING_IS_MISSING: &str = "[The beginning of this conversation is not here.]";

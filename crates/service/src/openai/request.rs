@@ -62,11 +62,11 @@ pub(super) struct CompletionRequest {
     /// Tools that the client executes, offered beside the agent's own, which run here.
     #[serde(default)]
     tools: Option<Vec<ToolOffered>>,
-    /// Which tools may or have to be called: `auto`, `none`, `required`, or one of `tools` by its name. With `none` the agent does not
-    /// call its own either.
+    /// The tools that may or have to be called: `auto` (the default), `none`, `required`, or one of `tools` by its name. With `none` the
+    /// agent does not call its own either.
     #[serde(default)]
     tool_choice: Option<ChoiceAsked>,
-    /// Whether several of `tools` may be called in one answer. Default: yes.
+    /// True if several of `tools` may be called in one answer. Default: true.
     #[serde(default)]
     parallel_tool_calls: Option<bool>,
     /// The older form of `tools`. Not used.
@@ -100,7 +100,7 @@ struct ToolOffered {
     function: Option<FunctionOffered>,
 }
 
-/// What a model is told of it.
+/// The function of a tool, as it is described to the model.
 #[derive(Debug, Deserialize, ToSchema)]
 struct FunctionOffered {
     /// Letters, digits, `_` and `-`; not the name of a tool of the agent's own.
@@ -114,7 +114,7 @@ struct FunctionOffered {
     parameters: Option<Value>,
 }
 
-/// Which tools may or have to be called.
+/// A choice of the tools that may or have to be called.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
 enum ChoiceAsked {
@@ -351,7 +351,7 @@ impl CompletionRequest {
         }
     }
 
-    /// What the client executes, and what may be called.
+    /// Reads the tools that the client executes, and the choice among them. Refuses a tool that is no valid function.
     fn client(&self) -> Result<ClientSide, Problem> {
         let mut tools = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {

@@ -27,7 +27,7 @@ pub(super) struct Results<'a> {
     results: Vec<&'a ChatMessage>,
 }
 
-/// Where results belong.
+/// The turn that results belong to.
 #[derive(Debug)]
 pub(super) enum Belongs {
     /// To a turn that waits for them: there, and as answers.

@@ -178,7 +178,7 @@ pub(super) fn places(user: &UserId, said: &[Said]) -> Vec<Place> {
     prefixes(user, said).into_iter().rev().take(ASKED_AGAIN_MAX).collect()
 }
 
-/// Whether that conversation was begun at one of the places.
+/// Returns whether that conversation was begun at one of the places.
 pub(super) fn is_begun_at(id: ConversationId, places: &[Place]) -> bool {
     places.iter().any(|(_, prefix)| holds(id, prefix))
 }

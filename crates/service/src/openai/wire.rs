@@ -80,7 +80,7 @@ fn asked(response: &AgentResponse) -> impl Iterator<Item = CallAsked> + '_ {
 /// A piece of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CallPiece {
-    /// Which call of the answer, from 0.
+    /// Index of the call in the answer, from 0.
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
@@ -210,7 +210,7 @@ pub(super) struct TurnInfo {
     decision: DecisionKind,
     #[schema(value_type = String)]
     outcome: OutcomeCategory,
-    /// What waits for a yes or no in the next message, or for the result of a call.
+    /// Calls that wait for a yes or no in the next message, or for their result.
     pending: Vec<Pending>,
     /// What of the request had no effect, and what else there is to know.
     #[schema(value_type = Vec<Object>)]

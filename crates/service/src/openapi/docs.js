@@ -175,7 +175,7 @@ async function show(answer, response) {
   }
 }
 
-/** What else is spoken here: protocols with descriptions of their own. */
+/** Returns paragraphs about the other protocols of the service, which have descriptions of their own. */
 function beside(root) {
   const code = (text) => element("code", null, text);
   const link = (href, text) => element("a", { href }, text);

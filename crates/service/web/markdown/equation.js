@@ -40,7 +40,7 @@ function load() {
   return library;
 }
 
-/** What the library makes of LaTeX, as nodes. It gives a tree of its own, so that neither HTML nor its nodes are needed. */
+/** Returns LaTeX as MathML, built from the library's own tree, so that neither HTML nor its nodes are needed. Throws if it cannot be. */
 function mathml(temml, source, isDisplay) {
   const tree = temml.__renderToMathMLTree(source, { displayMode: isDisplay, throwOnError: true, trust: false, maxSize: [10, 10], maxExpand: 200, wrap: "none" });
   let left = NODES_MAX;

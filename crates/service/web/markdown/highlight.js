@@ -28,7 +28,7 @@ async function load() {
   return highlighter;
 }
 
-/** What the library tells while it reads, kept as a tree: it would make HTML of it. */
+/** An emitter for the library that keeps the scopes as a tree, in place of the HTML that it would make. */
 class Scopes {
   root = { children: [] };
   #open = [this.root];

@@ -17,19 +17,19 @@ export function addMath(parser) {
 const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
 
 /**
- * Whether it reads like words or amounts: `5, not 5` and `5 or 6` are no equations, while `A = \pi r^2`, `x \in B` and `2n`
- * are.
+ * Returns whether it reads like words or amounts: `5, not 5` and `5 or 6` are no equations, while `A = \pi r^2`, `x \in B` and
+ * `2n` are.
  */
 function isProse(source) {
   return !/[=\\^_{}<>+]/.test(source) && (/^\s*\d.*\s\S/s.test(source) || /(?:^|\s)\p{L}{3,}(?=[\s,.;:!?]|$)/u.test(source));
 }
 
-/** Whether a shell would read it as a variable with something behind it: `$HOME/bin:$`, `${A}$`. */
+/** Returns whether a shell would read it as a variable with something behind it: `$HOME/bin:$`, `${A}$`. */
 function isVariable(source) {
   return /^(?:[A-Z_][A-Z0-9_]+[/:]|\{\w+\})|[/:]$/.test(source);
 }
 
-/** Whether there is something to set: letters or digits, and no more than an equation would have. */
+/** Returns whether there is something to set: letters or digits, and no more than an equation would have. */
 function isEquation(source) {
   return source.length <= LENGTH_MAX && LETTER_OR_DIGIT.test(source);
 }

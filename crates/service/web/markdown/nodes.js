@@ -89,7 +89,7 @@ class Builder {
     }
   }
 
-  /** What stands in a line. */
+  /** Adds the nodes of a line's tokens. Marks beyond `MARKS_MAX` within each other stay text. */
   #inline(tokens) {
     let depth = 0;
     for (const token of tokens) {
@@ -131,7 +131,7 @@ function inlineWords(tokens) {
   return tokens.map((token) => (token.type === "image" ? inlineWords(token.children) : token.type.endsWith("break") ? "\n" : token.content)).join("");
 }
 
-/** Whether the item that is opened at `at` is a task, and done; its mark is taken from the words. `null` if it is none. */
+/** Returns whether the task that is opened at `at` is done, and takes its mark from the words. `null`: the item is no task. */
 function taskIn(tokens, at) {
   const [paragraph, inline] = [tokens[at + 1], tokens[at + 2]];
   const found = paragraph?.type === "paragraph_open" && inline.type === "inline" ? TASK.exec(inline.content) : null;

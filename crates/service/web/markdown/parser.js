@@ -78,7 +78,7 @@ function addAddresses(linkify) {
   });
 }
 
-/** How long the address at the start of `text` is, without what ends a sentence or a mark behind it. */
+/** Returns the length of the address at the start of `text`, without what ends a sentence or a mark behind it. */
 function addressLength(re, text) {
   const address = re.get_http_validator();
   address.lastIndex = 0;
@@ -158,7 +158,7 @@ function inline({ tokens, md, env }) {
   }
 }
 
-/** What stands last, without a space behind it, is not known to be the whole of an address. */
+/** Removes the link of an address that stands last: without a space behind it, it may not be whole yet. */
 function unfinishedAddress({ src, tokens, env }) {
   const last = tokens.findLastIndex(({ map }) => map);
   if (env.openLine === Infinity || /\s$/.test(src) || !["inline", "tr_open"].includes(tokens[last]?.type)) return;

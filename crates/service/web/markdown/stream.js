@@ -119,7 +119,7 @@ function split(tokens) {
   return blocks;
 }
 
-/** Where these lines begin in `text`; the first block has what is before it, and the end of the text comes last. */
+/** Returns the offsets of these lines in `text`; the first block has what is before it, and the end of the text comes last. */
 function lineStarts(text, lines) {
   const starts = [];
   let [line, at] = [0, 0];

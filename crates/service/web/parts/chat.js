@@ -112,7 +112,7 @@ function Empty() {
   </div>`;
 }
 
-/** What the agent can use, by name: places that the page shows, and servers with their tools. */
+/** Shows what the agent can use, by name: places that the page shows, and servers with their tools. */
 function Abilities() {
   const { me } = state;
   const servers = serversOf(me.tools);

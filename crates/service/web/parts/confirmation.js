@@ -44,7 +44,7 @@ export function Confirmation({ call, choice }) {
   </div>`;
 }
 
-/** When the time for an answer ends: for questions that were asked together, the same. */
+/** Returns the end of the time for an answer, in milliseconds since 1970: for questions that were asked together, the same. */
 function endOf(call) {
   const own = new Date(call.expires_at).getTime();
   const ends = state.pending.map(({ expires_at }) => new Date(expires_at).getTime());
@@ -116,7 +116,7 @@ function EditArgs({ call, yes, danger, title, onBack, onYes }) {
   const [args, setArgs] = useState(call.args);
   const [text, setText] = useState(() => pretty(call.args));
   const [wrong, setWrong] = useState(null);
-  /** What was shown: `{ args, question }`. */
+  /** The preview that is shown: `{ args, question }`. `null`: none since the last change. */
   const [shown, setShown] = useState(null);
   const start = useRef(null);
   const meaning = useRef(null);

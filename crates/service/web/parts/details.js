@@ -30,7 +30,7 @@ function stepWords(step, now) {
 
 const thoughtOf = (turn) => turn.parts.filter((part) => part.kind === "thinking").map((part) => part.text).join("\n\n");
 
-/** What goes on: a clock, the steps so far until words come, and what the model thinks. */
+/** Shows what goes on: a clock, the steps so far until words come, and what the model thinks. */
 export function Working({ turn, attempt, unsent, stopping }) {
   const now = useNow(1000);
   const [isOpen, setOpen] = useState(false);
@@ -60,7 +60,7 @@ export function Working({ turn, attempt, unsent, stopping }) {
   </div>`;
 }
 
-/** How the line of a turn that ended begins. */
+/** Returns the label of a turn that ended: its time, if it answered and took a second or more. */
 function label(turn) {
   const ms = worked(turn, Date.now());
   const isAnswered = turn.status === "done" || turn.status === "waiting";

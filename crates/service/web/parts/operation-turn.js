@@ -50,7 +50,7 @@ function Command({ text }) {
   return html`<div class="command"><code>${text}</code><${CopyButton} name=${t("trace.copy_command")} text=${() => text} /></div>`;
 }
 
-/** What was said, where the settings let it be seen. */
+/** Shows message, answer and errors of a turn, where the settings let them be seen. */
 function Words({ words }) {
   return html`<section>
     <h3>${t("operation.said")}</h3>

@@ -32,7 +32,7 @@ export function ProblemCard({ problem, onRetry, onClose }) {
   </div>`;
 }
 
-/** What its code means, in the language of the page; or else what the service calls it. */
+/** Returns a problem's title: the one of its code in the language of the page, or else the service's. */
 function titleOf({ code, title, budget }) {
   const key = `problem.title.${budget ? "budget" : code}`;
   return hasWords(key) ? t(key) : (title ?? t("problem.not_done"));

@@ -132,7 +132,7 @@ function Thread({ thread, isOpen }) {
   </li>`;
 }
 
-/** What the file of a conversation is called. */
+/** Returns the name of a conversation's file: its title, without what file names cannot have, cut to 80 characters. */
 function fileName(title, format) {
   const name = title.replace(/[\\/:*?"<>|\p{C}]+/gu, " ").trim().slice(0, 80) || "conversation";
   return `${name}.${format === "json" ? "json" : "md"}`;

@@ -7,7 +7,7 @@ import { html, typed, useEffect, useRef, useState } from "./base.js";
 import { Logo } from "./icons.js";
 import { ProblemCard } from "./problem.js";
 
-/** Why the provider brought somebody back without signing them in. */
+/** Reasons in `?signin=` for which the provider brought somebody back without signing them in. */
 const FAILED = ["denied", "stale", "provider", "refused"];
 
 export function SignIn() {
