@@ -20,7 +20,7 @@ pub enum Error {
     /// A tool could not be made.
     #[error(transparent)]
     Tool(#[from] InvalidTool),
-    /// What a message is to bring along cannot be used: tools that the caller executes, or what it knows.
+    /// Tools that the caller executes, their choice, or context cannot be added to a message.
     #[error(transparent)]
     Client(#[from] InvalidClientSide),
     /// No turn could start or be written.

@@ -29,7 +29,7 @@ use filter::Whose;
 const DECISIONS: Kind = Kind { one: "decision", many: "decisions", list: "adjutant log list" };
 /// How many decisions are read at once where all are wanted.
 const AT_ONCE: u32 = 200;
-/// How many decisions are named where an id fits more than one.
+/// Number of decisions that are named where an id fits more than one.
 const SHOWN: u32 = 10;
 /// How often `tail` looks for more.
 const LOOK: Duration = Duration::from_millis(500);

@@ -48,7 +48,7 @@ pub(crate) struct Screen {
     told: Mutex<HashSet<String>>,
     /// The reason why something of the output was lost, such as a full disk.
     lost: OnceLock<io::Error>,
-    /// What writes the log that everything told on standard error goes to instead, while a service runs.
+    /// The writer of the log, while a service runs: it gets what otherwise goes to standard error.
     logging: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 

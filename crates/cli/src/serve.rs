@@ -253,7 +253,7 @@ struct Announced {
     secret: Option<String>,
     model: String,
     store: String,
-    /// Who has the notes of the vault, and what others have.
+    /// The owner of the vault's notes and what others have, in words.
     notes: String,
     /// Where Restate finds it.
     worker: Option<String>,

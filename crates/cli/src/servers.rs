@@ -113,8 +113,8 @@ fn tell(news: Vec<(ServerName, String)>, screen: &Screen) {
     }
 }
 
-/// Where the servers' own words go: to standard error with `-v`, and from a service to the log at the level DEBUG, since they may have in
-/// them what somebody said.
+/// Returns where the servers' own words go: to standard error with `-v`, and from a service to the log at the level DEBUG, since they may
+/// have in them what somebody said.
 fn words_of(screen: &Screen) -> Log {
     if screen.logs() {
         Arc::new(|server, words| tracing::debug!(%server, "{words}"))

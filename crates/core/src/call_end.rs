@@ -42,7 +42,7 @@ pub enum CallEnd {
     },
     /// Nobody brought its result in time.
     NoResult {
-        /// What it was called with.
+        /// The arguments that the caller was given.
         arguments: Arguments,
     },
     /// It was interrupted, and stays so: nobody knows whether it was done.

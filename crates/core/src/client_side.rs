@@ -1,4 +1,4 @@
-//! What the program that sends a message brings along for the turn that answers it: tools that it executes itself, and what it knows.
+//! The client side of a message: tools that the sending program executes itself and context, for the turn that answers it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct ClientTool {
     parameters: Value,
 }
 
-/// Why a message cannot bring what it brings. Nothing of it was accepted.
+/// The reason why a message's tools, tool choice or context are refused. Nothing of the message was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidClientSide {
@@ -52,13 +52,13 @@ pub enum InvalidClientSide {
     Schema {
         /// The tool.
         name: String,
-        /// What is wrong.
+        /// The error in the schema, in words.
         reason: String,
     },
     /// There are too many tools.
     #[error("there are {tools} tools; at most {max} are taken")]
     TooMany {
-        /// How many.
+        /// Number of tools in the message.
         tools: usize,
         /// The bound.
         max: usize,
@@ -66,9 +66,9 @@ pub enum InvalidClientSide {
     /// The definitions, or what the caller knows, are too long.
     #[error("{what} takes {bytes} bytes; at most {max} are taken")]
     TooLarge {
-        /// What is too long, in words.
+        /// The part that is too long, in words.
         what: &'static str,
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
         /// The bound.
         max: usize,
@@ -157,21 +157,21 @@ impl ClientTool {
     }
 }
 
-/// What the program that sends a message brings along: see [`InputBody::Message`](crate::InputBody::Message). It is recorded with the
-/// turn; what was recorded holds, whoever goes on with it.
+/// The tools and context that the program that sends a message adds to it: see [`InputBody::Message`](crate::InputBody::Message). They
+/// are recorded with the turn; what was recorded holds, whoever goes on with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientSide {
     /// The tools that it executes, offered beside the agent's own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ClientTool>,
-    /// What the model may call at first.
+    /// The tool choice until results come with another one. Default: [`ToolChoice::Auto`].
     #[serde(skip_serializing_if = "ToolChoice::is_auto")]
     pub choice: ToolChoice,
-    /// Whether the model may call no more than one of its tools at a time.
+    /// True if the model may call no more than one of its tools at a time: a second one is refused. Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
-    /// What it knows, as the model reads it in front of the person's words. It is no part of what was said: later turns do not have it.
+    /// The context for the model, in front of the person's words. It is no part of what was said: later turns do not have it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub context: String,
 }

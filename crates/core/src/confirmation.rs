@@ -1,5 +1,5 @@
-//! What waits, as data: calls to be confirmed, calls in doubt and calls that somebody else executes, what an answer must match, and how
-//! plain words are read.
+//! Pending calls as data: calls to be confirmed, calls in doubt and calls that somebody else executes, what an answer must match, and
+//! how plain words are read.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub enum Awaits {
     Client,
 }
 
-/// What a call waits for.
+/// The kind of answer that a pending call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingKind {
     /// A yes or no.
@@ -195,7 +195,7 @@ impl Answer {
     }
 }
 
-/// What was said to a pending call.
+/// The answer to a pending call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

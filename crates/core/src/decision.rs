@@ -130,7 +130,7 @@ word_enum!(
 );
 
 impl OutcomeCategory {
-    /// Where a turn stands that waits for these calls: a doubt weighs more than a question, and that more than a result.
+    /// Returns the category of a turn that waits for these calls: a doubt weighs more than a question, and that more than a result.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
         let any = |kind| pending.iter().any(|call| call.kind() == kind);
@@ -145,7 +145,7 @@ impl OutcomeCategory {
 }
 
 impl DecisionKind {
-    /// What a turn amounts to that waits for these calls.
+    /// Returns the decision of a turn that waits for these calls: [`Self::AwaitResult`] if all of them await results.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
         match OutcomeCategory::waiting_for(pending) {

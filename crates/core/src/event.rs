@@ -70,7 +70,7 @@ pub enum InputBody {
         /// The bounds of the turn that answers them. `None`: those of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Box<TurnLimits>>,
-        /// What the program that sends them brings along: tools that it executes, and what it knows.
+        /// The tools and context that the program that sends them adds. `None`: nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Box<ClientSide>>,
     },
@@ -210,7 +210,7 @@ pub enum Event {
         /// The call a person asked for: the turn makes this one call and asks no model. `None`: the turn answers a message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<RequestedCall>,
-        /// What the program that sent the message brought along. `None`: nothing, or the journal is of before there was such a thing.
+        /// The tools and context that came with the message. `None`: nothing, or the journal is older than this field.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Box<ClientSide>>,
     },
@@ -372,7 +372,7 @@ pub enum Event {
         /// The arguments the person put in the place of those that were shown, if they did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<EditedCall>,
-        /// What the model may call next, with the result of a call; the result itself is in its [`Event::CallFinished`].
+        /// The next tool choice, sent with the result of a call; the result itself is in its [`Event::CallFinished`].
         #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
         choice: ToolChoice,
     },
@@ -481,7 +481,7 @@ pub enum GateVerdict {
     },
     /// Somebody else executes it and brings the result.
     Await {
-        /// What they are shown.
+        /// The call as they receive it.
         pending: PendingCall,
     },
     /// It is not clear what is meant.

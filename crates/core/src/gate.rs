@@ -153,12 +153,12 @@ pub struct GateCheck<'a> {
     pub said_before_others: Option<&'a str>,
     /// The tools that the caller of the turn executes.
     pub client: &'a ClientTools,
-    /// Which tools may be called.
+    /// The tool choice: a call that it does not permit is refused like one of an unknown tool.
     pub choice: &'a ToolChoice,
 }
 
 impl GateCheck<'_> {
-    /// When an answer comes too late.
+    /// Returns the moment from which on an answer comes too late.
     fn expires_at(&self) -> Timestamp {
         let expiry = SignedDuration::try_from(self.confirmation_expiry).unwrap_or(SignedDuration::MAX);
         self.now.checked_add(expiry).unwrap_or(Timestamp::MAX)
@@ -190,7 +190,7 @@ impl Gate {
     /// Nothing is executed.
     ///
     /// # Errors
-    /// Why it could not be asked, for the person: it does not pass the gate, or it is not clear what is meant.
+    /// The reason, in words for the person: the call does not pass the gate, or it is not clear what is meant.
     pub async fn question(
         &self,
         context: &ToolContext,
@@ -264,7 +264,7 @@ impl Gate {
     }
 }
 
-/// Why a call did not pass.
+/// The reason why a call did not pass.
 enum Stopped {
     /// It is not clear what is meant.
     Ask(String),
@@ -276,7 +276,7 @@ struct Passed<'g> {
     definition: &'g ToolDefinition,
     /// References resolved.
     arguments: Arguments,
-    /// What it would touch, if its tool has words for that.
+    /// Words of its tool for what it would touch. `None`: the tool has none.
     preview: Option<String>,
     permission: Permission,
     /// Words of others may be who wants it.

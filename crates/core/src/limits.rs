@@ -28,7 +28,7 @@ pub const MESSAGES_QUEUED_MAX: NonZeroU32 = NonZeroU32::new(100).unwrap();
 pub const CLIENT_TOOLS_MAX: usize = 128;
 /// Their definitions in all, in bytes: they are in every request of the turn, and in the journal.
 pub const CLIENT_TOOLS_BYTES_MAX: usize = 256 * 1024;
-/// What the sender of a message knows and says beside it, in bytes.
+/// Bytes of context that the sender of a message may add.
 pub const CLIENT_CONTEXT_BYTES_MAX: usize = 64 * 1024;
 /// User and assistant messages of history a turn is given. Source: seed 000.
 pub const HISTORY_MESSAGES_MAX: usize = 20;

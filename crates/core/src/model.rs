@@ -122,7 +122,7 @@ pub struct GenerateRequest {
     pub messages: Vec<Message>,
     /// What the model may call.
     pub tools: ToolSet,
-    /// Which of the tools it may or has to call.
+    /// The tool choice: which of the tools it may or has to call.
     pub tool_choice: ToolChoice,
     /// How the answer is generated.
     pub config: GenerationConfig,

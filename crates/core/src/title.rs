@@ -73,8 +73,8 @@ pub fn given_title(text: &str) -> Option<String> {
     (!title.is_empty() && text.chars().count() <= TITLE_CHARS_MAX).then_some(title)
 }
 
-/// What follows the greetings that a text begins with. A greeting ends with a mark or the text: "Hi-fi" and "test the pump" are none,
-/// and nor is a name behind one, which stays with it.
+/// Returns what follows the greetings that a text begins with. A greeting ends with a mark or the text: "Hi-fi" and "test the pump" are
+/// none, and nor is a greeting with a name behind it. A text of marks alone is returned as it is.
 fn behind_greetings(text: &str) -> &str {
     let is_mark =
         |c: char| matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c);
@@ -92,7 +92,7 @@ fn behind_greetings(text: &str) -> &str {
     rest
 }
 
-/// What follows words at the beginning of a text, in whatever case they are written.
+/// Returns what follows words at the beginning of a text, in whatever case they are written. `None`: it does not begin with them.
 fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let mut rest = text.chars();
     for wanted in words.chars() {
@@ -104,7 +104,7 @@ fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     Some(rest.as_str())
 }
 
-/// Whether a character is one of the pictures that people wave with.
+/// Returns whether a character is a pictograph, or the selector (U+FE0F) that makes one of the character before it.
 fn is_pictograph(c: char) -> bool {
     matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{fe0f}')
 }

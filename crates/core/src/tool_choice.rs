@@ -1,9 +1,9 @@
-//! Which tools a model may or has to call.
+//! The tool choice: which tools a model may or has to call.
 
 use serde::{Deserialize, Serialize};
 
-/// Which tools the model may or has to call before it answers in words. It holds until the caller has brought results, which come with
-/// the next choice.
+/// The tools that the model may or has to call before it answers in words. The choice holds until the caller has brought results, which
+/// come with the next one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "choice", content = "tool", rename_all = "snake_case")]
 pub enum ToolChoice {

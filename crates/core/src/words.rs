@@ -97,7 +97,7 @@ pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part c
 pub const MESSAGE_QUEUED: &str =
     "Your message came before this question. It is kept, and is the next one when this is answered.";
 
-/// What the person is told when their message came while the program that asked has to bring something first.
+/// The notice to a person whose message came while the program that asked has to bring something first.
 pub const MESSAGE_QUEUED_BEHIND_RESULT: &str =
     "Your message is kept, and is the next one when the program that asked has brought what this waits for.";
 
@@ -117,13 +117,13 @@ pub fn questions(pending: &[PendingCall]) -> String {
     awaited.join("\n")
 }
 
-/// What is said of a call whose result somebody else brings.
+/// Returns the sentence for a call whose result somebody else brings.
 #[must_use]
 pub fn awaits_result(call: &PendingCall) -> String {
     format!("{}: this waits for the program that asked, which brings the result.", call.preview)
 }
 
-/// What is said of a call whose result was brought.
+/// Returns the sentence for a call whose result was brought.
 #[must_use]
 pub fn provided(tool: &str) -> String {
     format!("The program that asked has carried out {tool}.")

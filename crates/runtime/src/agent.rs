@@ -33,7 +33,7 @@ pub struct Agent {
     inner: Arc<Inner>,
     /// What answers to inputs of this handle must look like, if that is not what all answers must.
     output: Option<OutputSchema>,
-    /// What messages of this handle bring along.
+    /// The tools and context that are added to messages of this handle. `None`: nothing.
     client: Option<Box<ClientSide>>,
     /// Who has this handle's conversations go on, if not this process.
     dispatcher: Option<Arc<Dispatcher>>,

@@ -53,7 +53,7 @@ impl Agent {
 /// Other arguments pass the same gate as those of the model. What waits is asked for as long as it was.
 ///
 /// # Errors
-/// Why they cannot be used, for the person.
+/// The reason why they cannot be used, in words for the person.
 pub(crate) async fn question_with(
     inner: &Inner,
     context: &ToolContext,

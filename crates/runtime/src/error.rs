@@ -58,7 +58,7 @@ pub enum RunError {
         /// The bound.
         max: usize,
     },
-    /// What came with the message cannot be had: tools of the caller's, or what it knows. Nothing was accepted.
+    /// Tools, tool choice or context of the message cannot be used. Nothing was accepted.
     #[error(transparent)]
     Client(#[from] InvalidClientSide),
     /// The conversation's store failed; nothing that was accepted is lost.

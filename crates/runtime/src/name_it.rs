@@ -1,4 +1,4 @@
-//! What a conversation is called: in the model's words instead of the person's first ones.
+//! Titles of conversations: in the model's words instead of the person's first ones.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::clock::millis;
 use crate::stream::Emitter;
 use crate::{Agent, RunError};
 
-/// What whoever finds a name is told.
+/// The instruction of the model that finds a title.
 const PROMPT: &str = include_str!("../../../prompts/title.md");
 /// So much of what was said is shown, in Unicode characters of each side.
 const SHOWN_CHARS: usize = 1_500;

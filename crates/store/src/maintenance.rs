@@ -110,9 +110,9 @@ pub struct StoredConversation {
     pub key: ConversationKey,
     /// Its title; empty until there are words.
     pub title: String,
-    /// When it began.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When something last happened in it.
+    /// Time of its last change.
     pub updated_at: Timestamp,
     /// Turns that were begun.
     pub turns: u64,
@@ -120,7 +120,7 @@ pub struct StoredConversation {
     pub place: i64,
 }
 
-/// What was removed of a user.
+/// The result of removing a user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserRemoved {
     /// Conversations, with everything in them.
@@ -131,7 +131,7 @@ pub struct UserRemoved {
     pub rows: Vec<TableRows>,
 }
 
-/// How busy a process's way to its database is.
+/// The load on a process's connections to its database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
     /// Connections that the process may have. `None`: there is no pool, but one thread that writes (SQLite).

@@ -33,7 +33,7 @@ pub(crate) enum Log {
     },
     /// Count decisions by outcome, with tokens, cost and times, day by day; or by something else
     Stats {
-        /// What to add up by [default of --all-users: day]
+        /// The key to add up by [default of --all-users: day]
         #[arg(long, value_enum, value_name = "WHAT")]
         by: Option<By>,
         /// The number of lines, with --by or --all-users: those with the most turns

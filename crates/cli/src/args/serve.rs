@@ -33,7 +33,7 @@ pub(crate) struct Serve {
     /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s [default: serve.drain_delay, 10s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) drain_delay: Option<Duration>,
-    /// How the lines of the log on standard error are written [default: serve.log_format, text]
+    /// The format of the log on standard error [default: serve.log_format, text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
 }
@@ -58,7 +58,7 @@ pub(crate) enum McpClient {
     Vscode,
 }
 
-/// How long a token holds.
+/// Time until a token expires. `None`: it does not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Holds(pub(crate) Option<Duration>);
 
@@ -86,10 +86,10 @@ pub(crate) enum Token {
         /// A name for it
         #[arg(long, value_name = "NAME", default_value = "")]
         name: String,
-        /// How long it holds, such as 90d, or `forever` [default: serve.token_expiry, forever]
+        /// Time until it expires, such as 90d, or `forever` [default: serve.token_expiry, forever]
         #[arg(long, value_name = "TIME", value_parser = holds)]
         expires: Option<Holds>,
-        /// What it opens: user, operator (the same, and what is for whoever runs the service) or metrics (/metrics and nothing else)
+        /// The rights it gives: user, operator (the same, and what is for whoever runs the service) or metrics (/metrics and nothing else)
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
         role: Role,
     },

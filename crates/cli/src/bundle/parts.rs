@@ -47,14 +47,14 @@ const FIELDS: [&str; 22] = [
     "tokens",
     "event",
 ];
-/// What is told of a word that could name a person, a place or a secret.
+/// The replacement of a word that could name a person, a place or a secret.
 const WITHHELD: &str = "(withheld)";
 
 /// A file of a report.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
-    /// What is in it, for whoever is about to hand it on.
+    /// Its contents in a few words, for whoever is about to hand it on.
     pub(super) holds: String,
     pub(super) text: String,
 }
@@ -91,13 +91,13 @@ fn processors() -> Option<usize> {
     std::thread::available_parallelism().ok().map(std::num::NonZero::get)
 }
 
-/// What could not be read, by the kind of the error alone.
+/// Makes the file that says what could not be read, with the exit code of the error in place of its words.
 pub(super) fn unreadable(what: &str, error: &CliError) -> Part {
     let words = format!("that the {what} cannot be read");
     Part::new("problem.json", words, &json!({ "cannot_be_read": what, "exit_code": error.exit as u8 }))
 }
 
-/// What `adjutant doctor` looked at and whether it is well. Its findings name places, and stay out.
+/// Makes the file with the checks of `adjutant doctor`: group and status. Their findings name places, and stay out.
 pub(super) async fn doctor(sources: &Sources) -> Part {
     let findings = doctor::look(sources, None).await;
     let checks: Vec<Value> =

@@ -8,14 +8,14 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::Values;
 use super::key::{FOREVER, Key, Kind, Value, key};
 
-/// How long sessions and tokens may hold.
+/// Bounds of the settings for how long sessions and tokens hold: a minute to 3650 days.
 const HOLDS: Kind = Kind::Duration { min: Duration::from_secs(60), max: Duration::from_secs(3_650 * 86_400) };
 
-/// What the settings say.
+/// The settings of access to the service: rules of sessions, tokens and roles, and the sign-in provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     pub(crate) rules: AccessRules,
-    /// How long a token holds that is made by command. `None`: it does not expire.
+    /// Time until a token that is made by command expires. `None`: it does not.
     pub(crate) token_expiry: Option<Duration>,
     pub(crate) oidc: Oidc,
 }

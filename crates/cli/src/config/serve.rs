@@ -30,7 +30,7 @@ pub(crate) enum Authentication {
     None,
 }
 
-/// Who finds the titles of conversations.
+/// The source of the titles of conversations: `serve.titles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Titles {
     /// The model, unless it is the one in this process, whose seconds are the person's, or a script.
@@ -73,16 +73,16 @@ pub(crate) struct Serve {
     pub(crate) metrics: MetricsAccess,
     pub(crate) metrics_bind: Option<SocketAddr>,
     pub(crate) titles: Titles,
-    /// Whether `/v1/admin` shows what was said in turns of others.
+    /// True if `/v1/admin` shows what was said in turns of others. Default: false.
     pub(crate) operator_sees_words: bool,
     /// Time between SIGTERM and the end of taking requests.
     pub(crate) drain_delay: Duration,
     /// The address of a Restate server that has conversations go on.
     pub(crate) dispatch: Option<String>,
-    /// Which events are logged.
+    /// The filter of the log, such as `info,adjutant_store=debug`. `None`: `info` without the requests, or as `-v` and `-q` say.
     pub(crate) log: Option<String>,
     pub(crate) log_format: LogFormat,
-    /// Whether models and MCP servers get the trace of a request handed on.
+    /// True if models and MCP servers get the trace of a request handed on. Default: true.
     pub(crate) trace_propagation: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What turns add up to, by user, model, day, outcome or error.
+//! Sums over turns, by user, model, day, outcome or error.
 
 use adjutant_core::port::{COUNTED_MAX, GroupBy, Total, Totals, TotalsFilter};
 use adjutant_core::{Cost, DecisionFilter};

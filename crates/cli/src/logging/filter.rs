@@ -1,4 +1,4 @@
-//! Which events are logged.
+//! Filters of the log, by crate and level.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -12,7 +12,7 @@ pub(super) const OURS: &str = "adjutant";
 /// The events of answered requests.
 const REQUESTS: &str = "adjutant_service::request";
 
-/// What is logged if nobody has said what: with `-v` also each request, with `-q` errors only.
+/// Returns the filter without a setting: INFO of our own crates; with `-v` also each request, with `-q` errors only.
 pub(super) fn usual(verbosity: Verbosity) -> Targets {
     let ours = |level| Targets::new().with_target(OURS, level);
     match verbosity {

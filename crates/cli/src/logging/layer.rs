@@ -75,7 +75,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for La
     }
 }
 
-/// What a span or an event says.
+/// The fields of a span or an event, without secrets.
 #[derive(Default)]
 struct Fields(Vec<(&'static str, Value)>);
 
@@ -141,7 +141,7 @@ mod tests {
     use crate::logging::panic;
     use crate::logging::writer::{self, Message};
 
-    /// What is logged meanwhile, without its time.
+    /// Returns the lines that are logged meanwhile, as JSON without their time.
     fn logged(filter: &str, log: impl FnOnce()) -> Vec<Value> {
         let (queue, receiver): (_, Receiver<Message>) = writer::queue(100);
         let layer = Layer { filter: read(filter).unwrap(), format: LogFormat::Json, queue };

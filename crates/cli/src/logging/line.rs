@@ -10,7 +10,7 @@ use tracing::Level;
 
 use crate::display::{clip, json_line};
 
-/// How a line is written, as `serve.log_format` and `--log-format` say it.
+/// The format of a log line, named in `serve.log_format` and `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people: time, level, crate, words, and `name=value`

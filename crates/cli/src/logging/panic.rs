@@ -1,4 +1,4 @@
-//! What broke down, in place of the lines that the standard library writes.
+//! Panics in the log, in place of the lines that the standard library writes.
 
 use std::panic::PanicHookInfo;
 

@@ -18,7 +18,7 @@ const UNWRITTEN_MAX: usize = 4_096;
 /// Time that the last lines may take when the process ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What the thread is sent.
+/// A message to the thread that writes the log.
 pub(super) enum Message {
     /// A line with its end.
     Line(String),

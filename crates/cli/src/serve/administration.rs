@@ -1,4 +1,4 @@
-//! What `/v1/admin` looks at.
+//! The sources of `/v1/admin`: store, budgets and MCP servers.
 
 use std::sync::Arc;
 

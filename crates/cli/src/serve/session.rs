@@ -4,7 +4,7 @@ use adjutant_core::port::{Role, StoreError, TokenGrant, TokenKind, TokenRecord, 
 use adjutant_core::{BoxFuture, UserId};
 use jiff::Timestamp;
 
-/// What the token of this process is called, which is kept nowhere.
+/// The id of this process's token, which is kept nowhere.
 const ID: &str = "this-process";
 
 /// The stored tokens, and one more of the person of this machine that is in memory only: it ends with the process, however that

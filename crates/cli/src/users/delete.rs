@@ -14,12 +14,12 @@ use crate::lines::Lines;
 use crate::screen::Screen;
 use crate::store::Store;
 
-/// How often it is tried whether the turns that were stopped have ended, and the time between two tries: longer together than the
-/// claim of a process that died holds.
+/// Number of tries to remove a user whose turns were stopped, and the time between two tries: together 60 s, longer than the claim of
+/// a process that died holds.
 const TRIES: u32 = 240;
 const BETWEEN: Duration = Duration::from_millis(250);
 
-/// What stays, for whoever has to know.
+/// The notice of what is not deleted.
 const STAYS: &str = "what stays: files of a vault, backups, log files, and what everybody has spent together, which names nobody";
 
 /// Deletes everything of a user, if somebody types the name again or said yes before.

@@ -19,10 +19,10 @@ use crate::store::Store;
 
 /// The version of the format. Lines and fields may be added without another.
 const VERSION: u32 = 1;
-/// How many decisions are read at once.
+/// Number of decisions read at once.
 const AT_ONCE: u32 = 200;
 
-/// What is not in an export, said in its manifest.
+/// Data that is not in an export, named in its manifest.
 const LEFT_OUT: [&str; 3] = [
     "hashes of the secrets of access tokens",
     "snapshots of conversations: they follow from the events",

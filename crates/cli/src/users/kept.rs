@@ -1,4 +1,4 @@
-//! How much is kept of a user.
+//! Counts of what is kept of a user.
 
 use adjutant_core::UserId;
 use adjutant_store::TableRows;

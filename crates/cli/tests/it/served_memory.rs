@@ -134,7 +134,7 @@ fn serve_with(home: &Home, gemini: &Vendor, more: &[(&str, &str)]) -> Serving {
     Serving::start(command.envs(more.iter().copied()))
 }
 
-/// What `/v1/me` says of the agent, its tools and the memory.
+/// Reads the agent, its tools and whether there is a memory from an answer of `/v1/me`.
 fn offered(me: &Value) -> (String, Vec<String>, bool) {
     let tools = me["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
     (me["agent"].as_str().unwrap().to_owned(), tools.collect(), me["memory"].as_bool().unwrap())

@@ -107,13 +107,13 @@ pub struct TotalsFilter {
     pub since: Option<Timestamp>,
     /// Only those started before this moment.
     pub until: Option<Timestamp>,
-    /// What they are added up by.
+    /// The key by which turns are grouped.
     pub by: GroupBy,
     /// At most so many groups: those with the most turns, or the latest days.
     pub limit: u32,
 }
 
-/// What turns come to.
+/// Sums over turns: counts, tokens and cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Total {
     /// Turns.
@@ -131,12 +131,12 @@ pub struct Total {
     pub cost_unknown: u64,
 }
 
-/// What the turns of a group come to.
+/// Sums over the turns of a group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupTotal {
     /// The group: a user, a model, a day, an outcome, an error's code.
     pub group: String,
-    /// What its turns come to.
+    /// The sums, in JSON beside `group`.
     #[serde(flatten)]
     pub total: Total,
 }
@@ -144,13 +144,13 @@ pub struct GroupTotal {
 /// The answer to [`OperatorStore::totals`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// What all of the turns that were looked at come to, also those of groups that are left out.
+    /// Sums over all turns that were looked at, also those of groups that are left out.
     pub all: Total,
     /// The groups, those with the most turns first; days, latest first.
     pub groups: Vec<GroupTotal>,
-    /// Whether there are more groups.
+    /// True if there are more groups than [`TotalsFilter::limit`].
     pub more_groups: bool,
-    /// Whether there are more turns than [`COUNTED_MAX`]: then only the newest are added up.
+    /// True if there are more turns than [`COUNTED_MAX`]: then only the newest are added up.
     pub is_cut: bool,
 }
 
@@ -178,10 +178,10 @@ pub struct Person {
     pub tasks: u64,
     /// Their tokens for the service that are not revoked.
     pub access_tokens: u64,
-    /// What their turns come to.
+    /// Sums over their turns since [`PeopleFilter::since`].
     #[serde(flatten)]
     pub total: Total,
-    /// When something last happened in one of their conversations.
+    /// Time of the last change of one of their conversations. `None`: they have none.
     pub last_seen: Option<Timestamp>,
 }
 
@@ -209,7 +209,7 @@ pub struct WaitingTurn {
     pub turn: Option<String>,
     /// Since when.
     pub since: Timestamp,
-    /// When the first of the calls expires.
+    /// The earliest expiry of the calls.
     pub expires_at: Option<Timestamp>,
     /// Calls that wait.
     pub calls: u64,
@@ -218,7 +218,7 @@ pub struct WaitingTurn {
     pub place: (Timestamp, i64),
 }
 
-/// What there is to do, and who does it.
+/// The conversations that need work, and the processes that do it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkState {
     /// Conversations with an input nobody took, or a turn that neither ended nor waits: counted up to [`WorkState::COUNTED_MAX`].

@@ -7,7 +7,7 @@ use crate::BoxFuture;
 use crate::id::UserId;
 use crate::port::StoreError;
 
-/// What somebody may do with a service, beside what is their own.
+/// The rights of somebody in a service, beside what is their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Reads the figures (`/metrics`), and nothing else.
@@ -59,7 +59,7 @@ impl FromStr for Role {
     }
 }
 
-/// What a secret is for.
+/// The kind of a token, by whoever keeps its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
     /// Programs send it with each request.
@@ -79,16 +79,16 @@ impl TokenKind {
     }
 }
 
-/// What a new token is to be.
+/// The properties of a new token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenGrant {
     /// Whom it stands for.
     pub user: UserId,
     /// What its owner calls it.
     pub name: String,
-    /// What it opens.
+    /// The rights that it gives.
     pub role: Role,
-    /// What it is for.
+    /// Its kind: a program's token or a browser's session.
     pub kind: TokenKind,
     /// From when on it is refused. `None`: it does not expire.
     pub expires_at: Option<Timestamp>,
@@ -119,11 +119,11 @@ impl TokenGrant {
 pub struct TokenRecord {
     /// Names it; no secret.
     pub id: String,
-    /// What it was made to be. `expires_at` is as it is by now.
+    /// The properties it was made with. `expires_at` is the current one.
     pub grant: TokenGrant,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was used last, about: a minute more or less. `None`: never.
+    /// Time of its last use, to within a minute. `None`: never.
     pub used_at: Option<Timestamp>,
     /// From when on it is refused.
     pub revoked_at: Option<Timestamp>,

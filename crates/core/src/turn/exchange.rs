@@ -40,9 +40,9 @@ pub struct TurnSetup {
     pub message_chars: usize,
     /// The tools on offer.
     pub tools: ToolSet,
-    /// Which of them the model may or has to call, until results of the caller's tools come with another choice.
+    /// The tool choice, until results of the caller's tools come with another one.
     pub choice: ToolChoice,
-    /// What the caller knows, as the model reads it in front of the message. Blank: nothing.
+    /// The caller's context, which the model reads in front of the message. Blank: none.
     pub context: String,
     /// Whether the functions [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are offered beside tools.
     pub control_functions: bool,

@@ -364,7 +364,7 @@ impl Turn {
         &self.interrupted
     }
 
-    /// Which tools the model may or has to call next.
+    /// Returns the tool choice of the next model call.
     #[must_use]
     pub fn choice(&self) -> &ToolChoice {
         &self.setup.choice
@@ -690,7 +690,7 @@ impl Turn {
         result
     }
 
-    /// Whether the turn is one in which something may be called.
+    /// Returns whether tools may be called: not if the limits or the tool choice allow words only.
     fn may_call(&self) -> bool {
         !self.setup.limits.words_only && self.setup.choice != ToolChoice::None
     }

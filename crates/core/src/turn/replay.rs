@@ -175,7 +175,7 @@ fn last_end(events: &[&Event], shown: &PendingCall) -> Option<CallEnd> {
     }
 }
 
-/// What the model may call after these calls were answered. `None`: none of them awaited a result, and nothing changes.
+/// Returns the tool choice that came with the last result of these calls. `None`: no result came, and nothing changes.
 fn choice_after(events: &[&Event], pending: &[PendingCall]) -> Option<ToolChoice> {
     events.iter().rev().find_map(|event| match event {
         Event::CallAnswered { call, verdict: Some(Verdict::Provided), choice, .. }

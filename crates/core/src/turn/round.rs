@@ -16,7 +16,7 @@ pub(super) struct Round {
     /// What calls would do whose end nobody saw, in the person's words.
     pub(super) doubted: Vec<(CallId, String)>,
     pub(super) ending: Option<Ending>,
-    /// Whether the caller executes one of them.
+    /// True once one of them was left to the caller to execute.
     handed_over: bool,
 }
 
@@ -59,17 +59,17 @@ impl Round {
         self.calls.iter().all(|(call, end)| end.is_some() || is_control(call))
     }
 
-    /// Whether a call of it was the caller's to execute.
+    /// Returns whether one of its calls was left to the caller to execute.
     pub(super) fn was_handed_over(&self) -> bool {
         self.handed_over
     }
 
-    /// Whether the caller was to bring the result of a call, and did not in time.
+    /// Returns whether the caller did not bring the result of a call in time.
     pub(super) fn has_no_result(&self) -> bool {
         self.calls.iter().any(|(_, end)| matches!(end, Some(CallEnd::NoResult { .. })))
     }
 
-    /// What waits.
+    /// Returns the calls that wait, in order.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
         let waiting = |end: &Option<CallEnd>| {
             if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None }

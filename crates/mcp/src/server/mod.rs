@@ -127,7 +127,7 @@ impl McpServer {
     }
 }
 
-/// What a client is told about the server of an agent.
+/// Describes the server of an agent to a client: capabilities, name, version and instructions.
 #[expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
 fn info(agent: &Agent) -> ServerConfig {
     let capabilities = ServerCapabilities::builder()

@@ -41,7 +41,7 @@ const IDEMPOTENCY_KEY_MAX: usize = 200;
 pub struct Session {
     server: McpServer,
     user: UserId,
-    /// What the agent is for them.
+    /// The agent as it is for this user: [`Agent::for_user`].
     agent: Agent,
     /// From which level on the client wants to hear what is done. `None`: it did not say, and hears nothing.
     level: Mutex<Option<LoggingLevel>>,

@@ -1,4 +1,4 @@
-//! What is said to the calls that wait, by a person or by whoever brings their results, and what follows from it.
+//! Answers to the calls that wait, from a person or from whoever brings their results, and what follows from them.
 
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason, Turn};

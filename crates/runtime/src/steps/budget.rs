@@ -43,7 +43,7 @@ impl SetAside {
         }
     }
 
-    /// What a model call took that was answered or failed.
+    /// Returns what a model call took that was answered or failed. What an answer does not report is the most that was set aside.
     fn used(&self, reply: &Result<GenerateResponse, ModelError>, ms: u64) -> Spending {
         let used = match reply {
             Ok(reply) => Spending {

@@ -12,7 +12,7 @@ use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::{RunError, warning};
 
-/// Whether a call was left to the caller.
+/// Returns whether a call was left to the caller to execute.
 fn is_handed_over(end: &CallEnd) -> bool {
     matches!(end, CallEnd::Waiting(shown) if shown.awaits_result())
 }

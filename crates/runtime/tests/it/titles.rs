@@ -1,4 +1,4 @@
-//! What a conversation is called in the model's words.
+//! Titles of conversations in the model's words.
 
 use adjutant_core::port::ConversationStore as _;
 use adjutant_providers::scripted::{Fault, call, fault, text};

@@ -9,7 +9,7 @@ use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 use super::{Backend, Columns, Connection, Failure, SqlStore, branch, key_values, locking, values, work};
 use crate::row::{self, SummaryRow};
 
-/// How many titles that may hold what is searched are read at once. What upper and lower case are is not left to the databases:
+/// Number of titles read at once, of those that may hold what is searched. What upper and lower case are is not left to the databases:
 /// SQLite knows it of ASCII only.
 const SEARCHED_AT_ONCE: i64 = 500;
 

@@ -99,7 +99,7 @@ pub(crate) fn totals_statements(by: GroupBy) -> (&'static str, &'static str) {
     }
 }
 
-/// What waits for people, the longest first. `$1` and `$2`: the place behind which it begins.
+/// Conversations that wait, the longest first. `$1` and `$2`: the place to begin behind; `$3`: only what waited before it.
 pub(crate) const WAITING: &str =
     "SELECT updated_at, key, user_id, agent, id, turn, wake_at, waiting FROM adjutant_conversation
      WHERE parked_seq IS NOT NULL AND (updated_at, key) > ($1, $2) AND updated_at < $3

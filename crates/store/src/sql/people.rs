@@ -45,7 +45,7 @@ pub(crate) const AGENTS: &str = "WITH RECURSIVE agents (name) AS (
      SELECT (SELECT min(agent) FROM adjutant_conversation WHERE agent > agents.name) FROM agents WHERE agents.name IS NOT NULL
    ) SELECT name FROM agents WHERE name IS NOT NULL";
 
-/// What users have, from the first name of a page to the last: everybody between them is in the page.
+/// Counts and sums of what users have, from the first name of a page to the last: everybody between them is in the page.
 const CONVERSATIONS: &str =
     "SELECT user_id, count(*), count(parked_seq), max(updated_at) FROM adjutant_conversation
      WHERE user_id >= $1 AND user_id <= $2 AND agent = $3 GROUP BY user_id";

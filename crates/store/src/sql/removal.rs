@@ -20,7 +20,7 @@ pub(super) struct OfUser {
     pub(super) table: &'static str,
     count: &'static str,
     delete: &'static str,
-    /// Whether its rows are read as they are: those of the others are read by the port they belong to.
+    /// True if its rows are read as they are: those of the others are read by the port they belong to.
     is_read: bool,
 }
 
