@@ -106,7 +106,7 @@ fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
 
 /// Returns whether a character is a pictograph, or the selector (U+FE0F) that makes one of the character before it.
 fn is_pictograph(c: char) -> bool {
-    matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{fe0f}')
+    matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{fe0f}' | '\u{200d}')
 }
 
 fn on_one_line(text: &str) -> String {

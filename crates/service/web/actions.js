@@ -44,12 +44,12 @@ export async function signIn(token) {
 
 /** Signs this browser out, or all of the person's; and leads to where they sign out at their provider too, if there is such a place. */
 export async function signOut(everywhere = false) {
-  let there = null;
-  forgetDrafts();
   try {
-    there = await call("DELETE", "/v1/session" + (everywhere ? "?everywhere=true" : ""));
-  } finally {
+    const there = await call("DELETE", "/v1/session" + (everywhere ? "?everywhere=true" : ""));
+    forgetDrafts();
     location.assign(there?.provider_sign_out ?? "/");
+  } catch (problem) {
+    troubled(problem);
   }
 }
 

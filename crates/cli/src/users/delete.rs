@@ -90,7 +90,7 @@ async fn agrees(screen: &Screen, user: &UserId, words: &str) -> Result<(), CliEr
     screen.side_line(STAYS);
     let typed = Lines::new().answer(screen, "? type the name to delete it for good: ").await.ok().flatten();
     let typed = typed.map(|line| String::from_utf8_lossy(&line).trim().to_owned());
-    match typed.is_some_and(|typed| typed == user.as_str().trim()) {
+    match typed.is_some_and(|typed| typed == name.trim()) {
         true => Ok(()),
         false => Err(CliError::failed("that is not the name; nothing was deleted")),
     }
@@ -109,8 +109,7 @@ async fn remove(store: &dyn Store, user: &UserId) -> Result<UserRemoved, CliErro
         }
         running = removed.running.len();
         for key in removed.running {
-            if !stopped.contains(&key) {
-                stop(store, &key).await?;
+            if !stopped.contains(&key) && stop(store, &key).await? {
                 stopped.push(key);
             }
         }
@@ -118,20 +117,20 @@ async fn remove(store: &dyn Store, user: &UserId) -> Result<UserRemoved, CliErro
     }
     let still = plural(running as u64, "conversation", "conversations");
     Err(CliError::failed(format!(
-        "a turn runs in {still} and does not end; everything else of it is deleted"
+        "a turn runs in {still} and does not end; the other conversations are deleted, and all else is kept until it has ended"
     ))
     .or_try("stop the process that runs it, or wait; then the same command again"))
 }
 
-/// Tells whoever runs a turn to stop.
-async fn stop(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError> {
+/// Tells whoever runs a turn to stop. `false`: no turn has begun yet that could be stopped.
+async fn stop(store: &dyn Store, key: &ConversationKey) -> Result<bool, CliError> {
     let last = store.load_turns(key, None, 1).await?.map(|last| last.events).unwrap_or_default();
     if conversation::open_turn(&last).is_none() {
-        return Ok(());
+        return Ok(false);
     }
     #[expect(clippy::disallowed_methods, reason = "an input says when it was sent")]
     let now = jiff::Timestamp::now();
     let input = Input::new(InputId::from(uuid::Uuid::now_v7()), now, InputBody::Cancel);
     store.submit(key, &input).await?;
-    Ok(())
+    Ok(true)
 }

@@ -382,7 +382,8 @@ impl Oidc {
                 return known;
             }
         }
-        let before = asked.take().and_then(|asked| asked.provider);
+        // It stays there meanwhile: whoever waits for this may go away.
+        let before = asked.as_ref().and_then(|asked| asked.provider.clone());
         let found = self.discover(before.as_ref()).await;
         let failed = found.as_ref().err().cloned();
         let provider = found.as_ref().ok().cloned().or(before);
