@@ -31,13 +31,13 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let store = store::open(settings).await?;
     match command {
-        Token::Create { user, name, expires, role } => {
+        Token::Create { user, name, expires, grant } => {
             let user = UserId::new(user)
                 .map_err(|error| CliError::usage(format!("--user cannot be that: {error}")))?;
             let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
             let holds = expires.map_or(settings.serve.access.token_expiry, |Holds(time)| time);
             let grant = TokenGrant {
-                role,
+                role: grant,
                 expires_at: holds.map(from_now).transpose()?,
                 ..TokenGrant::token(user.clone(), name.trim())
             };

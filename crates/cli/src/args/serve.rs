@@ -91,7 +91,7 @@ pub(crate) enum Token {
         expires: Option<Holds>,
         /// The rights it gives: user, operator (the same, and what is for whoever runs the service) or metrics (/metrics and nothing else)
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
-        role: Role,
+        grant: Role,
     },
     /// List tokens and the browsers that are signed in, without their secrets: what they open, when they expire, when they were used last
     List,

@@ -25,7 +25,7 @@ fn create(home: &Home, more: &[&str]) -> Value {
 #[test]
 fn a_token_is_made_listed_and_taken_back() {
     let home = Home::new();
-    for bad in [&["--expires", "soon"][..], &["--expires", "0s"], &["--role", "root"]] {
+    for bad in [&["--expires", "soon"][..], &["--expires", "0s"], &["--grant", "root"]] {
         home.run(&[&["token", "create", "--user", "ana"], bad].concat()).ends_with(2);
     }
     let for_ever = create(&home, &["--name", "laptop"]);
@@ -33,7 +33,7 @@ fn a_token_is_made_listed_and_taken_back() {
     home.config("[serve]\ntoken_expiry = \"30d\"\n");
     assert!(create(&home, &[])["expires_at"].is_string());
     assert_eq!(create(&home, &["--expires", "forever"])["expires_at"], Value::Null);
-    let metrics = create(&home, &["--expires", "1h", "--role", "metrics"]);
+    let metrics = create(&home, &["--expires", "1h", "--grant", "metrics"]);
     assert_eq!(metrics["role"], "metrics");
     let listed = home.run(&["token", "list"]).succeeds().stdout;
     for word in ["laptop", "metrics", "never used", "expires "] {

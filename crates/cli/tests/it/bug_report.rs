@@ -38,7 +38,7 @@ fn home() -> (Home, String) {
     std::fs::create_dir_all(&vault).unwrap();
     home.config(&format!(
         "user_name = \"canary-user\"\n[vault]\npath = \"{}\"\n[llm]\ntemperature = 0.5\n[openai]\nbase_url = \"http://canary-host:1/v1\"\n\
-         [serve]\nhosts = [\"canary-host\"]\nturns_at_once = 7\n[mcp.servers.canary-server]\ncommand = \"canary-path\"\ndisabled = true\n",
+         [serve]\nhosts = [\"canary-host\"]\nturns_at_once = 7\n[mcp.servers.canary-server]\ncommand = [\"canary-path\"]\ndisabled = true\n",
         vault.display()
     ));
     home.add_task("canary-task");
