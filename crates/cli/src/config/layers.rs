@@ -160,7 +160,9 @@ pub(crate) fn variables(
 
 /// Variables of ours that name no setting, each with the nearest that does.
 pub(crate) fn misspelt(variables: &BTreeMap<String, String>) -> Vec<String> {
-    let known: Vec<String> = KEYS.iter().map(Key::own_variable).collect();
+    let own = KEYS.iter().map(Key::own_variable);
+    let known: Vec<String> =
+        own.chain(KEYS.iter().filter_map(|key| key.variable.map(str::to_owned))).collect();
     variables
         .keys()
         // Read by the crash tests, in builds that have them.

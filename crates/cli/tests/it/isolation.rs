@@ -355,6 +355,13 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
                 "metadata": {"user_id": "anna", "thread_id": thread}}),
         )],
         ("GET", "/v1/models/{id}") => vec![("/v1/models/anna".to_owned(), none)],
+        ("POST", "/v1/pending/{interrupt_id}/preview") => [thread, named]
+            .into_iter()
+            .map(|name| {
+                let path = path.replace("{interrupt_id}", interrupt);
+                (path, json!({"thread_id": name, "args": {"task_id": "zan"}}))
+            })
+            .collect(),
         ("GET", "/v1/pending") => as_anna
             .iter()
             .map(|query| (format!("{path}?{query}"), Value::Null))
@@ -367,9 +374,12 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             .map(|path| (path, Value::Null))
             .collect(),
         ("GET" | "DELETE", "/v1/threads/{thread_id}")
-        | ("GET", "/v1/threads/{thread_id}/messages" | "/v1/threads/{thread_id}/branches") => {
-            of_threads(path, none)
-        }
+        | (
+            "GET",
+            "/v1/threads/{thread_id}/messages"
+            | "/v1/threads/{thread_id}/branches"
+            | "/v1/threads/{thread_id}/export",
+        ) => of_threads(path, none),
         ("POST", "/v1/threads/{thread_id}/branches") => {
             let bodies = [json!({}), json!({"before": runs[0]}), json!({"thread_id": "mine"})];
             bodies.into_iter().flat_map(|body| of_threads(path, body)).collect()

@@ -204,8 +204,12 @@ async fn a_database_that_is_away_is_the_cause_and_makes_it_not_ready_soon() {
     let told = service.ask("GET", "/readyz", &[("X-Request-Id", "probe")], "");
     assert_eq!((told.status, &told.json()["reasons"]), (503, &json!(["the store does not answer"])));
     let line = service.of("probe", "not ready");
-    // A request waits five times as long, in case that the database comes back.
-    assert_eq!(line["error"], "there was no answer within 2 s", "{line}");
+    // It says nothing, or that nobody is there; a request waits five times as long, in case that the database comes back.
+    let error = line["error"].as_str().unwrap();
+    assert!(
+        ["there was no answer within 2 s", "cannot be reached"].iter().any(|why| error.contains(why)),
+        "{line}"
+    );
     assert_eq!(service.say("mine", "hello").status, 503);
     let line = service.of("mine", "the request failed");
     assert!(line["error"].as_str().unwrap().contains("not reachable"), "{line}");
