@@ -238,7 +238,7 @@ export async function flow(browser) {
     });
 
     await here("a thought is folded, and can be read", async () => {
-      await page.getByRole("button", { name: "Rename or delete think about endless coffee" }).click();
+      await page.getByRole("button", { name: "Menu of think about endless coffee" }).click();
       await page.getByRole("button", { name: "Delete…" }).click();
       await page.locator(".thread .ask").getByRole("button", { name: "Delete" }).click();
       await page.locator(".examples").waitFor();

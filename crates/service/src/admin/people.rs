@@ -181,6 +181,7 @@ enum By {
 #[into_params(parameter_in = Query)]
 pub(super) struct TotalsQuery {
     /// The key by which turns are added up.
+    #[param(inline)]
     by: By,
     /// Only those of this user.
     #[param(min_length = 1, max_length = 1000)]

@@ -276,7 +276,7 @@ pub(super) async fn turn(
     let failed = |error: StoreError| Problem::store(&error);
     let record = app.agent.logs().decision(&user, id).await.map_err(failed)?.ok_or_else(unknown)?;
     let sees_words = administration.sees_words;
-    info!(%operator, user = user.as_str(), turn = %id, words = sees_words, "an operator looked at a turn");
+    info!(%operator, owner = user.as_str(), turn = %id, words = sees_words, "an operator looked at a turn");
     let content = if sees_words { app.agent.logs().content() } else { LogContent::None };
     let steps = read_trace(&**app.agent.journal(), &record.key(), id, content).await.map_err(failed)?;
     let turn = TurnState::of(&record, app.agent.now());
