@@ -275,7 +275,7 @@ fn a_service_goes_on_with_its_own_model_and_says_so() {
     let mut serve = home.command(&["serve", "-m", "demo", "--bind", "127.0.0.1:0"]);
     let mut serving = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(serving.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let told = lines.find(|line| line.contains("it began with the model")).unwrap();
+    let told = lines.find(|line| line.contains("the turn began with the model")).unwrap();
     serving.kill().unwrap();
     serving.wait().unwrap();
     assert!(told.contains("scripted/script and goes on with scripted/demo"), "{told}");
