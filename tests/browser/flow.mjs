@@ -329,8 +329,8 @@ export async function flow(browser) {
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 3);
       await page.getByRole("button", { name: /^Menu of think about/ }).click();
       await page.getByRole("button", { name: "Rename", exact: true }).click();
-      await page.getByLabel("Title").fill("Coffee, slowly");
-      await page.getByLabel("Title").press("Enter");
+      await page.getByLabel("Title", { exact: true }).fill("Coffee, slowly");
+      await page.getByLabel("Title", { exact: true }).press("Enter");
       await page.locator(".thread", { hasText: "Coffee, slowly" }).locator("a").click();
       await shown(page, "Coffee is noted.").waitFor();
       await page.goBack();

@@ -98,7 +98,7 @@ fn an_id_is_named_by_any_part_of_its_beginning_or_end_that_fits_no_other() {
     let (_, log) = home.json(&["log", "list"]);
     let turn = log[0]["id"].as_str().unwrap();
     home.run(&["log", "show", tail(turn)]).succeeds();
-    home.run(&["log", "show", "ffffffff"]).ends_with(1).says("no decision has the id");
+    home.run(&["log", "show", "ffffffff"]).ends_with(1).says("no decision of any user has the id");
     home.run(&["token", "revoke", "x"]).ends_with(1).says("no token has the id");
     home.run(&["pending", "approve", "x"]).ends_with(1).says("no waiting call has the id");
 }

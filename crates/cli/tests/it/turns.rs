@@ -100,7 +100,9 @@ fn a_turn_that_takes_its_process_down_is_ended_the_third_time() {
         }
     };
     assert!(
-        told.contains("of local was given up") && told.contains(open[0]["turn"].as_str().unwrap()),
+        told.contains("the turn was given up")
+            && told.contains("user=local")
+            && told.contains(open[0]["turn"].as_str().unwrap()),
         "{told}"
     );
     let kills = std::fs::read_to_string(home.path("project/kills")).unwrap();
