@@ -297,7 +297,7 @@ fn a_full_disk_loses_nothing() {
 
 fn full_disk(scene: &Scene, effect: Effect) {
     let golden = Bench::new(Kind::Sqlite).golden(scene, effect);
-    for (refused, room) in (0..).step_by(8).enumerate() {
+    for (refused, room) in (0..).step_by(4).enumerate() {
         let bench = Bench::new(Kind::Sqlite);
         let size = |name: &str| std::fs::metadata(bench.path().join(name)).map_or(0, |file| file.len());
         let used = size("adjutant.db").max(size("adjutant.db-wal")).div_ceil(1024);
