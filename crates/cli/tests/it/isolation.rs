@@ -355,7 +355,7 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
                 "metadata": {"user_id": "anna", "thread_id": thread}}),
         )],
         ("GET", "/v1/models/{id}") => vec![("/v1/models/anna".to_owned(), none)],
-        ("POST", "/v1/pending/{interrupt_id}/preview") => [thread, named]
+        ("POST", "/v1/pending/{interrupt_id}/preview") => [thread.as_str(), named]
             .into_iter()
             .map(|name| {
                 let path = path.replace("{interrupt_id}", interrupt);
