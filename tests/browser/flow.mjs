@@ -292,9 +292,10 @@ export async function flow(browser) {
 
     await here("trace: the badge opens the turn, its steps, what was sent and received", async () => {
       await page.locator(".thread", { hasText: "add green tea" }).locator("a").click();
-      await page.locator(".turn").nth(3).waitFor();
-      await page.locator(".turn").nth(3).locator(".badge").click();
-      await page.locator(".turn").nth(3).getByRole("button", { name: "Show every step" }).click();
+      const turn = page.locator(".turn", { hasText: "Deleted “green tea”" }).last();
+      await turn.waitFor();
+      await turn.locator(".badge").click();
+      await turn.getByRole("button", { name: "Show every step" }).click();
       await page.locator(".waterfall").waitFor();
       const steps = await page.locator(".waterfall .step-name").allInnerTexts();
       assert.deepEqual(steps.map((step) => step.split(" ")[0]).filter((kind) => kind !== "engine"), ["queue", "loading", "model", "waiting", "tool", "model"]);

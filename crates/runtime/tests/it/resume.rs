@@ -295,7 +295,7 @@ async fn it_is_told_that_another_model_goes_on() {
         agent.sweep(None, &CancellationToken::new()).await.unwrap();
         let told = logged.lines();
         assert_eq!(told.len(), usize::from(warns), "{told:?}");
-        let words = "it began with the model scripted/another and goes on with scripted/script";
+        let words = "the turn began with the model scripted/another and goes on with scripted/script";
         assert!(told.iter().all(|told| told.contains(words)), "{told:?}");
     }
 }
