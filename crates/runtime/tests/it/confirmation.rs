@@ -3,7 +3,7 @@
 use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::RunContext;
+use adjutant_runtime::{RunContext, RunError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;

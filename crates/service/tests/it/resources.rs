@@ -320,8 +320,10 @@ async fn decisions_are_filtered_paged_and_exported() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
     for (message, thread) in [("add buy milk", "t_1"), ("hi", "t_2"), ("delete it", "t_1")] {
-        let headers =
-            [("Authorization", format!("Bearer {anna}")), ("X-Request-Id", format!("req-{message}"))];
+        let headers = [
+            ("Authorization", format!("Bearer {anna}")),
+            ("X-Request-Id", format!("req-{}", message.replace(' ', "-"))),
+        ];
         let body = json!({"message": message, "thread_id": thread}).to_string();
         assert_eq!(service.ask("POST", "/v1/chat", &headers, &body).await.status, 200);
     }
@@ -338,7 +340,7 @@ async fn decisions_are_filtered_paged_and_exported() {
         (&added["content"], &added["iterations"], &added["model_calls"]),
         (&json!("Added."), &json!(1), &json!(2))
     );
-    assert_eq!((&added["request_id"], &added["user_id"]), (&json!("req-add buy milk"), &json!("anna")));
+    assert_eq!((&added["request_id"], &added["user_id"]), (&json!("req-add-buy-milk"), &json!("anna")));
 
     let since = hi["started_at"].as_str().unwrap();
     for (query, expected) in [
