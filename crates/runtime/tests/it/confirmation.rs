@@ -226,7 +226,7 @@ async fn what_was_not_shown_is_asked_about_and_not_done() {
     assert!(sent.lock().unwrap().is_empty());
 
     // Another process sees the same question, and a yes to the one before it is none to this one.
-    let (two, model) = process("two", &store, &sent, script().split_off(1));
+    let (two, model) = process("two", &store, &sent, script());
     let mut there = two.context(&key).await.unwrap();
     assert_eq!(there.pending, std::slice::from_ref(carl));
     let old = two.answer(&mut there, vec![anna.answer(Verdict::Approved)]).await;
