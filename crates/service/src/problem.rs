@@ -409,8 +409,8 @@ impl Problem {
         }
     }
 
-    /// The model failed, or a budget did not have what the next step may take, and the turn ended there: the status of
-    /// `DESIGN.md` 6, the words for the person. `now` says how long it is until a budget of the day is there again. `None`: the turn has an
+    /// Returns the problem of a turn that ended because the model failed, or because a budget did not have what the next step may take:
+    /// its status, and the words for the person. `now` says how long it is until a budget of the day is there again. `None`: the turn has an
     /// answer for the person, whatever else happened in it.
     pub(crate) fn of_turn(response: &AgentResponse, now: Timestamp) -> Option<Self> {
         let error = match &response.error {
