@@ -353,7 +353,7 @@ async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> 
         action = match action {
             Action::CallModel(request) => {
                 steps.tell_round(&request).await;
-                match steps.generate(&mut turn, request).await? {
+                match steps.generate(&mut turn, *request).await? {
                     Step::Done(Replied::Sent(reply)) => turn.on_model_result(reply)?,
                     Step::Done(Replied::TooLong(error)) => turn.on_unsendable(error)?,
                     Step::Stopped(reason, ends) => turn.stop(reason, ends),

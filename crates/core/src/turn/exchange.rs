@@ -63,7 +63,7 @@ pub struct TurnSetup {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Ask the model.
-    CallModel(GenerateRequest),
+    CallModel(Box<GenerateRequest>),
     /// Take these calls through the gate and execute what may run, in order.
     CallTools(Vec<ToolCall>),
     /// Wait for a human, or for results that others bring; nothing is held meanwhile.

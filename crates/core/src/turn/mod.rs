@@ -827,7 +827,7 @@ impl Turn {
 
     fn call_model(&mut self) -> Action {
         self.state = State::AwaitingModel;
-        Action::CallModel(self.request())
+        Action::CallModel(Box::new(self.request()))
     }
 
     /// What the model is asked next, before it is fitted into a window.

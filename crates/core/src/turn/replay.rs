@@ -73,7 +73,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
             Action::CallModel(request) => {
                 let number = requests.len() + 1;
                 let changed = turn.take_summary(of_turn.iter().copied(), number);
-                requests.push(if changed { turn.request() } else { request }.messages);
+                requests.push(if changed { turn.request() } else { *request }.messages);
                 match reply(&of_turn, number) {
                     Some((Err(error), 0)) => turn.on_unsendable(error).ok(),
                     Some((Ok(mut said), _)) => {

@@ -14,7 +14,7 @@ fn city() -> TurnSetup {
 
 fn first_request(setup: TurnSetup) -> GenerateRequest {
     let Action::CallModel(request) = Turn::new(setup).unwrap().start().unwrap() else { panic!() };
-    request
+    *request
 }
 
 #[test]
