@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use adjutant_core::{
-    Cost, DecisionFilter, DecisionRecord, OutcomeCategory, Step, ToolInvocationRecord, TurnId, UserId,
+    Cost, DecisionFilter, DecisionRecord, Feedback, OutcomeCategory, Rating, Step, ToolInvocationRecord,
+    TurnId, UserId,
 };
 use adjutant_runtime::read_trace;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -81,8 +82,8 @@ pub(crate) async fn run(
             tail(&*store, screen, &whose, filter, json).await?;
         }
         Log::Stats { by, limit, filter } if by.is_some() || filter.all_users => {
-            let LogFilter { outcome, thread, tool, agent, failed, .. } = &filter;
-            if [outcome, thread, tool, agent].into_iter().any(Option::is_some) || *failed {
+            let LogFilter { outcome, thread, tool, agent, feedback, failed, .. } = &filter;
+            if [outcome, thread, tool, agent, feedback].into_iter().any(Option::is_some) || *failed {
                 return Err(CliError::usage(
                     "what is added up by something is all turns of a time: --since, --until and --user fit it",
                 )
@@ -289,6 +290,14 @@ pub(crate) fn quoted(name: &str) -> String {
     }
 }
 
+/// Returns the sign that stands for a rating.
+fn mark(rating: Rating) -> &'static str {
+    match rating {
+        Rating::Up => "👍",
+        Rating::Down => "👎",
+    }
+}
+
 fn table(decisions: &[DecisionRecord], whose: &Whose) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -301,6 +310,7 @@ fn table(decisions: &[DecisionRecord], whose: &Whose) -> String {
         if let Whose::All(_) = whose {
             row.push(clip(decision.user.as_str(), 32));
         }
+        row.push(decision.feedback.as_ref().map_or("", |feedback| mark(feedback.rating)).to_owned());
         row.push(clip(&decision.message, 48));
         table.add_row(row);
     }
@@ -347,6 +357,10 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
     }
     if let Some(raw) = &decision.raw_response {
         field("raw answer", raw);
+    }
+    if let Some(Feedback { rating, comment, at }) = &decision.feedback {
+        let comment = comment.as_ref().map(|comment| format!("  {comment}")).unwrap_or_default();
+        field("feedback", &format!("{} {rating}, {}{comment}", mark(*rating), local(*at)));
     }
     for notice in &decision.notices {
         field("note", &notice.text);

@@ -14,6 +14,7 @@ mod cursor; // a place in a list
 mod decision; // what a turn amounted to
 mod error; // why a model call failed
 mod event; // what happened
+mod feedback; // what a person thinks of an answer
 mod fingerprint; // digests of JSON
 mod gate; // what stands in front of every tool
 mod id; // names of things
@@ -53,6 +54,7 @@ pub use cost::Cost;
 pub use decision::*;
 pub use error::{ModelError, TimeBound};
 pub use event::*;
+pub use feedback::*;
 pub use fingerprint::{fingerprint, sorted};
 pub use gate::{Gate, GateCheck, Permission, Policy};
 pub use id::*;

@@ -7,6 +7,7 @@ use crate::cost::{self, Cost};
 use crate::cursor::Cursor;
 use crate::decision::{DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
 use crate::event::Event;
+use crate::feedback::{Feedback, Rating};
 use crate::id::{AgentName, CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
 use crate::model::Usage;
 use crate::redact::LogContent;
@@ -69,6 +70,9 @@ pub struct DecisionRecord {
     pub raw_response: Option<String>,
     /// What the person was told beside the answer: settings left out, room added for thinking, cuts.
     pub notices: Vec<Notice>,
+    /// The person's opinion of the answer, as far as [`LogContent`] lets their words in. It follows from no event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<Feedback>,
 }
 
 impl DecisionRecord {
@@ -105,6 +109,7 @@ impl DecisionRecord {
             error_code: None,
             raw_response: None,
             notices: Vec::new(),
+            feedback: None,
         })
     }
 
@@ -270,6 +275,8 @@ pub struct DecisionFilter {
     pub conversation: Option<ConversationId>,
     /// Only those in which this tool was executed.
     pub tool: Option<String>,
+    /// Only those whose answer was rated so.
+    pub feedback: Option<Rating>,
     /// Only those started at or after this moment.
     pub since: Option<Timestamp>,
     /// Only those started before this moment.

@@ -2,8 +2,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentName, Arguments, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Step,
-    ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest,
+    AgentName, Arguments, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Rating,
+    Step, ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest,
 };
 use adjutant_runtime::read_trace;
 use axum::Json;
@@ -22,6 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::chat::conversation_of;
+use crate::feedback::Opinion;
 use crate::length::at_most;
 use crate::paging::{Limit, cursor, split};
 use crate::problem::Problem;
@@ -51,6 +52,9 @@ struct ListQuery {
     /// Only those of the agent that keeps its conversations under this name. Default: those of all agents.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     agent: Option<String>,
+    /// Only those whose answer was rated so: `up` or `down`.
+    #[param(value_type = Option<String>, pattern = "^(up|down)$")]
+    feedback: Option<Rating>,
     /// At most so many.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
@@ -77,6 +81,9 @@ struct ExportQuery {
     /// Only those of the agent that keeps its conversations under this name. Default: those of all agents.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     agent: Option<String>,
+    /// Only those whose answer was rated so: `up` or `down`.
+    #[param(value_type = Option<String>, pattern = "^(up|down)$")]
+    feedback: Option<Rating>,
 }
 
 /// One turn in the decision log. How much of what was said is in it, `log.content` says.
@@ -119,6 +126,9 @@ struct Decision {
     raw_response: Option<String>,
     #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
+    /// What the person thinks of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<Opinion>,
 }
 
 /// A page of the list.
@@ -208,6 +218,7 @@ impl Decision {
             error_code: record.error_code,
             raw_response: record.raw_response,
             notices: record.notices,
+            feedback: record.feedback.map(Opinion::of),
         }
     }
 }
@@ -252,6 +263,7 @@ async fn list(
         agent: query.agent.map(agent).transpose()?,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
         conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
+        feedback: query.feedback,
         tool: query.tool,
         since: query.since,
         until: query.until,
@@ -309,6 +321,7 @@ async fn export(
         agent: query.agent.map(agent).transpose()?,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
         conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
+        feedback: query.feedback,
         tool: query.tool,
         since: query.since,
         until: query.until,

@@ -14,6 +14,7 @@ mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
 mod door; // who is let in, and for how long
 pub mod export; // a conversation in a file
+mod feedback; // what people think of answers
 mod figures; // the figures, for whoever asks for them
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, Allowance, Cost, ToolResult};
+use adjutant_core::{AgentResponse, Allowance, Cost, Rating, ToolResult};
 use adjutant_runtime::{DispatchFigures, ModelCall};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -30,6 +30,7 @@ const BUILD_INFO: &str = "adjutant_build_info";
 const CONNECTIONS: &str = "adjutant_connections";
 const CONNECTIONS_CLOSED: &str = "adjutant_connections_closed_total";
 const TOOL_CALLS: &str = "adjutant_tool_calls_total";
+const FEEDBACK: &str = "adjutant_feedback_total";
 const DISPATCHES: &str = "adjutant_dispatches_total";
 const DISPATCH_TIME: &str = "adjutant_dispatch_begin_seconds";
 const DISPATCH_LEFT_ALONE: &str = "adjutant_dispatch_left_alone";
@@ -141,6 +142,13 @@ impl Metrics {
                 let result = if succeeded(&call.result) { "success" } else { "failure" };
                 counter!(TOOL_CALLS, "tool" => call.tool.clone(), "result" => result).increment(1);
             }
+        });
+    }
+
+    /// A person rated an answer, or rated it the other way.
+    pub(crate) fn rated(&self, rating: Rating) {
+        metrics::with_local_recorder(&self.recorder, || {
+            counter!(FEEDBACK, "rating" => rating.as_str()).increment(1);
         });
     }
 
@@ -275,6 +283,7 @@ fn describe() {
     describe_gauge!(BUILD_INFO, "Always 1; the labels say what runs.");
     describe_counter!(TOKENS, "Tokens of ended turns, by kind; input includes cached, output thinking.");
     describe_counter!(TOOL_CALLS, "Tool calls of ended turns, by tool and result.");
+    describe_counter!(FEEDBACK, "Ratings that people gave to answers, or changed, by rating: up or down.");
     describe_gauge!(CONNECTIONS, "Connections that are open.");
     describe_counter!(
         CONNECTIONS_CLOSED,

@@ -20,9 +20,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
-    access, admin, branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai,
-    openapi, origins, page, pending, runs, session, sign_in, slow_body, tasks, threads, tools, usage, user,
-    watched,
+    access, admin, branches, chat, decisions, feedback, figures, guard, health, mcp, me, named, observe,
+    openai, openapi, origins, page, pending, runs, session, sign_in, slow_body, tasks, threads, tools, usage,
+    user, watched,
 };
 
 /// So much of one that is too large is read before the answer, and for so long.
@@ -58,6 +58,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(pending::routes())
         .merge(threads::routes())
         .merge(branches::routes())
+        .merge(feedback::routes())
         .merge(tasks::routes())
         .merge(tools::routes())
         .merge(decisions::routes())

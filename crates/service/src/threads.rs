@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 use crate::agui::Transcript;
 use crate::chat::conversation_of;
 use crate::export::Export;
+use crate::feedback::Opinion;
 use crate::length::search_words;
 use crate::object::Object;
 use crate::paging::{Before, Limit, cursor, split};
@@ -146,6 +147,9 @@ pub(crate) struct Message {
     /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it has not run since.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
+    /// What whoever asks thinks of the answer. It stands at the last words of its turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<Opinion>,
 }
 
 /// Facts about a call from the events of a conversation, beside its result.
@@ -203,6 +207,7 @@ impl Message {
             summary: None,
             ms: None,
             asked: None,
+            feedback: None,
         }
     }
 
@@ -407,12 +412,30 @@ async fn messages(
         Some(_) => (Vec::new(), None),
     };
     let calls = CallNotes::all(&turns.events);
+    let mut messages: Vec<Message> =
+        page.messages.into_iter().map(|message| Message::of(message).with_call(&calls)).collect();
+    add_feedback(&app, &key.user, &mut messages).await.map_err(|error| Problem::store(&error))?;
     Ok(Json(ThreadMessages {
-        messages: page.messages.into_iter().map(|message| Message::of(message).with_call(&calls)).collect(),
+        messages,
         next_cursor: page.before.map(Before::written),
         pending,
         last_message_id,
     }))
+}
+
+/// Adds what the user thinks of answers to the last words of their turns.
+async fn add_feedback(app: &Shared, user: &UserId, messages: &mut [Message]) -> Result<(), StoreError> {
+    let mut turns: Vec<TurnId> = messages.iter().filter_map(|message| message.run_id).collect();
+    turns.dedup();
+    for (turn, feedback) in app.agent.logs().feedback(user, &turns).await? {
+        let is_answer = |message: &&mut Message| {
+            message.run_id == Some(turn) && message.role == Role::Assistant && message.tool_calls.is_empty()
+        };
+        if let Some(answer) = messages.iter_mut().rev().find(is_answer) {
+            answer.feedback = Some(Opinion::of(feedback));
+        }
+    }
+    Ok(())
 }
 
 /// Writes a conversation into a file: every message, call and result, and what waits. In the Markdown nothing that was said is live

@@ -104,6 +104,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     decisions_name_their_agent(&make().await).await;
     logs_hold_what_they_may(&make().await).await;
     a_decision_names_its_request(&make().await).await;
+    an_answer_is_rated_by_whom_it_was_given(&make().await).await;
     a_branch_begins_with_what_was_said_before(&make().await).await;
     a_branch_begins_between_turns(&make().await).await;
     a_branch_inherits_nothing_that_waits(&make().await).await;

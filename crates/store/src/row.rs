@@ -4,8 +4,8 @@
 
 use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
-    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, IdempotencyKey,
-    Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
+    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, Feedback,
+    IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
     TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
@@ -301,6 +301,7 @@ pub(crate) struct DecisionRow {
     pub(crate) raw_response: Option<String>,
     /// JSON.
     pub(crate) notices: String,
+    pub(crate) feedback: Option<FeedbackRow>,
     /// Long values that the texts refer to.
     pub(crate) blobs: Blobs,
 }
@@ -339,6 +340,7 @@ impl DecisionRow {
             error_code: record.error_code.clone(),
             raw_response: record.raw_response.clone().map(|text| blobs.text(text)).transpose()?,
             notices: json(&record.notices)?,
+            feedback: record.feedback.as_ref().map(FeedbackRow::of),
             blobs,
         })
     }
@@ -386,6 +388,33 @@ impl DecisionRow {
             error_code: self.error_code,
             raw_response: self.raw_response.map(text).transpose()?,
             notices: serde_json::from_str(&self.notices).map_err(|error| unreadable(&what, error))?,
+            feedback: self.feedback.map(|feedback| feedback.read(&what)).transpose()?,
+        })
+    }
+}
+
+/// What a person thinks of an answer, as it is stored.
+#[derive(Debug)]
+pub(crate) struct FeedbackRow {
+    pub(crate) rating: String,
+    pub(crate) comment: Option<String>,
+    pub(crate) at: String,
+}
+
+impl FeedbackRow {
+    pub(crate) fn of(feedback: &Feedback) -> Self {
+        Self {
+            rating: feedback.rating.to_string(),
+            comment: feedback.comment.clone(),
+            at: time_text(feedback.at),
+        }
+    }
+
+    pub(crate) fn read(self, what: &str) -> Result<Feedback, StoreError> {
+        Ok(Feedback {
+            rating: self.rating.parse().map_err(|error| unreadable(what, error))?,
+            comment: self.comment,
+            at: read_time(&self.at, what)?,
         })
     }
 }

@@ -81,6 +81,9 @@ pub(crate) struct LogFilter {
     /// Only those of this agent [default: of all]
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Only those whose answer was rated so
+    #[arg(long, value_name = "RATING", value_parser = ["up", "down"])]
+    pub(crate) feedback: Option<String>,
     /// The user they belong to [default: local, you]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,

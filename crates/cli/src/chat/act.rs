@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use adjutant_core::{ModelError, TimeBound};
+use adjutant_core::port::Rated;
+use adjutant_core::{Feedback, ModelError, Rating, TimeBound};
 use adjutant_runtime::{Compaction, Counting, RunContext};
 
 use super::commands::{self, Action};
@@ -50,6 +51,8 @@ impl Chat<'_> {
                 outside::copy(screen, &answer.content)?;
                 screen.note("the last answer was copied to the terminal's clipboard");
             }
+            Action::Good => self.rate(Rating::Up, rest).await?,
+            Action::Bad => self.rate(Rating::Down, rest).await?,
             Action::Export => self.export(rest).await?,
             Action::Sessions => self.tell_sessions(rest).await?,
             Action::Resume => self.resume(rest).await?,
@@ -230,6 +233,21 @@ impl Chat<'_> {
         }
         self.context = self.talk.agent.context(&key).await?;
         Ok(is_shorter)
+    }
+
+    /// Keeps what the person thinks of the last answer.
+    async fn rate(&self, rating: Rating, why: &str) -> Result<(), CliError> {
+        let nothing = || CliError::usage("there is no answer yet");
+        let turn = self.answer.as_ref().and_then(|answer| answer.turn).ok_or_else(nothing)?;
+        #[expect(clippy::disallowed_methods, reason = "when it was said is written down")]
+        let now = jiff::Timestamp::now();
+        let feedback = Feedback::new(rating, Some(why), now);
+        let feedback = feedback.map_err(|error| CliError::usage(error.to_string()))?;
+        match self.talk.store.rate(&self.talk.user, turn, Some(&feedback)).await? {
+            Rated::Kept { .. } => self.talk.screen.note("noted with the answer (adjutant log show)"),
+            Rated::NoSuchTurn | Rated::Open => return Err(nothing()),
+        }
+        Ok(())
     }
 
     /// The conversation as it is kept.

@@ -1,7 +1,7 @@
 //! Which decisions a command is about.
 
 use adjutant_core::port::Which;
-use adjutant_core::{AgentName, DecisionFilter, OutcomeCategory, UserId, nearest};
+use adjutant_core::{AgentName, DecisionFilter, OutcomeCategory, UnknownRating, UserId, nearest};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -45,6 +45,11 @@ pub(super) fn read(
             None => None,
         },
         tool: given.tool,
+        feedback: given
+            .feedback
+            .map(|word| word.parse())
+            .transpose()
+            .map_err(|error: UnknownRating| CliError::usage(format!("--feedback: {error}")))?,
         since: moment(given.since)?,
         until: moment(given.until)?,
         after: None,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use adjutant_core::{Cost, DecisionRecord, OutcomeCategory};
+use adjutant_core::{Cost, DecisionRecord, OutcomeCategory, Rating};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use super::totals::ratings;
 use crate::display::{millis, tokens};
 
 /// Decisions of a day, or of all days.
@@ -23,6 +24,10 @@ pub(super) struct Sum {
     pub(super) cost_usd: f64,
     /// Of how many it is not known.
     pub(super) unknown_costs: u64,
+    /// Those whose answer was rated as of use.
+    pub(super) rated_up: u64,
+    /// Those whose answer was rated as of no use.
+    pub(super) rated_down: u64,
     /// From start to end of those that ended, people's time to think included.
     pub(super) total_ms: Quantiles,
     /// Of that, in model calls.
@@ -82,6 +87,11 @@ fn sum(decisions: &[&DecisionRecord]) -> Sum {
             Some(known) => cost = cost + known,
             None => sum.unknown_costs += 1,
         }
+        match decision.feedback.as_ref().map(|feedback| feedback.rating) {
+            Some(Rating::Up) => sum.rated_up += 1,
+            Some(Rating::Down) => sum.rated_down += 1,
+            None => {}
+        }
     }
     sum.cost_usd = cost.usd();
     let ended = || decisions.iter().filter(|decision| decision.ended_at.is_some());
@@ -103,7 +113,18 @@ fn quantiles(times: impl Iterator<Item = u64>) -> Quantiles {
 pub(super) fn table(stats: &Stats) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["day", "turns", "well", "failed", "other", "tokens in/out", "cost", "p50", "p95"]);
+    table.set_header([
+        "day",
+        "turns",
+        "well",
+        "failed",
+        "other",
+        "tokens in/out",
+        "cost",
+        "p50",
+        "p95",
+        "up/down",
+    ]);
     for Day { day, sum } in &stats.days {
         table.add_row(row(&day.to_string(), sum));
     }
@@ -136,6 +157,7 @@ fn row(name: &str, sum: &Sum) -> Vec<String> {
         cost,
         time(sum.total_ms.p50),
         time(sum.total_ms.p95),
+        ratings(sum.rated_up, sum.rated_down),
     ]
 }
 

@@ -67,7 +67,7 @@ fn table(totals: &Totals, by: By) -> String {
     };
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([name, "turns", "failed", "tokens in/out", "cost"]);
+    table.set_header([name, "turns", "failed", "tokens in/out", "cost", "up/down"]);
     for group in &totals.groups {
         let name = match group.group.as_str() {
             "" => "open".to_owned(),
@@ -79,14 +79,23 @@ fn table(totals: &Totals, by: By) -> String {
     table.trim_fmt()
 }
 
-fn row(name: String, total: &Total) -> [String; 5] {
+fn row(name: String, total: &Total) -> [String; 6] {
     [
         name,
         total.turns.to_string(),
         total.failed.to_string(),
         format!("{}/{}", tokens(total.input_tokens), tokens(total.output_tokens)),
         cost(total),
+        ratings(total.rated_up, total.rated_down),
     ]
+}
+
+/// Answers that were rated either way, with the share of those that were of use. Empty: none was rated.
+pub(super) fn ratings(up: u64, down: u64) -> String {
+    match up + down {
+        0 => String::new(),
+        rated => format!("{up}/{down} ({} %)", (up * 100 + rated / 2) / rated),
+    }
 }
 
 /// Money, with a sign for what is not known.

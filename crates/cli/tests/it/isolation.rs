@@ -244,6 +244,9 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
     assert_eq!(asked["decision"], "REQUEST_CONFIRMATION", "{asked}");
     let threads = ask(service, anna, "GET", "/v1/threads", &Value::Null).json();
     let run = added["run_id"].as_str().unwrap();
+    let opinion = json!({"rating": "down", "comment": format!("{SECRET} is no milk")});
+    let rated = ask(service, anna, "PUT", &format!("/v1/turns/{run}/feedback"), &opinion);
+    assert_eq!(rated.status, 204, "{rated:?}");
     let log = ask(service, anna, "GET", &format!("/v1/decisions/{run}"), &Value::Null).json();
     let tokens = ask(service, anna, "GET", "/v1/tokens", &Value::Null).json();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -384,6 +387,10 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             let bodies = [json!({}), json!({"before": runs[0]}), json!({"thread_id": "mine"})];
             bodies.into_iter().flat_map(|body| of_threads(path, body)).collect()
         }
+        ("PUT" | "DELETE", "/v1/turns/{turn_id}/feedback") => of_runs(path, "{turn_id}")
+            .into_iter()
+            .map(|(path, _)| (path, json!({"rating": "up", "comment": "mine"})))
+            .collect(),
         ("PATCH", "/v1/threads/{thread_id}") => of_threads(path, json!({"title": "mine"})),
         ("GET", "/v1/tasks") => as_anna
             .iter()

@@ -337,6 +337,89 @@ fn an_operator_sees_how_it_is_and_nobody_else_does() {
 }
 
 #[test]
+fn what_people_think_of_answers_is_found_in_a_file() {
+    let home = Home::new();
+    opinions(&Team::new(&home, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_think_of_answers_is_found_on_a_server() {
+    let server = Server::start();
+    let url = server.create_database("team").await;
+    let home = Home::new();
+    tokio::task::block_in_place(|| opinions(&Team::new(&home, Some(url))));
+}
+
+fn opinions(team: &Team<'_>) {
+    let (anna, bert) = (team.token(ANNA), team.token("bert"));
+    let service = team.serve();
+    let operator = service.token().to_owned();
+    let say = |token: &str| {
+        let reply = service.chat(token, &json!({"thread_id": "one", "message": "hello"}));
+        reply.body["run_id"].as_str().unwrap().to_owned()
+    };
+    let rate = |token: &str, turn: &str, opinion: Value| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let path = format!("/v1/turns/{turn}/feedback");
+        let reply = send(&service.address, "PUT", &path, &headers, &opinion.to_string()).unwrap();
+        assert_eq!(reply.status, 204, "{reply:?}");
+    };
+    let (first, second, third, unrated) = (say(&anna), say(&anna), say(&bert), say(&bert));
+    rate(&anna, &first, json!({"rating": "down", "comment": "Too \u{1b}[2Jshort."}));
+    rate(&anna, &second, json!({"rating": "up"}));
+    rate(&bert, &third, json!({"rating": "up"}));
+
+    let ids = |listed: &Value| -> Vec<String> {
+        listed.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let listed = |rating: &str, whose: &[&str]| {
+        team.json(&[&["log", "list", "--feedback", rating][..], whose].concat())
+    };
+    let down = listed("down", &["--all-users"]);
+    assert_eq!(ids(&down), [first.as_str()]);
+    assert_eq!(
+        (&down[0]["feedback"]["rating"], &down[0]["feedback"]["comment"]),
+        (&json!("down"), &json!("Too  [2Jshort."))
+    );
+    assert_eq!(ids(&listed("up", &["--all-users"])), [third.as_str(), &second]);
+    assert_eq!(ids(&listed("up", &["--user", ANNA])), [second.as_str()]);
+    assert_eq!(ids(&listed("up", &["--all-users", "--failed"])), [""; 0]);
+    let words = team.run(&["log", "list", "--all-users"]).succeeds().stdout;
+    assert_eq!((words.matches('👎').count(), words.matches('👍').count()), (1, 2), "{words}");
+    let shown = team.run(&["log", "show", &first]).succeeds().stdout;
+    assert!(shown.contains("👎 down") && shown.contains("Too  [2Jshort."), "{shown}");
+    assert!(!team.run(&["log", "show", &unrated]).succeeds().stdout.contains("feedback"));
+    team.run(&["log", "list", "--feedback", "good"]).ends_with(2).says("up, down");
+    team.run(&["log", "stats", "--all-users", "--feedback", "up"]).ends_with(2).says("--since");
+
+    let totals = team.json(&["log", "stats", "--all-users", "--by", "user"]);
+    let rated =
+        |sum: &Value| [sum["rated_up"].clone(), sum["rated_down"].clone()].map(|n| n.as_u64().unwrap());
+    assert_eq!(rated(&totals["all"]), [2, 1], "{totals}");
+    assert_eq!((rated(&totals["groups"][0]), rated(&totals["groups"][1])), ([1, 1], [1, 0]), "{totals}");
+    let words = team.run(&["log", "stats", "--all-users"]).succeeds().stdout;
+    assert!(words.contains("2/1 (67 %)"), "{words}");
+    let own = team.json(&["log", "stats", "--user", ANNA]);
+    assert_eq!(rated(&own["total"]), [1, 1], "{own}");
+    assert!(team.run(&["log", "stats", "--user", ANNA]).succeeds().stdout.contains("1/1 (50 %)"));
+    let exported = team.run(&["log", "export", "--all-users"]).succeeds().stdout;
+    assert_eq!(exported.matches(r#""feedback":{"rating":"#).count(), 3, "{exported}");
+    assert!(export_of(team, ANNA).iter().any(|line| line.contains("Too  [2Jshort.")));
+
+    let json = |path: &str| get(&service, &operator, path).json();
+    assert_eq!(rated(&json("/v1/admin/overview")["day"]), [2, 1]);
+    let users = json("/v1/admin/users");
+    let of_anna = users["users"].as_array().unwrap().iter().find(|user| user["user"] == ANNA).unwrap();
+    assert_eq!(rated(of_anna), [1, 1], "{users}");
+    let turns = json("/v1/admin/turns?rating=down");
+    assert_eq!((ids(&turns["turns"]), &turns["turns"][0]["rating"]), (vec![first.clone()], &json!("down")));
+    assert!(!turns.to_string().contains("short"), "words are not shown: {turns}");
+    let detail = get(&service, &operator, &format!("/v1/admin/turns/{first}?user={ANNA}"));
+    assert!(!detail.text.contains("short"), "{detail:?}");
+}
+
+#[test]
 fn words_of_others_are_shown_only_if_that_is_set_and_each_look_is_told() {
     for sees_words in [false, true] {
         let home = Home::new();

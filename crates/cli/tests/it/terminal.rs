@@ -322,6 +322,20 @@ fn the_process_ends_when_it_is_told_to_while_the_editor_is_open() {
 }
 
 #[test]
+fn the_last_answer_is_rated() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[r#"{"text": "Grüße."}"#]);
+    terminal.line("/good").prompts_after("there is no answer yet");
+    terminal.line("hello").prompts_after("Grüße.");
+    terminal.line("/good").prompts_after("noted");
+    terminal.line("/bad not in Swiss German").prompts_after("noted");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    let listed = home.run(&["log", "list", "--feedback", "down", "--json"]).succeeds().json();
+    assert_eq!(listed[0]["feedback"]["comment"], "not in Swiss German", "{listed}");
+}
+
+#[test]
 fn the_clipboard_gets_the_answer() {
     use base64::Engine as _;
     let home = Home::new();

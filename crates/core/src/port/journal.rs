@@ -13,6 +13,7 @@ use super::worker::{Beat, Holder, Running, Worker, Writer};
 use crate::BoxFuture;
 use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
+use crate::feedback::{Feedback, Rating};
 use crate::id::{AgentName, ConversationKey, InputId, StoreId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
 use crate::redact::LogContent;
@@ -487,7 +488,21 @@ pub trait Journal: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>>;
 }
 
-/// The two logs, for reading. They are written by [`Journal::append`].
+/// The answer to [`LogStore::rate`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rated {
+    /// It is kept, in the place of the rating there was before.
+    Kept {
+        /// That one.
+        before: Option<Rating>,
+    },
+    /// The user has no such turn in the log.
+    NoSuchTurn,
+    /// The turn runs or waits: there is no answer to rate.
+    Open,
+}
+
+/// The two logs. What turns did is written by [`Journal::append`]; what people think of it, here.
 pub trait LogStore: Send + Sync + 'static {
     /// How much of what was said is written into them.
     fn content(&self) -> LogContent;
@@ -521,4 +536,26 @@ pub trait LogStore: Send + Sync + 'static {
         user: &'a UserId,
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>>;
+
+    /// Keeps a person's opinion of the answer of one of their turns that has ended, in the place of an earlier one; their words as far as
+    /// [`LogStore::content`] lets them in. `None`: takes it back.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn rate<'a>(
+        &'a self,
+        user: &'a UserId,
+        turn: TurnId,
+        feedback: Option<&'a Feedback>,
+    ) -> BoxFuture<'a, Result<Rated, StoreError>>;
+
+    /// Returns what the user thinks of the answers of turns, in no order: of those turns about which something is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn feedback<'a>(
+        &'a self,
+        user: &'a UserId,
+        turns: &'a [TurnId],
+    ) -> BoxFuture<'a, Result<Vec<(TurnId, Feedback)>, StoreError>>;
 }

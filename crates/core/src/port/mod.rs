@@ -25,8 +25,8 @@ pub use change::{Change, Changes};
 pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use journal::{
-    AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Restorable, StoreError,
-    Turns,
+    AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Rated, Restorable,
+    StoreError, Turns,
 };
 pub use journaled_change::JournaledChange;
 pub use language_model::{DeltaStream, LanguageModel};

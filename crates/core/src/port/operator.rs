@@ -129,6 +129,10 @@ pub struct Total {
     pub cost: Cost,
     /// Turns whose cost is not known; they are not in `cost`.
     pub cost_unknown: u64,
+    /// Turns whose answer a person rated as of use.
+    pub rated_up: u64,
+    /// Turns whose answer a person rated as of no use.
+    pub rated_down: u64,
 }
 
 /// Sums over the turns of a group.

@@ -1,8 +1,8 @@
 //! The logs.
 
-use adjutant_core::port::{LogStore, StoreError};
+use adjutant_core::port::{LogStore, Rated, StoreError};
 use adjutant_core::{
-    BoxFuture, DecisionFilter, DecisionRecord, LogContent, ToolInvocationRecord, TurnId, UserId,
+    BoxFuture, DecisionFilter, DecisionRecord, Feedback, LogContent, ToolInvocationRecord, TurnId, UserId,
 };
 
 use super::conversation::Conversation;
@@ -37,6 +37,11 @@ impl LogStore for InMemory {
             })
             .map(|(_, row)| row)
             .filter(|row| filter.outcome.is_none_or(|outcome| row.outcome == Some(outcome)))
+            .filter(|row| {
+                filter.feedback.is_none_or(|rating| {
+                    row.feedback.as_ref().is_some_and(|feedback| feedback.rating == rating)
+                })
+            })
             .filter(|row| filter.since.is_none_or(|since| row.started_at >= since))
             .filter(|row| filter.until.is_none_or(|until| row.started_at < until))
             .filter(|row| is_behind(filter.after, row.cursor()))
@@ -76,6 +81,47 @@ impl LogStore for InMemory {
             .flat_map(|(_, conversation)| &conversation.invocations)
             .filter(|row| row.decision == decision)
             .cloned()
+            .collect();
+        ready(Ok(rows))
+    }
+
+    fn rate<'a>(
+        &'a self,
+        user: &'a UserId,
+        turn: TurnId,
+        feedback: Option<&'a Feedback>,
+    ) -> BoxFuture<'a, Result<Rated, StoreError>> {
+        let mut state = self.state();
+        let row = state
+            .conversations
+            .iter_mut()
+            .filter(|(key, _)| key.user == *user)
+            .flat_map(|(_, conversation)| &mut conversation.decisions)
+            .find(|row| row.id == turn);
+        ready(Ok(match row {
+            None => Rated::NoSuchTurn,
+            Some(row) if row.ended_at.is_none() => Rated::Open,
+            Some(row) => {
+                let before = row.feedback.take().map(|feedback| feedback.rating);
+                row.feedback = feedback.map(|feedback| feedback.kept(self.log));
+                Rated::Kept { before }
+            }
+        }))
+    }
+
+    fn feedback<'a>(
+        &'a self,
+        user: &'a UserId,
+        turns: &'a [TurnId],
+    ) -> BoxFuture<'a, Result<Vec<(TurnId, Feedback)>, StoreError>> {
+        let state = self.state();
+        let rows = state
+            .conversations
+            .iter()
+            .filter(|(key, _)| key.user == *user)
+            .flat_map(|(_, conversation)| &conversation.decisions)
+            .filter(|row| turns.contains(&row.id))
+            .filter_map(|row| Some((row.id, row.feedback.clone()?)))
             .collect();
         ready(Ok(rows))
     }

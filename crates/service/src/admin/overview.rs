@@ -30,8 +30,8 @@ const QUESTIONS_MAX: u32 = 1_000;
 #[schema(example = json!({
     "version": "adjutant 0.1.0", "model": "gemini/gemini-2.5-flash", "agent": "Adjutant", "at": "2026-01-31T09:00:00Z",
     "schema_version": 11, "sees_words": false,
-    "day": {"turns": 120, "failed": 2, "input_tokens": 90000, "output_tokens": 8000, "cost_usd": 0.12, "cost_unknown": 0},
-    "errors": [{"group": "network", "turns": 2, "failed": 2, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "cost_unknown": 0}],
+    "day": {"turns": 120, "failed": 2, "input_tokens": 90000, "output_tokens": 8000, "cost_usd": 0.12, "cost_unknown": 0, "rated_up": 0, "rated_down": 0},
+    "errors": [{"group": "network", "turns": 2, "failed": 2, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "cost_unknown": 0, "rated_up": 0, "rated_down": 0}],
     "models": [], "days": [], "is_cut": false, "unsettled": 1, "waiting": 3, "waiting_long": 1,
     "budgets": [{"quantity": "tokens", "spent": 98000, "limit": 1000000}],
     "servers": [{"name": "files", "state": "connected", "reason": null, "software": "files 1.0", "tools": 4, "changed": 0}],

@@ -31,6 +31,10 @@ pub(super) struct Sum {
     cost_usd: f64,
     /// Turns whose cost is not known.
     cost_unknown: u64,
+    /// Turns whose answer a person rated as of use.
+    rated_up: u64,
+    /// Turns whose answer a person rated as of no use.
+    rated_down: u64,
 }
 
 impl Sum {
@@ -42,6 +46,8 @@ impl Sum {
             output_tokens: total.output_tokens,
             cost_usd: total.cost.usd(),
             cost_unknown: total.cost_unknown,
+            rated_up: total.rated_up,
+            rated_down: total.rated_down,
         }
     }
 }
@@ -67,7 +73,7 @@ struct PersonState {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "users": [{"user": "anna", "conversations": 12, "waiting": 1, "tasks": 30, "access_tokens": 1, "turns": 40, "failed": 1,
-               "input_tokens": 30000, "output_tokens": 2500, "cost_usd": 0.04, "cost_unknown": 0, "last_seen": "2026-01-31T08:59:00Z"}],
+               "input_tokens": 30000, "output_tokens": 2500, "cost_usd": 0.04, "cost_unknown": 0, "rated_up": 0, "rated_down": 0, "last_seen": "2026-01-31T08:59:00Z"}],
     "next_after": null
 }))]
 pub(super) struct PeopleList {
@@ -140,8 +146,8 @@ pub(super) struct Group {
 /// Sums over turns, in all and by group.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
-    "all": {"turns": 120, "failed": 2, "input_tokens": 90000, "output_tokens": 8000, "cost_usd": 0.12, "cost_unknown": 0},
-    "groups": [{"group": "anna", "turns": 40, "failed": 1, "input_tokens": 30000, "output_tokens": 2500, "cost_usd": 0.04, "cost_unknown": 0}],
+    "all": {"turns": 120, "failed": 2, "input_tokens": 90000, "output_tokens": 8000, "cost_usd": 0.12, "cost_unknown": 0, "rated_up": 0, "rated_down": 0},
+    "groups": [{"group": "anna", "turns": 40, "failed": 1, "input_tokens": 30000, "output_tokens": 2500, "cost_usd": 0.04, "cost_unknown": 0, "rated_up": 0, "rated_down": 0}],
     "more_groups": true, "is_cut": false
 }))]
 pub(super) struct TotalsList {

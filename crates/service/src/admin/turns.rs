@@ -1,7 +1,7 @@
 //! Turns of everybody, and questions that wait.
 
 use adjutant_core::port::{Cursor, StoreError, WaitingFilter, WaitingTurn, Which};
-use adjutant_core::{DecisionFilter, DecisionRecord, LogContent, Notice, Step, StepKind, TurnId};
+use adjutant_core::{DecisionFilter, DecisionRecord, LogContent, Notice, Rating, Step, StepKind, TurnId};
 use adjutant_runtime::read_trace;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -54,6 +54,10 @@ struct TurnState {
     iterations: u32,
     usage: Usage,
     timing_ms: Timing,
+    /// What the person thinks of the answer: `up` or `down`. A comment is shown where words of people are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    rating: Option<Rating>,
 }
 
 impl TurnState {
@@ -87,6 +91,7 @@ impl TurnState {
                 tools: record.tool_ms,
                 total: record.total_ms.unwrap_or(so_far),
             },
+            rating: record.feedback.as_ref().map(|feedback| feedback.rating),
         }
     }
 }
@@ -121,6 +126,9 @@ pub(super) struct TurnQuery {
     failed: bool,
     /// Only this outcome, such as `ERROR:LLM_FAILURE`.
     outcome: Option<String>,
+    /// Only those whose answer was rated so: `up` or `down`.
+    #[param(value_type = Option<String>, pattern = "^(up|down)$")]
+    rating: Option<Rating>,
     /// Only those of this user.
     #[param(min_length = 1, max_length = 1000)]
     user: Option<String>,
@@ -155,7 +163,12 @@ pub(super) async fn turns(
     let failed = |error: StoreError| Problem::store(&error);
     if let Some(request_id) = &query.request_id {
         at_most("request_id", request_id, REQUEST_CHARS_MAX)?;
-        if query.user.is_some() || query.outcome.is_some() || query.failed || query.cursor.is_some() {
+        if query.user.is_some()
+            || query.outcome.is_some()
+            || query.failed
+            || query.cursor.is_some()
+            || query.rating.is_some()
+        {
             return Err(Problem::invalid("request_id goes with nothing but limit"));
         }
         let found = store.decisions_of_request(request_id, limit.get()).await.map_err(failed)?;
@@ -164,6 +177,7 @@ pub(super) async fn turns(
     }
     let filter = DecisionFilter {
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
+        feedback: query.rating,
         since: Some(query.days.unwrap_or(Days::WEEK).before(now)),
         after: cursor(query.cursor.as_deref())?,
         // One more tells whether there is another page.
@@ -217,6 +231,9 @@ struct Words {
     /// The steps with what went out and came back.
     #[schema(value_type = Vec<Object>)]
     steps: Vec<Step>,
+    /// The person's reason for rating the answer as they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
 }
 
 /// A turn and its steps.
@@ -288,6 +305,7 @@ pub(super) async fn turn(
             content: record.content,
             raw_response: record.raw_response,
             notices: record.notices,
+            comment: record.feedback.and_then(|feedback| feedback.comment),
             steps,
         }),
     }))

@@ -8,6 +8,7 @@ mod chat;
 mod counting;
 mod deltas;
 mod door;
+mod feedback;
 mod growth;
 mod guard;
 mod harness;

@@ -2,11 +2,11 @@
 
 use adjutant_core::port::{
     Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary, Deleted,
-    LogStore,
+    LogStore, Rated,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, LogContent, ToolInvocationRecord,
-    TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Feedback, LogContent,
+    ToolInvocationRecord, TurnId, UserId,
 };
 use adjutant_runtime::InMemory;
 use std::sync::Arc;
@@ -82,5 +82,22 @@ impl LogStore for Link {
         decision: TurnId,
     ) -> BoxFuture<'a, Answer<Vec<ToolInvocationRecord>>> {
         Box::pin(async move { self.rows().tool_invocations(user, decision).await })
+    }
+
+    fn rate<'a>(
+        &'a self,
+        user: &'a UserId,
+        turn: TurnId,
+        feedback: Option<&'a Feedback>,
+    ) -> BoxFuture<'a, Answer<Rated>> {
+        Box::pin(async move { self.rows().rate(user, turn, feedback).await })
+    }
+
+    fn feedback<'a>(
+        &'a self,
+        user: &'a UserId,
+        turns: &'a [TurnId],
+    ) -> BoxFuture<'a, Answer<Vec<(TurnId, Feedback)>>> {
+        Box::pin(async move { self.rows().feedback(user, turns).await })
     }
 }

@@ -1,8 +1,8 @@
-use adjutant_core::port::{Cursor, Journal, LogStore};
+use adjutant_core::port::{Cursor, Journal, LogStore, Rated};
 use adjutant_core::{
     ClientSide, ClientTool, ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event,
-    Input, LogContent, Notice, OutcomeCategory, Told, ToolChoice, ToolInvocationRecord, ToolResult,
-    UserIntent,
+    Feedback, Input, LogContent, Notice, OutcomeCategory, Rating, Told, ToolChoice, ToolInvocationRecord,
+    ToolResult, UserIntent,
 };
 
 use super::sample::*;
@@ -108,6 +108,7 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
             DecisionFilter {
                 agent: Some(agent()),
                 outcome: failed,
+                feedback: None,
                 conversation: first,
                 tool: deletes,
                 since: Some(at(20)),
@@ -241,4 +242,56 @@ pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     assert_eq!(store.decisions(&bert, &here).await.unwrap(), []);
     assert_eq!(store.decision(&bert, turn(1)).await.unwrap(), None);
     assert_eq!(store.tool_invocations(&bert, turn(1)).await.unwrap(), []);
+}
+
+/// A rating is kept for a turn of one's own that has ended, in the place of an earlier one, and is found by it. What happens later in
+/// the conversation leaves it alone.
+pub async fn an_answer_is_rated_by_whom_it_was_given(store: &(impl Journal + LogStore)) {
+    let (key, bert, content) = (conversation("anna", 1), user("bert"), store.content());
+    let anna = &key.user;
+    let of = |rating, comment: Option<&str>, seconds| Feedback::new(rating, comment, at(seconds)).unwrap();
+    let (good, bad) = (of(Rating::Up, None, 20), of(Rating::Down, Some("ä wrong day"), 21));
+    for number in 1..=3 {
+        let input = format!("i{number}");
+        store.submit(&key, &message(&input, 0, "hello")).await.unwrap();
+        let mut events = vec![started(number, &input)];
+        if number < 3 {
+            events.push(finished(number, "SUCCESS:RESPONSE_GIVEN"));
+        }
+        let next = store.load(&key).await.unwrap().next_seq();
+        store.append(&key, &recorded(next, at(number.into()), &events)).await.unwrap();
+    }
+    let all = [turn(1), turn(2), turn(3), turn(9)];
+    assert_eq!(store.feedback(anna, &all).await.unwrap(), []);
+    assert_eq!(store.rate(anna, turn(3), Some(&good)).await.unwrap(), Rated::Open);
+    assert_eq!(store.rate(anna, turn(9), Some(&good)).await.unwrap(), Rated::NoSuchTurn);
+    assert_eq!(store.rate(&bert, turn(1), Some(&good)).await.unwrap(), Rated::NoSuchTurn);
+    assert_eq!(store.rate(&bert, turn(1), None).await.unwrap(), Rated::NoSuchTurn);
+
+    assert_eq!(store.rate(anna, turn(1), Some(&good)).await.unwrap(), Rated::Kept { before: None });
+    assert_eq!(store.rate(anna, turn(2), Some(&good)).await.unwrap(), Rated::Kept { before: None });
+    let before = Some(Rating::Up);
+    assert_eq!(store.rate(anna, turn(1), Some(&bad)).await.unwrap(), Rated::Kept { before });
+    let next = store.load(&key).await.unwrap().next_seq();
+    let end = [finished(3, "SUCCESS:RESPONSE_GIVEN")];
+    store.append(&key, &recorded(next, at(30), &end)).await.unwrap();
+
+    let kept = bad.kept(content);
+    assert_eq!(store.decision(anna, turn(1)).await.unwrap().unwrap().feedback.as_ref(), Some(&kept));
+    let mut found = store.feedback(anna, &all).await.unwrap();
+    found.sort_by_key(|(turn, _)| *turn);
+    assert_eq!(found, [(turn(1), kept), (turn(2), good.clone())]);
+    assert_eq!(store.feedback(anna, &[turn(2)]).await.unwrap(), [(turn(2), good)]);
+    assert_eq!(store.feedback(anna, &[]).await.unwrap(), []);
+    assert_eq!(store.feedback(&bert, &all).await.unwrap(), []);
+    for (rating, expected) in [(Rating::Down, turn(1)), (Rating::Up, turn(2))] {
+        let filter = DecisionFilter { feedback: Some(rating), ..DecisionFilter::default() };
+        let found: Vec<_> = store.decisions(anna, &filter).await.unwrap().iter().map(|row| row.id).collect();
+        assert_eq!(found, [expected], "{rating}");
+    }
+
+    let before = Some(Rating::Down);
+    assert_eq!(store.rate(anna, turn(1), None).await.unwrap(), Rated::Kept { before });
+    assert_eq!(store.rate(anna, turn(1), None).await.unwrap(), Rated::Kept { before: None });
+    assert_eq!(store.decision(anna, turn(1)).await.unwrap().unwrap().feedback, None);
 }

@@ -29,6 +29,7 @@ const MIGRATIONS: Migrations = Migrations {
         (10, "begin", include_str!("migrations/0010_begin.sql")),
         (11, "access", include_str!("migrations/0011_access.sql")),
         (12, "operator", include_str!("migrations/0012_operator.sql")),
+        (13, "feedback", include_str!("migrations/0013_feedback.sql")),
     ],
 };
 

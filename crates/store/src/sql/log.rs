@@ -1,15 +1,15 @@
 //! The decision log and the tool-invocation log.
 
-use adjutant_core::port::{LogStore, StoreError};
+use adjutant_core::port::{LogStore, Rated, StoreError};
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, LogContent, Recorded,
-    ToolInvocationRecord, TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, Feedback, LogContent,
+    Rating, Recorded, ToolInvocationRecord, TurnId, UserId,
 };
 
 use super::blob::{self, Wanted};
 use super::{Backend, Columns, Connection, Failure, SqlStore, Value, to_static, values};
 use crate::blob::Blobs;
-use crate::row::{self, DecisionRow, InvocationRow};
+use crate::row::{self, DecisionRow, FeedbackRow, InvocationRow};
 
 /// The columns of a decision, in the order of [`decision_row`].
 macro_rules! select_decisions {
@@ -18,7 +18,7 @@ macro_rules! select_decisions {
             "SELECT id, agent, version, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
              content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
              thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
-             raw_response, decision.conversation FROM adjutant_decision AS decision ",
+             raw_response, feedback, feedback_comment, feedback_at, decision.conversation FROM adjutant_decision AS decision ",
             $($rest),+
         )
     };
@@ -36,7 +36,8 @@ pub(crate) const DECISIONS: &str = select_decisions!(
           AND tool_invocation.decision = decision.id AND tool = $6))
      AND (CAST($7 AS TEXT) IS NULL OR (started_at, id) < ($7, $8))
      AND (CAST($9 AS TEXT) IS NULL OR agent = $9)
-     ORDER BY started_at DESC, id DESC LIMIT $10"
+     AND (CAST($10 AS TEXT) IS NULL OR feedback = $10)
+     ORDER BY started_at DESC, id DESC LIMIT $11"
 );
 
 impl<B: Backend> LogStore for SqlStore<B> {
@@ -64,6 +65,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
                 after_at.as_deref(),
                 after_id.as_deref(),
                 filter.agent.as_ref().map(AgentName::as_str),
+                filter.feedback.map(Rating::as_str),
                 filter.limit.map_or(i64::MAX, i64::from)
             ]);
             let found = self.0.read(values, |rows, values| {
@@ -100,7 +102,54 @@ impl<B: Backend> LogStore for SqlStore<B> {
             Ok(invocations.into_iter().map(|row| row.read(&blobs)).collect::<Result<_, _>>()?)
         })
     }
+
+    fn rate<'a>(
+        &'a self,
+        user: &'a UserId,
+        turn: TurnId,
+        feedback: Option<&'a Feedback>,
+    ) -> BoxFuture<'a, Result<Rated, StoreError>> {
+        self.run(async move {
+            let feedback = feedback.map(|feedback| FeedbackRow::of(&feedback.kept(self.1.log_content)));
+            let data = (user.clone(), turn.to_string(), feedback);
+            self.0
+                .write(data, |rows, (user, turn, feedback)| {
+                    Box::pin(rate(rows, user, turn, feedback.as_ref()))
+                })
+                .await
+        })
+    }
+
+    fn feedback<'a>(
+        &'a self,
+        user: &'a UserId,
+        turns: &'a [TurnId],
+    ) -> BoxFuture<'a, Result<Vec<(TurnId, Feedback)>, StoreError>> {
+        self.run(async move {
+            // Ids of turns begin with the time, so that there is little between those of a page.
+            let (Some(first), Some(last)) = (turns.iter().min(), turns.iter().max()) else {
+                return Ok(Vec::new());
+            };
+            let (first, last) = (first.to_string(), last.to_string());
+            let found = self.0.fetch(FEEDBACK, values![user.as_str(), &first, &last]).await?;
+            let read = |mut columns: Columns| {
+                let id = columns.text()?;
+                let what = format!("decision {id}");
+                let feedback = feedback_row(&mut columns)?.map(|row| row.read(&what)).transpose()?;
+                let id = id.parse().map_err(|error| row::unreadable(&what, error))?;
+                Ok(feedback.filter(|_| turns.contains(&id)).map(|feedback| (id, feedback)))
+            };
+            Ok(found
+                .into_iter()
+                .filter_map(|columns| read(columns).transpose())
+                .collect::<Result<_, StoreError>>()?)
+        })
+    }
 }
+
+/// What a user thinks of the answers of turns. `$2` and `$3`: the first and the last id between which they are.
+pub(crate) const FEEDBACK: &str = "SELECT id, feedback, feedback_comment, feedback_at FROM adjutant_decision
+     WHERE user_id = $1 AND id >= $2 AND id <= $3 AND feedback IS NOT NULL";
 
 /// What both logs get from events that are written together.
 #[derive(Debug)]
@@ -345,6 +394,46 @@ async fn update_decision<C: Connection>(rows: &mut C, row: &DecisionRow) -> Resu
     Ok(())
 }
 
+/// Keeps what a user thinks of the answer of a turn that has ended.
+async fn rate<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    turn: &str,
+    feedback: Option<&FeedbackRow>,
+) -> Result<Rated, Failure> {
+    let found = rows
+        .fetch_first(
+            "SELECT ended_at, feedback FROM adjutant_decision WHERE user_id = $1 AND id = $2",
+            values![user.as_str(), turn],
+        )
+        .await?;
+    let Some(mut found) = found else { return Ok(Rated::NoSuchTurn) };
+    if found.maybe_text()?.is_none() {
+        return Ok(Rated::Open);
+    }
+    let unreadable = |error| row::unreadable(&format!("decision {turn}"), error);
+    let before = found.maybe_text()?.map(|word| word.parse()).transpose().map_err(unreadable)?;
+    rows.execute(
+        "UPDATE adjutant_decision SET feedback = $1, feedback_comment = $2, feedback_at = $3
+         WHERE user_id = $4 AND id = $5",
+        values![
+            feedback.map(|feedback| feedback.rating.as_str()),
+            feedback.and_then(|feedback| feedback.comment.as_deref()),
+            feedback.map(|feedback| feedback.at.as_str()),
+            user.as_str(),
+            turn
+        ],
+    )
+    .await?;
+    Ok(Rated::Kept { before })
+}
+
+/// Reads rating, comment and time.
+fn feedback_row(columns: &mut Columns) -> Result<Option<FeedbackRow>, StoreError> {
+    let (rating, comment, at) = (columns.maybe_text()?, columns.maybe_text()?, columns.maybe_text()?);
+    Ok(rating.zip(at).map(|(rating, at)| FeedbackRow { rating, comment, at }))
+}
+
 /// The same row twice is one row.
 async fn insert_invocation<C: Connection>(
     rows: &mut C,
@@ -408,6 +497,7 @@ fn decision_row(mut columns: Columns) -> Result<(DecisionRow, i64), StoreError> 
         total_ms: columns.maybe_int()?,
         error_code: columns.maybe_text()?,
         raw_response: columns.maybe_text()?,
+        feedback: feedback_row(&mut columns)?,
         blobs: Blobs::default(),
     };
     Ok((row, columns.int()?))

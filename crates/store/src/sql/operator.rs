@@ -4,7 +4,7 @@ use adjutant_core::port::{
     COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, StoreError, Totals, TotalsFilter,
     WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
 };
-use adjutant_core::{AgentName, BoxFuture, DecisionFilter, DecisionRecord};
+use adjutant_core::{AgentName, BoxFuture, DecisionFilter, DecisionRecord, Rating};
 use jiff::Timestamp;
 
 use super::log::{decision_rows, select_decisions};
@@ -27,12 +27,14 @@ macro_rules! decisions_of_all {
                   WHERE tool_invocation.user_id = decision.user_id
                   AND tool_invocation.decision = decision.id AND tool = $6))
              AND (CAST($7 AS TEXT) IS NULL OR agent = $7)
-             ORDER BY started_at DESC, id DESC LIMIT $8"
+             AND (CAST($8 AS TEXT) IS NULL OR feedback = $8)
+             ORDER BY started_at DESC, id DESC LIMIT $9"
         )
     };
 }
 pub(crate) const ALL: &str = decisions_of_all!("");
 pub(crate) const FAILED: &str = decisions_of_all!(" AND error_code IS NOT NULL");
+pub(crate) const RATED: &str = decisions_of_all!(" AND feedback IS NOT NULL");
 
 /// Decisions by a part of their id. It is looked for in the index that has both columns, and the rows are read then.
 macro_rules! named {
@@ -54,18 +56,20 @@ pub(crate) const OF_REQUEST: &str =
 macro_rules! totals {
     ($group:literal, $order:literal, $which:literal) => {
         concat!(
-            "SELECT grp, turns, failed, input, output, cost, unknown, CAST(sum(turns) OVER () AS BIGINT),
+            "SELECT grp, turns, failed, input, output, cost, unknown, up, down, CAST(sum(turns) OVER () AS BIGINT),
                     CAST(sum(failed) OVER () AS BIGINT), CAST(sum(input) OVER () AS BIGINT),
-                    CAST(sum(output) OVER () AS BIGINT), sum(cost) OVER (), CAST(sum(unknown) OVER () AS BIGINT)
+                    CAST(sum(output) OVER () AS BIGINT), sum(cost) OVER (), CAST(sum(unknown) OVER () AS BIGINT),
+                    CAST(sum(up) OVER () AS BIGINT), CAST(sum(down) OVER () AS BIGINT)
              FROM (
                SELECT ",
             $group,
             " AS grp, count(*) AS turns, count(error_code) AS failed,
                  CAST(coalesce(sum(input_tokens), 0) AS BIGINT) AS input,
                  CAST(coalesce(sum(output_tokens), 0) AS BIGINT) AS output,
-                 coalesce(sum(cost_usd), 0.0) AS cost, count(*) - count(cost_usd) AS unknown
+                 coalesce(sum(cost_usd), 0.0) AS cost, count(*) - count(cost_usd) AS unknown,
+                 count(CASE WHEN feedback = 'up' THEN 1 END) AS up, count(CASE WHEN feedback = 'down' THEN 1 END) AS down
                FROM (
-                 SELECT user_id, model_provider, model_name, started_at, outcome, error_code, input_tokens, output_tokens, cost_usd
+                 SELECT user_id, model_provider, model_name, started_at, outcome, error_code, input_tokens, output_tokens, cost_usd, feedback
                  FROM adjutant_decision WHERE started_at >= $1 AND started_at < $2",
             $which,
             " ORDER BY started_at DESC LIMIT $3
@@ -126,9 +130,11 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
             conversation.as_deref(),
             filter.tool.as_deref(),
             filter.agent.as_ref().map(AgentName::as_str),
+            filter.feedback.map(Rating::as_str),
             filter.limit.map_or(i64::MAX, i64::from)
         ];
         let statement = match which {
+            Which::All if filter.feedback.is_some() => RATED,
             Which::All => ALL,
             Which::Failed => FAILED,
         };

@@ -55,7 +55,8 @@ const TOKENS: &str = "SELECT user_id, count(*) FROM adjutant_token
      WHERE user_id >= $1 AND user_id <= $2 AND revoked_at IS NULL GROUP BY user_id";
 pub(crate) const TURNS: &str =
     "SELECT user_id, count(*), count(error_code), CAST(coalesce(sum(input_tokens), 0) AS BIGINT),
-            CAST(coalesce(sum(output_tokens), 0) AS BIGINT), sum(cost_usd), count(*) - count(cost_usd)
+            CAST(coalesce(sum(output_tokens), 0) AS BIGINT), sum(cost_usd), count(*) - count(cost_usd),
+            count(CASE WHEN feedback = 'up' THEN 1 END), count(CASE WHEN feedback = 'down' THEN 1 END)
      FROM adjutant_decision WHERE user_id >= $1 AND user_id <= $2 AND started_at >= $3 GROUP BY user_id";
 
 /// Returns the agents that have conversations.
@@ -132,7 +133,7 @@ async fn names<C: Connection>(
     Ok(people)
 }
 
-/// Reads turns, failed turns, tokens in and out, money, and turns of which that is not known.
+/// Reads turns, failed turns, tokens in and out, money, turns of which that is not known, and answers that were rated either way.
 pub(super) fn total(columns: &mut Columns) -> Result<Total, StoreError> {
     Ok(Total {
         turns: count(columns.int()?),
@@ -141,5 +142,7 @@ pub(super) fn total(columns: &mut Columns) -> Result<Total, StoreError> {
         output_tokens: count(columns.int()?),
         cost: columns.maybe_real()?.and_then(Cost::from_usd).unwrap_or_default(),
         cost_unknown: count(columns.int()?),
+        rated_up: count(columns.int()?),
+        rated_down: count(columns.int()?),
     })
 }

@@ -33,6 +33,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
     since: &[
         (10, "access", include_str!("migrations/0010_access.sql")),
         (11, "operator", include_str!("migrations/0011_operator.sql")),
+        (12, "feedback", include_str!("migrations/0012_feedback.sql")),
     ],
 };
 

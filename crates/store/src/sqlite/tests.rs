@@ -420,6 +420,7 @@ async fn looking_for_work_reads_an_index() {
         (conversation::NEWEST, "adjutant_conversation_recent"),
         (conversation::SEARCHED, "adjutant_conversation_recent"),
         (log::DECISIONS, "adjutant_decision_recent"),
+        (log::FEEDBACK, "adjutant_decision_feedback (user_id=? AND id>? AND id<?)"),
     ];
     for (query, index) in queries {
         let plan = plan(&store, query).await;
@@ -436,6 +437,7 @@ async fn an_operator_reads_indices() {
     let queries = [
         (operator::ALL, "SEARCH decision USING INDEX adjutant_decision_newest"),
         (operator::FAILED, "SEARCH decision USING INDEX adjutant_decision_failed"),
+        (operator::RATED, "SEARCH decision USING INDEX adjutant_decision_rated"),
         (operator::OF_REQUEST, "SEARCH decision USING INDEX adjutant_decision_request (request_id=?)"),
         // All ids are looked through, and not the rows.
         (operator::NAMED, "SCAN named USING COVERING INDEX adjutant_decision_newest"),

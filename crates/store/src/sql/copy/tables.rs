@@ -182,6 +182,9 @@ pub(super) const TABLES: &[Table] = &[
             ("total_ms", Int),
             ("error_code", Text),
             ("raw_response", Text),
+            ("feedback", Text),
+            ("feedback_comment", Text),
+            ("feedback_at", Text),
         ],
     },
     Table {

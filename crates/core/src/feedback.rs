@@ -1,0 +1,127 @@
+//! A person's opinion of an answer: whether it was of use, and why.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::redact::LogContent;
+
+/// The longest comment of a [`Feedback`], in Unicode characters.
+pub const COMMENT_CHARS_MAX: usize = 2_000;
+
+/// Whether an answer was of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rating {
+    /// It was.
+    Up,
+    /// It was not.
+    Down,
+}
+
+/// A word that names no [`Rating`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is neither up nor down")]
+pub struct UnknownRating(pub String);
+
+/// A comment of more than [`COMMENT_CHARS_MAX`] characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a comment has at most {COMMENT_CHARS_MAX} characters")]
+pub struct CommentTooLong;
+
+/// A person's opinion of the answer of one of their turns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    /// Whether the answer was of use.
+    pub rating: Rating,
+    /// The reason, in the person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// When it was given.
+    pub at: Timestamp,
+}
+
+impl Rating {
+    /// Returns the word in settings, answers and databases.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
+
+impl fmt::Display for Rating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Rating {
+    type Err = UnknownRating;
+
+    fn from_str(word: &str) -> Result<Self, UnknownRating> {
+        match word {
+            "up" => Ok(Self::Up),
+            "down" => Ok(Self::Down),
+            other => Err(UnknownRating(other.to_owned())),
+        }
+    }
+}
+
+impl Feedback {
+    /// Makes one of what a person wrote: the comment without blanks around it, and with spaces for control characters that do not
+    /// end a line. A comment without words is none.
+    ///
+    /// # Errors
+    /// [`CommentTooLong`].
+    pub fn new(rating: Rating, comment: Option<&str>, at: Timestamp) -> Result<Self, CommentTooLong> {
+        let comment = comment.map(str::trim).filter(|comment| !comment.is_empty());
+        if comment.is_some_and(|comment| comment.chars().count() > COMMENT_CHARS_MAX) {
+            return Err(CommentTooLong);
+        }
+        let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+        let comment = comment.map(|comment| comment.chars().map(plain).collect::<String>());
+        let comment = comment.map(|comment| comment.trim().to_owned()).filter(|comment| !comment.is_empty());
+        Ok(Self { rating, comment, at })
+    }
+
+    /// Returns it as it is written down where the logs hold so much of what people say.
+    #[must_use]
+    pub fn kept(&self, content: LogContent) -> Self {
+        let comment = self.comment.as_deref().map(|comment| content.text(comment));
+        Self { comment: comment.filter(|comment| !comment.is_empty()), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_is_bounded_and_plain() {
+        let of = |comment: &str| Feedback::new(Rating::Down, Some(comment), Timestamp::UNIX_EPOCH);
+        assert_eq!(of(" no \n").unwrap().comment.as_deref(), Some("no"));
+        assert_eq!(
+            of("first\r\nsecond\u{0}\u{1b}[2J").unwrap().comment.as_deref(),
+            Some("first \nsecond  [2J")
+        );
+        for nothing in ["", " \n\t", "\u{0}\u{7}"] {
+            assert_eq!(of(nothing).unwrap().comment, None, "{nothing:?}");
+        }
+        assert!(of(&"漢".repeat(COMMENT_CHARS_MAX)).is_ok());
+        assert_eq!(of(&"x".repeat(COMMENT_CHARS_MAX + 1)), Err(CommentTooLong));
+    }
+
+    #[test]
+    fn a_comment_is_kept_as_the_logs_keep_words() {
+        let given = Feedback::new(Rating::Down, Some("wrong day"), Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(given.kept(LogContent::Full), given);
+        assert_eq!(given.kept(LogContent::None).comment, None);
+        let redacted = given.kept(LogContent::Redacted).comment.unwrap();
+        assert!(redacted.starts_with("[9 chars #"), "{redacted}");
+    }
+}
