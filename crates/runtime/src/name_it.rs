@@ -32,7 +32,8 @@ impl Agent {
     /// [`RunError`] if the store fails.
     pub async fn name_it(&self, key: &ConversationKey) -> Result<Option<String>, RunError> {
         let inner = self.inner();
-        let Some(summary) = inner.conversations.summary(key).await? else { return Ok(None) };
+        let summary = inner.conversations.summary(key).await?;
+        let Some(summary) = summary.filter(|summary| !summary.named) else { return Ok(None) };
         let Some(last) = inner.journal.load_turns(key, None, 1).await? else { return Ok(None) };
         let said = transcript(&last.events);
         let of =

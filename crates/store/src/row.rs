@@ -5,8 +5,8 @@
 use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
     AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, Feedback,
-    IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
-    TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
+    IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded,
+    Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
 
@@ -81,6 +81,7 @@ pub(crate) fn conversation_key(agent: String, user: String, id: &str) -> Result<
 pub(crate) struct SummaryRow {
     pub(crate) id: String,
     pub(crate) title: String,
+    pub(crate) named: bool,
     pub(crate) created_at: String,
     pub(crate) updated_at: String,
     pub(crate) pending: bool,
@@ -102,6 +103,7 @@ impl SummaryRow {
         Ok(ConversationSummary {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
             title: self.title,
+            named: self.named,
             created_at: read_time(&self.created_at, &what)?,
             updated_at,
             pending: self.pending,

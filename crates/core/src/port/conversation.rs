@@ -12,6 +12,9 @@ pub struct ConversationSummary {
     pub id: ConversationId,
     /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
     pub title: String,
+    /// Whether a person gave it that name.
+    #[serde(default)]
+    pub named: bool,
     /// When its first input was accepted.
     pub created_at: Timestamp,
     /// When its last input was accepted.
@@ -96,7 +99,7 @@ pub trait ConversationStore: Send + Sync + 'static {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>>;
 
-    /// Gives it another name. `false`: there is no such conversation.
+    /// Gives it the name that a person chose for it. `false`: there is no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -106,8 +109,8 @@ pub trait ConversationStore: Send + Sync + 'static {
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Gives it the title `to` if it still has the title `from`: a name that a person gave meanwhile stays. `false`: it has
-    /// another title, or there is no such conversation.
+    /// Gives it the title `to` if it still has the title `from`, and not from a person: a name that a person gave stays, also one that
+    /// is the title it had. `false`: it has another title or a person's, or there is no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].

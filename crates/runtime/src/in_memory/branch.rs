@@ -38,6 +38,7 @@ impl State {
         self.touches += 1;
         let branch = Conversation {
             title: if seq == 0 { String::new() } else { named.title.clone() },
+            named: seq > 0 && named.named,
             touched: self.touches,
             events: common.to_vec(),
             status,

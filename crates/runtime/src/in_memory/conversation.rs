@@ -20,6 +20,8 @@ use super::origin::Origin;
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) title: String,
+    /// Whether a person gave it that.
+    pub(super) named: bool,
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) touched: u64,
@@ -58,6 +60,7 @@ impl Conversation {
     pub(super) fn new(at: Timestamp) -> Self {
         Self {
             title: String::new(),
+            named: false,
             created_at: at,
             updated_at: at,
             touched: 0,
@@ -77,6 +80,7 @@ impl Conversation {
         ConversationSummary {
             id: key.conversation,
             title: self.title.clone(),
+            named: self.named,
             created_at: self.created_at,
             updated_at: self.updated_at,
             pending: self.status.is_parked(),

@@ -43,13 +43,11 @@ impl ConversationStore for InMemory {
         key: &'a ConversationKey,
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let renamed = self
-            .state()
-            .conversations
-            .get_mut(key)
-            .map(|conversation| title.clone_into(&mut conversation.title))
-            .is_some();
-        ready(Ok(renamed))
+        let mut state = self.state();
+        let Some(conversation) = state.conversations.get_mut(key) else { return ready(Ok(false)) };
+        title.clone_into(&mut conversation.title);
+        conversation.named = true;
+        ready(Ok(true))
     }
 
     fn retitle<'a>(
@@ -59,7 +57,8 @@ impl ConversationStore for InMemory {
         to: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut state = self.state();
-        let found = state.conversations.get_mut(key).filter(|conversation| conversation.title == from);
+        let found = state.conversations.get_mut(key);
+        let found = found.filter(|conversation| conversation.title == from && !conversation.named);
         ready(Ok(found.map(|conversation| to.clone_into(&mut conversation.title)).is_some()))
     }
 

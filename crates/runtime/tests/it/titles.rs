@@ -68,3 +68,16 @@ async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
     assert_eq!(store.summary(&key).await.unwrap().unwrap().title, "Groceries");
     assert_eq!(model.calls_made(), 1);
 }
+
+#[tokio::test]
+async fn a_name_that_a_person_chose_stays_also_if_it_is_the_first_words() {
+    let store = Arc::new(InMemory::new());
+    let model = ScriptedModel::new([text("Noted."), text("Never asked.")]);
+    let agent = builder(model.clone()).journal(store.clone(), "test").build().unwrap();
+    let mut context = RunContext::default();
+    let key = agent.key(&context);
+    agent.run_in(&mut context, "I need milk").await.unwrap();
+    store.rename(&key, "I need milk").await.unwrap();
+    assert_eq!(agent.name_it(&key).await.unwrap(), None);
+    assert_eq!(model.calls_made(), 1, "nothing is paid for a title that is not wanted");
+}

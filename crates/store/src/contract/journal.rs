@@ -281,6 +281,13 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     // What is found for the title that it had is too late once somebody has renamed it.
     let before = store.summary(&second).await.unwrap().unwrap().title;
     assert!(store.retitle(&second, &before, "Found").await.unwrap());
+    assert!(!store.summary(&second).await.unwrap().unwrap().named);
+    assert!(store.rename(&second, "Found").await.unwrap());
+    assert!(store.summary(&second).await.unwrap().unwrap().named);
+    assert!(
+        !store.retitle(&second, "Found", "Found again").await.unwrap(),
+        "a person chose what it was called"
+    );
     assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
     assert!(!store.retitle(&second, "Found", "Found again").await.unwrap());
     assert!(!store.retitle(&conversation("anna", 9), "", "x").await.unwrap());

@@ -30,6 +30,7 @@ const MIGRATIONS: Migrations = Migrations {
         (11, "access", include_str!("migrations/0011_access.sql")),
         (12, "operator", include_str!("migrations/0012_operator.sql")),
         (13, "feedback", include_str!("migrations/0013_feedback.sql")),
+        (14, "named", include_str!("migrations/0014_named.sql")),
     ],
 };
 

@@ -52,13 +52,14 @@ pub(super) async fn make<C: Connection>(rows: &mut C, new: &NewBranch) -> Result
     lock_tree(rows, new.from.user.as_str()).await?;
     let found = rows
         .fetch_first(
-            "SELECT key, next_seq, title, id, turns, branched_from_key, branched_from_seq FROM adjutant_conversation
+            "SELECT key, next_seq, title, named, id, turns, branched_from_key, branched_from_seq FROM adjutant_conversation
              WHERE agent = $1 AND user_id = $2 AND id = $3",
             key_values![new.from],
         )
         .await?;
     let Some(mut columns) = found else { return Ok(Branched::NoSuchConversation) };
-    let (mut key, next_seq, title) = (columns.int()?, columns.int()?, columns.text()?);
+    let (mut key, next_seq) = (columns.int()?, columns.int()?);
+    let (title, named) = (columns.text()?, columns.int()?);
     let (mut id, mut turns) = (columns.text()?, columns.int()?);
     if new.seq >= next_seq {
         return Ok(Branched::NotBetweenTurns);
@@ -94,13 +95,13 @@ pub(super) async fn make<C: Connection>(rows: &mut C, new: &NewBranch) -> Result
         .await?;
     let later = later.map(|mut columns| columns.int()).transpose()?.unwrap_or_default();
     let branch = ConversationKey { conversation: new.id, ..new.from.clone() };
-    let title = if new.seq == 0 { "" } else { title.as_str() };
+    let (title, named) = if new.seq == 0 { ("", 0) } else { (title.as_str(), named) };
     let made = rows
         .execute(
             "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at, next_seq, turns,
-               branched_from_key, branched_from_seq)
-             VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $9) ON CONFLICT (agent, user_id, id) DO NOTHING",
-            key_values![branch, title, &new.at, new.seq + 1, turns - later, key, new.seq],
+               branched_from_key, branched_from_seq, named)
+             VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $9, $10) ON CONFLICT (agent, user_id, id) DO NOTHING",
+            key_values![branch, title, &new.at, new.seq + 1, turns - later, key, new.seq, named],
         )
         .await?;
     if made == 0 {

@@ -17,7 +17,7 @@ const SEARCHED_AT_ONCE: i64 = 500;
 macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
-            "SELECT conversation.id, title, created_at, updated_at, parked_seq, turns, last.kind, last.at,
+            "SELECT conversation.id, title, named, created_at, updated_at, parked_seq, turns, last.kind, last.at,
              (SELECT origin.id FROM adjutant_conversation AS origin WHERE origin.key = conversation.branched_from_key)
                AS branched_from, branched_from_seq
              FROM adjutant_conversation AS conversation
@@ -81,7 +81,8 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
             let renamed = self
                 .0
                 .execute(
-                    "UPDATE adjutant_conversation SET title = $4 WHERE agent = $1 AND user_id = $2 AND id = $3",
+                    "UPDATE adjutant_conversation SET title = $4, named = 1
+                     WHERE agent = $1 AND user_id = $2 AND id = $3",
                     key_values![key, title],
                 )
                 .await?;
@@ -100,7 +101,7 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
                 .0
                 .execute(
                     "UPDATE adjutant_conversation SET title = $5
-                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND title = $4",
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND title = $4 AND named = 0",
                     key_values![key, from, to],
                 )
                 .await?;
@@ -210,6 +211,7 @@ fn summary_row(mut columns: Columns) -> Result<SummaryRow, StoreError> {
     Ok(SummaryRow {
         id: columns.text()?,
         title: columns.text()?,
+        named: columns.int()? != 0,
         created_at: columns.text()?,
         updated_at: columns.text()?,
         pending: columns.maybe_int()?.is_some(),

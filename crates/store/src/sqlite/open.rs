@@ -34,6 +34,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
         (10, "access", include_str!("migrations/0010_access.sql")),
         (11, "operator", include_str!("migrations/0011_operator.sql")),
         (12, "feedback", include_str!("migrations/0012_feedback.sql")),
+        (13, "named", include_str!("migrations/0013_named.sql")),
     ],
 };
 

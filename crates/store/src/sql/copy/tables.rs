@@ -72,6 +72,7 @@ pub(super) const TABLES: &[Table] = &[
             ("user_id", Text),
             ("id", Text),
             ("title", Text),
+            ("named", Int),
             ("created_at", Text),
             ("updated_at", Text),
             ("next_seq", Int),

@@ -1,0 +1,2 @@
+-- Whether a person gave a conversation its title: then no model's takes its place.
+ALTER TABLE adjutant_conversation ADD COLUMN named BIGINT NOT NULL DEFAULT 0;
