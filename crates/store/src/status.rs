@@ -1,6 +1,6 @@
 //! Whether a conversation has work to do: a fold over its events.
 
-use adjutant_core::{CallId, Event, PendingCall};
+use adjutant_core::{Awaits, CallId, Event, PendingCall};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,9 @@ pub(crate) struct Status {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Waiting {
-    /// With the time from which on an answer is too late.
+    /// For its result, with the time from which on that is too late and where it comes from.
+    Result(CallId, Timestamp, Awaits),
+    /// For a person, with the time from which on an answer is too late.
     Until(CallId, Timestamp),
     /// As it was stored before anybody looked for what expired.
     Call(CallId),
@@ -27,29 +29,49 @@ pub(crate) enum Waiting {
 
 impl Waiting {
     fn of(call: &PendingCall) -> Self {
-        Self::Until(call.call_id.clone(), call.expires_at)
+        match call.awaits {
+            Some(awaits) => Self::Result(call.call_id.clone(), call.expires_at, awaits),
+            None => Self::Until(call.call_id.clone(), call.expires_at),
+        }
     }
 
-    /// Whether it is the same call with the same time, or the same call as it was stored without one.
+    /// Whether it is the same call with the same time, or the same call as it was stored when less was noted of it.
     pub(crate) fn stands_for(&self, other: &Self) -> bool {
-        let (Self::Until(call, _) | Self::Call(call)) = self;
-        self == other || (matches!(self, Self::Call(_)) && other.is(call))
+        let knew_less = match self {
+            Self::Result(..) => false,
+            Self::Until(_, at) => other.until() == Some(*at),
+            Self::Call(_) => true,
+        };
+        self == other || (knew_less && other.is(self.call()))
+    }
+
+    /// Whether it waits for a person.
+    pub(crate) fn is_asked(&self) -> bool {
+        !matches!(self, Self::Result(..))
+    }
+
+    /// The time from which on an answer is too late, if it was noted.
+    pub(crate) fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Result(_, at, _) | Self::Until(_, at) => Some(*at),
+            Self::Call(_) => None,
+        }
+    }
+
+    fn call(&self) -> &CallId {
+        let (Self::Result(call, ..) | Self::Until(call, _) | Self::Call(call)) = self;
+        call
     }
 
     fn is(&self, wanted: &CallId) -> bool {
-        let (Self::Until(call, _) | Self::Call(call)) = self;
-        call == wanted
+        self.call() == wanted
     }
 }
 
 impl Status {
     /// When the first of the calls that wait expires.
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
-        let until = |waiting: &Waiting| match waiting {
-            Waiting::Until(_, at) => Some(*at),
-            Waiting::Call(_) => None,
-        };
-        self.waiting.iter().filter_map(until).min()
+        self.waiting.iter().filter_map(Waiting::until).min()
     }
 
     /// The same as `adjutant_core::conversation::{open_turn, pending}`, one event at a time.
@@ -63,7 +85,7 @@ impl Status {
                 self.parked_seq = Some(seq);
                 self.waiting = pending.iter().map(Waiting::of).collect();
             }
-            // The turn goes on when the last pending call is answered (`DESIGN.md` 5).
+            // The turn goes on when the last pending call is answered.
             Event::CallAnswered { call, .. } | Event::DoubtResolved { call, .. } => {
                 self.waiting.retain(|waiting| !waiting.is(call));
             }

@@ -18,6 +18,7 @@ const SCRIPT: &[&str] = &[
     r#"{"match": "\"success\":true", "text": "Done.", "repeat": true}"#,
     r#"{"match": "add ", "calls": [{"name": "add_task", "args": {"description": "{{rest}}"}}], "usage": {"input": 10, "output": 2}, "repeat": true}"#,
     r#"{"match": "drop ", "calls": [{"name": "delete_task", "args": {"task_id": "{{rest}}"}}], "repeat": true}"#,
+    r#"{"match": "dark", "calls": [{"name": "setTheme", "args": {}}], "repeat": true}"#,
     r#"{"match": "trouble", "fault": "server", "repeat": true}"#,
     r#"{"text": "Hello.", "repeat": true}"#,
 ];
@@ -334,6 +335,66 @@ fn an_operator_sees_how_it_is_and_nobody_else_does() {
         let answer = get(&service, operator, &path);
         assert_eq!(answer.status, status, "{path}: {answer:?}");
     }
+}
+
+#[test]
+fn what_a_program_is_to_bring_is_no_question_in_a_file() {
+    let home = Home::new();
+    awaited(&Team::new(&home, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_is_to_bring_is_no_question_on_a_server() {
+    let server = Server::start();
+    let url = server.create_database("team").await;
+    let home = Home::new();
+    tokio::task::block_in_place(|| awaited(&Team::new(&home, Some(url))));
+}
+
+fn awaited(team: &Team<'_>) {
+    let anna = team.token(ANNA);
+    let service = team.serve();
+    let operator = service.token().to_owned();
+    let bearer = format!("Bearer {anna}");
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    let tool =
+        json!({"type": "function", "function": {"name": "setTheme", "parameters": {"type": "object"}}});
+    let body = json!({"model": "adjutant", "messages": [{"role": "user", "content": "dark, please"}], "tools": [tool]});
+    let asked = send(&service.address, "POST", "/v1/chat/completions", &headers, &body.to_string()).unwrap();
+    assert_eq!(asked.json()["choices"][0]["finish_reason"], "tool_calls", "{asked:?}");
+    let waiting = || {
+        let overview = get(&service, &operator, "/v1/admin/overview").json()["waiting"].clone();
+        let questions = get(&service, &operator, "/v1/admin/questions?hours=0").json()["questions"].clone();
+        let users = team.json(&["users", "list"])[0]["waiting"].clone();
+        let status = team.json(&["db", "status"])["waiting"].clone();
+        (overview, questions.as_array().unwrap().clone(), users, status)
+    };
+    assert_eq!(waiting(), (json!(0), Vec::new(), json!(0), json!(0)));
+    service.chat(&anna, &json!({"thread_id": "one", "message": "add milk"}));
+    let asks = service.chat(&anna, &json!({"thread_id": "one", "message": "drop milk"}));
+    assert_eq!(asks.body["decision"], "REQUEST_CONFIRMATION", "{asks:?}");
+    let (overview, questions, users, status) = waiting();
+    assert_eq!((overview, users, status), (json!(1), json!(1), json!(1)));
+    let [question] = questions.as_slice() else { panic!("{questions:?}") };
+    assert_eq!((&question["run_id"], &question["calls"]), (&asks.body["run_id"], &json!(1)));
+    assert_eq!(question["expires_at"], asks.body["pending"][0]["expires_at"], "{question}");
+    // The person at the machine is told who is waited for, and is asked nothing.
+    let local = format!("Bearer {operator}");
+    let headers = [("Authorization", local.as_str()), ("Content-Type", "application/json")];
+    send(&service.address, "POST", "/v1/chat/completions", &headers, &body.to_string()).unwrap();
+    let listed = team.json(&["pending", "list"]);
+    assert_eq!(
+        (&listed[0]["awaits"], &listed[0]["tool"]),
+        (&json!("client"), &json!("setTheme")),
+        "{listed}"
+    );
+    assert!(listed[0]["conversation"].is_string() && listed[0]["requested_at"].is_string(), "{listed}");
+    let words = team.run(&["pending", "list"]).succeeds().stdout;
+    assert!(words.contains("waits for the program that asked"), "{words}");
+    let id = listed[0]["id"].as_str().unwrap();
+    team.run(&["pending", "approve", id]).ends_with(2).says("nobody has to agree to it");
+    drop(service);
+    assert_eq!(team.run(&["db", "check"]).succeeds().stdout, "All is well.\n");
 }
 
 #[test]

@@ -31,6 +31,7 @@ const MIGRATIONS: Migrations = Migrations {
         (12, "operator", include_str!("migrations/0012_operator.sql")),
         (13, "feedback", include_str!("migrations/0013_feedback.sql")),
         (14, "named", include_str!("migrations/0014_named.sql")),
+        (15, "asks", include_str!("migrations/0015_asks.sql")),
     ],
 };
 

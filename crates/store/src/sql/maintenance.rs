@@ -171,7 +171,7 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
     let mut numbers = rows
         .fetch(
             "SELECT CAST(coalesce(max(version), 0) AS BIGINT), (SELECT count(*) FROM adjutant_conversation WHERE unsettled = 1),
-             (SELECT count(*) FROM adjutant_conversation WHERE parked_seq IS NOT NULL),
+             (SELECT count(*) FROM adjutant_conversation WHERE asks = 1),
              (SELECT min(created_at) FROM adjutant_conversation), (SELECT max(updated_at) FROM adjutant_conversation)
              FROM adjutant_migration",
             &[],

@@ -103,10 +103,10 @@ pub(crate) fn totals_statements(by: GroupBy) -> (&'static str, &'static str) {
     }
 }
 
-/// Conversations that wait, the longest first. `$1` and `$2`: the place to begin behind; `$3`: only what waited before it.
+/// Conversations that wait for a person, the longest first. `$1` and `$2`: the place to begin behind; `$3`: only what waited before it.
 pub(crate) const WAITING: &str =
-    "SELECT updated_at, key, user_id, agent, id, turn, wake_at, waiting FROM adjutant_conversation
-     WHERE parked_seq IS NOT NULL AND (updated_at, key) > ($1, $2) AND updated_at < $3
+    "SELECT updated_at, key, user_id, agent, id, turn, waiting FROM adjutant_conversation
+     WHERE asks = 1 AND (updated_at, key) > ($1, $2) AND updated_at < $3
      ORDER BY updated_at, key LIMIT $4";
 
 impl<B: Backend> OperatorStore for SqlStore<B> {
@@ -243,16 +243,21 @@ fn waiting_turn(mut columns: Columns) -> Result<WaitingTurn, StoreError> {
     let what = "a conversation that waits";
     let (since, place) = (row::read_time(&columns.text()?, what)?, columns.int()?);
     let user = columns.text()?;
-    Ok(WaitingTurn {
+    let mut waiting = WaitingTurn {
         agent: AgentName::new(columns.text()?).map_err(|error| row::unreadable(what, error))?,
         conversation: columns.text()?.parse().map_err(|error| row::unreadable(what, error))?,
         turn: columns.maybe_text()?,
         since,
-        expires_at: columns.maybe_text()?.map(|at| row::read_time(&at, what)).transpose()?,
-        calls: row::read_waiting(&columns.text()?, what)?.len() as u64,
+        expires_at: None,
+        calls: 0,
         place: (since, place),
         user,
-    })
+    };
+    for asked in row::read_waiting(&columns.text()?, what)?.iter().filter(|waiting| waiting.is_asked()) {
+        waiting.calls += 1;
+        waiting.expires_at = waiting.expires_at.into_iter().chain(asked.until()).min();
+    }
+    Ok(waiting)
 }
 
 async fn work<C: Connection>(rows: &mut C) -> Result<WorkState, Failure> {
@@ -260,7 +265,7 @@ async fn work<C: Connection>(rows: &mut C) -> Result<WorkState, Failure> {
     let counted = rows
         .fetch_first(
             "SELECT (SELECT count(*) FROM (SELECT 1 FROM adjutant_conversation WHERE unsettled = 1 LIMIT $1) AS counted),
-                    (SELECT count(*) FROM (SELECT 1 FROM adjutant_conversation WHERE parked_seq IS NOT NULL LIMIT $1) AS counted),
+                    (SELECT count(*) FROM (SELECT 1 FROM adjutant_conversation WHERE asks = 1 LIMIT $1) AS counted),
                     (SELECT CAST(coalesce(max(version), 0) AS BIGINT) FROM adjutant_migration)",
             values![i64::from(WorkState::COUNTED_MAX)],
         )

@@ -47,7 +47,7 @@ pub(crate) const AGENTS: &str = "WITH RECURSIVE agents (name) AS (
 
 /// Counts and sums of what users have, from the first name of a page to the last: everybody between them is in the page.
 const CONVERSATIONS: &str =
-    "SELECT user_id, count(*), count(parked_seq), max(updated_at) FROM adjutant_conversation
+    "SELECT user_id, count(*), count(CASE WHEN asks = 1 THEN 1 END), max(updated_at) FROM adjutant_conversation
      WHERE user_id >= $1 AND user_id <= $2 AND agent = $3 GROUP BY user_id";
 const TASKS: &str =
     "SELECT user_id, count(*) FROM adjutant_task WHERE user_id >= $1 AND user_id <= $2 GROUP BY user_id";

@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
         (11, "operator", include_str!("migrations/0011_operator.sql")),
         (12, "feedback", include_str!("migrations/0012_feedback.sql")),
         (13, "named", include_str!("migrations/0013_named.sql")),
+        (14, "asks", include_str!("migrations/0014_asks.sql")),
     ],
 };
 

@@ -442,7 +442,7 @@ async fn an_operator_reads_indices() {
         // All ids are looked through, and not the rows.
         (operator::NAMED, "SCAN named USING COVERING INDEX adjutant_decision_newest"),
         (operator::NAMED_IN_PART, "SCAN named USING COVERING INDEX adjutant_decision_newest"),
-        (operator::WAITING, "SEARCH adjutant_conversation USING INDEX adjutant_conversation_waiting"),
+        (operator::WAITING, "SEARCH adjutant_conversation USING INDEX adjutant_conversation_asking"),
         (people::NAMES[0], "SEARCH adjutant_decision USING COVERING INDEX"),
         (people::NAMES[1], "SEARCH adjutant_task USING PRIMARY KEY (user_id>?)"),
         (people::NAMES[2], "SEARCH adjutant_token USING COVERING INDEX adjutant_token_user (user_id>?)"),

@@ -1,0 +1,6 @@
+-- Whether a conversation waits for a person, and not for results of programs alone: in `waiting`, what a person is asked ends with the time
+-- from which on the answer is too late, and was a bare name in the first version.
+ALTER TABLE adjutant_conversation ADD COLUMN asks INTEGER GENERATED ALWAYS AS
+    (parked_seq IS NOT NULL AND (instr(waiting, 'Z"]') > 0 OR substr(waiting, 1, 2) <> '[[')) VIRTUAL;
+DROP INDEX adjutant_conversation_waiting;
+CREATE INDEX adjutant_conversation_asking ON adjutant_conversation (updated_at, key) WHERE asks = 1;
