@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{
     Arguments, CallId, ConversationKey, Event, Recorded, Role, TITLE_CHARS_MAX, ToolResult,
-    TranscriptMessage, TurnId, UserId, conversation, given_title, transcript_page,
+    TranscriptMessage, TurnId, UserId, Verdict, conversation, given_title, transcript_page,
 };
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -141,7 +141,7 @@ pub(crate) struct Message {
     /// Words for the person about it, if there are some: the tool's own, or those in the place of the error of a call that broke off.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
-    /// Time that the tool took, in milliseconds, if it ran.
+    /// Time that the tool took, in milliseconds. Not there if it did not run here to its end: a person or a program said what came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<u64>,
     /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it has not run since.
@@ -158,6 +158,8 @@ struct CallNotes<'a> {
     summary: Option<&'a str>,
     ms: Option<u64>,
     asked: Option<&'a str>,
+    /// What came of it is known from others.
+    is_reported: bool,
 }
 
 impl<'a> CallNotes<'a> {
@@ -167,10 +169,16 @@ impl<'a> CallNotes<'a> {
             match &*recorded.event {
                 Event::CallFinished { call, summary, ms, .. } => {
                     let notes = calls.entry(call).or_default();
-                    (notes.summary, notes.ms) = (summary.as_deref(), Some(*ms));
+                    (notes.summary, notes.ms) =
+                        (summary.as_deref(), Some(*ms).filter(|_| !notes.is_reported));
+                }
+                Event::CallAnswered { call, verdict: Some(verdict), .. }
+                | Event::DoubtResolved { call, verdict, .. } => {
+                    let is_reported = matches!(verdict, Verdict::Provided | Verdict::Done | Verdict::Leave);
+                    calls.entry(call).or_default().is_reported = is_reported;
                 }
                 Event::TurnParked { pending, .. } => {
-                    for waiting in pending {
+                    for waiting in pending.iter().filter(|waiting| waiting.awaits.is_none()) {
                         calls.entry(&waiting.call_id).or_default().asked = Some(&waiting.preview);
                     }
                 }

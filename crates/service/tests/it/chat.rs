@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::harness::Running;
+use crate::resources::ask;
 
 const MILK: &str = r#"
 {"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
@@ -287,6 +288,12 @@ async fn the_person_says_what_became_of_a_call_in_doubt() {
         let kept = if verdict == "leave" { data["status"] == "unknown" } else { *data == told };
         assert!(kept, "{verdict}: {data}");
         assert_eq!(done.body["pending"], json!([]));
+        // The time is that of the run that ended, and none where nobody knows of one.
+        let told = ask(&service, &anna, "GET", "/v1/threads/t_1/messages", &Value::Null).await;
+        let messages = told.body["messages"].as_array().unwrap();
+        let result = messages.iter().find(|message| message["role"] == "tool").unwrap();
+        assert_eq!(result.get("ms").is_some(), verdict == "retry", "{verdict}: {result}");
+        assert!(result["asked"].is_string(), "{verdict}: {result}");
         service.stop().await;
     }
 }

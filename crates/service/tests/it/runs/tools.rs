@@ -71,6 +71,12 @@ async fn a_tool_of_the_front_end_goes_round() {
     assert!(of_kind(&done, "TOOL_CALL_RESULT").is_empty(), "the client has it: {done:#?}");
     assert!(of_kind(&done, "MESSAGES_SNAPSHOT").is_empty(), "{done:#?}");
 
+    // It did not run here, and no person was asked.
+    let told = anna.json("GET", "/v1/threads/t/messages", &json!({})).await;
+    let messages = told.body["messages"].as_array().unwrap();
+    let told = messages.iter().find(|message| message["role"] == "tool").unwrap();
+    assert_eq!((told.get("ms"), told.get("asked")), (None, None), "{told}");
+
     // The result again, by another run, does nothing again.
     let again = anna.run(&with(next.clone(), "runId", json!("r4"))).await;
     assert!(text(&again).is_empty() && last(&again)["outcome"]["type"] == "success", "{again:#?}");
