@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::auth::Auth;
+use crate::auth::{Auth, Oidc};
 use crate::state::Shared;
 
 /// Time that the store has to answer, before the service says that it is not ready. A request waits longer; a prober wants to know.
@@ -99,16 +99,30 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
         if left_alone {
             notes.push("turns are not dispatched for now: this process does the work itself");
         }
-        if let Auth::Oidc(oidc) = &app.auth
-            && !oidc.is_usable()
-        {
-            notes.push(
-                "nobody can sign in: the provider does not answer as it should; who is signed in goes on",
-            );
+        if let Auth::Oidc(oidc) = &app.auth {
+            look_at_provider(&app, oidc);
+            if !oidc.is_usable() {
+                notes.push(
+                    "nobody can sign in: the provider does not answer as it should; who is signed in goes on",
+                );
+            }
         }
         return (StatusCode::OK, Json(Readiness { status: "ready", reasons, notes }));
     }
     not("not ready", reasons)
+}
+
+/// Asks the provider at which people sign in about itself, if that is due. Nobody waits for it: the next look knows.
+fn look_at_provider(app: &Shared, oidc: &Oidc) {
+    if oidc.is_due() {
+        let app = app.clone();
+        app.turns.clone().spawn(async move {
+            if let Auth::Oidc(oidc) = &app.auth {
+                // What is wrong with it is the note.
+                let _ = oidc.load().await;
+            }
+        });
+    }
 }
 
 fn not(status: &'static str, reasons: Vec<&'static str>) -> (StatusCode, Json<Readiness>) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adjutant_core::UserId;
@@ -89,6 +90,8 @@ pub struct Oidc {
     client: Client,
     tokens: Arc<dyn TokenStore>,
     provider: Mutex<Option<Asked>>,
+    /// Whether the last attempt to read its document succeeded.
+    is_usable: AtomicBool,
     exchanges: Semaphore,
 }
 
@@ -97,6 +100,13 @@ struct Asked {
     at: Instant,
     failed: Option<String>,
     provider: Option<Arc<Provider>>,
+}
+
+impl Asked {
+    /// Returns whether the provider is not asked again yet.
+    fn holds(&self) -> bool {
+        self.at.elapsed() < if self.failed.is_none() { FRESH } else { PAUSE }
+    }
 }
 
 /// The provider's discovery document (OpenID Connect Discovery 1.0, 3).
@@ -203,7 +213,8 @@ impl Oidc {
             return Err(InvalidOidc::Address(config.issuer));
         }
         let client = http::client().map_err(InvalidOidc::Client)?;
-        Ok(Self { config, client, tokens, provider: Mutex::default(), exchanges: Semaphore::new(EXCHANGES) })
+        let (provider, is_usable) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self { config, client, tokens, provider, is_usable, exchanges: Semaphore::new(EXCHANGES) })
     }
 
     /// Asks the provider about itself now, so that what is wrong is known before anybody signs in.
@@ -215,10 +226,14 @@ impl Oidc {
         self.provider().await.map(|_| ()).map_err(unavailable)
     }
 
-    /// Returns whether people could sign in when it was looked last. Does not ask the provider.
+    /// Returns whether people could sign in when the provider answered last, or did not. Does not ask it.
     pub(crate) fn is_usable(&self) -> bool {
-        // While it is being asked, nothing is known to be wrong.
-        self.provider.try_lock().map_or(true, |asked| asked.as_ref().is_some_and(|it| it.failed.is_none()))
+        self.is_usable.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the provider may be asked again, because the last answer is old or was none. While it is being asked, it is not.
+    pub(crate) fn is_due(&self) -> bool {
+        self.provider.try_lock().is_ok_and(|asked| asked.as_ref().is_none_or(|asked| !asked.holds()))
     }
 
     pub(crate) fn tokens(&self) -> &Arc<dyn TokenStore> {
@@ -249,7 +264,7 @@ impl Oidc {
     /// Begins to sign somebody in. Returns the provider's address for it, and what the browser keeps meanwhile.
     ///
     /// # Errors
-    /// [`SignInFailed::Provider`].
+    /// [`SignInFailed::Provider`]; [`SignInFailed::Refused`] if the system gives no random bytes.
     pub(crate) async fn begin(&self, redirect: &str) -> Result<(Url, Begun), SignInFailed> {
         let provider = self.provider().await.map_err(SignInFailed::Provider)?;
         let begun = Begun::new().map_err(SignInFailed::Refused)?;
@@ -371,21 +386,15 @@ impl Oidc {
     /// The reason it cannot be used, in words for an operator.
     async fn provider(&self) -> Result<Arc<Provider>, String> {
         let mut asked = self.provider.lock().await;
-        if let Some(Asked { at, failed, provider }) = &*asked {
-            let known = match (failed, provider) {
-                (None, Some(provider)) => (at.elapsed() < FRESH).then(|| Ok(provider.clone())),
-                // What it said before still holds.
-                (Some(_), Some(provider)) => (at.elapsed() < PAUSE).then(|| Ok(provider.clone())),
-                (failed, None) => (at.elapsed() < PAUSE).then(|| Err(failed.clone().unwrap_or_default())),
-            };
-            if let Some(known) = known {
-                return known;
-            }
+        if let Some(known) = asked.as_ref().filter(|asked| asked.holds()) {
+            // Of one that fails now, what it said before still holds.
+            return known.provider.clone().ok_or_else(|| known.failed.clone().unwrap_or_default());
         }
         // It stays there meanwhile: whoever waits for this may go away.
         let before = asked.as_ref().and_then(|asked| asked.provider.clone());
         let found = self.discover(before.as_ref()).await;
         let failed = found.as_ref().err().cloned();
+        self.is_usable.store(failed.is_none(), Ordering::Relaxed);
         let provider = found.as_ref().ok().cloned().or(before);
         *asked = Some(Asked { at: Instant::now(), failed, provider: provider.clone() });
         match (found, provider) {
