@@ -8,14 +8,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use adjutant_core::{
-    Cost, DecisionFilter, DecisionRecord, Feedback, OutcomeCategory, Rating, Step, ToolInvocationRecord,
-    TurnId, UserId,
+    Cost, DecisionFilter, DecisionRecord, Feedback, LogContent, OutcomeCategory, Rating, Step,
+    ToolInvocationRecord, TurnId, UserId,
 };
 use adjutant_runtime::read_trace;
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::args::{Log, LogFilter};
 use crate::config::Settings;
@@ -30,6 +29,8 @@ use filter::Whose;
 const DECISIONS: Kind = Kind { one: "decision", many: "decisions", list: "adjutant log list" };
 /// How many decisions are read at once where all are wanted.
 const AT_ONCE: u32 = 200;
+/// Lines of sums over turns, unless said otherwise.
+const LINES: u32 = 50;
 /// Number of decisions that are named where an id fits more than one.
 const SHOWN: u32 = 10;
 /// How often `tail` looks for more.
@@ -68,13 +69,11 @@ pub(crate) async fn run(
                 (None, Some(id), None) => of_anybody(&*store, id).await?,
                 (user, id, None) => find(&*store, &user.unwrap_or_else(UserId::local), id).await?,
             };
-            let calls = store.tool_invocations(&decision.user, decision.id).await?;
-            let steps = read_trace(&*store, &decision.key(), decision.id, settings.log_content).await?;
+            let whole = Whole::read(&*store, decision, settings.log_content).await?;
             if json {
-                let shown = json!({ "decision": decision, "tool_invocations": calls, "steps": steps });
-                screen.answer_line(&json_line(&shown));
+                screen.answer_line(&json_line(&whole));
             } else {
-                show(screen, &decision, &calls, &steps);
+                show(screen, &whole);
             }
         }
         Log::Tail { limit, filter } => {
@@ -90,9 +89,9 @@ pub(crate) async fn run(
                 .or_try("adjutant log stats --all-users --by outcome"));
             }
             let (whose, filter) = filter::read(filter, None, now())?;
-            totals::tell(&*store, screen, &whose, &filter, (by, limit), json).await?;
+            totals::tell(&*store, screen, &whose, &filter, (by, limit.unwrap_or(LINES)), json).await?;
         }
-        Log::Stats { filter, .. } => {
+        Log::Stats { limit, filter, .. } => {
             let (whose, filter) = filter::read(filter, Some(AT_ONCE), now())?;
             let mut all = Vec::new();
             each_page(&*store, &whose, filter, async |page| {
@@ -100,7 +99,7 @@ pub(crate) async fn run(
                 Ok(())
             })
             .await?;
-            let stats = stats::stats(&all);
+            let stats = stats::stats(&all, limit);
             screen.answer_line(&if json { json_line(&stats) } else { stats::table(&stats) });
         }
         Log::Export { filter } => {
@@ -138,10 +137,34 @@ pub(crate) async fn show_turn(
     screen: &Screen,
 ) -> Result<(), CliError> {
     let decision = find(store, user, Some(&turn.to_string())).await?;
-    let calls = store.tool_invocations(user, decision.id).await?;
-    let steps = read_trace(store, &decision.key(), decision.id, settings.log_content).await?;
-    show(screen, &decision, &calls, &steps);
+    show(screen, &Whole::read(store, decision, settings.log_content).await?);
     Ok(())
+}
+
+/// A decision with everything that led to it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Whole {
+    decision: DecisionRecord,
+    /// In the order they ended.
+    tool_invocations: Vec<ToolInvocationRecord>,
+    /// In the order they began.
+    steps: Vec<Step>,
+}
+
+impl Whole {
+    /// Reads it. `content`: how much of what was said is in the steps.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) async fn read(
+        store: &dyn Store,
+        decision: DecisionRecord,
+        content: LogContent,
+    ) -> Result<Self, CliError> {
+        let tool_invocations = store.tool_invocations(&decision.user, decision.id).await?;
+        let steps = read_trace(store, &decision.key(), decision.id, content).await?;
+        Ok(Self { decision, tool_invocations, steps })
+    }
 }
 
 /// A line of an export.
@@ -317,7 +340,8 @@ fn table(decisions: &[DecisionRecord], whose: &Whose) -> String {
     table.trim_fmt()
 }
 
-fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecord], steps: &[Step]) {
+fn show(screen: &Screen, whole: &Whole) {
+    let Whole { decision, tool_invocations, steps } = whole;
     let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
     field("turn", &decision.id.to_string());
     if decision.user != UserId::local() {
@@ -365,7 +389,7 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
     for notice in &decision.notices {
         field("note", &notice.text);
     }
-    for call in calls {
+    for call in tool_invocations {
         let outcome = match (&call.result.error, &call.result.data) {
             (Some(error), _) => format!("✗ {error}"),
             (None, Some(data)) => format!("✓ {}", json_line(data)),

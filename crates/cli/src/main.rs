@@ -37,6 +37,7 @@ mod ollama; // a server on this machine
 mod pending; // what waits for an answer
 mod pins; // the tools of others that the person agreed to
 mod policy; // what runs without asking
+mod private; // files for their owner alone
 mod render; // a running turn
 mod report; // an answer as JSON
 mod role; // how the assistant is to be in one run

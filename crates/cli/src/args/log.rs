@@ -36,9 +36,9 @@ pub(crate) enum Log {
         /// The key to add up by [default of --all-users: day]
         #[arg(long, value_enum, value_name = "WHAT")]
         by: Option<By>,
-        /// The number of lines, with --by or --all-users: those with the most turns
-        #[arg(short = 'n', long, default_value_t = 50)]
-        limit: u32,
+        /// The number of lines: the latest days, or with another --by those with the most turns [default: 50; all days of one user]
+        #[arg(short = 'n', long)]
+        limit: Option<u32>,
         #[command(flatten)]
         filter: LogFilter,
     },

@@ -10,6 +10,7 @@ use adjutant_core::{DecisionFilter, DecisionRecord, LogContent, ModelId, Step, S
 use adjutant_providers::Provider;
 use adjutant_runtime::read_trace;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::config::{Settings, Shown, Sources, setting};
@@ -60,7 +61,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn new(name: &'static str, holds: impl Into<String>, value: &Value) -> Self {
+    fn new(name: &'static str, holds: impl Into<String>, value: &impl Serialize) -> Self {
         let text = serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
         Self { name, holds: holds.into(), text }
     }
@@ -207,9 +208,7 @@ pub(super) async fn turn(
 ) -> Result<Part, CliError> {
     let decision = log::of_anybody(store, id).await?;
     if with_words {
-        let calls = store.tool_invocations(&decision.user, decision.id).await?;
-        let steps = read_trace(store, &decision.key(), decision.id, settings.log_content).await?;
-        let told = json!({ "decision": decision, "tool_invocations": calls, "steps": steps });
+        let told = log::Whole::read(store, decision, settings.log_content).await?;
         return Ok(Part::new("turn.json", "one turn, WITH WHAT WAS SAID in it and whose it is", &told));
     }
     let steps = read_trace(store, &decision.key(), decision.id, LogContent::None).await?;

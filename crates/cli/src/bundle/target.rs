@@ -1,6 +1,6 @@
 //! A ZIP file or a folder that was not there before.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use zip::write::SimpleFileOptions;
 use super::parts::Part;
 use crate::args::Report;
 use crate::error::CliError;
+use crate::private;
 
 /// Writes the parts. Returns where they are.
 ///
@@ -40,13 +41,13 @@ fn absolute(path: &Path) -> PathBuf {
 fn folder_of(folder: &Path, parts: &[Part]) -> std::io::Result<()> {
     fs::create_dir(folder)?;
     for part in parts {
-        fs::write(folder.join(part.name), &part.text)?;
+        private::create_new(&folder.join(part.name))?.write_all(part.text.as_bytes())?;
     }
     Ok(())
 }
 
 fn archive(file: &Path, parts: &[Part]) -> std::io::Result<()> {
-    let written = OpenOptions::new().write(true).create_new(true).open(file)?;
+    let written = private::create_new(file)?;
     let write = || -> std::io::Result<()> {
         let mut archive = ZipWriter::new(&written);
         for part in parts {

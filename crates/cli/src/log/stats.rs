@@ -52,25 +52,25 @@ pub(super) struct Day {
     pub(super) sum: Sum,
 }
 
-/// All days with decisions, oldest first, and their sum.
+/// Days with decisions, oldest first, and the sum of all, also of those that are left out.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Stats {
     pub(super) days: Vec<Day>,
     pub(super) total: Sum,
 }
 
-/// Adds decisions up.
-pub(super) fn stats(decisions: &[DecisionRecord]) -> Stats {
+/// Adds decisions up. `latest`: only so many days are told, the latest.
+pub(super) fn stats(decisions: &[DecisionRecord], latest: Option<u32>) -> Stats {
     let mut days: BTreeMap<Date, Vec<&DecisionRecord>> = BTreeMap::new();
     for decision in decisions {
         let day = decision.started_at.to_zoned(TimeZone::UTC).date();
         days.entry(day).or_default().push(decision);
     }
     let total = sum(&decisions.iter().collect::<Vec<_>>());
-    Stats {
-        days: days.into_iter().map(|(day, decisions)| Day { day, sum: sum(&decisions) }).collect(),
-        total,
-    }
+    let told = latest.and_then(|days| usize::try_from(days).ok()).unwrap_or(usize::MAX);
+    let left_out = days.len().saturating_sub(told);
+    let told = days.into_iter().skip(left_out);
+    Stats { days: told.map(|(day, decisions)| Day { day, sum: sum(&decisions) }).collect(), total }
 }
 
 fn sum(decisions: &[&DecisionRecord]) -> Sum {

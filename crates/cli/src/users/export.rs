@@ -12,8 +12,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::kept::kept;
-use crate::display::json_line;
+use crate::display::{json_line, plural};
 use crate::error::{CliError, Exit};
+use crate::private;
 use crate::screen::Screen;
 use crate::store::Store;
 
@@ -101,8 +102,9 @@ pub(super) async fn run(
         }
     }
     if unreadable > 0 {
+        let unread = plural(unreadable, "conversation", "conversations");
         screen.error(
-            &CliError::failed(format!("{unreadable} conversations cannot be read; the rest is there"))
+            &CliError::failed(format!("{unread} cannot be read; the rest is there"))
                 .or_try("adjutant db check"),
         );
         return Ok(Exit::Failed);
@@ -201,12 +203,7 @@ impl Target<'_> {
         let mut beside = place.clone().into_os_string();
         beside.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
         let beside = PathBuf::from(beside);
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        // It holds what a person said: for whoever makes it, and nobody else of the machine.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&beside).map_err(|error| failed(&place, &error))?;
+        let file = private::create_new(&beside).map_err(|error| failed(&place, &error))?;
         Ok(Self::File { beside, place, file: BufWriter::new(file) })
     }
 

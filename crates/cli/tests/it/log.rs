@@ -99,6 +99,8 @@ fn decisions_are_filtered_added_up_and_exported() {
         stats["days"].as_array().unwrap().iter().map(|day| day["decisions"].as_u64().unwrap()).sum::<u64>(),
         3
     );
+    let (_, none) = home.json(&["log", "stats", "-n", "0"]);
+    assert_eq!((&none["days"], &none["total"]), (&Value::Array(Vec::new()), total), "{none}");
     let words = home.run(&["log", "stats"]).succeeds().stdout;
     assert!(words.contains("SUCCESS:TASK_COMPLETED") && words.contains("all"), "{words}");
 
