@@ -40,7 +40,7 @@ impl Exit {
         }
     }
 
-    /// The table of `DESIGN.md` 6.
+    /// Returns what a person reads of a failed model call, with its exit code and what to try.
     pub(crate) fn of_model_error(error: &ModelError) -> Self {
         match error {
             ModelError::Authentication { .. } | ModelError::NotFound { .. } => Self::Configuration,

@@ -17,7 +17,7 @@ pub(crate) use pull::{check, pull, remove, server};
 /// Its name in the table of providers.
 const NAME: &str = "ollama";
 
-/// The model that is preferred if it is there and none was named. Source: seed 003, *OllamaConfig*.
+/// The model that is preferred if it is there and none was named.
 const PREFERRED: &str = "qwen3:30b-a3b";
 
 /// The model to fetch, for somebody who has none: small enough for most machines, and it can call tools.

@@ -23,7 +23,7 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            /// Every value, in the order of the design document.
+            /// Every value, in the order in which they are declared.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The word in logs, JSON and HTTP.
@@ -80,7 +80,7 @@ word_enum!(
 );
 
 word_enum!(
-    /// How a turn ended, for logs and filters (`DESIGN.md` 3).
+    /// How a turn ended, for logs and filters.
     OutcomeCategory {
         /// Answered in words.
         ResponseGiven = "SUCCESS:RESPONSE_GIVEN",

@@ -8,7 +8,7 @@ use crate::id::ProviderId;
 
 /// Why a model call failed.
 ///
-/// [`ModelError::code`] is the same string in logs, JSON and HTTP (`DESIGN.md` 6).
+/// [`ModelError::code`] is the same string in logs, JSON and HTTP.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -167,7 +167,7 @@ fn how_it_failed(status: u16) -> String {
 }
 
 impl ModelError {
-    /// The code of `DESIGN.md` 6.
+    /// Returns the error's code: one word that does not change, for logs and programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

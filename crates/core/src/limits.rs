@@ -1,4 +1,4 @@
-//! Every bound of a turn, with its default and its name. All are on by default (`DESIGN.md` 4).
+//! Every bound of a turn, with its default and its name. All are on by default.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,11 +14,11 @@ pub const OUTPUT_TOKENS_MAX: u32 = 1024;
 /// Sampling temperature. Key `llm.temperature`, variable `LLM_TEMPERATURE`. Source: seeds 000, 001.
 pub const TEMPERATURE: f64 = 0.0;
 /// The share of the usable window at which old turns are put into a few words, for agents that want it. Key
-/// `agent.summarize_at`. Source: `DESIGN.md` 3, seed 003.
+/// `agent.summarize_at`.
 pub const SUMMARIZE_AT: f64 = 0.80;
 /// A summary, in tokens; in a small window an eighth of what is usable.
 pub const SUMMARY_TOKENS_MAX: u32 = 1024;
-/// A message in the task assistant, in Unicode characters; longer is cut and announced. Source: seed 000.
+/// A message in the task assistant, in Unicode characters; longer is cut and announced.
 pub const MESSAGE_CHARS_MAX: usize = 4000;
 /// A message anywhere, in bytes; larger is refused before a turn starts.
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -30,7 +30,7 @@ pub const CLIENT_TOOLS_MAX: usize = 128;
 pub const CLIENT_TOOLS_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of context that the sender of a message may add.
 pub const CLIENT_CONTEXT_BYTES_MAX: usize = 64 * 1024;
-/// User and assistant messages of history a turn is given. Source: seed 000.
+/// User and assistant messages of history a turn is given.
 pub const HISTORY_MESSAGES_MAX: usize = 20;
 /// What history is trimmed down to once it is over its bound, so that the prefix stays stable for a while.
 pub const HISTORY_MESSAGES_KEPT: usize = 10;
@@ -46,7 +46,6 @@ pub const REASKS_MAX: u32 = 1;
 /// How long a confirmation can be given. Key `agent.confirmation_expiry`.
 pub const CONFIRMATION_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long a confirmation can be given by a client that keeps the conversation itself (the OpenAI-compatible addresses).
-/// Source: `DESIGN.md` 4.
 pub const CONFIRMATION_EXPIRY_STATELESS: Duration = Duration::from_secs(10 * 60);
 
 /// The bounds of one turn. Kept with the turn, so that a resumed turn has the bounds it started with.

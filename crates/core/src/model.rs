@@ -72,20 +72,20 @@ ranged!(
     Temperature: f64 as "f64", "temperature", "between 0.0 and 2.0", |value| (0.0..=2.0).contains(&value)
 );
 ranged!(
-    /// Nucleus sampling mass, no unit, `0.0..=1.0`. Unset by default: the provider's own. Source: seed 004.
+    /// Nucleus sampling mass, no unit, `0.0..=1.0`. Unset by default: the provider's own.
     TopP: f64 as "f64", "top_p", "between 0.0 and 1.0", |value| (0.0..=1.0).contains(&value)
 );
 ranged!(
-    /// How many candidate tokens are considered, at least 1. Unset by default: the provider's own. Source: seed 004.
+    /// How many candidate tokens are considered, at least 1. Unset by default: the provider's own.
     TopK: u32 as "u32", "top_k", "at least 1", |value| value > 0
 );
 ranged!(
-    /// Bound of the visible output, in tokens, at least 1. Default 1,024. Source: seed 001 (`LLM_MAX_TOKENS`).
+    /// Bound of the visible output, in tokens, at least 1. Default 1,024.
     MaxTokens: u32 as "u32", "max_tokens", "at least 1", |value| value > 0
 );
 
 ranged!(
-    /// A share of what of a model's window can be used for a request, `0.1..=1.0`. Source: seed 003 (`needsSummarization`).
+    /// A share of what of a model's window can be used for a request, `0.1..=1.0`.
     WindowShare: f64 as "f64", "a share of the window", "between 0.1 and 1.0", |value| (0.1..=1.0).contains(&value)
 );
 

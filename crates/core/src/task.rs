@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::UserId;
 
-/// The longest task description, in Unicode characters. Source: seed 001, *Tool Declaration Schema*.
+/// The longest task description, in Unicode characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1000;
 
 /// A task's id: per user from 1, never reused. A string on every wire.

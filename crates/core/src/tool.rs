@@ -21,7 +21,7 @@ pub type Arguments = Map<String, Value>;
 
 /// A tool's name: `^[a-z_][a-z0-9_]*$`, at most 64 bytes.
 ///
-/// Source: seed 003, *Tool*, and the providers' common limit of 64.
+/// The length is the providers' common limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolName(String);

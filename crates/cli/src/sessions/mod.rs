@@ -34,7 +34,7 @@ pub(crate) use pick::pick;
 pub(crate) use remove::rename;
 pub(crate) use show::{LastAnswer, show_again};
 
-/// Tokens of Ollama's window where nobody says otherwise. Source: `OllamaOptions::default`, seed 003.
+/// Tokens of Ollama's window where nobody says otherwise. As `OllamaOptions::default` has it.
 const OLLAMA_WINDOW: u32 = 32_768;
 
 /// Lists, shows, exports, renames or removes conversations.

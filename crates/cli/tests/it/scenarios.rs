@@ -1,4 +1,4 @@
-//! The scenarios of seed 001, "Testing Strategy", by name: five flows, five errors, four dangers.
+//! Scenarios from end to end, by name: five flows, five errors, four dangers.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Reads a model's answer: what does it want to happen next? A table, so that the design can be laid beside it.
+//! Reads a model's answer: what does it want to happen next? A table, so that every case can be seen at once.
 
 use serde_json::{Value, json};
 

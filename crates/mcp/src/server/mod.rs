@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 pub use session::Session;
 pub use stdio::{StdioError, serve_stdio};
 
-/// How long a person has to confirm a call. Source: `DESIGN.md` 4.
+/// Time that a person has to confirm a call.
 const CONFIRMATION: Duration = Duration::from_secs(120);
 /// How many tools `tools/list` gives at once.
 const PAGE: usize = 50;

@@ -1,7 +1,7 @@
 //! Conversations as notes: one note each, only ever added to.
 //!
 //! The note is found again by its front matter, so it may be renamed, filed in a folder below, tagged, and written into; what
-//! stands in it is never changed. Source: seed 003, *Session*, "conversation logged".
+//! stands in it is never changed.
 
 mod note; // the note: its name, its front matter, how far it goes
 mod words; // what was said, so that it cannot break the note

@@ -2,7 +2,7 @@
 //!
 //! Ours are the items of `-`, `*` and `+` lists under the headings Important and Recent under the first `# Key Facts`.
 //! Items that are tasks (`- [ ]`), numbered lists, text, other headings, code and comments belong to the owner and are
-//! never read as facts. Source of the format: seed 003, *Storage Format*.
+//! never read as facts.
 
 use std::ops::Range;
 

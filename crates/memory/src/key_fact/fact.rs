@@ -39,7 +39,7 @@ impl fmt::Display for FactId {
     }
 }
 
-/// A persistent piece of information about the vault's owner (seed 003, *KeyFact*).
+/// A persistent piece of information about the vault's owner.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeyFact {
     /// What it is called in commands.

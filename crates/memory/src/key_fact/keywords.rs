@@ -11,7 +11,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Strictly more than this share of keywords makes a fact a correction of another (seed 003, *Fact Update Behavior*).
+/// Strictly more than this share of keywords makes a fact a correction of another.
 pub(crate) const OVERLAP_OVER: (usize, usize) = (70, 100);
 
 /// The languages for which there are both stop words and a stemmer. English first: it wins ties.

@@ -7,7 +7,7 @@ use super::fact::{FACT_CHARS_MAX, KeyFact};
 /// How many facts that are not important a model is told.
 pub(crate) const RECENT_TOLD: usize = 10;
 
-/// All important facts and the most recent others (seed 003, *getContextString*); empty if there are none.
+/// All important facts and the most recent others; empty if there are none.
 pub(crate) fn context(important: &[KeyFact], recent: &[KeyFact]) -> String {
     if important.is_empty() && recent.is_empty() {
         return String::new();

@@ -19,7 +19,7 @@ use crate::vault::Stored;
 /// How many changes are looked through for the dates and sources of a list.
 const CHANGES_READ: usize = 1_000;
 
-/// The facts about the vault's owner (seed 003, *KeyFactStore*). Read fresh at every operation; what the owner changes by
+/// The facts about the vault's owner. Read fresh at every operation; what the owner changes by
 /// hand counts at once.
 #[derive(Clone)]
 pub struct KeyFactStore(pub(crate) Arc<Shared>);

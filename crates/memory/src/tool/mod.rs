@@ -1,7 +1,6 @@
 //! What a model may do with the vault: one file per tool.
 //!
 //! A model can add and read. It cannot overwrite, delete, or leave the vault; forgetting and undoing are the person's.
-//! Source of `write_daily_note`: seed 003, *Example: ObsidianWriter Tool*.
 
 mod list_notes;
 mod read_note;

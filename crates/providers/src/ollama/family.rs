@@ -13,7 +13,7 @@ const THINKING_ALLOWANCE: u32 = 8_192;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OllamaOptions {
     /// Tokens the model can hold, prompt and answer together. Always sent, because the server's own default is small and
-    /// cuts silently. Default 32,768 (seed 003, *OllamaConfig*).
+    /// cuts silently. Default 32,768.
     pub num_ctx: u32,
     /// How long the model stays in memory afterwards: a Go duration (`10m`, `-1s` for ever) or a number of seconds.
     /// Default: the server's own, 5 minutes.

@@ -1,6 +1,4 @@
 //! The task tools of the task assistant: one file per tool.
-//!
-//! Source of names, descriptions and schemas: seed 002, *Full Tool Registry*.
 
 mod add;
 mod complete;
