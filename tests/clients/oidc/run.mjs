@@ -22,7 +22,8 @@ async function freePort() {
 const [idPort, port] = [await freePort(), await freePort()];
 const issuer = `http://127.0.0.1:${idPort}`;
 const url = `http://127.0.0.1:${port}`;
-const secret = "a secret with + and & and é";
+// Whatever RFC 6749 lets a secret hold, such as what means something in a form and in a header.
+const secret = "a secret: + and & and %41 = ~/\"";
 
 // What the provider would warn about here is that these are its keys for trying out.
 console.warn = () => {};
