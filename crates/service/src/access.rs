@@ -94,6 +94,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// Lists the tokens and sessions of who asks that hold at the moment.
+///
+/// Each with its name, its role, its last use and its end; the one that asks is marked.
 #[utoipa::path(get, path = "/v1/tokens", tag = "session", operation_id = "list_tokens", responses(
     (status = 200, description = "Tokens and sessions, without their secrets.", body = AllAccess),
     (status = 404, description = "This service does not know its users by tokens.", body = Problem,
@@ -108,8 +110,10 @@ async fn list(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Result<J
     Ok(Json(AllAccess { tokens, days_max: app.access.token_max.as_secs() / DAY.as_secs() }))
 }
 
-/// Makes a token for a program of who asks. It opens no more than what they have shown does, and holds no longer than the service
-/// allows; one that is made with a token ends with that token.
+/// Makes a token for a program of who asks.
+///
+/// It opens no more than what they have shown does, and holds no longer than the service allows; one that is made with a token ends
+/// with that token.
 #[utoipa::path(post, path = "/v1/tokens", tag = "session", operation_id = "make_token", request_body = NewAccess, responses(
     (status = 201, description = "The token, with its secret.", body = MadeAccess),
     (status = 403, description = "Who asks has not the rights it was to have.", body = Problem, content_type = "application/problem+json"),
@@ -175,8 +179,9 @@ async fn make(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Revokes a token of who asks, or signs one of their browsers out. It is refused from the next request on, and so is what was made
-/// with it.
+/// Revokes a token of who asks, or signs one of their browsers out.
+///
+/// It is refused from the next request on, and so is what was made with it.
 #[utoipa::path(delete, path = "/v1/tokens/{id}", tag = "session", operation_id = "revoke_token",
     params(("id" = String, Path, description = "The token's id.")),
     responses(
@@ -198,7 +203,9 @@ async fn revoke(
     Err(Problem::unknown("token"))
 }
 
-/// Revokes all tokens and sessions of a user, for an operator: for somebody who left, or whose device was lost.
+/// Revokes all tokens and sessions of a user.
+///
+/// For an operator: somebody left, or a device was lost. The user can sign in anew, unless the provider or the token's maker says no.
 #[utoipa::path(delete, path = "/v1/admin/access/{user}", tag = "operations", operation_id = "revoke_access_of_user",
     params(("user" = String, Path, description = "The user's name.")),
     responses(

@@ -37,7 +37,7 @@ struct Me {
     /// True if the user is an operator and can look at `/v1/admin`.
     operator: bool,
     agent: String,
-    tools: Vec<ToolOffered>,
+    tools: Vec<AgentTool>,
 }
 
 /// The reason nothing is remembered of somebody.
@@ -52,7 +52,7 @@ struct MemoryAbsent {
 
 /// A tool of the agent's.
 #[derive(Serialize, ToSchema)]
-struct ToolOffered {
+struct AgentTool {
     name: String,
     /// A few words that name it to a person, if it has some.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
     let memory_absent = Some(("not_built", "This service was built without a memory."));
     let agent = app.agent.for_user(&caller.user);
     let registry = agent.tools();
-    let tools = registry.definitions(None).into_iter().map(|tool| ToolOffered {
+    let tools = registry.definitions(None).into_iter().map(|tool| AgentTool {
         title: registry.get(tool.name.as_str()).and_then(|tool| tool.title().map(str::to_owned)),
         server: tool.name.as_str().split_once("__").map(|(server, _)| server.to_owned()),
         name: tool.name.to_string(),

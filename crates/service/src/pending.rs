@@ -73,9 +73,10 @@ async fn list(State(app): State<Shared>, User(user): User) -> Result<Json<Pendin
     Ok(Json(PendingList { pending }))
 }
 
-/// Returns the question that a waiting confirmation is with other arguments: what exactly would be touched. Nothing is done, and
-/// the call waits as before. The `interrupt_id` of the answer, sent back as `shown` beside `editedArgs`, says that the person has
-/// seen it; without it, other arguments are asked about again before anything is done.
+/// Returns the question that a waiting confirmation is with other arguments: what exactly would be touched.
+///
+/// Nothing is done, and the call waits as before. The `interrupt_id` of the answer, sent back as `shown` beside `editedArgs`, says
+/// that the person has seen it; without it, other arguments are asked about again before anything is done.
 #[utoipa::path(post, path = "/v1/pending/{interrupt_id}/preview", operation_id = "preview_pending", tag = "chat", request_body = Edited,
     params(("interrupt_id" = String, Path, description = "What waits, as it was shown.")),
     responses(

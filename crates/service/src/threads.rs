@@ -446,8 +446,9 @@ async fn add_feedback(app: &Shared, user: &UserId, messages: &mut [Message]) -> 
     Ok(())
 }
 
-/// Writes a conversation into a file: every message, call and result, and what waits. In the Markdown nothing that was said is live
-/// or leaves its place. The file is the same as that of `adjutant sessions export`.
+/// Writes a conversation into a file: every message, call and result, and what waits.
+///
+/// In the Markdown nothing that was said is live or leaves its place. The file is the same as that of `adjutant sessions export`.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/export", operation_id = "export_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), ExportQuery),
     responses((status = 200, description = "The file, to be kept and not to be shown.", content(

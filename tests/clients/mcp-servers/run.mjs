@@ -166,9 +166,10 @@ try {
   });
 
   await check("a call that takes too long ends in time, and says so", async () => {
-    configure({ everything: { ...servers.everything, timeout: "1s" } });
+    // The server has half of it to start, also on a busy machine.
+    configure({ everything: { ...servers.everything, timeout: "10s" } });
     const { json } = await ask("everything__trigger_long_running_operation", { duration: 600, steps: 2 });
-    assert.match(json.tools_used[0].result.error, /did not finish within 1 s/);
+    assert.match(json.tools_used[0].result.error, /did not finish within 10 s/);
   });
 
   await check("the same over streamable HTTP", async () => {

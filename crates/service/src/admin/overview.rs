@@ -66,7 +66,7 @@ pub(super) struct Overview {
     /// Those that have waited for over an hour, up to 1,000.
     waiting_long: usize,
     /// Daily budgets (UTC) of all users together, with what was spent today; empty if there are none.
-    budgets: Vec<Budget>,
+    budgets: Vec<SharedBudget>,
     /// Servers whose tools the agent has.
     servers: Vec<ServerState>,
     /// Processes that run conversations at this moment.
@@ -75,7 +75,7 @@ pub(super) struct Overview {
 
 /// A bound of what everybody together may spend in a day.
 #[derive(Debug, Serialize, ToSchema)]
-struct Budget {
+struct SharedBudget {
     /// `tokens`, `model_calls`, `tool_calls`, `seconds` or `usd`.
     quantity: &'static str,
     spent: f64,
@@ -149,7 +149,7 @@ async fn add_up(store: &dyn OperatorStore, by: GroupBy, since: Timestamp) -> Res
 }
 
 /// Returns what everybody together may spend today and has, where it is bounded.
-async fn budgets(administration: &Administration, now: Timestamp) -> Result<Vec<Budget>, StoreError> {
+async fn budgets(administration: &Administration, now: Timestamp) -> Result<Vec<SharedBudget>, StoreError> {
     let Allowance { tokens, model_calls, tool_calls, time, cost } = administration.budgets.everyone_per_day;
     let numbers = |limit: Option<u64>| limit.map(|limit| limit as f64);
     let limits = [
@@ -168,6 +168,6 @@ async fn budgets(administration: &Administration, now: Timestamp) -> Result<Vec<
     let spent = [tokens as f64, model_calls as f64, tool_calls as f64, ms as f64 / 1_000.0, cost.usd()];
     let bounded = limits.into_iter().zip(spent);
     Ok(bounded
-        .filter_map(|((quantity, limit), spent)| Some(Budget { quantity, spent, limit: limit? }))
+        .filter_map(|((quantity, limit), spent)| Some(SharedBudget { quantity, spent, limit: limit? }))
         .collect())
 }

@@ -114,7 +114,7 @@ fn known_words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     let decisions = || DecisionKind::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>();
     let mut known = vec![
         ("Message", "role", vec!["user", "assistant", "tool"]),
-        ("Me", "auth", vec!["token", "jwt", "proxy", "none"]),
+        ("Me", "auth", vec!["token", "jwt", "oidc", "proxy", "none"]),
         ("Changed", "status", vec!["added", "updated", "known", "forgotten"]),
     ];
     for schema in ["ChatResponse", "Decision"] {
