@@ -99,7 +99,9 @@ export async function open(browser, service, { base = service.url, theme = "ligh
 /** Writes a message and sends it. */
 export async function say(page, text) {
   await page.fill("#composer", text);
-  await page.press("#composer", "Enter");
+  // Where a finger types, Enter makes a new line.
+  if (await page.evaluate(() => matchMedia("(pointer: fine)").matches)) await page.press("#composer", "Enter");
+  else await page.locator(".composer [type=submit]").click();
 }
 
 /** Until what was pressed a moment ago is on the screen: the page draws once per frame. */

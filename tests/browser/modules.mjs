@@ -113,6 +113,39 @@ export async function modules(page) {
     assert.deepEqual(words, ["Added “buy milk”", "Add a task → 1", "Deleted “two”", "Looked: there are no tasks", "Looked at 1 task", "Get a sum: 2, 3 → 5", "Log: .", "Wrote the note", "Constructor", "Proto did not work", "C"]);
   });
 
+  await check("text: cut between characters, never inside of one", async () => {
+    const found = await page.evaluate(async () => {
+      const { beginning, fitting, pieces, shortened } = await import("/web/text.js");
+      const { callWords } = await import("/web/calls.js");
+      const family = "👩‍👩‍👧‍👦";
+      const all = ["a👍b", `${family}${family}`, "e\u0301e\u0301e\u0301", "🇩🇪🇫🇷", "नमस्ते", "x".repeat(10), `a${"\u0301".repeat(5000)}`, "👍".repeat(9000)];
+      const wrong = [];
+      const ends = (text) => new Set([...new Intl.Segmenter("en", { granularity: "grapheme" }).segment(text)].map(({ index, segment }) => index + segment.length));
+      for (const text of all) {
+        for (let length = 2; length < 12; length += 1) {
+          const cut = fitting(text, length);
+          if (!text.startsWith(cut) || cut.length > length || cut === "" || !cut.isWellFormed()) wrong.push(["fitting", text.slice(0, 20), length]);
+          const first = beginning(text, length);
+          if (!text.startsWith(first) || !first.isWellFormed() || (first.length < length * 25 && !ends(text).has(first.length))) wrong.push(["beginning", text.slice(0, 20), length]);
+          const parts = pieces(text, length);
+          if (parts.join("") !== text || parts.some((part) => !part.isWellFormed() || part.length > length)) wrong.push(["pieces", text.slice(0, 20), length]);
+        }
+      }
+      return {
+        wrong,
+        beginnings: [beginning(`${family}${family}${family}`, 2) === family + family, beginning("a👍b", 2), beginning("", 3), beginning(`a${"\u0301".repeat(5000)}`, 2).length],
+        shortened: [shortened("abc", 3), shortened("abcd", 3), shortened(`${family}${family}`, 2) === family + family, shortened("👍👍👍", 2)],
+        pieces: [pieces("", 4), pieces("👍👍👍", 4)],
+        words: callWords({ name: "𐐨dd", args: { what: "👍".repeat(90) }, status: "running" }, []).text,
+      };
+    });
+    assert.deepEqual(found.wrong, []);
+    assert.deepEqual(found.beginnings, [true, "a👍", "", 50]);
+    assert.deepEqual(found.shortened, ["abc", "ab…", true, "👍…"]);
+    assert.deepEqual(found.pieces, [[], ["👍👍", "👍"]]);
+    assert.equal(found.words, `𐐀dd: ${"👍".repeat(79)}…`);
+  });
+
   await check("starters: out of the tools there are, and no others", async () => {
     const told = await page.evaluate(async () => {
       const { starters } = await import("/web/starters.js");

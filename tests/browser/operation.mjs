@@ -109,9 +109,17 @@ async function tour(browser, service, name, options) {
       await page.locator(".nothing").waitFor();
       await look();
     });
+    await here("the keys lead through all tabs", async () => {
+      await page.locator("#tab-operation").focus();
+      for (const [key, id] of [["ArrowRight", "tab-tasks"], ["ArrowLeft", "tab-operation"], ["ArrowLeft", "tab-memory"]]) {
+        await page.keyboard.press(key);
+        await page.waitForFunction((id) => document.activeElement.id === id, id);
+        assert.equal(await page.locator(`#${id}`).getAttribute("aria-selected"), "true");
+      }
+    });
     await here("the looks are told in the service's log", async () => {
       await drawn(page);
-      assert.match(service.errors(), /local looked at turn [0-9a-f-]{36} of anna, without what was said/);
+      assert.match(service.errors(), /an operator looked at a turn .*operator=local owner=anna turn=[0-9a-f-]{36} words=false/);
     });
     assert.deepEqual(page.broken, []);
   } finally {

@@ -2,7 +2,9 @@
 // Without `UPDATE_SCREENSHOTS=1` the pictures in `docs/screenshots` stay as they are.
 
 import { failures, launch, lines, open, serve } from "./harness.mjs";
+import { awaited } from "./awaited.mjs";
 import { branches } from "./branches.mjs";
+import { feedback } from "./feedback.mjs";
 import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
 import { long } from "./long.mjs";
@@ -42,6 +44,8 @@ const groups = {
   states,
   long,
   memory,
+  feedback,
+  awaited,
   operation,
   hostile,
   looks,

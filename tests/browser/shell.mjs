@@ -126,6 +126,33 @@ export async function shell(browser) {
       assert.doesNotMatch(await first().innerText(), /Pinned/);
     });
 
+    await here("pins: one that the list leaves out, renamed elsewhere and here", async () => {
+      const call = (method, path, body) =>
+        page.evaluate(async ([method, path, body]) => {
+          const response = await fetch(path, { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+          return response.status === 204 ? null : response.json();
+        }, [method, path, body]);
+      const { thread_id } = await call("POST", "/v1/chat", { message: "an old talk" });
+      for (let at = 0; at < 40; at += 1) await call("POST", "/v1/chat", { message: `a later talk ${at}` });
+      const other = await open(browser, service);
+      await other.clock.install();
+      const pinned = other.locator(".threads section").first();
+      await other.evaluate(async ([id]) => (await import("/web/pins.js")).pin({ thread_id: id }, true), [thread_id]);
+      await pinned.getByText("an old talk").waitFor();
+      await call("PATCH", `/v1/threads/${thread_id}`, { title: "named elsewhere" });
+      await other.clock.fastForward(61_000);
+      await other.evaluate(async () => (await import("/web/actions.js")).loadThreads());
+      await pinned.getByText("named elsewhere").click();
+      await other.getByRole("heading", { level: 1, name: "named elsewhere" }).waitFor();
+      await other.getByRole("button", { name: "Menu of named elsewhere" }).click();
+      await other.getByRole("button", { name: "Rename" }).click();
+      await other.keyboard.type("named here");
+      await other.keyboard.press("Enter");
+      await pinned.getByText("named here").waitFor();
+      assert.deepEqual(other.broken, []);
+      await other.close();
+    });
+
     await here("three questions at once are told as one, and answered as one", async () => {
       await page.getByRole("link", { name: "add one" }).click();
       await settled(page, 3);
@@ -202,14 +229,14 @@ export async function shell(browser) {
         assert.deepEqual(await violations(docs), [], theme);
       }
       for (const link of ["Model Context Protocol", "AG-UI", "/openapi.json"]) await docs.getByRole("link", { name: link }).first().waitFor();
-      const tried = docs.locator("details", { hasText: "GET/v1/threads " }).first();
+      const tried = docs.locator("#list_threads");
       await tried.locator("summary").first().click();
       await tried.getByLabel("limit").fill("1");
       await tried.getByRole("button", { name: "Send" }).click();
       await tried.getByText("200").last().waitFor();
       assert.match(await tried.locator(".answer").innerText(), /"thread_id"/);
       assert.deepEqual(await violations(docs), []);
-      const sent = docs.locator("details", { hasText: "POST/v1/chat " }).first();
+      const sent = docs.locator("#send_message");
       await sent.locator("summary").first().click();
       await sent.getByLabel("Body").fill('{"message": "hello"}');
       await sent.getByRole("button", { name: "Send" }).click();

@@ -1,13 +1,15 @@
 // What the person can do, and what the page does by itself. All requests of the page start here.
 
 import { call, path, Problem, query, send as request, uuid } from "./api.js";
-import { afterEvent, newTurn, over, pendingOf, resumed, turnsOf } from "./conversation.js";
+import { afterEvent, isQuestion, newTurn, over, pendingOf, resumed, turnsOf } from "./conversation.js";
 import { draftOf, forgetDrafts, keepDraft } from "./drafts.js";
 import { patched } from "./patch.js";
+import { renewPin } from "./pins.js";
 import { backToDraft, enqueue, keepWritten, next, putInFront, takeBack } from "./queue.js";
 import { follow } from "./run.js";
 import { remember, setting } from "./settings.js";
 import { NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js";
+import { shortened } from "./text.js";
 import { languageNow, loadWords, t } from "./words.js";
 
 const THREADS_AT_ONCE = 40;
@@ -60,8 +62,8 @@ export async function chooseLanguage(name) {
   set({ language: languageNow() });
 }
 
-/** A problem of a request that is not part of a turn. */
-function troubled(problem) {
+/** Shows a problem of a request that is not part of a turn. */
+export function troubled(problem) {
   if (problem.name === "AbortError") return;
   if (problem.status === 401) set({ fatal: problem });
   else set({ trouble: problem });
@@ -98,7 +100,7 @@ export async function loadWaits() {
   try {
     const { pending } = await call("GET", "/v1/pending");
     const listed = new Set(state.threads.list.map((thread) => thread.thread_id));
-    set({ waits: pending.filter((waiting) => !listed.has(waiting.thread_id)) });
+    set({ waits: pending.filter((waiting) => isQuestion(waiting) && !listed.has(waiting.thread_id)) });
   } catch (problem) {
     if (problem.status === 401) troubled(problem);
   }
@@ -112,6 +114,7 @@ export function searchThreads(words) {
 export async function renameThread(id, title) {
   try {
     await call("PATCH", path("v1", "threads", id), { body: { title } });
+    renewPin(id);
     await loadThreads();
   } catch (problem) {
     troubled(problem);
@@ -169,10 +172,10 @@ async function load(id) {
   set({ threadId: id, loading: true });
   writeOn();
   try {
-    const page = await read(id);
+    const [page, title] = await Promise.all([read(id), titleOfThread(id)]);
     const { turns } = page;
     if (mine !== opening) return;
-    set({ ...page, loading: false, title: state.threads.list.find((thread) => thread.thread_id === id)?.title ?? null });
+    set({ ...page, loading: false, title });
     const last = turns.at(-1);
     if (last?.status === "running") await listenAgain(last);
   } catch (problem) {
@@ -182,6 +185,14 @@ async function load(id) {
     if (problem.status === 404 && state.draft !== "") return;
     troubled(problem.status === 404 ? new Problem({ ...problem, detail: t("chat.gone") }) : problem);
   }
+}
+
+/** Returns the title of a conversation, also of one that the list leaves out; `null`: not known. */
+async function titleOfThread(id) {
+  const listed = state.threads.list.find((thread) => thread.thread_id === id);
+  if (listed) return listed.title;
+  // Without it the conversation can still be read.
+  return call("GET", path("v1", "threads", id)).then(({ title }) => title, () => null);
 }
 
 /** The end of a conversation as the service has it. */
@@ -297,7 +308,7 @@ export async function send(text) {
 /** Returns the title of a conversation until the service has one: the first line, cut to 60 characters. */
 function titleOf(words) {
   const line = words.split("\n")[0].trim();
-  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+  return shortened(line, 60);
 }
 
 /** Opens a new branch of the conversation: what was said before a turn. The conversation stays as it is. */
@@ -344,7 +355,7 @@ function lastMessage() {
 const isAnswer = (bare, key, english) => [...english, ...t(key).split(" ")].includes(bare);
 
 /** Returns the calls that wait for the person, and not for the result that another program brings. */
-const asks = () => state.pending.filter((call) => call.kind !== "awaits_result");
+const asks = () => state.pending.filter(isQuestion);
 
 /** A bare yes or no is the button; anything else is read by the service, which executes nothing that is unclear. */
 async function answerInWords(words) {

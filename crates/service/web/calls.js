@@ -1,5 +1,6 @@
 // Calls of tools in words: what a call is about, and what became of it. Pure.
 
+import { beginning, shortened } from "./text.js";
 import { hasWords, t } from "./words.js";
 
 /** So many characters of an argument or a result are shown in a line. */
@@ -14,7 +15,8 @@ export function toolTitle(name, tools = []) {
   // `git__git_log` is `git`'s “log”.
   const own = rest.length ? rest.join("__").replace(new RegExp(`^${server.replace(/\W/g, "\\$&")}_`), "") : name;
   const words = own.replace(/[_-]+/g, " ").trim();
-  return words ? words[0].toUpperCase() + words.slice(1) : name;
+  const first = beginning(words, 1);
+  return words ? first.toUpperCase() + words.slice(first.length) : name;
 }
 
 /** The server that a tool is of; `null`: it is the agent's own. */
@@ -23,7 +25,7 @@ export const serverOf = (name) => (name.includes("__") ? name.split("__")[0] : n
 /** Text in one line that is not too long. */
 function oneLine(text) {
   const line = text.trim().replace(/\s+/g, " ");
-  return [...line].length > BRIEF ? `${[...line].slice(0, BRIEF - 1).join("")}…` : line;
+  return shortened(line, BRIEF);
 }
 
 /** A value in one line, or nothing where it is more than that. */

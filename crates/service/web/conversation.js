@@ -1,7 +1,7 @@
 // What a conversation looks like: turns out of stored messages and out of events. Pure; nothing given is changed.
 //
-// A turn: { key, id, text, at, parts, steps, work, decision, problem, status } with status running | done | waiting | stopped |
-// failed. `work`: it is at work since `from` (milliseconds of the clock; null: it is not), and was for `ms` before.
+// A turn: { key, id, text, at, parts, steps, work, decision, problem, status, feedback } with status running | done | waiting |
+// stopped | failed. `feedback`: what the person thinks of the answer, { rating, comment }; null: nothing. `work`: it is at work since `from` (milliseconds of the clock; null: it is not), and was for `ms` before.
 // A step, for whoever waits: { kind: "model" | "reading" | "retrying" | "tool", ... }, in the order they began.
 // A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
 // `isNew` came while the page was open, and is read out to who listens, however fast it came. A tool's `status` is running | ok |
@@ -10,7 +10,7 @@
 
 /** A turn that begins with the person's words. */
 export function newTurn(key, text, at = new Date().toISOString()) {
-  return { key, id: null, text, at, parts: [], steps: [], work: { from: new Date(at).getTime(), ms: 0 }, decision: null, problem: null, status: "running" };
+  return { key, id: null, text, at, parts: [], steps: [], work: { from: new Date(at).getTime(), ms: 0 }, decision: null, problem: null, status: "running", feedback: null };
 }
 
 /** Returns the milliseconds that the model and the tools worked on a turn, without the person's time to answer; `null`: not known. */
@@ -45,6 +45,7 @@ export function turnsOf(messages, pending, decisions) {
       continue;
     }
     step += 1;
+    turn.feedback = message.feedback ?? turn.feedback;
     if (message.content) turn.parts.push({ kind: "text", id: `${turn.key}-text-${step}`, step, text: message.content, done: true });
     for (const call of message.tool_calls ?? []) {
       const part = { kind: "tool", id: call.id, step, name: call.tool, args: call.args, status: "running" };
@@ -124,6 +125,9 @@ function waiting(parts, pending) {
 }
 
 const hasEnded = (part) => part.status === "ok" || part.status === "failed" || part.status === "refused";
+
+/** Returns whether a pending call waits for a person, and not for the result that another program brings. */
+export const isQuestion = (call) => call.kind !== "awaits_result";
 
 /** A pending call as `/v1/chat` and `/v1/threads` tell it, out of an interrupt of AG-UI. */
 export function pendingOf(interrupt) {

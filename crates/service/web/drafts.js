@@ -1,7 +1,9 @@
 // What was written and not sent, per conversation, in this browser only: it survives a reload, and leaves with whoever signs out.
 
+import { fitting } from "./text.js";
+
 const PREFIX = "adjutant.draft.";
-/** So many conversations, the last ones; so many characters of each. */
+/** So many conversations, the last ones; so many UTF-16 code units of each. */
 const KEPT_MAX = 30;
 const LENGTH_MAX = 50_000;
 
@@ -27,7 +29,7 @@ export function keepDraft(threadId, { text = "", queued = [] }) {
       const oldest = drafts().map((key) => [JSON.parse(localStorage.getItem(key)).at, key]).sort();
       for (const [, other] of oldest.slice(0, Math.max(0, oldest.length - KEPT_MAX + 1))) localStorage.removeItem(other);
     }
-    localStorage.setItem(key, JSON.stringify({ text: text.slice(0, LENGTH_MAX), queued: queued.slice(0, KEPT_MAX).map((text) => text.slice(0, LENGTH_MAX)), at: new Date().toISOString() }));
+    localStorage.setItem(key, JSON.stringify({ text: fitting(text, LENGTH_MAX), queued: queued.slice(0, KEPT_MAX).map((text) => fitting(text, LENGTH_MAX)), at: new Date().toISOString() }));
   });
 }
 

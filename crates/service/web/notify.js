@@ -2,6 +2,7 @@
 // notification of the browser.
 
 import { openThread } from "./actions.js";
+import { isQuestion } from "./conversation.js";
 import { remember, setting } from "./settings.js";
 import { set, state } from "./state.js";
 import { t } from "./words.js";
@@ -35,7 +36,7 @@ export function watchRun() {
   run = null;
   // Who went to another conversation is not told of this one.
   if (threadId !== state.threadId || isSeen()) return;
-  const asks = state.pending.length > 0;
+  const asks = state.pending.some(isQuestion);
   set({ news: asks ? "question" : "answer" });
   if (asks || document.hidden || Date.now() - at >= LONG_MS) tell(threadId, asks);
 }
@@ -45,7 +46,7 @@ const isSeen = () => !document.hidden && document.hasFocus();
 function tell(threadId, asks) {
   if (notifying() !== "on") return;
   try {
-    const body = asks ? state.pending[0].preview : (state.title ?? "");
+    const body = asks ? state.pending.find(isQuestion).preview : (state.title ?? "");
     const note = new Notification(t(asks ? "notify.question" : "notify.answer"), { body, tag: threadId, icon: "/web/icons/192.png" });
     note.onclick = () => {
       window.focus();

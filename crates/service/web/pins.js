@@ -10,7 +10,11 @@ const ids = () => all()[state.me.user] ?? [];
 
 /** Pinned conversations that the loaded part of the list leaves out, by id. */
 const others = new Map();
-const asked = new Set();
+/** Milliseconds after which one of them is asked for anew, with the next list that is loaded: it may have been renamed elsewhere. */
+const RENEW_MS = 60_000;
+/** When each was asked for. */
+const asked = new Map();
+let list = null;
 
 export const isPinned = (id) => ids().includes(id);
 
@@ -21,8 +25,15 @@ export function pin({ thread_id: id }, isOn) {
   set({});
 }
 
-/** The pinned conversations that are known; the others are asked for, once. */
+/** Has a pinned conversation asked for anew with the next list. */
+export const renewPin = (id) => asked.set(id, 0);
+
+/** The pinned conversations that are known; those that the list leaves out are asked for. */
 export function pins() {
+  if (list !== state.threads.list) {
+    list = state.threads.list;
+    for (const [id, at] of asked) if (Date.now() - at >= RENEW_MS) asked.delete(id);
+  }
   const listed = new Map(state.threads.list.map((thread) => [thread.thread_id, thread]));
   const known = ids().map((id) => listed.get(id) ?? (state.threads.loaded ? knownOrAsked(id) : undefined));
   return known.filter(Boolean);
@@ -30,7 +41,7 @@ export function pins() {
 
 function knownOrAsked(id) {
   if (!asked.has(id)) {
-    asked.add(id);
+    asked.set(id, Date.now());
     ask(id);
   }
   return others.get(id);
@@ -44,6 +55,6 @@ async function ask(id) {
   } catch (problem) {
     // It was deleted, here or elsewhere.
     if (problem.status === 404) pin({ thread_id: id }, false);
-    else asked.delete(id);
+    else renewPin(id);
   }
 }

@@ -1,6 +1,7 @@
 // A block of code: its language and a key that copies it, above; coloured when it is complete.
 
 import { copy, html, say, useEffect, useMemo, useState } from "../parts/base.js";
+import { beginning, pieces } from "../text.js";
 import { t } from "../words.js";
 import { highlighted } from "./highlight.js";
 
@@ -15,9 +16,9 @@ export function CodeBlock({ code, language, isComplete }) {
     highlighted(code, language).then((scopes) => isWanted && setColours(scopes && { code, scopes }));
     return () => (isWanted = false);
   }, [code, language, isComplete]);
-  const shown = useMemo(() => (colours?.code === code ? coloured(colours.scopes) : pieces(code)), [colours, code]);
+  const shown = useMemo(() => (colours?.code === code ? coloured(colours.scopes) : pieces(code, PIECE)), [colours, code]);
   return html`<figure class="code">
-    <figcaption><span>${language.slice(0, 24) || t("markdown.code")}</span><${CopyCode} code=${code} /></figcaption>
+    <figcaption><span>${beginning(language, 24) || t("markdown.code")}</span><${CopyCode} code=${code} /></figcaption>
     <pre tabindex="0" role="group" aria-label=${t("markdown.code")}><code>${shown}</code></pre>
   </figure>`;
 }
@@ -36,13 +37,6 @@ function CopyCode({ code }) {
     say(words);
   };
   return html`<button type="button" class="text-button" aria-label=${outcome ?? t("code.copy")} onClick=${press}>${outcome ?? t("common.copy")}</button>`;
-}
-
-function pieces(code) {
-  if (code.length <= PIECE) return code;
-  const parts = [];
-  for (let at = 0; at < code.length; at += PIECE) parts.push(code.slice(at, at + PIECE));
-  return parts;
 }
 
 function coloured(scopes) {

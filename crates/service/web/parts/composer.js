@@ -1,6 +1,7 @@
 // Where the person writes.
 
 import { leaveEditing, stop, submit as send } from "../actions.js";
+import { isQuestion } from "../conversation.js";
 import { onDraft, setDraft, state } from "../state.js";
 import { t } from "../words.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
@@ -48,7 +49,7 @@ export function Composer() {
       : null}
     <label class="only-heard" for="composer">${t("composer.name")}</label>
     <textarea id="composer" ref=${area} rows="1" dir="auto" value=${draft} autocomplete="off" enterkeyhint="send"
-      placeholder=${t(pending.length ? "composer.answer" : "composer.write")}
+      placeholder=${t(pending.some(isQuestion) ? "composer.answer" : "composer.write")}
       aria-describedby="composer-hint" onInput=${(event) => setDraft(event.target.value)} onKeyDown=${key} />
     <span class="composer-side">
       <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? t("composer.characters", { count: length }) : t(run ? "composer.hint_queue" : "composer.hint")}</span>

@@ -1,6 +1,7 @@
 // Something waits: a call that needs a yes, one of which nobody knows whether it was done, or one whose result another program brings.
 
 import { answer, answerAll, edit, previewEdited, reconsider } from "../actions.js";
+import { callWords } from "../calls.js";
 import { moment, pretty, remaining, words } from "../format.js";
 import { state } from "../state.js";
 import { t } from "../words.js";
@@ -31,7 +32,7 @@ export function Confirmation({ call, choice }) {
   if (isLate) return html`<${Expired} call=${call} />`;
   if (call.kind === "awaits_result") {
     return html`<div role="group" class="confirm" aria-labelledby=${title} data-interrupt=${call.interrupt_id}>
-      <h3 id=${title} dir="auto">${words(call.tool)}</h3>
+      <h3 id=${title} dir="auto">${callWords({ name: call.tool, args: call.args, status: "waiting" }, state.me.tools).text}</h3>
       <p class="quiet">${t("ask.awaits_result")}</p>
     </div>`;
   }

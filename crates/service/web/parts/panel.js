@@ -22,8 +22,8 @@ export function Panel() {
   const key = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const at = TABS.indexOf(tab);
-    const next = TABS[(at + step + TABS.length) % TABS.length];
+    const at = tabs.indexOf(tab);
+    const next = tabs[(at + step + tabs.length) % tabs.length];
     showTab(next);
     requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
   };

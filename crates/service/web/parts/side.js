@@ -5,6 +5,7 @@ import { exportAddress } from "../api.js";
 import { moment, period } from "../format.js";
 import { isPinned, pin, pins } from "../pins.js";
 import { set, state } from "../state.js";
+import { beginning } from "../text.js";
 import { hasWords, t } from "../words.js";
 import { classes, html, useEffect, useRef, useState } from "./base.js";
 import { IconButton } from "./button.js";
@@ -134,6 +135,8 @@ function Thread({ thread, isOpen }) {
 
 /** Returns the name of a conversation's file: its title, without what file names cannot have, cut to 80 characters. */
 function fileName(title, format) {
-  const name = title.replace(/[\\/:*?"<>|\p{C}]+/gu, " ").trim().slice(0, 80) || "conversation";
+  // What joins letters and emoji stays.
+  const plain = title.replace(/(?![\u200c\u200d])[\\/:*?"<>|\p{C}]/gu, " ").replace(/\s+/g, " ").trim();
+  const name = beginning(plain, 80).trim() || "conversation";
   return `${name}.${format === "json" ? "json" : "md"}`;
 }

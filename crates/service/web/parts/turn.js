@@ -4,10 +4,11 @@ import { editTurn, openAlternative, regenerate, send } from "../actions.js";
 import { grouped } from "../calls.js";
 import { moment, when } from "../format.js";
 import { t } from "../words.js";
-import { html, memo } from "./base.js";
+import { html, memo, useState } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
 import { Calls } from "./calls.js";
 import { Details, Working } from "./details.js";
+import { Rating, Reason } from "./feedback.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { ProblemCard } from "./problem.js";
@@ -15,6 +16,8 @@ import { ProblemCard } from "./problem.js";
 export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pending, choices, attempt, unsent, stopping }) {
   const isRunning = turn.status === "running";
   const answer = turn.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n\n");
+  const [isAsking, ask] = useState(false);
+  const mayRate = turn.id !== null && answer !== "" && turn.status !== "waiting";
   const mayRegenerate = isLast && !isBusy && turn.id && turn.text && turn.status !== "waiting" && !turn.problem;
   return html`<li class="turn" id=${`turn-${turn.key}`}>
     ${turn.text === null ? null : html`<div class="asked">
@@ -41,7 +44,9 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pen
         : html`<${Details} turn=${turn}>
             ${answer ? html`<${CopyButton} name=${t("turn.copy_answer")} text=${() => answer} />` : null}
             ${mayRegenerate ? html`<${IconButton} icon="retry" name=${t("turn.regenerate")} onClick=${() => regenerate(turn)} />` : null}
-          <//>`}
+            ${mayRate ? html`<${Rating} turn=${turn} isAsking=${isAsking} onAsk=${ask} />` : null}
+          <//>
+          ${mayRate && isAsking ? html`<${Reason} turn=${turn} onLeave=${() => ask(false)} />` : null}`}
     </div>
   </li>`;
 });

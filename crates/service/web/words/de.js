@@ -161,6 +161,12 @@ export const WORDS = {
   "turn.unsent": "Noch nicht gesendet: Es gibt keine Verbindung. Sobald sie wieder da ist, geht die Nachricht hinaus; Stopp holt sie zurück.",
   "turn.details": "Einzelheiten",
   "turn.thought": "{time} nachgedacht",
+  "feedback.up": "Gute Antwort",
+  "feedback.down": "Schlechte Antwort",
+  "feedback.what": "Was war falsch?",
+  "feedback.who": "Wer diesen Dienst betreibt, kann es zusammen mit der Runde lesen.",
+  "feedback.kept": "Danke, das ist notiert",
+  "feedback.taken_back": "Zurückgenommen",
   "detail.tools": "Werkzeuge",
   "detail.trace": "Jeden Schritt zeigen",
 

@@ -161,6 +161,12 @@ export const WORDS = {
   "turn.unsent": "Not sent yet: there is no connection. It is sent when that is back; Stop takes it back.",
   "turn.details": "Details",
   "turn.thought": "Thought for {time}",
+  "feedback.up": "Good answer",
+  "feedback.down": "Bad answer",
+  "feedback.what": "What was wrong?",
+  "feedback.who": "Whoever runs this service can read it, with the turn.",
+  "feedback.kept": "Thank you, that is noted",
+  "feedback.taken_back": "Taken back",
   "detail.tools": "tools",
   "detail.trace": "Show every step",
 
