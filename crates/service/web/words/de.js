@@ -128,7 +128,7 @@ export const WORDS = {
   // Where the person writes.
   "composer.name": "Nachricht",
   "composer.write": "Schreib eine Nachricht",
-  "composer.answer": "Antworte mit den Knöpfen, oder schreib Ja oder Nein",
+  "composer.answer": "Ja oder Nein, oder die Knöpfe",
   "composer.editing": "Du bearbeitest eine Nachricht. Die bisherige Fassung bleibt erhalten.",
   "composer.hint": "Enter sendet, Umschalt und Enter beginnt eine neue Zeile",
   "composer.hint_queue": "Enter sendet, wenn diese Antwort fertig ist",

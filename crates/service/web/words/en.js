@@ -128,7 +128,7 @@ export const WORDS = {
   // Where the person writes.
   "composer.name": "Message",
   "composer.write": "Write a message",
-  "composer.answer": "Answer with the buttons, or write yes or no",
+  "composer.answer": "Yes or no, or the buttons above",
   "composer.editing": "Editing a message. What was said is kept as another version.",
   "composer.hint": "Enter sends, Shift and Enter make a new line",
   "composer.hint_queue": "Enter sends it when this answer has ended",
