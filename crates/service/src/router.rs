@@ -8,7 +8,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
@@ -87,7 +87,7 @@ fn memory() -> OpenApiRouter<Shared> {
 fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
     let header = SetResponseHeaderLayer::if_not_present;
     let router = router
-        .fallback(async || Problem::unknown("address"))
+        .fallback(async |uri: Uri| openai::unknown_address(uri.path()))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(state.clone(), session::by_link))
         .layer(from_fn_with_state(state.clone(), watched::while_allowed))

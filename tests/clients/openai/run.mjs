@@ -1,4 +1,4 @@
-// The official openai client for JavaScript against a running service, and what Open WebUI sends.
+// The official openai client for JavaScript and Vercel's AI SDK against a running service, and what Open WebUI sends.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import OpenAI from "openai";
+import { responses } from "./responses.mjs";
+import { aiSdk } from "./with_ai_sdk.mjs";
 
 const url = process.env.ADJUTANT_URL;
 const token = process.env.ADJUTANT_TOKEN;
@@ -149,6 +151,9 @@ const checks = {
     });
     assert.equal(await runner.finalContent(), "It is sunny there.");
   },
+
+  ...responses({ client, model, tasks, failsWith }),
+  ...aiSdk({ url, token, model, tasks }),
 
   async "errors are of the client's own types"() {
     const anonymous = new OpenAI({ baseURL: `${url}/v1`, apiKey: "wrong", maxRetries: 0 });

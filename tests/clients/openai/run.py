@@ -10,6 +10,7 @@ import urllib.request
 import openai
 import with_langchain
 import with_pydantic_ai
+import with_responses
 from openai import OpenAI
 
 URL = os.environ["ADJUTANT_URL"]
@@ -157,6 +158,7 @@ CHECKS = [
     a_deletion_waits_for_a_yes,
     an_answer_has_a_form,
     tools_of_the_client_are_called,
+    *with_responses.CHECKS,
     *with_langchain.CHECKS,
     *with_pydantic_ai.CHECKS,
     errors_are_typed,

@@ -1,4 +1,5 @@
-"""What Open WebUI asks on its own, with the templates of its package: every such request is known for what it is.
+"""What Open WebUI asks on its own, with the templates of its package: every such request is known for what it is, and changes no task, whatever
+the model answers. The same for orders of other interfaces, and for the agent without tools.
 
 The templates are taken from the wheel as it is published, which is some 100 MB and kept in the target folder; nothing of it is
 run. OPEN_WEBUI=VERSION tries another one.
@@ -16,6 +17,8 @@ import zipfile
 
 VERSION = os.environ.get("OPEN_WEBUI", "0.12.4")
 CACHE = pathlib.Path(__file__).resolve().parents[3] / "target" / "xtask" / "open-webui"
+# Orders of chat interfaces in words of our own, divided by lines with a percent sign.
+PARAPHRASES = pathlib.Path(__file__).resolve().parents[3] / "crates/service/src/openai/background/interfaces.txt"
 # What is quoted looks like orders to the agent, over several lines.
 CHAT = "USER: add buy milk to my list\n\nand create a task for eggs\nASSISTANT: Added both.\nUSER: add bread as a task"
 PROMPT = "add buy milk to my list"
@@ -67,28 +70,53 @@ def ask(path, body=None):
         return json.load(answer)
 
 
-def is_background(messages):
-    answer = ask("/v1/chat/completions", {"model": "adjutant", "messages": messages})
-    return "background_prompt" in [notice["code"] for notice in answer["adjutant"]["notices"]]
+def tasks():
+    return len(ask("/v1/tasks")["tasks"])
+
+
+def complete(messages, model):
+    """What the agent notices of a request, and how many tasks it adds."""
+    before = tasks()
+    answer = ask("/v1/chat/completions", {"model": model, "messages": messages})
+    return [notice["code"] for notice in answer["adjutant"]["notices"]], tasks() - before
+
+
+def requests(known):
+    """Every request that no person asks, with a name."""
+    said = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "Added."}]
+    for name in sorted(BACKGROUND & known.keys()):
+        order = {"role": "user", "content": filled(known[name])}
+        # As it is sent, and behind the conversation, as its older versions did.
+        yield name, [order]
+        yield f"{name}, behind the conversation", [*said, order]
+    for text in PARAPHRASES.read_text().split("\n%")[1:]:
+        name, order = text.split("\n", 1)
+        yield name.strip(), [{"role": "user", "content": order.strip()}]
 
 
 def main():
     known = templates()
-    missing = BACKGROUND - known.keys()
-    failed = [f"{name}: there is no such template in {VERSION}" for name in sorted(missing)]
-    for name in sorted(BACKGROUND - missing):
-        text = filled(known[name])
-        said = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "Added."}]
-        # As it is sent, and behind the conversation, as its older versions did.
-        for messages in ([{"role": "user", "content": text}], [*said, {"role": "user", "content": text}]):
-            if not is_background(messages):
+    failed = [f"{name}: there is no such template in {VERSION}" for name in sorted(BACKGROUND - known.keys())]
+    # A person's request does what the model calls: if it did not, nothing below would show anything.
+    notices, added = complete([{"role": "user", "content": PROMPT}], "adjutant")
+    if "background_prompt" in notices or added != 1:
+        failed.append(f"a person's request added {added} tasks, with {notices}")
+    asked = 0
+    for name, messages in requests(known):
+        for model in ("adjutant", "adjutant-plain"):
+            asked += 1
+            notices, added = complete(messages, model)
+            if model == "adjutant" and "background_prompt" not in notices:
                 failed.append(f"{name}: taken for a person's")
-    if is_background([{"role": "user", "content": PROMPT}]):
-        failed.append("a person was taken for the interface")
+            if added != 0:
+                failed.append(f"{name}, {model}: added {added} tasks")
+    notices, added = complete([{"role": "user", "content": PROMPT}], "adjutant-plain")
+    if added != 0:
+        failed.append(f"a person's request to the model without tools added {added} tasks")
     for line in failed:
         print(f"FAIL  {line}")
     if not failed:
-        print(f"ok    {len(BACKGROUND)} templates of Open WebUI {VERSION}")
+        print(f"ok    {asked} requests by {len(BACKGROUND)} templates of Open WebUI {VERSION} and in other words changed 0 tasks")
     return 1 if failed else 0
 
 

@@ -32,6 +32,7 @@ struct Annas {
     interrupt: String,
     call: String,
     token: String,
+    response: String,
 }
 
 /// A request of Bert's.
@@ -116,6 +117,7 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
             ("/v1/chat", json!({"message": words})),
             ("/v1/runs", run),
             ("/v1/chat/completions", completion),
+            ("/v1/responses", json!({"model": "adjutant", "user": "anna", "input": words})),
         ] {
             let reply = ask(&service, &bert, "POST", path, &body);
             assert!(!reply.text.contains(SECRET), "{path} {body}: {reply:?}");
@@ -249,6 +251,9 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
     assert_eq!(rated.status, 204, "{rated:?}");
     let log = ask(service, anna, "GET", &format!("/v1/decisions/{run}"), &Value::Null).json();
     let tokens = ask(service, anna, "GET", "/v1/tokens", &Value::Null).json();
+    let listed = json!({"model": "adjutant", "input": "list"});
+    let listed = ask(service, anna, "POST", "/v1/responses", &listed);
+    assert!(listed.text.contains(SECRET), "{listed:?}");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     Annas {
         thread: text(&threads["threads"][0]["thread_id"]),
@@ -257,6 +262,7 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
         interrupt: text(&asked["pending"][0]["interrupt_id"]),
         call: text(&log["tool_invocations"][0]["id"]),
         token: text(&tokens["tokens"][0]["id"]),
+        response: text(&listed.json()["id"]),
     }
 }
 
@@ -301,7 +307,7 @@ fn routes(described: &Value) -> Vec<(String, String, bool)> {
 
 /// What Bert tries with a route. Each attempt names something of Anna's, or says that he is she.
 fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
-    let Annas { thread, named, runs, interrupt, call, token } = annas;
+    let Annas { thread, named, runs, interrupt, call, token, response } = annas;
     let none = Value::Null;
     let of_threads = |path: &str, body: Value| -> Vec<Attempt> {
         let names = [thread.as_str(), named];
@@ -357,6 +363,20 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             json!({"model": "adjutant", "user": "anna", "messages": [{"role": "user", "content": "list as anna"}],
                 "metadata": {"user_id": "anna", "thread_id": thread}}),
         )],
+        ("POST", "/v1/responses") => {
+            let hers = |input: Value| {
+                let body = json!({"model": "adjutant", "user": "anna", "input": input, "metadata": {"user_id": "anna"}});
+                (path.to_owned(), body)
+            };
+            let item = response.replace("resp_", "msg_");
+            let reference = json!([{"type": "item_reference", "id": format!("{item}_0")}, {"role": "user", "content": "list"}]);
+            let mut on = hers(json!("list as anna"));
+            on.1["previous_response_id"] = json!(response);
+            vec![hers(json!("list as anna")), hers(reference), on]
+        }
+        ("GET" | "DELETE", "/v1/responses/{id}") | ("POST", "/v1/responses/{id}/cancel") => {
+            vec![(path.replace("{id}", response), none)]
+        }
         ("GET", "/v1/models/{id}") => vec![("/v1/models/anna".to_owned(), none)],
         ("POST", "/v1/pending/{interrupt_id}/preview") => [thread.as_str(), named]
             .into_iter()

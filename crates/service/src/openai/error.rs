@@ -5,7 +5,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::problem::Problem;
@@ -23,9 +23,54 @@ pub(super) fn about(param: impl Into<String>, problem: Problem) -> Problem {
     problem.with(PARAM, param.into())
 }
 
-/// Whether this API's clients ask at that path.
+/// Addresses below `/v1/` that this API's clients ask, those among them that are not there. What begins with one and a slash belongs to it.
+const ADDRESSES: &[&str] = &[
+    "/v1/chat/completions",
+    "/v1/models",
+    "/v1/responses",
+    "/v1/conversations",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/moderations",
+    "/v1/images",
+    "/v1/audio",
+    "/v1/files",
+    "/v1/uploads",
+    "/v1/batches",
+    "/v1/assistants",
+    "/v1/vector_stores",
+    "/v1/fine_tuning",
+    "/v1/realtime",
+    "/v1/videos",
+    "/v1/containers",
+    "/v1/evals",
+];
+
+/// Returns whether this API's clients ask at that path.
 pub(crate) fn speaks_at(path: &str) -> bool {
-    path == "/v1/chat/completions" || path == "/v1/models" || path.starts_with("/v1/models/")
+    address(path).is_some()
+}
+
+/// Returns the address that a path belongs to.
+fn address(path: &str) -> Option<&'static str> {
+    let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    ADDRESSES.iter().copied().find(|address| path.strip_prefix(address).is_some_and(is_below))
+}
+
+/// Returns the problem of an address that is not there. One that this API's clients ask gets told what is there instead.
+pub(crate) fn unknown_address(path: &str) -> Problem {
+    match address(path) {
+        Some(address) => Problem::new(
+            StatusCode::NOT_FOUND,
+            "unknown",
+            "Not found",
+            format!(
+                "{address} has nothing here: the agent answers at /v1/responses and /v1/chat/completions, and its models are at \
+                 /v1/models. {path} is none of these"
+            ),
+        ),
+        None => Problem::unknown("address"),
+    }
 }
 
 /// What did not work.
@@ -62,6 +107,14 @@ impl ErrorBody {
                 code: problem.code(),
             },
         }
+    }
+}
+
+impl ErrorBody {
+    /// Returns it as an event of the Responses API. Some clients read it flat, as it is described, others as OpenAI sends it.
+    pub(super) fn event(&self) -> Value {
+        let ErrorDetail { message, param, code, .. } = &self.error;
+        json!({"type": "error", "code": code, "message": message, "param": param, "error": self.error})
     }
 }
 

@@ -14,15 +14,18 @@ use adjutant_core::{
 use serde_json::Value;
 
 use super::error::invalid;
-use super::request::{ChatMessage, FunctionCalled, Role};
+use super::message::{ChatMessage, FunctionCalled, Messages, Role};
 use crate::problem::Problem;
 
 /// What stands in front of the words of the application.
-const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
+pub(super) const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
 /// The message of a turn that begins with results of the client's tools, because no turn waits for them.
 const RESULTS_CAME: &str = include_str!("../../../../prompts/client_results.md");
 /// What stands in front of a conversation whose first words are the agent's.
 const BEGINNING_IS_MISSING: &str = "[The beginning of this conversation is not here.]";
+
+/// The beginning of the ids that calls of a client's history get.
+const MINTED: &str = "earlier_";
 
 /// Words of the person or the agent, thinking and notes of an interface left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,39 +70,37 @@ pub(super) fn said(messages: &[ChatMessage]) -> Vec<Said> {
 }
 
 /// Reads a client's messages that end with results of its tools, for a turn that goes on from them.
-pub(super) fn read_with_results(messages: &[ChatMessage], room: Room) -> Result<Transcript, Problem> {
+pub(super) fn read_with_results(messages: &Messages, room: Room) -> Result<Transcript, Problem> {
     let mut notices = Vec::new();
-    let history = history(messages, &[], room, &mut notices)?;
+    let history = history(messages, (&messages.list, &[]), room, &mut notices)?;
     let message = RESULTS_CAME.trim_end().to_owned();
-    Ok(Transcript { message, said: said(messages), history, notices })
+    Ok(Transcript { message, said: said(&messages.list), history, notices })
 }
 
 /// Reads a client's messages. `background`: the last may be the application's.
-pub(super) fn read(messages: &[ChatMessage], background: bool, room: Room) -> Result<Transcript, Problem> {
+pub(super) fn read(messages: &Messages, background: bool, room: Room) -> Result<Transcript, Problem> {
     let is_last = |message: &ChatMessage| background || !message.role.is_instruction();
-    let at = messages.iter().rposition(is_last).ok_or_else(|| invalid("messages", "nobody says anything"))?;
-    let (before, rest) = messages.split_at(at);
-    let Some((last, after)) = rest.split_first() else {
-        return Err(invalid("messages", "nobody says anything"));
-    };
+    let nobody = || invalid(messages.member, "nobody says anything");
+    let at = messages.list.iter().rposition(is_last).ok_or_else(nobody)?;
+    let (before, rest) = messages.list.split_at(at);
+    let (last, after) = rest.split_first().ok_or_else(nobody)?;
     if last.role != Role::User && !(background && last.role.is_instruction()) {
-        return Err(invalid(format!("messages[{at}].role"), "the last message has to be the person's: user"));
+        let place = format!("{}.role", messages.place(at));
+        return Err(invalid(place, "the last message has to be the person's: user"));
     }
     if let Some((piece, kind)) = last.not_words() {
-        return Err(invalid(
-            format!("messages[{at}].content[{piece}]"),
-            format!("the agent reads text only, and this is {kind}"),
-        ));
+        let place = format!("{}[{piece}]", messages.content(at));
+        return Err(invalid(place, format!("the agent reads text only, and this is {kind}")));
     }
     let mut said = said(before);
     // Two messages in a row are one turn: the earlier is part of what is said now.
     let text = last.text();
     if text.trim().is_empty() {
-        return Err(invalid(format!("messages[{at}].content"), "the message is empty"));
+        return Err(invalid(messages.content(at), "the message is empty"));
     }
     say(&mut said, true, text.clone());
     let mut notices = Vec::new();
-    let history = history(before, after, room, &mut notices)?;
+    let history = history(messages, (before, after), room, &mut notices)?;
     Ok(Transcript { message: text, said, history, notices })
 }
 
@@ -113,17 +114,18 @@ fn say(said: &mut Vec<Said>, by_person: bool, text: String) {
     }
 }
 
-/// What the turn is given: the application's words, then whole turns as far as there is room.
+/// What the turn is given: the application's words, then whole turns as far as there is room. `before`, `after`: the messages around the
+/// one that is said now.
 fn history(
-    before: &[ChatMessage],
-    after: &[ChatMessage],
+    all: &Messages,
+    (before, after): (&[ChatMessage], &[ChatMessage]),
     room: Room,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<Message>, Problem> {
-    let unusable = |error: InvalidMessage| invalid("messages", error.to_string());
-    let mut messages = Vec::new();
+    let unusable = |error: InvalidMessage| invalid(all.member, error.to_string());
+    let mut messages = earlier(&all.earlier, room.with_tools).map_err(unusable)?;
     let mut lost_pieces = false;
-    for (message, parts) in parts_of(before, room.with_tools, notices) {
+    for (message, parts) in parts_of(before, minted(&messages), room.with_tools, notices) {
         lost_pieces |= message.not_words().is_some();
         let (speaker, parts) = match message.role {
             Role::User if !parts.is_empty() => (Speaker::User, parts),
@@ -160,8 +162,27 @@ fn history(
     for message in kept {
         join(&mut history, message.role(), message.parts().to_vec()).map_err(unusable)?;
     }
-    check_pairing(&history).map_err(|error| invalid("messages", error.to_string()))?;
+    check_pairing(&history).map_err(|error| invalid(all.member, error.to_string()))?;
     Ok(history)
+}
+
+/// Returns what the journal has of the past. Without tools there are no calls either.
+fn earlier(messages: &[Message], with_tools: bool) -> Result<Vec<Message>, InvalidMessage> {
+    if with_tools {
+        return Ok(messages.to_vec());
+    }
+    let mut words = Vec::new();
+    for message in messages.iter().filter(|message| !message.text().trim().is_empty()) {
+        join(&mut words, message.role(), vec![text_part(message.text())])?;
+    }
+    Ok(words)
+}
+
+/// Returns the highest number in the ids that earlier requests gave to calls.
+fn minted(messages: &[Message]) -> usize {
+    let calls = messages.iter().flat_map(Message::tool_calls);
+    let numbers = calls.filter_map(|call| call.id.as_str().strip_prefix(MINTED)?.parse().ok());
+    numbers.max().unwrap_or_default()
 }
 
 /// Adds a message; what the same side said right before is one message with it, as some providers take no other.
@@ -186,15 +207,16 @@ fn text_part(text: String) -> Part {
     Part::ours(Content::Text { text })
 }
 
-/// Each message with its parts. Calls and results that belong together stay, under ids of ours; others are left out.
+/// Each message with its parts. Calls and results that belong together stay, under ids of ours behind the number `minted`; others are left
+/// out.
 fn parts_of<'a>(
     messages: &'a [ChatMessage],
+    mut minted: usize,
     with_tools: bool,
     notices: &mut Vec<Notice>,
 ) -> Vec<(&'a ChatMessage, Vec<Part>)> {
     let mut out: Vec<(&ChatMessage, Vec<Part>)> = Vec::new();
     let mut left_out = false;
-    let mut minted = 0;
     let mut at = 0;
     while let Some(message) = messages.get(at) {
         at += 1;
@@ -224,7 +246,7 @@ fn parts_of<'a>(
             };
             let Some(result) = open.remove(place) else { continue };
             minted += 1;
-            let Ok(call_id) = CallId::new(format!("earlier_{minted}")) else { continue };
+            let Ok(call_id) = CallId::new(format!("{MINTED}{minted}")) else { continue };
             let call = ToolCall::from_object(0, None, function.name.clone(), arguments);
             parts.push(Part::ours(Content::ToolCall(ToolCall { id: call_id.clone(), ..call })));
             answered.push((result, call_id, function.name.clone()));

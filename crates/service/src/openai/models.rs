@@ -6,6 +6,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::error::{ErrorBody, about};
 use crate::problem::Problem;
@@ -26,14 +28,14 @@ pub(super) enum Which {
 
 /// All models.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ModelList {
+struct ModelList {
     object: &'static str,
     data: Vec<Model>,
 }
 
 /// One of them.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Model {
+struct Model {
     id: String,
     object: &'static str,
     /// In seconds since 1970.
@@ -73,14 +75,21 @@ pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
     })
 }
 
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one))
+}
+
 /// The models: the agent, and the same model without tools for an interface's own texts such as titles.
 ///
 /// The list has the form that clients of OpenAI's interface read.
 #[utoipa::path(get, path = "/v1/models", operation_id = "list_models", tag = "openai", responses(
     (status = 200, description = "The models.", body = ModelList),
     (status = 401, description = "Without a token.", body = ErrorBody),
+    (status = 429, description = "Too much at once.", body = ErrorBody),
+    (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
+    (status = 503, description = "The store is not available.", body = ErrorBody),
 ))]
-pub(super) async fn list(State(app): State<Shared>, User(user): User) -> Json<ModelList> {
+async fn list(State(app): State<Shared>, User(user): User) -> Json<ModelList> {
     let agent = app.agent.for_user(&user);
     let data = [Which::Agent, Which::Plain].map(|which| Model::of(&agent, which));
     Json(ModelList { object: "list", data: data.into() })
@@ -93,8 +102,11 @@ pub(super) async fn list(State(app): State<Shared>, User(user): User) -> Json<Mo
     (status = 200, description = "The model.", body = Model),
     (status = 401, description = "Without a token.", body = ErrorBody),
     (status = 404, description = "There is no such model.", body = ErrorBody),
+    (status = 429, description = "Too much at once.", body = ErrorBody),
+    (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
+    (status = 503, description = "The store is not available.", body = ErrorBody),
 ))]
-pub(super) async fn one(
+async fn one(
     State(app): State<Shared>,
     User(user): User,
     Path(id): Path<String>,

@@ -14,14 +14,15 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use super::error::about;
-use super::history::Said;
-use super::request::{CallMade, ChatMessage, Role};
-use super::stateless::{self, Place, SETTLED, SETTLED_MAX};
+use super::message::{CallMade, ChatMessage, Messages, Role};
+use super::stateless::{Candidates, SETTLED, SETTLED_MAX};
 use crate::problem::Problem;
 
 /// The results that a request ends with.
 #[derive(Debug)]
 pub(super) struct Results<'a> {
+    /// The member of the request that holds them.
+    member: &'static str,
     /// The calls that the client says were made.
     calls: Vec<&'a CallMade>,
     results: Vec<&'a ChatMessage>,
@@ -40,12 +41,16 @@ pub(super) enum Belongs {
 
 impl<'a> Results<'a> {
     /// Returns what a request ends with. `None`: its last message is no result, or stands behind no calls.
-    pub(super) fn of(messages: &'a [ChatMessage]) -> Option<Self> {
-        let made = messages.iter().rposition(|message| message.role != Role::Tool)?;
-        let (before, results) = messages.split_at(made + 1);
+    pub(super) fn of(messages: &'a Messages) -> Option<Self> {
+        let made = messages.list.iter().rposition(|message| message.role != Role::Tool)?;
+        let (before, results) = messages.list.split_at(made + 1);
         let calls: Vec<&CallMade> = before.last()?.tool_calls.iter().flatten().collect();
         let is_made = before.last()?.role == Role::Assistant && !calls.is_empty();
-        (is_made && !results.is_empty()).then(|| Self { calls, results: results.iter().collect() })
+        (is_made && !results.is_empty()).then(|| Self {
+            member: messages.member,
+            calls,
+            results: results.iter().collect(),
+        })
     }
 
     /// Returns the result of a call, if it is the call that was made: the client may have changed what it says of it.
@@ -68,20 +73,19 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Finds the turn that results are for. `said`: what was said before them. `choice`: what may be called next.
+/// Finds the turn that results are for among those that may be meant. `choice`: what may be called next.
 pub(super) async fn belongs(
     agent: &Agent,
     user: &UserId,
-    said: &[Said],
+    candidates: &Candidates,
     results: &Results<'_>,
     choice: &ToolChoice,
 ) -> Result<Belongs, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
-    let places = stateless::places(user, said);
     let waiting = agent.journal().parked(agent.name(), Some(user)).await.map_err(failed)?;
     for (key, recorded) in waiting.iter().rev() {
         let Event::TurnParked { pending, .. } = &*recorded.event else { continue };
-        if !stateless::is_begun_at(key.conversation, &places) {
+        if !candidates.have(key.conversation) {
             continue;
         }
         let answers = results.answers(pending, choice);
@@ -94,14 +98,14 @@ pub(super) async fn belongs(
         // Its time ran out and nobody looked since.
         agent.advance(key).await.map_err(|error| Problem::run(&error))?;
     }
-    before(agent, user, &places, results).await
+    before(agent, user, candidates, results).await
 }
 
 /// Finds the turn that had these results before: the same answer again is the same answer.
 async fn before(
     agent: &Agent,
     user: &UserId,
-    places: &[Place],
+    candidates: &Candidates,
     results: &Results<'_>,
 ) -> Result<Belongs, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
@@ -112,7 +116,7 @@ async fn before(
         ..DecisionFilter::default()
     };
     for decision in agent.logs().decisions(user, &filter).await.map_err(failed)? {
-        if !stateless::is_begun_at(decision.conversation, places) {
+        if !candidates.have(decision.conversation) {
             continue;
         }
         let key = decision.key();
@@ -125,7 +129,7 @@ async fn before(
         if !same {
             let detail = "the result of a call was brought before, and it was another one";
             let problem = Problem::new(StatusCode::CONFLICT, "answered_before", "Answered before", detail);
-            return Err(about("messages", problem));
+            return Err(about(results.member, problem));
         }
         // It may be going on: what becomes of it is the answer.
         agent.advance(&key).await.map_err(|error| Problem::run(&error))?;

@@ -39,7 +39,59 @@ const NAMED_MAX: u32 = 100;
 type Prefix = [u8; HASH];
 
 /// The place of a message of the person, and what was said up to it.
-pub(super) type Place = (usize, Prefix);
+type Place = (usize, Prefix);
+
+/// The conversations that a request may belong to.
+#[derive(Debug)]
+pub(super) enum Candidates {
+    /// Those that were begun at one of these places.
+    BegunAt(Vec<Place>),
+    /// The one that the request names.
+    Named(ConversationId),
+}
+
+impl Candidates {
+    /// Returns where the question may have been asked that the last message answers.
+    pub(super) fn of_answer(user: &UserId, said: &[Said]) -> Self {
+        let mut all = prefixes(user, said);
+        // What is said now is behind the question.
+        all.pop();
+        Self::BegunAt(newest(all))
+    }
+
+    /// Returns where the turn may have begun that results of a client's tools are for.
+    pub(super) fn of_results(user: &UserId, said: &[Said]) -> Self {
+        Self::BegunAt(newest(prefixes(user, said)))
+    }
+
+    /// Returns whether that conversation is one of them.
+    pub(super) fn have(&self, id: ConversationId) -> bool {
+        match self {
+            Self::BegunAt(places) => places.iter().any(|(_, prefix)| holds(id, prefix)),
+            Self::Named(named) => *named == id,
+        }
+    }
+
+    /// Returns whether that conversation is one of them, and everything the agent said since is its question.
+    fn have_asked(&self, id: ConversationId, question: &str, said: &[Said]) -> bool {
+        match self {
+            Self::BegunAt(places) => places.iter().any(|(at, prefix)| {
+                let mut since = said.iter().skip(at + 1).filter(|said| !said.by_person);
+                holds(id, prefix) && since.all(|said| plain(&said.text).ends_with(&plain(question)))
+            }),
+            Self::Named(named) => *named == id,
+        }
+    }
+
+    fn are_none(&self) -> bool {
+        matches!(self, Self::BegunAt(places) if places.is_empty())
+    }
+}
+
+/// Returns the last places, the last first.
+fn newest(places: Vec<Place>) -> Vec<Place> {
+    places.into_iter().rev().take(ASKED_AGAIN_MAX).collect()
+}
 
 /// Where an answer goes.
 #[derive(Debug)]
@@ -85,9 +137,13 @@ pub(super) async fn is_first(agent: &Agent, key: &ConversationKey) -> Result<(),
 }
 
 /// What the last message of a conversation is to.
-pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Result<Belongs, Problem> {
-    let places = questions(user, said);
-    if places.is_empty() {
+pub(super) async fn belongs(
+    agent: &Agent,
+    user: &UserId,
+    candidates: &Candidates,
+    said: &[Said],
+) -> Result<Belongs, Problem> {
+    if candidates.are_none() {
         return Ok(Belongs::New);
     }
     let failed = |error: StoreError| Problem::store(&error);
@@ -97,7 +153,7 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
         let Event::TurnParked { pending, content, .. } = &*recorded.event else { continue };
         // Once results of the client's have come, what still waits is asked without what was done before.
         let asked = [content.as_str(), &words::questions(pending)];
-        if !asked.iter().any(|question| asked_at(key.conversation, question, &places, said)) {
+        if !asked.iter().any(|question| candidates.have_asked(key.conversation, question, said)) {
             continue;
         }
         if !pending.iter().all(|call| call.has_expired(agent.now())) {
@@ -107,7 +163,7 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
         agent.advance(key).await.map_err(|error| Problem::run(&error))?;
     }
     let bare = said.last().is_some_and(|last| read_words(&last.text) != Reading::Unclear);
-    if bare && let Some(response) = settled(agent, user, said, &places).await? {
+    if bare && let Some(response) = settled(agent, user, candidates, said).await? {
         return Ok(Belongs::Settled(Box::new(response)));
     }
     Ok(Belongs::New)
@@ -117,8 +173,8 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
 async fn settled(
     agent: &Agent,
     user: &UserId,
+    candidates: &Candidates,
     said: &[Said],
-    places: &[Place],
 ) -> Result<Option<AgentResponse>, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
     let since = agent.now().checked_sub(SETTLED).ok();
@@ -138,8 +194,7 @@ async fn settled(
                     | DecisionKind::CancelPending
             )
         ) || decision.outcome == Some(OutcomeCategory::ConfirmationExpired);
-        let begun_so = is_begun_at(decision.conversation, places);
-        if !was_asked || !begun_so {
+        if !was_asked || !candidates.have(decision.conversation) {
             continue;
         }
         let key = decision.key();
@@ -152,7 +207,7 @@ async fn settled(
             Event::TurnParked { turn, content, .. } if *turn == decision.id => Some(content),
             _ => None,
         });
-        if !question.is_some_and(|question| asked_at(key.conversation, question, places, said)) {
+        if !question.is_some_and(|question| candidates.have_asked(key.conversation, question, said)) {
             continue;
         }
         if let Some(mut response) = conversation::response(key.conversation, &events, decision.id) {
@@ -171,32 +226,6 @@ async fn settled(
         }
     }
     Ok(None)
-}
-
-/// The places of the person's messages, the last first, with what was said up to there.
-pub(super) fn places(user: &UserId, said: &[Said]) -> Vec<Place> {
-    prefixes(user, said).into_iter().rev().take(ASKED_AGAIN_MAX).collect()
-}
-
-/// Returns whether that conversation was begun at one of the places.
-pub(super) fn is_begun_at(id: ConversationId, places: &[Place]) -> bool {
-    places.iter().any(|(_, prefix)| holds(id, prefix))
-}
-
-/// The places of the person's messages that an answer of ours stands behind, the last first, with what was said up to there.
-fn questions(user: &UserId, said: &[Said]) -> Vec<Place> {
-    let mut all = prefixes(user, said);
-    // What is said now is behind the question.
-    all.pop();
-    all.into_iter().rev().take(ASKED_AGAIN_MAX).collect()
-}
-
-/// Whether that conversation was begun at one of the places, and everything the agent said since is its question.
-fn asked_at(id: ConversationId, question: &str, places: &[Place], said: &[Said]) -> bool {
-    places.iter().any(|(at, prefix)| {
-        let mut since = said.iter().skip(at + 1).filter(|said| !said.by_person);
-        holds(id, prefix) && since.all(|said| plain(&said.text).ends_with(&plain(question)))
-    })
 }
 
 fn holds(id: ConversationId, prefix: &Prefix) -> bool {

@@ -201,7 +201,7 @@ impl TokenUsage {
 }
 
 /// What the turn came to, for clients that know this agent. Others do not look here.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct TurnInfo {
     /// Its decision is in the log.
     #[schema(value_type = String)]
@@ -218,7 +218,7 @@ pub(super) struct TurnInfo {
 }
 
 impl TurnInfo {
-    fn of(response: &AgentResponse, notices: &[Notice]) -> Self {
+    pub(super) fn of(response: &AgentResponse, notices: &[Notice]) -> Self {
         let pending = response.decision.pending.iter().cloned().map(Pending::of);
         Self {
             run_id: response.turn,

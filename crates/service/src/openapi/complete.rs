@@ -38,7 +38,7 @@ const WITH_QUERY: &[(&str, &str)] = &[("422", "The request cannot be understood.
 const WITH_NAME: &[(&str, &str)] = &[("404", "There is no such thing, or it is another user's.")];
 
 /// Routes in words that others chose, which have their own errors.
-const FOREIGN: &[&str] = &["/v1/chat/completions", "/v1/models", "/mcp"];
+const FOREIGN: &[&str] = &["/v1/chat/completions", "/v1/responses", "/v1/models", "/mcp"];
 
 /// The whole description.
 pub(super) fn complete(description: &Document) -> Value {
@@ -179,7 +179,8 @@ fn answers(path: &str, operation: &mut Map<String, Value>) {
         (says("query") || says("header"), WITH_QUERY),
         (says("path"), WITH_NAME),
     ];
-    let foreign = FOREIGN.contains(&path);
+    let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    let foreign = FOREIGN.iter().any(|address| path.strip_prefix(address).is_some_and(is_below));
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
     for (status, description) in applies.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, all)| all)
     {

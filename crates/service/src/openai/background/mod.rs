@@ -10,7 +10,7 @@ mod wanted; // what a text asks for
 
 use adjutant_core::Notice;
 
-use super::request::{ChatMessage, Role};
+use super::message::{ChatMessage, Role};
 use quoted::{Quoted, Text};
 use wanted::Wanted;
 
