@@ -44,6 +44,17 @@ export async function flow(browser) {
       await page.locator(".examples").waitFor();
     });
 
+    await here("a message over the limit says so before it is sent, and stays to be made shorter", async () => {
+      const long = "🙂".repeat(4001);
+      await say(page, long);
+      assert.match(await page.locator("#composer-hint").innerText(), /4,001 characters: .*limit of 4,000.*not sent/);
+      assert.equal(await page.locator("#composer").inputValue(), long);
+      assert.equal(await page.locator(".turn").count(), 0);
+      await page.fill("#composer", "🙂".repeat(4000));
+      assert.doesNotMatch(await page.locator("#composer-hint").innerText(), /limit/);
+      await page.fill("#composer", "");
+    });
+
     await here("add: what was done is said in words, the answer stands, the panel follows; nothing of the machine is shown", async () => {
       await say(page, "add green tea");
       await settled(page, 1);

@@ -146,6 +146,28 @@ export async function modules(page) {
     assert.equal(found.words, `𐐀dd: ${"👍".repeat(79)}…`);
   });
 
+  await check("a call says how far it is while it runs, and not when it has ended", async () => {
+    const told = await page.evaluate(async () => {
+      const { afterEvent, newTurn } = await import("/web/conversation.js");
+      const { callWords } = await import("/web/calls.js");
+      const progress = (id, text) => ({ type: "CUSTOM", name: "progress", value: { tool_call_id: id, done: 3, total: 10, text } });
+      let turn = newTurn("k", "words", new Date().toISOString());
+      const said = [];
+      for (const event of [
+        { type: "TOOL_CALL_START", toolCallId: "a", toolCallName: "files__read" },
+        progress("a", "3 of 10: reading a.txt"),
+        progress("b", "of a call that there is not"),
+        { type: "TOOL_CALL_RESULT", toolCallId: "a", content: JSON.stringify({ success: true, data: "x" }), metadata: { ms: 5 } },
+        progress("a", "too late"),
+      ]) {
+        turn = afterEvent(turn, event);
+        said.push(callWords(turn.parts[0], []).at ?? null);
+      }
+      return said;
+    });
+    assert.deepEqual(told, [null, "3 of 10: reading a.txt", "3 of 10: reading a.txt", null, null]);
+  });
+
   await check("starters: out of the tools there are, and no others", async () => {
     const told = await page.evaluate(async () => {
       const { starters } = await import("/web/starters.js");

@@ -98,15 +98,17 @@ export async function states(browser) {
       assert.equal(await last(page).getByText("That did not work.").count(), 1, "the answer is said once");
     });
 
-    await here("Stop ends a tool that would take for ever", async () => {
+    await here("a tool that would take for ever says how far it is, and Stop ends it", async () => {
       await say(page, "take a nap");
       await last(page).locator(".tool.is-running").waitFor();
+      await last(page).locator(".tool-at").getByText("3 of 10: counting sheep", { exact: true }).waitFor();
       const began = Date.now();
       await page.getByRole("button", { name: "Stop" }).click();
       await last(page).getByText("Stopped. What was done before stays done.").waitFor();
       // Half a second, on a machine that is not busy with other things.
       console.log(`      it took ${Date.now() - began} ms`);
       await settled(page, 6);
+      assert.equal(await page.locator(".tool-at").count(), 0);
     });
 
     await here("in doubt: what became of it is asked, and the answer counts", async () => {

@@ -15,8 +15,12 @@ const answers = {
   initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "other", version: "1" } }),
   ping: () => ({}),
   "tools/list": () => ({ tools: TOOLS }),
-  "tools/call": async ({ name }) => {
-    if (name === "nap") await new Promise(() => {});
+  "tools/call": async ({ name, _meta }) => {
+    if (name === "nap") {
+      const params = { progressToken: _meta.progressToken, progress: 3, total: 10, message: "counting sheep" };
+      process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/progress", params }) + "\n");
+      await new Promise(() => {});
+    }
     if (name === "launch") process.exit(1);
     return { content: [{ type: "text", text: name === "grumble" ? "I will not do that." : HOSTILE }], isError: name === "grumble" };
   },

@@ -263,6 +263,8 @@ impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::EmptyMessage | RunError::MessageTooLarge { .. } => Self::usage(error.to_string()),
+            RunError::MessageTooLong { .. } => Self::usage(error.to_string())
+                .or_try("agent.long_message = \"cut\", to have the beginning of it read"),
             RunError::Store(error) => error.into(),
             _ => Self::failed(error.to_string()),
         }

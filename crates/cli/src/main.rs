@@ -153,7 +153,12 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     // Both leave standard output to programs.
     let json = json || stream_json;
     let serves = matches!(command, Some(Command::Serve(_)));
-    let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
+    let place = mcp::Place {
+        config: config.clone(),
+        env_file: env_file.clone(),
+        database: database.clone(),
+        model: model.clone(),
+    };
     let sources = Sources { serves, ..Sources::of_process(config, env_file, model, database, vault)? };
     let in_chat = match &command {
         None => prompt.is_empty() && std::io::stdin().is_terminal() && !json,

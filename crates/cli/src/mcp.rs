@@ -1,4 +1,4 @@
-//! `adjutant mcp`: the tools for one MCP client, over standard input and output.
+//! `adjutant mcp`: the tools, and if it is wanted the agent, for one MCP client, over standard input and output.
 //!
 //! Standard output belongs to the protocol alone. Whatever goes wrong is told on standard error, and to a client that is
 //! waiting for its session also as the error of its `initialize`: most clients show that, and few show standard error.
@@ -19,7 +19,7 @@ use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
 use crate::screen::Screen;
-use crate::{store, wiring};
+use crate::{model_choice, store, wiring};
 
 /// How long a client has to ask for the session that cannot be opened.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub(crate) async fn run(
         screen.note(&format!("paste this {}", client.place()));
         return Ok(Exit::Ok);
     }
-    match opened(settings, user).await {
+    match opened(settings, screen, (user, options.agent)).await {
         Ok((server, user)) => serve(&server, user).await,
         Err(error) => {
             tell(&error).await;
@@ -53,19 +53,27 @@ pub(crate) async fn run(
     }
 }
 
+/// The server and its user. `asks`: the agent itself is a tool. It has no MCP servers of its own, so that none starts this one again.
 async fn opened(
     settings: Result<Settings, CliError>,
-    user: Result<Option<UserId>, CliError>,
+    screen: &Screen,
+    (user, asks): (Result<Option<UserId>, CliError>, bool),
 ) -> Result<(McpServer, UserId), CliError> {
     let (settings, user) = (settings?, user?.unwrap_or_else(UserId::local));
     let store = store::open(&settings).await?;
-    let agent = wiring::agent_without_model(&settings, store)?;
-    let server = McpServer::builder(agent)
-        .report(|error| {
-            // Standard error may be closed; then nobody wants to know.
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{error}\n").as_bytes());
-        })
-        .build();
+    let agent = match asks {
+        true => wiring::agent(&settings, model_choice::open(&settings, screen).await?, store)?,
+        false => wiring::agent_without_model(&settings, store)?,
+    };
+    let server = McpServer::builder(agent).report(|error| {
+        // Standard error may be closed; then nobody wants to know.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{error}\n").as_bytes());
+    });
+    let server = match asks {
+        // One person's client: nobody else is held up by it.
+        true => server.asked(Box::new(|_| Ok(Box::new(|_, _| {})))).build(),
+        false => server.build(),
+    };
     Ok((server, user))
 }
 

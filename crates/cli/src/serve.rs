@@ -95,6 +95,7 @@ pub(crate) async fn run(
     config.page = !options.no_ui;
     config.model_titles = settings.serve.titles.by_model(agent.model().id());
     config.trace_propagation = settings.serve.trace_propagation;
+    config.mcp_ask = settings.serve.mcp_ask;
     let worker = match options.dispatch.as_ref().or(settings.serve.dispatch.as_ref()) {
         Some(address) => {
             let worker = Worker::bind(address).await?;

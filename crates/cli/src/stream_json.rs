@@ -61,6 +61,13 @@ enum Line<'a> {
         tool: &'a str,
         arguments: &'a Arguments,
     },
+    ToolProgress {
+        call_id: &'a CallId,
+        tool: &'a str,
+        done: f64,
+        total: Option<f64>,
+        words: Option<&'a str>,
+    },
     ToolFinished {
         call_id: &'a CallId,
         tool: &'a str,
@@ -118,6 +125,13 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         RunEvent::ToolStarted { call } => {
             Line::ToolStarted { call_id: &call.id, tool: &call.name, arguments: &call.arguments }
         }
+        RunEvent::ToolProgress { call, tool, progress } => Line::ToolProgress {
+            call_id: call,
+            tool,
+            done: progress.done,
+            total: progress.total,
+            words: progress.words.as_deref(),
+        },
         RunEvent::ToolFinished { call, tool, result, summary, ms } => {
             Line::ToolFinished { call_id: call, tool, result, summary: summary.as_deref(), ms: *ms }
         }

@@ -135,9 +135,9 @@ pub(crate) fn diana(
     };
     let limits = match weak {
         true => limits(settings, model.capabilities()),
-        // Only the window bounds what one person says to their own assistant.
+        // Only the window bounds what one person says to their own assistant, unless they bound it.
         false => TurnLimits {
-            message_chars_max: None,
+            message_chars_max: message_chars_max(settings),
             history_messages_max: None,
             summarize_at: settings.agent.summarize_at,
             ..limits(settings, model.capabilities())
@@ -307,11 +307,18 @@ fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
     TurnLimits {
         tool_iterations_max: set.max_tool_iterations.unwrap_or(usual.tool_iterations_max),
         identical_calls_max: set.identical_calls_max.unwrap_or(usual.identical_calls_max),
+        message_chars_max: message_chars_max(settings).or(usual.message_chars_max),
+        long_message: set.long_message,
         tool_timeout: set.tool_timeout.unwrap_or(usual.tool_timeout),
         turn_deadline: set.turn_deadline.or(usual.turn_deadline),
         confirmation_expiry: set.confirmation_expiry.unwrap_or(usual.confirmation_expiry),
         ..usual
     }
+}
+
+/// The bound that the person set.
+fn message_chars_max(settings: &Settings) -> Option<usize> {
+    settings.agent.message_chars_max.and_then(|max| usize::try_from(max).ok())
 }
 
 /// The built-in prices, and before them the person's own.

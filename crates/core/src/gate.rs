@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::call_words::{call_in_words, name_in_words};
 use crate::client_side::ClientTools;
 use crate::confirmation::{Awaits, PendingCall, digest};
 use crate::event::{GateVerdict, Refusal};
@@ -287,9 +288,7 @@ impl Passed<'_> {
     fn question(self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> PendingCall {
         // Whoever chose the arguments chose their order too, and with it what is read first.
         let arguments = self.definition.in_order(self.arguments);
-        let preview = self
-            .preview
-            .unwrap_or_else(|| format!("{} {}", call.name, serde_json::Value::Object(arguments.clone())));
+        let preview = self.preview.unwrap_or_else(|| call_in_words(&name_in_words(&call.name), &arguments));
         let mut preview = visible(&preview);
         if self.is_suspect {
             preview.push_str(AFTER_OTHERS);
@@ -328,7 +327,7 @@ fn hand_over(
         digest: digest(turn, &call.id, &call.name, &arguments),
         call_id: call.id.clone(),
         tool: call.name.clone(),
-        preview: visible(&format!("{} {}", call.name, Value::Object(arguments.clone()))),
+        preview: visible(&call_in_words(&name_in_words(&call.name), &arguments)),
         arguments,
         definition: Some(definition.fingerprint()),
         requested_at: check.now,

@@ -6,6 +6,7 @@
 mod budget; // what may be spent
 mod calibration; // how our counts of tokens relate to a provider's
 mod call_end; // how a tool call ended
+mod call_words; // a call in words
 mod client_side; // what the program that asks brings along
 mod confirmation; // what waits for a human
 pub mod conversation; // what events add up to
@@ -36,6 +37,7 @@ mod task; // what the task assistant keeps
 mod title; // what a conversation is called
 mod tool; // what can be called
 mod tool_choice; // which of them may be called
+mod tool_progress; // how far a running call is
 mod tool_set; // the tools of a request
 mod trace; // where the time of a turn went
 mod trace_context; // the trace that a request belongs to
@@ -47,6 +49,7 @@ pub mod weak; // tool calling for models that cannot be trusted with it
 pub mod words; // what the person reads
 
 pub use budget::*;
+pub use call_words::{call_in_words, name_in_words};
 pub use client_side::*;
 pub use confirmation::*;
 pub use conversation::{last_summary, recalled};
@@ -58,7 +61,7 @@ pub use feedback::*;
 pub use fingerprint::{fingerprint, sorted};
 pub use gate::{Gate, GateCheck, Permission, Policy};
 pub use id::*;
-pub use limits::TurnLimits;
+pub use limits::{LongMessage, TurnLimits};
 pub use log::*;
 pub use memory::*;
 pub use message::*;
@@ -77,6 +80,7 @@ pub use title::{TITLE_CHARS_MAX, given_title, title};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
 pub use tool_choice::ToolChoice;
+pub use tool_progress::{ProgressListener, ToolProgress};
 pub use tool_set::ToolSet;
 pub use trace::{Step, StepKind, trace};
 pub use trace_context::TraceContext;

@@ -18,7 +18,8 @@ pub const TEMPERATURE: f64 = 0.0;
 pub const SUMMARIZE_AT: f64 = 0.80;
 /// A summary, in tokens; in a small window an eighth of what is usable.
 pub const SUMMARY_TOKENS_MAX: u32 = 1024;
-/// A message in the task assistant, in Unicode characters; longer is cut and announced.
+/// A message in the task assistant, in Unicode characters; what becomes of a longer one says [`LongMessage`]. Key
+/// `agent.message_chars_max`.
 pub const MESSAGE_CHARS_MAX: usize = 4000;
 /// A message anywhere, in bytes; larger is refused before a turn starts.
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -48,6 +49,23 @@ pub const CONFIRMATION_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long a confirmation can be given by a client that keeps the conversation itself (the OpenAI-compatible addresses).
 pub const CONFIRMATION_EXPIRY_STATELESS: Duration = Duration::from_secs(10 * 60);
 
+/// What becomes of a message that is longer than [`TurnLimits::message_chars_max`]. Key `agent.long_message`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LongMessage {
+    /// It is cut, the model and the person are told, and what is left of it is acted on.
+    #[default]
+    Cut,
+    /// It is refused before anything is accepted.
+    Refuse,
+}
+
+impl LongMessage {
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The bounds of one turn. Kept with the turn, so that a resumed turn has the bounds it started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -58,8 +76,11 @@ pub struct TurnLimits {
     pub identical_calls_max: u32,
     /// Re-asks in a row; see [`REASKS_MAX`].
     pub reasks_max: u32,
-    /// Characters of a message; longer is cut and announced. `None`: only the window bounds it.
+    /// Characters of a message. `None`: only the window bounds it.
     pub message_chars_max: Option<usize>,
+    /// What becomes of a longer one. Default: [`LongMessage::Cut`].
+    #[serde(skip_serializing_if = "LongMessage::is_usual")]
+    pub long_message: LongMessage,
     /// User and assistant messages of history. `None`: only the window bounds it.
     pub history_messages_max: Option<usize>,
     /// The share of the usable window at which old turns are put into a few words. `None`: never; the oldest turns are left
@@ -97,6 +118,7 @@ impl Default for TurnLimits {
             identical_calls_max: IDENTICAL_CALLS_MAX,
             reasks_max: REASKS_MAX,
             message_chars_max: Some(MESSAGE_CHARS_MAX),
+            long_message: LongMessage::Cut,
             history_messages_max: Some(HISTORY_MESSAGES_MAX),
             summarize_at: None,
             tool_timeout: TOOL_TIMEOUT,

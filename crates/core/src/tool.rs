@@ -14,6 +14,7 @@ use crate::id::{
     AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, StoreId, TurnId, UserId,
 };
 use crate::task::{TaskChange, TaskChanged};
+use crate::tool_progress::ProgressListener;
 use crate::trace_context::TraceContext;
 
 /// Arguments of a call: always a JSON object.
@@ -563,6 +564,8 @@ pub struct ToolContext {
     pub cancelled: CancellationToken,
     /// The trace that the call belongs to, for whatever the tool asks. `None`: no trace.
     pub trace: Option<TraceContext>,
+    /// Whom to tell how far the call is while it runs.
+    pub progress: ProgressListener,
 }
 
 impl ToolContext {

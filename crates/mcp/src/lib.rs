@@ -4,4 +4,5 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod client; // the tools of other servers
+mod ours; // how a client and a server of ours know each other
 pub mod server; // an agent's tools for other clients

@@ -21,7 +21,7 @@ use crate::dispatch::{Dispatch, DispatchFigures, Dispatcher};
 use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::recent::Remembered;
-use crate::respond::respond;
+use crate::respond::{check, respond};
 use crate::run::{advance, opening};
 use crate::stream::{Emitter, RunStream};
 use crate::turn_tools::check_client;
@@ -75,6 +75,14 @@ impl Agent {
         input: impl Into<String>,
     ) -> Result<AgentResponse, RunError> {
         self.drained(context, None, self.message(input)).await
+    }
+
+    /// Looks whether a message would be taken, before anything is done with it.
+    ///
+    /// # Errors
+    /// [`RunError::EmptyMessage`], [`RunError::MessageTooLarge`], [`RunError::MessageTooLong`].
+    pub fn check_message(&self, text: &str) -> Result<(), RunError> {
+        check(&self.inner, &InputBody::message(text))
     }
 
     /// Takes an input that may have an id already, for clients that send again when no answer came: the same `id` in the

@@ -3,7 +3,7 @@
 use adjutant_core::port::StoreError;
 use adjutant_core::{
     Arguments, CancellationToken, ClientTools, ConversationKey, GateCheck, IdempotencyKey, PendingCall,
-    ToolCall, ToolChoice, ToolContext,
+    ProgressListener, ToolCall, ToolChoice, ToolContext,
 };
 
 use crate::Agent;
@@ -45,6 +45,7 @@ impl Agent {
             key: IdempotencyKey::of(key.conversation, turn.id(), &call.call_id),
             cancelled: CancellationToken::new(),
             trace: None,
+            progress: ProgressListener::default(),
         };
         Ok(Some(question_with(inner, &context, call, arguments, &turn.interrupted()).await))
     }

@@ -58,6 +58,16 @@ pub enum RunError {
         /// The bound.
         max: usize,
     },
+    /// The message is longer than the agent takes, and is not to be cut ([`LongMessage`](adjutant_core::LongMessage)). Nothing was accepted.
+    #[error(
+        "the message has {chars} characters, and at most {max} are taken (agent.message_chars_max); nothing was done"
+    )]
+    MessageTooLong {
+        /// Its characters.
+        chars: usize,
+        /// The bound.
+        max: usize,
+    },
     /// Tools, tool choice or context of the message cannot be used. Nothing was accepted.
     #[error(transparent)]
     Client(#[from] InvalidClientSide),

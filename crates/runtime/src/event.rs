@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adjutant_core::{
     AgentResponse, CallId, InputId, Message, ModelId, Notice, PendingCall, PromptProgress, ToolCall,
-    ToolResult, TurnId, Usage,
+    ToolProgress, ToolResult, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,15 @@ pub enum RunEvent {
     ToolStarted {
         /// The call, references resolved.
         call: ToolCall,
+    },
+    /// A running tool says how far it is. At most four times a second for each call; what lies between is left out.
+    ToolProgress {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// How far.
+        progress: ToolProgress,
     },
     /// A tool ended.
     ToolFinished {

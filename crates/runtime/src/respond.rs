@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
-    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, ToolResult,
-    check_history,
+    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, LongMessage,
+    ToolResult, check_history,
 };
 use uuid::Uuid;
 
@@ -79,14 +79,21 @@ pub(crate) async fn respond(
 }
 
 /// Refuses what nobody could answer, before anything is accepted.
-fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
+pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
     let bounded = |bytes: usize| match bytes > MESSAGE_BYTES_MAX {
         true => Err(RunError::MessageTooLarge { bytes, max: MESSAGE_BYTES_MAX }),
         false => Ok(()),
     };
     match body {
-        InputBody::Message { text, .. } => {
+        InputBody::Message { text, limits, .. } => {
             bounded(text.len())?;
+            let limits = limits.as_deref().unwrap_or(&inner.limits);
+            if let (Some(max), LongMessage::Refuse) = (limits.message_chars_max, limits.long_message) {
+                let chars = text.chars().count();
+                if chars > max {
+                    return Err(RunError::MessageTooLong { chars, max });
+                }
+            }
             if text.trim().is_empty() {
                 return Err(RunError::EmptyMessage);
             }

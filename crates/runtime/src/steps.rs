@@ -20,7 +20,8 @@ use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason};
 use adjutant_core::{
     CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse, IdempotencyKey,
-    InputId, ModelError, OutcomeCategory, Past, ToolChoice, ToolContext, TraceContext, TurnEnd, TurnId,
+    InputId, ModelError, OutcomeCategory, Past, ProgressListener, ToolChoice, ToolContext, TraceContext,
+    TurnEnd, TurnId,
 };
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -160,6 +161,7 @@ impl<'a> Steps<'a> {
             key: IdempotencyKey::of(self.key.conversation, self.turn, call),
             cancelled: self.early_end.cancelled().clone(),
             trace: self.operation(),
+            progress: ProgressListener::default(),
         }
     }
 

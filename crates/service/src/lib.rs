@@ -24,6 +24,7 @@ mod limits; // what one user may ask for
 mod live; // the runs of this process
 mod mcp; // the tools for MCP clients
 mod mcp_sessions; // which of them have a session
+mod mcp_turns; // turns that they ask for
 mod me; // who asks, and whom
 #[cfg(feature = "memory")]
 mod memory; // what is remembered of the vault's owner

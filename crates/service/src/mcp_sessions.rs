@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_core::{CancellationToken, UserId};
-use adjutant_mcp::server::{McpServer, Session};
+use adjutant_mcp::server::{Begin, McpServer, Session};
 use adjutant_runtime::Agent;
 use axum::http::HeaderMap;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -33,15 +33,20 @@ pub(crate) struct Sessions {
 
 impl Mcp {
     /// `sessions`: whether clients of versions that have them get one. They end when `stopping` fires; calls that run then are in `calls`.
+    /// `begin`: what lets turns begin that clients ask the agent for, if they may.
     pub(crate) fn new(
         agent: Agent,
         sessions: bool,
         (stopping, calls): (CancellationToken, TaskTracker),
+        begin: Option<Begin>,
     ) -> Self {
         let server = McpServer::builder(agent)
             .calls(calls)
-            .report(|error| error!(%error, "a call of an MCP client failed"))
-            .build();
+            .report(|error| error!(%error, "a call of an MCP client failed"));
+        let server = match begin {
+            Some(begin) => server.asked(begin).build(),
+            None => server.build(),
+        };
         // The guard has looked at the host, with the names that are configured.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()

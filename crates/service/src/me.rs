@@ -1,5 +1,6 @@
 //! `GET /v1/me`: who asks, whom they talk to, and what that can do.
 
+use adjutant_core::LongMessage;
 use adjutant_core::port::Role;
 use axum::Json;
 use axum::extract::State;
@@ -37,6 +38,10 @@ struct Me {
     /// True if the user is an operator and can look at `/v1/admin`.
     operator: bool,
     agent: String,
+    /// Unicode characters that a message may have. `null`: as many as the model can read.
+    message_chars_max: Option<usize>,
+    /// True if a longer one is cut, with a notice; else it is refused (`message_too_long`), and nothing is done.
+    cuts_messages: bool,
     tools: Vec<AgentTool>,
 }
 
@@ -113,6 +118,8 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
         model_titles: app.model_titles,
         operator: app.administration.get().is_some() && caller.role.includes(Role::Operator),
         agent: agent.display_name().to_owned(),
+        message_chars_max: agent.limits().message_chars_max,
+        cuts_messages: agent.limits().long_message == LongMessage::Cut,
         tools: tools.collect(),
     })
 }

@@ -395,6 +395,15 @@ impl Problem {
                 "The message is too long",
                 error.to_string(),
             ),
+            RunError::MessageTooLong { chars, max } => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "message_too_long",
+                "The message is too long",
+                error.to_string(),
+            )
+            .with("length", *chars)
+            .with("limit", *max)
+            .with("setting", "agent.message_chars_max"),
             RunError::EmptyMessage | RunError::Client(_) => Self::invalid(error.to_string()),
             RunError::Busy => Self {
                 retry_after: Some(1),

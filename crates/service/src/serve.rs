@@ -19,6 +19,7 @@ use crate::figures;
 use crate::limits::{Limits, UserLimits};
 use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
+use crate::mcp_turns;
 use crate::metrics::{Metrics, MetricsAccess};
 use crate::origins::Origin;
 use crate::remote::Host;
@@ -66,6 +67,8 @@ pub struct ServiceConfig {
     /// load balancer there should be none. Without, such clients cannot ask their person, so what has to be confirmed waits
     /// elsewhere. Default yes.
     pub mcp_sessions: bool,
+    /// Whether MCP clients can ask the agent itself, as a tool. Default yes: what they may ask they may ask `/v1/chat` too.
+    pub mcp_ask: bool,
     /// Says who answers the requests that chat interfaces make on their own, such as for titles. Default [`BackgroundPrompts::Plain`].
     pub background_prompts: BackgroundPrompts,
 }
@@ -89,6 +92,7 @@ impl ServiceConfig {
             model_titles: false,
             trace_propagation: true,
             mcp_sessions: true,
+            mcp_ask: true,
             background_prompts: BackgroundPrompts::Plain,
         }
     }
@@ -155,7 +159,10 @@ impl Service {
         let (figures, connections) = (Arc::new(Metrics::new()), config.connections.fitting());
         let counting = figures.clone();
         agent.on_model_call(move |call| counting.model_call(call));
-        let mcp = Mcp::new(agent.clone(), config.mcp_sessions, (stopping.clone(), turns.tracker().clone()));
+        let later = mcp_turns::Later::default();
+        let begin = config.mcp_ask.then(|| mcp_turns::begin(later.clone()));
+        let ending = (stopping.clone(), turns.tracker().clone());
+        let mcp = Mcp::new(agent.clone(), config.mcp_sessions, ending, begin);
         let (runs, relay) = (Arc::<Runs>::default(), agent.journal().relay());
         let state = Shared::new(App {
             agent,
@@ -188,6 +195,8 @@ impl Service {
             memory: OnceLock::new(),
             trace_propagation: config.trace_propagation,
         });
+        // It is new, so nothing was there before.
+        let _ = later.set(state.downgrade());
         Ok(Self { listener, address, metrics, state })
     }
 

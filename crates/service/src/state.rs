@@ -1,6 +1,6 @@
 //! What every handler sees: the agent, who may ask, what runs, and what is counted. It knows no address.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use adjutant_core::port::{StoreError, TaskStore};
@@ -48,9 +48,24 @@ pub type Gauges = Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<App>);
 
+/// The same for who is part of it: it does not keep it alive.
+#[derive(Clone)]
+pub(crate) struct WeakShared(Weak<App>);
+
 impl Shared {
     pub(crate) fn new(app: App) -> Self {
         Self(Arc::new(app))
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakShared {
+        WeakShared(Arc::downgrade(&self.0))
+    }
+}
+
+impl WeakShared {
+    /// Returns what every handler sees, if the service is there.
+    pub(crate) fn upgrade(&self) -> Option<Shared> {
+        self.0.upgrade().map(Shared)
     }
 }
 

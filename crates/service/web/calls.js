@@ -81,7 +81,7 @@ function done(part, tools) {
 }
 
 /**
- * A call in words: `text`, and below it `why`, what went wrong and what can be done. `tools`: those of `/v1/me`.
+ * A call in words: `text`, and below it `why`, what went wrong and what can be done, or `at`, how far it is while it runs. `tools`: those of `/v1/me`.
  */
 export function callWords(part, tools) {
   const title = toolTitle(part.name, tools);
@@ -98,7 +98,7 @@ export function callWords(part, tools) {
     case "open":
       return { text: part.result ? t("call.unknown", { what: part.summary ?? what }) : t("call.open", { what }) };
     default:
-      return { text: what };
+      return { text: what, at: part.at };
   }
 }
 

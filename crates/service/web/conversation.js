@@ -156,7 +156,7 @@ export function afterEvent(turn, event, now = Date.now()) {
     case "TEXT_MESSAGE_START":
       return withPart(turn, { kind: "text", id: event.messageId, step: turn.step ?? 1, text: "", done: false, isNew: true });
     case "TEXT_MESSAGE_CONTENT":
-      return changed(turn, "text", event.messageId, (part) => withMore(turn, part, event.delta));
+      return changed(turn, "text", event.messageId, (part) => ({ text: part.text + event.delta }));
     case "TEXT_MESSAGE_END":
       return changed(turn, "text", event.messageId, () => ({ done: true }));
     case "REASONING_MESSAGE_START":
@@ -183,6 +183,8 @@ export function afterEvent(turn, event, now = Date.now()) {
     case "CUSTOM":
       if (event.name === "decision") return { ...turn, id: event.value.decision_id, decision: event.value };
       if (event.name === "retrying") return withStep(turn, { kind: "retrying", attempt: event.value.attempt, until: now + event.value.wait_ms });
+      // Said while a call runs, and gone with its end.
+      if (event.name === "progress") return changed(turn, "tool", event.value.tool_call_id, (part) => (part.status === "running" ? { at: event.value.text } : {}));
       if (event.name === "reading") return withStep(turn, { kind: "reading", share: event.value.total ? event.value.done / event.value.total : 0 });
       return turn;
     case "RUN_FINISHED": {
@@ -197,7 +199,7 @@ export function afterEvent(turn, event, now = Date.now()) {
     case "RUN_ERROR": {
       // The turn's last words say what the problem says.
       const last = turn.parts.at(-1);
-      const parts = last?.kind === "text" && (last.told ?? last.text) === event.message ? turn.parts.slice(0, -1) : turn.parts;
+      const parts = last?.kind === "text" && last.text === event.message ? turn.parts.slice(0, -1) : turn.parts;
       return {
         ...over({ ...turn, parts }, "failed", now),
         problem: { code: event.code, detail: event.message, retry_after: event.metadata?.retry_after, budget: event.metadata?.budget, run_id: turn.decision?.decision_id },
@@ -206,13 +208,6 @@ export function afterEvent(turn, event, now = Date.now()) {
     default:
       return turn;
   }
-}
-
-/** More words of a text. The last words of a turn are all of them: of those, what the model has said already is left out. */
-function withMore(turn, part, delta) {
-  const told = (part.told ?? "") + delta;
-  const before = part.id.endsWith("-end") ? turn.parts.findLast((other) => other.kind === "text" && other !== part)?.text : undefined;
-  return { told, text: before && told.startsWith(before) ? told.slice(before.length).trimStart() : told };
 }
 
 /** The turn, at work no longer. */
@@ -256,7 +251,7 @@ export function resumed(turn, pending, choices, now = Date.now()) {
 function ended(result, ms) {
   const isUnknown = !result.success && result.data?.status === "unknown";
   const status = result.success ? "ok" : isUnknown ? "open" : ms == null ? "refused" : "failed";
-  return { status, result, interrupt: undefined };
+  return { status, result, interrupt: undefined, at: undefined };
 }
 
 function resultOf(content) {

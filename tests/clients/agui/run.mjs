@@ -70,6 +70,19 @@ const checks = {
     assert.equal(decision.outcome, "SUCCESS:TASK_COMPLETED");
   },
 
+  async "what a turn ends with is said once, now and to who comes back"() {
+    const agent = newAgent();
+    await run(agent, "finish the blue tea");
+    const said = agent.messages.filter(({ role, content }) => role === "assistant" && content).map(text);
+    assert.equal(said.length, 2);
+    assert.equal(said[0], "It is finished.");
+    assert.match(said[1], /^I can't find a task/, "the model's words do not come again");
+    const back = new HttpAgent({ url: agent.url, headers: agent.headers, threadId: agent.threadId });
+    await run(back, "hello");
+    const kept = back.messages.slice(0, agent.messages.length);
+    assert.deepEqual(kept.map(({ id, role, content }) => role === "user" ? content : [id, content]), agent.messages.map(({ id, role, content }) => role === "user" ? content : [id, content]));
+  },
+
   async "a deletion waits; a no keeps the task"() {
     const agent = newAgent();
     await run(agent, "drop the green tea");

@@ -145,7 +145,7 @@ try {
     const asked = await run(["ask", "-m", model, "write it"]);
     assert.equal(asked.code, 4);
     assert.equal(asked.json.outcome, "PENDING:CONFIRMATION");
-    assert.ok(asked.json.pending[0].preview.startsWith("files: write_file"));
+    assert.ok(asked.json.pending[0].preview.startsWith("Write File (files) with path “"));
     assert.ok(!existsSync(path));
     const done = await run(["pending", "approve", asked.json.pending[0].id, "-m", model]);
     assert.equal(done.code, 0, done.stderr);

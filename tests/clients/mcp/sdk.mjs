@@ -3,6 +3,9 @@
 import assert from 'node:assert/strict';
 import { call, check, home, http, run, serve, stdio, tasks } from './harness.mjs';
 
+/** The tool of that name. */
+const tool = (client, name) => client.known.find((known) => known.name === name);
+
 /** What holds over any transport. `connect(person)` gives a client of one and the same user, and `approve` is that user
  * saying yes where they see what waits. */
 async function conversation(name, connect, approve) {
@@ -15,10 +18,10 @@ async function conversation(name, connect, approve) {
   });
   await check(`${name}: the five tools with titles, hints and schemas`, async () => {
     assert.deepEqual(
-      client.known.map((tool) => tool.name),
+      client.known.map((tool) => tool.name).filter((name) => name !== 'ask'),
       ['add_task', 'list_tasks', 'update_task', 'complete_task', 'delete_task'],
     );
-    const remove = client.known.at(-1);
+    const remove = tool(client, 'delete_task');
     assert.equal(remove.title, 'Delete task');
     assert.deepEqual(remove.annotations, {
       title: 'Delete task',
@@ -74,7 +77,7 @@ async function conversation(name, connect, approve) {
       questions.push(question);
       return answer;
     });
-    assert.equal(asking.known.at(-1).inputSchema.properties.confirmation_id, undefined);
+    assert.equal(tool(asking, 'delete_task').inputSchema.properties.confirmation_id, undefined);
     for (answer of [
       { action: 'decline' },
       { action: 'cancel' },
@@ -115,6 +118,52 @@ async function conversation(name, connect, approve) {
   });
 }
 
+/** The agent itself as a tool. `connect(person)` gives a client of a user without tasks, and `approve` is that user saying yes. */
+async function asking(name, connect, approve) {
+  const client = await connect();
+  const ask = (client, message, more) => call(client, 'ask', { message, ...more });
+  await check(`${name}: the agent answers, and goes on with its conversation`, async () => {
+    assert.equal(client.known.at(-1).name, 'ask');
+    const added = await ask(client, 'add green tea');
+    assert.equal(added.data.answer, '[demo] Added “green tea”.');
+    const { conversation_id } = added.data;
+    const listed = await ask(client, 'list', { conversation_id });
+    assert.deepEqual(listed.data, { answer: '[demo] Your tasks: green tea.', conversation_id });
+    const { contents } = await client.readResource({ uri: `adjutant://threads/${conversation_id}` });
+    assert.match(contents[0].text, /add green tea[^]*list/);
+    const unknown = await ask(client, 'list', { conversation_id: '0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11' });
+    assert.ok(unknown.isError && /no such conversation/.test(unknown.error));
+  });
+  await check(`${name}: what the agent wants to destroy waits for the person`, async () => {
+    const asked = await ask(client, 'delete green tea');
+    assert.equal(asked.status, 'confirmation_required');
+    assert.equal(asked.preview, 'Delete “green tea”');
+    const { confirmation_id } = asked;
+    const [conversation_id] = confirmation_id.split('.');
+    assert.equal((await ask(client, 'yes', { conversation_id })).status, 'confirmation_required', 'no client says yes');
+    assert.deepEqual(await tasks(client), ['green tea']);
+    await approve(conversation_id);
+    const done = await ask(client, 'delete green tea', { confirmation_id });
+    assert.equal(done.data.answer, '[demo] Deleted “green tea”.');
+    assert.deepEqual(await tasks(client), []);
+  });
+  await check(`${name}: a client that can ask its person is asked in the middle of the turn`, async () => {
+    let answer = { action: 'decline' };
+    const questions = [];
+    const able = await connect((question) => {
+      questions.push(question.message);
+      return answer;
+    });
+    await ask(able, 'add black tea');
+    await ask(able, 'delete black tea');
+    assert.deepEqual(await tasks(able), ['black tea']);
+    answer = { action: 'accept', content: { confirm: true } };
+    assert.equal((await ask(able, 'delete black tea')).data.answer, '[demo] Deleted “black tea”.');
+    assert.deepEqual(questions, ['Delete “black tea”?', 'Delete “black tea”?']);
+    assert.deepEqual(await tasks(able), []);
+  });
+}
+
 export async function sdk() {
   const env = home();
   const inTerminal = () => {
@@ -123,16 +172,27 @@ export async function sdk() {
     assert.equal(said.status, 0, said.stdout + said.stderr);
   };
   await conversation('stdio', (person) => stdio(env, [], person), inTerminal);
+  await check('stdio: the agent is no tool unless it is wanted', async () => {
+    const { known } = await stdio(env);
+    assert.deepEqual(known.filter(({ name }) => name === 'ask'), []);
+  });
+  const other = home();
+  const approved = () => {
+    const [waits] = JSON.parse(run(['pending', 'list', '--json'], other).stdout);
+    const said = run(['pending', 'approve', waits.id, '-m', 'demo'], other);
+    assert.equal(said.status, 0, said.stdout + said.stderr);
+  };
+  await asking('stdio', (person) => stdio(other, ['--agent', '-m', 'demo'], person), approved);
   await check('stdio: --user has tasks of its own, and the terminal shares those of local', async () => {
     const ana = await stdio(env, ['--user', 'ana']);
     assert.deepEqual(await tasks(ana), []);
     assert.match(run(['tasks', 'list'], env).stdout, /Feed cat/);
   });
 
-  const { url, tokens, process } = await serve(['ana', 'ben', 'carl']);
-  const overHttp = async (thread_id) => {
+  const { url, tokens, process } = await serve(['ana', 'ben', 'carl', 'dora']);
+  const overHttp = (user) => async (thread_id) => {
     const ask = async (method, path, body) => {
-      const init = { method, body: body && JSON.stringify(body), headers: headers(tokens.ana) };
+      const init = { method, body: body && JSON.stringify(body), headers: headers(tokens[user]) };
       const answer = await fetch(new URL(path, url), init);
       assert.equal(answer.status, 200, path);
       return answer.json();
@@ -141,7 +201,8 @@ export async function sdk() {
     const { interrupt_id } = pending.find((waiting) => waiting.thread_id === thread_id);
     await ask('POST', '/v1/chat', { thread_id, resume: [{ interrupt_id, approved: true }] });
   };
-  await conversation('http', (person) => http(url, tokens.ana, person), overHttp);
+  await conversation('http', (person) => http(url, tokens.ana, person), overHttp('ana'));
+  await asking('http', (person) => http(url, tokens.dora, person), overHttp('dora'));
   await check('http: another user has other tasks, and no use for the session or the id', async () => {
     const [ana, ben] = [await http(url, tokens.ana), await http(url, tokens.ben)];
     assert.deepEqual(await tasks(ben), []);

@@ -43,6 +43,9 @@ pub(crate) struct Mcp {
     /// The user whose tasks they are [default: local, the user of the terminal]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
+    /// Offer the agent itself too, as the tool `ask`: it needs a model, and each call costs what a request costs
+    #[arg(long)]
+    pub(crate) agent: bool,
     /// Print what this client has to be told to start it, and end
     #[arg(long, value_enum, value_name = "CLIENT")]
     pub(crate) print_config: Option<McpClient>,

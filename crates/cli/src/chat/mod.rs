@@ -331,8 +331,14 @@ impl<'a> Chat<'a> {
                 return Err(error);
             }
         };
-        let text = text + &mentioned + &std::mem::take(&mut self.files);
-        self.send(&text).await
+        let whole = [&*text, &mentioned, &self.files].concat();
+        if let Err(error) = self.talk.agent.check_message(&whole) {
+            // What was attached stays for the next message.
+            self.fill = Some(text).filter(|_| self.editor.is_some());
+            return Err(error.into());
+        }
+        self.files.clear();
+        self.send(&whole).await
     }
 
     /// The same for words that have what is attached to them already.

@@ -176,6 +176,17 @@ fn common() -> Vec<Key> {
             default: |_| Some(Value::Integer(limits::IDENTICAL_CALLS_MAX.into())),
             ..key("agent.identical_calls_max", Kind::Integer { min: 1, max: 100 })
         },
+        // The bound of a service's assistant; whoever sets it has it in the terminal too.
+        Key {
+            project: true,
+            unset: "4000; in the terminal what the model can read",
+            ..key("agent.message_chars_max", Kind::Integer { min: 1, max: 1_048_576 })
+        },
+        Key {
+            project: true,
+            default: |_| Some(Value::Text("refuse".to_owned())),
+            ..key("agent.long_message", Kind::Word(&["refuse", "cut"]))
+        },
         // 0: old turns are never summarised.
         Key {
             project: true,

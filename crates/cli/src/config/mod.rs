@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adjutant_core::{Budgets, LogContent, MaxTokens, Temperature, WindowShare};
+use adjutant_core::{Budgets, LogContent, LongMessage, MaxTokens, Temperature, WindowShare};
 use adjutant_mcp::client::ServerConfig;
 use adjutant_providers::Provider;
 use secrecy::SecretString;
@@ -158,6 +158,9 @@ pub(crate) struct AgentSettings {
     pub(crate) tool_timeout: Option<Duration>,
     pub(crate) turn_deadline: Option<Duration>,
     pub(crate) identical_calls_max: Option<u32>,
+    /// Characters of a message. `None`: what is usual for the assistant.
+    pub(crate) message_chars_max: Option<u32>,
+    pub(crate) long_message: LongMessage,
     /// `None`: never.
     pub(crate) summarize_at: Option<WindowShare>,
     pub(crate) confirmation_expiry: Option<Duration>,
@@ -473,6 +476,11 @@ impl Values {
                 tool_timeout: self.time("agent.tool_timeout"),
                 turn_deadline: self.time("agent.turn_deadline"),
                 identical_calls_max: self.integer("agent.identical_calls_max"),
+                message_chars_max: self.integer("agent.message_chars_max"),
+                long_message: match self.text("agent.long_message").as_deref() {
+                    Some("cut") => LongMessage::Cut,
+                    Some(_) | None => LongMessage::Refuse,
+                },
                 summarize_at: self
                     .number("agent.summarize_at")
                     .filter(|at| *at > 0.0)

@@ -84,6 +84,8 @@ pub(crate) struct Serve {
     pub(crate) log_format: LogFormat,
     /// True if models and MCP servers get the trace of a request handed on. Default: true.
     pub(crate) trace_propagation: bool,
+    /// True if MCP clients can ask the agent itself, as a tool. Default: true.
+    pub(crate) mcp_ask: bool,
 }
 
 /// `serve.jwt_…`: what signed tokens have to be.
@@ -205,6 +207,7 @@ pub(super) fn keys() -> Vec<Key> {
             ..key("serve.log_format", Kind::Word(&["text", "json"]))
         },
         Key { default: |_| Some(Value::Truth(true)), ..key("serve.trace_propagation", Kind::Truth) },
+        Key { default: |_| Some(Value::Truth(true)), ..key("serve.mcp_ask", Kind::Truth) },
         Key {
             variable: Some("DATABASE_URL"),
             unset: "the file of store.path",
@@ -279,5 +282,6 @@ pub(super) fn serve(values: &Values) -> Serve {
             Some(_) | None => LogFormat::Text,
         },
         trace_propagation: values.truth("serve.trace_propagation"),
+        mcp_ask: values.truth("serve.mcp_ask"),
     }
 }

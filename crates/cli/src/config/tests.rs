@@ -286,7 +286,11 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "llm.temperature" | "agent.summarize_at" => ("0.7", "0.7"),
         name if name.ends_with("_usd") => ("0.7", "0.7"),
         name if name.ends_with("_tokens") || name.ends_with("_calls") => ("7", "7"),
-        "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" => ("7", "7"),
+        "llm.max_tokens"
+        | "agent.max_tool_iterations"
+        | "agent.identical_calls_max"
+        | "agent.message_chars_max" => ("7", "7"),
+        "agent.long_message" => ("cut", "\"cut\""),
         "fallback" => ("ollama,demo", "[\"ollama\", \"demo\"]"),
         "agent.confirm" | "agent.allow" | "agent.deny" => {
             ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]")
@@ -321,6 +325,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.log" => ("debug", "\"debug\""),
         "serve.log_format" => ("json", "\"json\""),
         "serve.trace_propagation" => ("false", "false"),
+        "serve.mcp_ask" => ("false", "false"),
         "serve.auth" => ("none", "\"none\""),
         "serve.dispatch" => ("restate://queue:8080", "\"restate://queue:8080\""),
         "serve.background_prompts" => ("agent", "\"agent\""),

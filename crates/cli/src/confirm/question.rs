@@ -76,9 +76,10 @@ pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> 
         );
     }
     let verb = verb(&call.tool);
-    // The name says it already.
+    // The name says it already; that of another program's tool is spoken of in that program's words.
+    let is_ours = !call.tool.contains("__");
     let what = match (verb, preview.split_once(' ')) {
-        (Some(verb), Some((first, rest))) if first.eq_ignore_ascii_case(verb) => rest,
+        (Some(verb), Some((first, rest))) if is_ours && first.eq_ignore_ascii_case(verb) => rest,
         _ => preview.as_str(),
     };
     let no = if verb.is_some_and(takes_away) { "keep" } else { "no" };

@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) config: Option<PathBuf>,
     pub(crate) env_file: Option<PathBuf>,
     pub(crate) database: Option<String>,
+    /// The model that the agent asks, if it was named.
+    pub(crate) model: Option<String>,
 }
 
 impl McpClient {
@@ -85,6 +87,12 @@ fn arguments(options: &Mcp, place: &Place) -> Result<Vec<String>, CliError> {
     }
     if let Some(user) = &options.user {
         args.extend(["--user".to_owned(), user.clone()]);
+    }
+    if options.agent {
+        args.push("--agent".to_owned());
+        if let Some(model) = &place.model {
+            args.extend(["--model".to_owned(), model.clone()]);
+        }
     }
     Ok(args)
 }

@@ -136,6 +136,12 @@ impl<'a> Renderer<'a> {
                 self.go_on(self.phase);
             }
             RunEvent::ToolStarted { call } => self.tool_started(call),
+            RunEvent::ToolProgress { call, progress, .. } => {
+                self.running.is_at(call, &progress.to_string());
+                if self.screen.shows_work() && self.screen.shows_live() {
+                    self.go_on(&self.running.words().unwrap_or_default());
+                }
+            }
             RunEvent::ToolFinished { call, tool, result, summary, ms } => {
                 self.tool_finished(call, tool, result, summary.as_deref(), *ms);
             }

@@ -15,41 +15,60 @@ const WRITTEN: char = '✎';
 
 /// Calls that run, in the order they began.
 #[derive(Debug, Default)]
-pub(super) struct Running(Vec<(CallId, String)>);
+pub(super) struct Running(Vec<Call>);
+
+/// A call that runs.
+#[derive(Debug)]
+struct Call {
+    id: CallId,
+    line: String,
+    /// How far it is, in its tool's words.
+    at: Option<String>,
+}
 
 impl Running {
     /// A call begins. The answer is its line.
     pub(super) fn begin(&mut self, call: &ToolCall) -> String {
         let arguments = clip(&json_line(&call.arguments), ARGUMENTS_CHARS);
         let line = format!("  ⚙ {} {arguments}", name(&call.name));
-        self.0.push((call.id.clone(), line.clone()));
+        self.0.push(Call { id: call.id.clone(), line: line.clone(), at: None });
         line
+    }
+
+    /// A call says how far it is.
+    pub(super) fn is_at(&mut self, call: &CallId, words: &str) {
+        if let Some(running) = self.0.iter_mut().find(|running| running.id == *call) {
+            running.at = Some(clip(words, ARGUMENTS_CHARS));
+        }
     }
 
     /// A call ends. The answer is its line, as it began.
     pub(super) fn end(&mut self, call: &CallId, tool: &str) -> String {
-        let place = self.0.iter().position(|(running, _)| running == call);
-        place.map_or_else(|| format!("  ⚙ {}", name(tool)), |place| self.0.remove(place).1)
+        let place = self.0.iter().position(|running| running.id == *call);
+        place.map_or_else(|| format!("  ⚙ {}", name(tool)), |place| self.0.remove(place).line)
     }
 
-    /// What runs, in a few words: one call with its arguments, several by their names.
+    /// What runs, in a few words: one call with its arguments, or with how far it is; several by their names, with the first that says how
+    /// far it is.
     pub(super) fn words(&self) -> Option<String> {
         match self.0.as_slice() {
             [] => None,
-            [(_, line)] => Some(line.trim_start().to_owned()),
-            several => {
-                let names: Vec<&str> = several
+            [Call { line, at: None, .. }] => Some(line.trim_start().to_owned()),
+            running => {
+                let names: Vec<&str> = running
                     .iter()
-                    .filter_map(|(_, line)| line.trim_start_matches([' ', '⚙']).split(' ').next())
+                    .filter_map(|call| call.line.trim_start_matches([' ', '⚙']).split(' ').next())
                     .collect();
-                Some(format!("⚙ {}", names.join(", ")))
+                let at = running.iter().find_map(|call| call.at.as_deref());
+                let at = at.map(|at| format!("  {at}")).unwrap_or_default();
+                Some(format!("⚙ {}{at}", names.join(", ")))
             }
         }
     }
 
     /// The lines of calls whose end nobody saw.
     pub(super) fn left(&mut self) -> Vec<String> {
-        self.0.drain(..).map(|(_, line)| format!("{line}  … not finished")).collect()
+        self.0.drain(..).map(|call| format!("{}  … not finished", call.line)).collect()
     }
 }
 
@@ -98,6 +117,10 @@ mod tests {
         assert_eq!(running.begin(&milk), "  ⚙ add_task {\"description\":\"milk\"}");
         assert_eq!(running.words().unwrap(), "⚙ add_task {\"description\":\"milk\"}");
         let list = call("b", "list_tasks", json!({}));
+        running.begin(&list);
+        running.is_at(&list.id, "3 of 10: reading");
+        assert_eq!(running.words().unwrap(), "⚙ add_task, list_tasks  3 of 10: reading");
+        running.end(&list.id, "list_tasks");
         running.begin(&list);
         assert_eq!(running.words().unwrap(), "⚙ add_task, list_tasks");
         assert_eq!(running.end(&list.id, "list_tasks"), "  ⚙ list_tasks {}");

@@ -78,6 +78,7 @@ pub(crate) fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String,
         key: IdempotencyKey::new("k").unwrap(),
         cancelled: CancellationToken::new(),
         trace: None,
+        progress: ProgressListener::default(),
     };
     let circumstances = GateCheck {
         now: Timestamp::UNIX_EPOCH,

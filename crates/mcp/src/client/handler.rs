@@ -4,13 +4,15 @@
     reason = "servers of earlier protocol versions still log, and ask for samples and roots"
 )]
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use adjutant_core::{ProgressListener, ToolProgress};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
     ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation, ListRootsResult,
-    LoggingMessageNotificationParam,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
@@ -23,6 +25,36 @@ pub(super) struct Handler {
     pub(super) log: ServerLog,
     /// Told when the server says that its tools are others now.
     pub(super) tools_changed: Arc<Notify>,
+    /// Who hears how far their calls are.
+    pub(super) progress: Heard,
+}
+
+/// Those who hear how far calls are, by the tokens of the calls.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<Mutex<HashMap<ProgressToken, ProgressListener>>>);
+
+/// Somebody hears how far a call is, until this is dropped.
+pub(super) struct Hearing {
+    heard: Heard,
+    token: ProgressToken,
+}
+
+impl Heard {
+    /// Lets `listener` hear how far the call is whose request has this token.
+    pub(super) fn by(&self, token: ProgressToken, listener: ProgressListener) -> Hearing {
+        self.calls().insert(token.clone(), listener);
+        Hearing { heard: self.clone(), token }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, ProgressListener>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        self.heard.calls().remove(&self.token);
+    }
 }
 
 impl ClientHandler for Handler {
@@ -65,6 +97,13 @@ impl ClientHandler for Handler {
             other => other.to_string(),
         };
         self.log.say(&words);
+    }
+
+    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let listener = self.progress.calls().get(&said.progress_token).cloned();
+        if let Some(listener) = listener {
+            listener.tell(ToolProgress::new(said.progress, said.total, said.message.as_deref()));
+        }
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -21,6 +21,7 @@ use super::definition::one_line;
 use super::failure::{certainly_not_sent, transport_words, words};
 use super::pins::face;
 use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, Via, result};
+use crate::ours;
 
 /// How long an answer is waited for after the person stopped the call and the server was told so.
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
@@ -283,12 +284,18 @@ impl Server {
             params.set_traceparent(&trace.traceparent());
             trace.tracestate().into_iter().for_each(|state| params.set_tracestate(state));
         }
+        if is_ours(&peer) {
+            let conversation = context.conversation.to_string();
+            params.meta_mut().get_or_insert_default().insert(ours::CALLED_IN.to_owned(), conversation.into());
+        }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         // The queue in front of the connection was closed: it did not leave this process.
         let handle = sent.map_err(|_| {
             ToolError::failed(format!("the MCP server {server} has just gone; nothing was sent to it"))
         })?;
+        let _hearing =
+            self.means.handler.progress.by(handle.progress_token.clone(), context.progress.clone());
         let mut abandoned = Abandoned { request: Some((peer, handle.id.clone())) };
         let mut answer = handle.rx;
         tokio::select! {
@@ -533,6 +540,13 @@ impl Server {
     fn offered(&self) -> std::sync::MutexGuard<'_, Offered> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether a server is one of ours, which has to know in which conversation its agent may be asked by itself.
+fn is_ours(peer: &Peer<RoleClient>) -> bool {
+    let info = peer.peer_info();
+    let experimental = info.as_ref().and_then(|info| info.capabilities.experimental.as_ref());
+    experimental.is_some_and(|known| known.contains_key(ours::SERVER))
 }
 
 fn count(tools: usize) -> String {

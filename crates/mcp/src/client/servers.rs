@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::config::{Injected, listed};
 use super::connection::{Means, TOOLS_MAX};
 use super::definition::judge;
-use super::handler::Handler;
+use super::handler::{Handler, Heard};
 use super::log::ServerLog;
 use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
@@ -101,6 +101,7 @@ impl Servers {
         let handler = Handler {
             log: ServerLog::new(config.name.clone(), surroundings.log.clone()),
             tools_changed: Arc::new(Notify::new()),
+            progress: Heard::default(),
         };
         let means = Means { http: surroundings.http.clone(), handler, children: self.children.clone() };
         let disabled = config.disabled;

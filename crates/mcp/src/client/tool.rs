@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Arguments, BoxFuture, Effect, Prepared, Tool, ToolContext, ToolDefinition, ToolError};
+use adjutant_core::{
+    Arguments, BoxFuture, Effect, Prepared, Tool, ToolContext, ToolDefinition, ToolError, call_in_words,
+    name_in_words,
+};
 use serde_json::Value;
 
-use super::definition::Joining;
+use super::definition::{Joining, one_line};
 use super::server::Server;
 
 /// A tool that a server has.
@@ -16,16 +19,20 @@ pub(super) struct ForeignTool {
 }
 
 impl ForeignTool {
-    /// `github: create_issue “Create an issue” {"title":"…"}`: the person sees the server's own name of it, and all of its
-    /// arguments: a yes is to everything that runs.
+    /// Returns what the person is asked about: `Create an issue (github: create_issue) with title “…”`. They see whose it is, the server's
+    /// own name of it unless its title says the same, and all of its arguments: a yes is to everything that runs.
     fn preview(&self, arguments: &Arguments) -> String {
-        let name = super::definition::one_line(&self.joined.original);
-        let title = match &self.joined.title {
-            Some(title) if *title != name => format!(" “{title}”"),
-            Some(_) | None => String::new(),
+        let server = &self.server.config.name;
+        let name = one_line(&self.joined.original);
+        let own = name_in_words(&name);
+        let whose = match &self.joined.title {
+            Some(title) if name_in_words(title).to_lowercase() != own.to_lowercase() => {
+                format!("{title} ({server}: {name})")
+            }
+            Some(title) => format!("{title} ({server})"),
+            None => format!("{own} ({server})"),
         };
-        let arguments = Value::Object(self.joined.definition.in_order(arguments.clone()));
-        format!("{}: {name}{title} {arguments}", self.server.config.name)
+        call_in_words(&whose, &self.joined.definition.in_order(arguments.clone()))
     }
 }
 

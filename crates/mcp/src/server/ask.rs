@@ -15,8 +15,8 @@ use serde_json::Value;
 
 /// The argument that names a call that waits for a person, to learn what became of it. It confirms nothing.
 pub(super) const CONFIRMATION_ID: &str = "confirmation_id";
-/// The one field of the form, and the name of the one question.
-const CONFIRM: &str = "confirm";
+/// The one field of a form, and the name of the question of a call that has one.
+pub(super) const CONFIRM: &str = "confirm";
 
 /// How a client's person is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,15 +79,19 @@ pub(super) async fn ask(
     }
 }
 
-/// The question as the end of a call.
-pub(super) fn input_required(pending: &PendingCall, state: String) -> InputRequiredResult {
-    let question = InputRequest::Elicitation(ElicitRequest::new(form(pending)));
-    InputRequiredResult::new(Some(BTreeMap::from([(CONFIRM.to_owned(), question)])), Some(state))
+/// Questions, by their names, as the end of a call.
+pub(super) fn input_required<'a>(
+    asked: impl IntoIterator<Item = (String, &'a PendingCall)>,
+    state: String,
+) -> InputRequiredResult {
+    let question = |call| InputRequest::Elicitation(ElicitRequest::new(form(call)));
+    let questions: BTreeMap<_, _> = asked.into_iter().map(|(name, call)| (name, question(call))).collect();
+    InputRequiredResult::new(Some(questions), Some(state))
 }
 
-/// The answer in a call that came again.
-pub(super) fn answer_in(responses: &InputResponses) -> Answer {
-    let Some(response) = responses.get(CONFIRM) else { return Answer::Nothing };
+/// The answer to the question of a name, in a call that came again.
+pub(super) fn answer_to(responses: &InputResponses, name: &str) -> Answer {
+    let Some(response) = responses.get(name) else { return Answer::Nothing };
     serde_json::from_value::<ElicitResult>(response.clone()).map_or(Answer::Nothing, |result| answer(&result))
 }
 
@@ -121,7 +125,7 @@ mod tests {
     use super::*;
 
     fn answered(response: Value) -> Answer {
-        answer_in(&BTreeMap::from([(CONFIRM.to_owned(), response)]))
+        answer_to(&BTreeMap::from([(CONFIRM.to_owned(), response)]), CONFIRM)
     }
 
     #[test]
@@ -142,7 +146,7 @@ mod tests {
             assert_eq!(answered(nothing.clone()), Answer::Nothing, "{nothing}");
         }
         let elsewhere = json!({"action": "accept", "content": {"confirm": true}});
-        assert_eq!(answer_in(&BTreeMap::from([("other".to_owned(), elsewhere)])), Answer::Nothing);
+        assert_eq!(answer_to(&BTreeMap::from([("other".to_owned(), elsewhere)]), CONFIRM), Answer::Nothing);
     }
 
     #[test]

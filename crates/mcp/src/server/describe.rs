@@ -1,6 +1,6 @@
 //! A tool as MCP declares it.
 
-use adjutant_core::ToolDefinition;
+use adjutant_core::{ToolDefinition, name_in_words};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::ask::{CONFIRMATION_ID, Way};
 
 /// The declaration of a tool. `way`: how the person is asked before it runs, if they are.
 pub(super) fn describe(definition: &ToolDefinition, way: Option<Way>) -> Tool {
-    let title = title(definition.name.as_str());
+    let title = title_of(definition.name.as_str());
     let mut input = object(definition.parameters.clone());
     if way == Some(Way::TwoSteps) {
         add_id(&mut input);
@@ -30,12 +30,12 @@ pub(super) fn has_argument(definition: &ToolDefinition, name: &str) -> bool {
     definition.parameters["properties"].get(name).is_some()
 }
 
-/// `delete_task`: Delete task.
-fn title(name: &str) -> String {
-    let words = name.replace('_', " ");
-    let words = words.trim();
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+/// Returns a tool's name for people: "Delete task" of `delete_task`, and "Git log (git)" of `git__git_log`.
+fn title_of(name: &str) -> String {
+    match name.split_once("__") {
+        Some((server, own)) if !server.is_empty() => format!("{} ({server})", name_in_words(own)),
+        _ => name_in_words(name),
+    }
 }
 
 /// The id of a call that waits is one argument more.
@@ -157,6 +157,7 @@ mod tests {
     fn a_tool_that_says_nothing_counts_as_one_that_may_reach_further() {
         let declared = declared(json!({}));
         assert_eq!(declared["title"], "Look up");
+        assert_eq!(title_of("git__git_log"), "Git log (git)");
         assert_eq!(
             declared["annotations"],
             json!({"title": "Look up", "readOnlyHint": false, "destructiveHint": false, "idempotentHint": false,

@@ -1,25 +1,35 @@
-//! An agent's tools for MCP clients, over any transport, with the conversations of their user to be read and ways to begin.
+//! An agent's tools and the agent itself for MCP clients, over any transport, with the conversations of their user to be read and ways
+//! to begin.
 //!
 //! A call is one of `Agent::call_tool`: it passes the same gate and journal as a model's. For whom is settled when the session
 //! is opened, and nothing in a message can change it. What a person has to confirm is confirmed by a person: through the
 //! client, if it can ask them, else on the page or with `adjutant pending`.
 
 mod ask; // whether the person agrees, and how they can be asked
+mod begin; // whether a turn may begin
+mod call; // what every call has in common
 mod describe; // a tool as MCP declares it
+mod own_tool; // the agent itself as a tool
+mod progress; // a client is told that a call runs
 mod prompts; // ways to begin
 mod resources; // conversations to be read
 mod result; // what came of a call, as MCP says it
 mod session; // one client
 mod stdio; // over standard input and output
+mod turn; // a turn that a client asks for
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::UserId;
 use adjutant_runtime::{Agent, RunError};
-use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use rmcp::model::{Implementation, JsonObject, ServerCapabilities, ServerConfig};
 use tokio_util::task::TaskTracker;
 
+use crate::ours;
+
+pub use begin::{Begin, Ended};
 pub use session::Session;
 pub use stdio::{StdioError, serve_stdio};
 
@@ -38,6 +48,7 @@ struct Shared {
     agent: Agent,
     expiry: Duration,
     calls: TaskTracker,
+    begin: Option<Begin>,
     page: usize,
     report: Box<dyn Fn(&RunError) + Send + Sync>,
 }
@@ -47,6 +58,7 @@ pub struct McpServerBuilder {
     agent: Agent,
     expiry: Duration,
     calls: TaskTracker,
+    begin: Option<Begin>,
     page: usize,
     report: Box<dyn Fn(&RunError) + Send + Sync>,
 }
@@ -71,6 +83,13 @@ impl McpServerBuilder {
         Self { calls, ..self }
     }
 
+    /// Makes the agent itself a tool too, `ask`: a client says something to it, as its user, and gets its answer. `begin` is asked
+    /// before each of its turns. Not offered by default: it needs a model, and each call costs what a turn costs.
+    #[must_use]
+    pub fn asked(self, begin: Begin) -> Self {
+        Self { begin: Some(begin), ..self }
+    }
+
     /// How many tools `tools/list` gives at once. Default 50; 0 is 1.
     #[must_use]
     pub fn page(self, tools: usize) -> Self {
@@ -90,6 +109,7 @@ impl McpServerBuilder {
             agent: self.agent,
             expiry: self.expiry,
             calls: self.calls,
+            begin: self.begin,
             page: self.page,
             report: self.report,
         };
@@ -105,6 +125,7 @@ impl McpServer {
             agent,
             expiry: CONFIRMATION,
             calls: TaskTracker::new(),
+            begin: None,
             page: PAGE,
             report: Box::new(|_| {}),
         }
@@ -135,6 +156,7 @@ fn info(agent: &Agent) -> ServerConfig {
         .enable_prompts()
         .enable_resources()
         .enable_logging()
+        .enable_experimental_with(BTreeMap::from([(ours::SERVER.to_owned(), JsonObject::new())]))
         .build();
     let implementation = Implementation::new(agent.display_name(), env!("CARGO_PKG_VERSION"))
         .with_description(agent.description());

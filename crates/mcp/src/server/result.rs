@@ -1,7 +1,7 @@
 //! What came of a call, as MCP says it: `{success, data?, error?}` as structured content, and the same as text for clients
 //! that read only that.
 
-use adjutant_core::{ConversationId, PendingCall, ToolResult};
+use adjutant_core::{PendingCall, ToolResult};
 use rmcp::model::CallToolResult;
 use serde_json::json;
 
@@ -21,20 +21,20 @@ pub(super) fn failed(error: &str) -> CallToolResult {
     CallToolResult::structured_error(json!({ "success": false, "error": error }))
 }
 
-/// It waits until a person agrees elsewhere. With the id it can be asked again what became of it.
-pub(super) fn confirmation_required(pending: &PendingCall, id: ConversationId) -> CallToolResult {
+/// It waits until a person agrees elsewhere. With the id `tool` can be asked again what became of it.
+pub(super) fn waits_elsewhere(tool: &str, pending: &[PendingCall], id: &str) -> CallToolResult {
     let message = format!(
         "Nothing was done yet, and you cannot confirm it. Tell the person what the preview says, and that it waits for their \
-         yes on the agent's web page or with `adjutant pending`. When they say that they have answered, call {} again with \
-         the same arguments and this {CONFIRMATION_ID} to learn what became of it.",
-        pending.tool
+         yes on the agent's web page or with `adjutant pending`. When they say that they have answered, call {tool} again with \
+         the same arguments and this {CONFIRMATION_ID} to learn what became of it."
     );
+    let previews: Vec<&str> = pending.iter().map(|call| call.preview.as_str()).collect();
     CallToolResult::structured(json!({
         "success": false,
         "status": "confirmation_required",
-        CONFIRMATION_ID: id.to_string(),
-        "preview": pending.preview,
-        "expires_at": pending.expires_at,
+        CONFIRMATION_ID: id,
+        "preview": previews.join("\n"),
+        "expires_at": pending.iter().map(|call| call.expires_at).min(),
         "message": message,
     }))
 }

@@ -1,40 +1,32 @@
 //! One client.
 #![expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
 
-use std::future::Future;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Arguments, ConversationKey, InputId, PendingCall, Permission, RequestedCall, ToolDefinition, ToolName,
-    UserId, Verdict,
+    Arguments, ConversationId, ConversationKey, PendingCall, Permission, RequestedCall, ToolDefinition,
+    ToolName, UserId, Verdict,
 };
 use adjutant_runtime::{Agent, CallOutcome, RunContext, RunError};
-use http::request::Parts;
 use jiff::SignedDuration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam,
-    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams, Tool,
+    LoggingMessageNotificationParam, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerConfig, SetLevelRequestParams, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tracing::{Instrument as _, Span};
 
-use super::ask::{Answer, CONFIRMATION_ID, Way, answer_in, ask, input_required};
+use super::ask::{Answer, CONFIRM, CONFIRMATION_ID, Way, answer_to, ask, input_required};
+use super::call::{failed_to_run, idempotency_key, in_request, span_of};
 use super::describe::{describe, has_argument};
-use super::result::{confirmation_required, declined, done, failed};
-use super::{McpServer, info, prompts, resources};
-
-/// How often a client that wants to know is told that a call still runs.
-const PROGRESS: Duration = Duration::from_secs(1);
-/// The member of a request's `_meta` with which a client names it.
-const IDEMPOTENCY_KEY: &str = "idempotencyKey";
-/// A client's own name for a request may be this long, in bytes.
-const IDEMPOTENCY_KEY_MAX: usize = 200;
+use super::progress::{Doing, watched};
+use super::result::{declined, done, failed, waits_elsewhere};
+use super::turn::Asking;
+use super::{McpServer, info, own_tool, prompts, resources};
 
 /// What answers one client, as one user.
 #[derive(Debug)]
@@ -43,6 +35,8 @@ pub struct Session {
     user: UserId,
     /// The agent as it is for this user: [`Agent::for_user`].
     agent: Agent,
+    /// The agent itself as a tool, if it is one.
+    own: Option<ToolDefinition>,
     /// From which level on the client wants to hear what is done. `None`: it did not say, and hears nothing.
     level: Mutex<Option<LoggingLevel>>,
 }
@@ -58,7 +52,8 @@ struct Call<'a> {
 impl Session {
     pub(super) fn new(server: McpServer, user: UserId) -> Self {
         let agent = server.agent().for_user(&user);
-        Self { server, user, agent, level: Mutex::new(None) }
+        let own = server.shared.begin.as_ref().and_then(|_| own_tool::definition(&agent));
+        Self { server, user, agent, own, level: Mutex::new(None) }
     }
 
     /// Whose it is.
@@ -67,13 +62,18 @@ impl Session {
         &self.user
     }
 
-    /// Returns the definition of a tool.
+    /// Returns the definition of a tool, or of the agent as one.
     fn definition(&self, name: &str) -> Option<&ToolDefinition> {
-        self.agent.tools().get(name).map(|tool| tool.definition())
+        let own = self.own.as_ref().filter(|own| own.name.as_str() == name);
+        own.or_else(|| self.agent.tools().get(name).map(|tool| tool.definition()))
     }
 
     /// How the person is asked before this tool runs, if they are.
     fn way(&self, definition: &ToolDefinition, context: &RequestContext<RoleServer>) -> Option<Way> {
+        if self.is_own(definition.name.as_str()) {
+            // Whatever it asks may be answered elsewhere.
+            return Some(Way::TwoSteps);
+        }
         (self.agent.permission(&self.user, definition) == Permission::Confirm)
             .then(|| Way::of(context))
             // A tool with such an argument of its own would get the id.
@@ -89,6 +89,12 @@ impl Session {
             .map(ToolName::as_str)
             .filter_map(|name| self.definition(name))
             .filter(|definition| agent.permission(&self.user, definition) != Permission::Deny)
+            .chain(&self.own)
+    }
+
+    /// Returns whether a tool is the agent itself.
+    fn is_own(&self, name: &str) -> bool {
+        self.own.as_ref().is_some_and(|own| own.name.as_str() == name)
     }
 
     fn has_tool(&self, name: &str) -> bool {
@@ -213,15 +219,29 @@ impl ServerHandler for Session {
             return Err(ErrorData::invalid_params(self.agent.tools().unknown(&request.name), None));
         };
         let _running = self.server.calls().token();
-        let call = Call {
-            session: self,
-            definition,
-            context: &context,
-            arguments: request.arguments.unwrap_or_default(),
-        };
+        let arguments = request.arguments.unwrap_or_default();
         let again = request.request_state.map(|state| (state, request.input_responses.unwrap_or_default()));
         let span = span_of(&context).unwrap_or_else(Span::current);
-        let response = watched(call.respond(again), definition, &context).instrument(span).await;
+        let doing = Doing::default();
+        let call = async {
+            match self.server.shared.begin.as_ref().filter(|_| self.is_own(definition.name.as_str())) {
+                Some(begin) => {
+                    let shared = &self.server.shared;
+                    let asking = Asking {
+                        agent: &self.agent,
+                        user: &self.user,
+                        begin,
+                        patience: shared.expiry,
+                        report: &*shared.report,
+                        context: &context,
+                        doing: &doing,
+                    };
+                    asking.respond(arguments, again).await
+                }
+                None => Call { session: self, definition, context: &context, arguments }.respond(again).await,
+            }
+        };
+        let response = watched(call, (definition.name.as_str(), &doing), &context).instrument(span).await;
         let (level, outcome) = match &response {
             CallToolResponse::Complete(result) if result.is_error == Some(true) => {
                 (LoggingLevel::Warning, "failed")
@@ -238,11 +258,6 @@ impl ServerHandler for Session {
     }
 }
 
-/// Returns the span of the HTTP request that a client's request came with, which the service left in it.
-fn span_of(context: &RequestContext<RoleServer>) -> Option<Span> {
-    context.extensions.get::<Parts>()?.extensions.get().cloned()
-}
-
 impl Call<'_> {
     /// Runs it, or asks first. `again`: it was asked before, and this came back.
     async fn respond(mut self, again: Option<(String, rmcp::model::InputResponses)>) -> CallToolResponse {
@@ -254,7 +269,7 @@ impl Call<'_> {
                 Some(_) => failed(&format!("{CONFIRMATION_ID} is text; nothing was done")).into(),
             },
             (Some(Way::InputRequired), Some((state, responses))) => {
-                self.answered(&state, answer_in(&responses)).await.into()
+                self.answered(&state, answer_to(&responses, CONFIRM)).await.into()
             }
             (_, _) => self.first(way).await,
         }
@@ -262,17 +277,12 @@ impl Call<'_> {
 
     /// A call nobody has agreed to yet.
     async fn first(&self, way: Option<Way>) -> CallToolResponse {
-        let id = match self.idempotency_key() {
+        let id = match idempotency_key(self.context) {
             Ok(id) => id,
             Err(reason) => return failed(reason).into(),
         };
-        let mut context = RunContext::for_call(self.session.user.clone(), id.as_ref());
-        context.cancelled = self.context.ct.clone();
-        if let Some(request) = self.context.extensions.get::<Parts>() {
-            context.request_id =
-                request.headers.get("x-request-id").and_then(|id| Some(id.to_str().ok()?.to_owned()));
-            context.trace = request.extensions.get().cloned();
-        }
+        let context = RunContext::for_call(self.session.user.clone(), id.as_ref());
+        let mut context = in_request(context, self.context);
         let arguments = self.arguments.clone();
         let requested = RequestedCall { tool: self.definition.name.to_string(), arguments };
         if id.is_some() {
@@ -287,8 +297,11 @@ impl Call<'_> {
                 self.withdraw(&self.agent().key(&context)).await;
                 failed("nothing was done: a person has to confirm it, and this client cannot ask one").into()
             }
-            Some(Way::TwoSteps) => confirmation_required(&pending, context.conversation).into(),
-            Some(Way::InputRequired) => input_required(&pending, context.conversation.to_string()).into(),
+            Some(Way::TwoSteps) => self.waits(&pending, context.conversation).into(),
+            Some(Way::InputRequired) => {
+                let question = [(CONFIRM.to_owned(), &pending)];
+                input_required(question, context.conversation.to_string()).into()
+            }
             Some(Way::Elicitation) => {
                 let answer = ask(self.context, &pending, self.session.server.shared.expiry).await;
                 self.answer(&self.agent().key(&context), &pending, answer).await.into()
@@ -299,9 +312,7 @@ impl Call<'_> {
     /// What became of a call that waits for a person elsewhere. Nothing a client sends here can confirm it.
     async fn looked_up(&self, id: &str) -> CallToolResult {
         match self.known(id).await {
-            Ok(Some((key, CallOutcome::Confirm(pending)))) => {
-                confirmation_required(&pending, key.conversation)
-            }
+            Ok(Some((key, CallOutcome::Confirm(pending)))) => self.waits(&pending, key.conversation),
             Ok(Some((_, outcome))) => self.ended(Ok(outcome)),
             Ok(None) => not_for_this_call(CONFIRMATION_ID),
             Err(error) => self.ended(Err(error)),
@@ -375,14 +386,9 @@ impl Call<'_> {
         RunContext { conversation: key.conversation, ..RunContext::new(key.user.clone()) }
     }
 
-    /// What the client calls its request, in `_meta`: sent again with the same one, it is the same call.
-    fn idempotency_key(&self) -> Result<Option<InputId>, &'static str> {
-        let Some(key) = self.context.meta.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-        let key = key.as_str().filter(|key| key.len() <= IDEMPOTENCY_KEY_MAX);
-        match key.and_then(|key| InputId::new(key).ok()) {
-            Some(id) => Ok(Some(id)),
-            None => Err("nothing was done: idempotencyKey in _meta is text of 1 to 200 bytes"),
-        }
+    fn waits(&self, pending: &PendingCall, conversation: ConversationId) -> CallToolResult {
+        let tool = self.definition.name.as_str();
+        waits_elsewhere(tool, std::slice::from_ref(pending), &conversation.to_string())
     }
 
     /// What became of a call.
@@ -399,18 +405,7 @@ impl Call<'_> {
             )),
             // Somebody else answered for it between the question and the answer, and it is asked again.
             Ok(CallOutcome::Confirm(_)) => failed("nothing was done: it still waits for a person"),
-            Err(RunError::Store(StoreError::Reused)) => {
-                failed("nothing was done: this idempotencyKey was used before, for another call")
-            }
-            Err(error @ RunError::Store(StoreError::QueueFull { .. })) => {
-                failed(&format!("nothing was done: {error}"))
-            }
-            Err(error) => {
-                (self.session.server.shared.report)(&error);
-                failed(
-                    "the store did not answer; the call may or may not have been carried out: look before trying again",
-                )
-            }
+            Err(error) => failed_to_run(&error, &*self.session.server.shared.report),
         }
     }
 
@@ -431,27 +426,4 @@ fn not_for_this_call(what: &str) -> CallToolResult {
         "nothing was done: the {what} is not for this call with these arguments. Call without it, and the person is asked \
          again"
     ))
-}
-
-/// The same, while the client is told that it still runs, if it wants to know.
-async fn watched<T>(
-    call: impl Future<Output = T>,
-    definition: &ToolDefinition,
-    context: &RequestContext<RoleServer>,
-) -> T {
-    let Some(token) = context.meta.get_progress_token() else { return call.await };
-    let mut call = std::pin::pin!(call);
-    let mut seconds = 0.0;
-    loop {
-        tokio::select! {
-            ended = &mut call => return ended,
-            () = tokio::time::sleep(PROGRESS) => {
-                seconds += PROGRESS.as_secs_f64();
-                let told = ProgressNotificationParam::new(token.clone(), seconds)
-                    .with_message(format!("{} has been running for {seconds} s", definition.name));
-                // A client that is gone hears nothing.
-                let _ = context.peer.notify_progress(told).await;
-            }
-        }
-    }
 }

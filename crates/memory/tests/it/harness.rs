@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use adjutant_core::{
-    AgentName, CallId, CancellationToken, ConversationId, IdempotencyKey, ToolContext, TurnId, UserId,
+    AgentName, CallId, CancellationToken, ConversationId, IdempotencyKey, ProgressListener, ToolContext,
+    TurnId, UserId,
 };
 use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault, VaultError};
 use jiff::{Span, Zoned};
@@ -108,6 +109,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         call,
         cancelled: CancellationToken::new(),
         trace: None,
+        progress: ProgressListener::default(),
     }
 }
 

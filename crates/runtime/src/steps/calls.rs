@@ -8,15 +8,19 @@
 //!        '-> (breakdown, time-out) -> probe -> finished; if the tool does not know, as an error that says so
 //! ```
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjutant_core::turn::{CallEnd, Turn};
 use adjutant_core::{
-    Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Probe, ResolvedBy,
-    Tool, ToolCall, ToolContext, ToolError, ToolResult, Verdict, doubt_digest, visible, words,
+    Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Probe,
+    ProgressListener, ResolvedBy, Tool, ToolCall, ToolContext, ToolError, ToolProgress, ToolResult, Verdict,
+    doubt_digest, visible, words,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Steps;
@@ -26,6 +30,9 @@ use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::execute::{Execution, execute, preview, probe};
 use crate::faults::boundary;
+
+/// How long it is at least between two words of how far a call is.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
 /// What one execution gave.
 enum Outcome {
@@ -211,8 +218,11 @@ impl Steps<'_> {
             malformed: None,
         };
         self.emitter.emit(|| RunEvent::ToolStarted { call: shown() }).await;
-        let context = self.tool_context(call.id);
-        let execution = execute(tool, &context, call.arguments.clone(), turn.limits().tool_timeout).await;
+        let (hear, heard) = watch::channel(None);
+        let progress = ProgressListener::new(move |progress| drop(hear.send_replace(Some(progress))));
+        let context = ToolContext { progress, ..self.tool_context(call.id) };
+        let execution = execute(tool, &context, call.arguments.clone(), turn.limits().tool_timeout);
+        let execution = self.telling_progress(call, heard, execution).await;
         boundary("tool done, not recorded");
         Ok(match execution {
             Execution { outcome: Err(error), broke_off: true } if effect != Effect::None => {
@@ -223,6 +233,35 @@ impl Steps<'_> {
             }
             Execution { outcome, .. } => Outcome::Known(outcome),
         })
+    }
+
+    /// Waits for the end of an execution, and tells meanwhile how far it is.
+    async fn telling_progress(
+        &self,
+        call: Call<'_>,
+        mut heard: watch::Receiver<Option<ToolProgress>>,
+        execution: impl Future<Output = Execution>,
+    ) -> Execution {
+        let mut execution = pin!(execution);
+        loop {
+            let told = async {
+                // Who tells it may be gone before the call has ended.
+                if heard.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                let progress = heard.borrow_and_update().clone();
+                if let Some(progress) = progress {
+                    let (call, tool) = (call.id.clone(), call.tool.to_owned());
+                    self.emitter.emit(|| RunEvent::ToolProgress { call, tool, progress }).await;
+                    tokio::time::sleep(PROGRESS_PAUSE).await;
+                }
+            };
+            tokio::select! {
+                biased;
+                execution = &mut execution => return execution,
+                () = told => {}
+            }
+        }
     }
 
     /// Records how a call ended.

@@ -209,6 +209,21 @@ async fn bad_input_starts_no_turn() {
 }
 
 #[tokio::test]
+async fn a_long_message_is_refused_before_anything_is_accepted_if_that_is_wanted() {
+    let tasks = Arc::new(InMemory::new());
+    let limits =
+        TurnLimits { message_chars_max: Some(5), long_message: LongMessage::Refuse, ..TurnLimits::default() };
+    let model = ScriptedModel::new([text("Read it.")]);
+    let agent = builder(model.clone()).journal(tasks.clone(), "test").limits(limits).build().unwrap();
+    let refused = agent.run("äöüß!?").await.unwrap_err();
+    assert_eq!(refused, RunError::MessageTooLong { chars: 6, max: 5 });
+    assert!(model.requests().is_empty());
+    let turns = tasks.decisions(&UserId::local(), &DecisionFilter::default()).await.unwrap();
+    assert_eq!(turns, []);
+    assert_eq!(agent.run("äöüß!").await.unwrap().content, "Read it.", "characters count, not bytes");
+}
+
+#[tokio::test]
 async fn a_long_message_is_cut_and_both_are_told() {
     let tasks = Arc::new(InMemory::new());
     let (agent, model) = task_agent(&tasks, [text("Read it.")]);

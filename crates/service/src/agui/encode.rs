@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::event::{Event, Interrupt, Message, Outcome, PROTOCOL_VERSION, TokenUsage};
 use super::told::Told;
-use super::transcript::{answer_id, end_id, result_id, result_text};
+use super::transcript::{added_to, answer_id, end_id, result_id, result_text};
 use crate::problem::Problem;
 use crate::wire::{Timing, Usage as TurnUsage};
 
@@ -113,6 +113,12 @@ impl<'a> Encoder<'a> {
                 self.close(&mut events);
             }
             RunEvent::ToolStarted { call } => self.show_call(call, &mut events),
+            RunEvent::ToolProgress { call, progress, .. } => {
+                let value = json!({
+                    "tool_call_id": call, "done": progress.done, "total": progress.total, "text": progress.to_string(),
+                });
+                events.push(Event::Custom { name: "progress", value });
+            }
             RunEvent::ToolFinished { call, result, summary, ms, .. } => {
                 events.push(self.result(call, result, summary.as_deref(), Some(*ms)));
             }
@@ -150,16 +156,16 @@ impl<'a> Encoder<'a> {
         (events, follows)
     }
 
-    /// The words a turn ended with, if no model said them.
+    /// The words a turn ended with, as far as no model said them.
     fn last_words(&self, response: &AgentResponse) -> Vec<Event> {
         let mut events = Vec::new();
-        let text = &response.decision.text;
+        let text = added_to(&self.said, &response.decision.text);
         let waits = !response.decision.pending.is_empty();
-        if !waits && !text.is_empty() && self.said != *text {
+        if !waits && !text.is_empty() {
             let message_id = end_id(response.turn);
             events.extend([
                 Event::TextMessageStart { message_id: message_id.clone(), role: "assistant" },
-                Event::TextMessageContent { message_id: message_id.clone(), delta: text.clone() },
+                Event::TextMessageContent { message_id: message_id.clone(), delta: text.to_owned() },
                 Event::TextMessageEnd { message_id },
             ]);
         }

@@ -25,6 +25,16 @@ pub(crate) fn end_id(turn: TurnId) -> String {
     format!("{turn}-end")
 }
 
+/// Returns what `text`, the words a turn ended with, adds to `said`, the words of its last model call: words of ours may stand behind
+/// those of the model. All of it, if it does not begin with them.
+pub(crate) fn added_to<'a>(said: &str, text: &'a str) -> &'a str {
+    let said = said.trim_end();
+    match text.strip_prefix(said) {
+        Some(rest) if !said.is_empty() && (rest.is_empty() || rest.starts_with('\n')) => rest.trim_start(),
+        Some(_) | None => text,
+    }
+}
+
 /// The id of the message that holds the result of a call.
 pub(crate) fn result_id(call: &CallId) -> String {
     format!("{call}-result")
@@ -178,6 +188,7 @@ impl<'a> Turn<'a> {
     ) {
         let mut numbers = self.replies.iter().map(|(number, _, _)| *number);
         let mut hidden: HashSet<&CallId> = HashSet::new();
+        let mut before = String::new();
         for (at, message) in said.iter().enumerate() {
             match message.role() {
                 Role::System => {}
@@ -186,16 +197,19 @@ impl<'a> Turn<'a> {
                     messages.push(Message::User { id, content: message.text() });
                 }
                 Role::Assistant => {
-                    let id = match (self.turn, numbers.next()) {
-                        (Some(turn), Some(number)) => answer_id(turn, number),
-                        _ => else_id(at),
+                    let text = message.text();
+                    let (id, content) = match (self.turn, numbers.next()) {
+                        (Some(turn), Some(number)) => (answer_id(turn, number), text.clone()),
+                        (Some(_), None) => (else_id(at), added_to(&before, &text).to_owned()),
+                        (None, _) => (else_id(at), text.clone()),
                     };
+                    before = text;
                     let (shown, others): (Vec<_>, Vec<_>) =
                         message.tool_calls().partition(|call| self.shows(&call.id, &call.name, tools));
                     hidden.extend(others.iter().map(|call| &call.id));
                     let calls =
                         shown.iter().map(|call| self.call(&call.id, &call.name, &call.arguments)).collect();
-                    push_assistant(messages, id, message.text(), calls);
+                    push_assistant(messages, id, content, calls);
                 }
                 Role::Tool => {
                     let Some((call, _, result)) =
@@ -337,6 +351,17 @@ mod tests {
         let ours = vec![user("1-user", "yes"), assistant("1-1"), user("2-user", "yes")];
         let client = [theirs("a", "user", "yes"), theirs("1-1", "assistant", ""), theirs("b", "user", "yes")];
         assert_eq!(check(ours, &client, &[]).0, ["a", "1-1", "b"]);
+    }
+
+    #[test]
+    fn words_behind_those_of_the_model_are_said_alone() {
+        assert_eq!(added_to("Done. \n", "Done.\nNo such task."), "No such task.");
+        assert_eq!(added_to("Which one?", "Which one?"), "");
+        for (said, text) in
+            [("", "Stopped."), ("Add", "Added it."), ("Let me look.", "Added it.\nLet me look.")]
+        {
+            assert_eq!(added_to(said, text), text);
+        }
     }
 
     #[test]

@@ -28,7 +28,10 @@ const IDENTIFIED: &[(&str, &str)] = &[
 /// Where something is sent.
 const WITH_BODY: &[(&str, &str)] = &[
     ("408", "The body came too slowly."),
-    ("413", "The body is larger than 1 MiB."),
+    (
+        "413",
+        "The body is larger than 1 MiB (`too_large`), or the message longer than `agent.message_chars_max` (`message_too_long`, with `length`, `limit` and `setting`).",
+    ),
     ("415", "The body is not said to be JSON."),
     ("422", "The request cannot be understood."),
 ];

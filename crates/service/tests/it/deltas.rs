@@ -13,14 +13,14 @@ use crate::runs::{Client, Frame, interrupts, kinds, last, of_kind, resume, say};
 
 /// What a client of AG-UI has: messages and state, changed by the events as the protocol says.
 #[derive(Default)]
-struct Follower {
-    messages: Vec<Value>,
+pub(crate) struct Follower {
+    pub(crate) messages: Vec<Value>,
     state: Value,
     runs: usize,
 }
 
 impl Follower {
-    async fn say(&mut self, client: &Client<'_>, words: &str) -> Vec<Frame> {
+    pub(crate) async fn say(&mut self, client: &Client<'_>, words: &str) -> Vec<Frame> {
         self.runs += 1;
         let mut body = say("t", &format!("r{}", self.runs), words);
         self.messages.push(body["messages"][0].clone());
@@ -28,7 +28,12 @@ impl Follower {
         self.run(client, &body).await
     }
 
-    async fn answer(&mut self, client: &Client<'_>, interrupt: &Value, payload: Value) -> Vec<Frame> {
+    pub(crate) async fn answer(
+        &mut self,
+        client: &Client<'_>,
+        interrupt: &Value,
+        payload: Value,
+    ) -> Vec<Frame> {
         self.runs += 1;
         let mut body = resume("t", &format!("r{}", self.runs), &[(&interrupt["id"], payload)]);
         (body["messages"], body["state"]) = (json!(self.messages), self.state.clone());
@@ -98,7 +103,7 @@ impl Follower {
 
     /// Its messages without what only one of both sides has: the ids of what the person said, the mark of an error, and the order
     /// of the calls of one answer, which end when they end.
-    fn known(messages: &[Value]) -> Vec<Value> {
+    pub(crate) fn known(messages: &[Value]) -> Vec<Value> {
         let by_id = |message: &Value| message["id"].to_string();
         let mut known = messages.to_vec();
         for message in &mut known {
@@ -117,7 +122,7 @@ impl Follower {
     }
 }
 
-fn snapshots(frames: &[Frame]) -> usize {
+pub(crate) fn snapshots(frames: &[Frame]) -> usize {
     of_kind(frames, "MESSAGES_SNAPSHOT").len()
 }
 

@@ -14,12 +14,14 @@ mod guard;
 mod harness;
 #[path = "../../../../tests/logged.rs"]
 mod logged;
+mod long_message;
 mod mcp;
 mod openai;
 mod replicas;
 mod report;
 mod resources;
 mod runs;
+mod said_once;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
 mod trace;

@@ -1,7 +1,10 @@
 //! MCP clients behind a load balancer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use adjutant_core::{Permission, Policy};
+use adjutant_mcp::client::{Remote, ServerConfig, ServerName, Servers, Surroundings, Via};
 use adjutant_store::sqlite::Store;
 use serde_json::{Value, json};
 
@@ -28,7 +31,7 @@ async fn answer(replica: &Running, token: &str, method: &str, params: Value) -> 
     answers.find(|answer| answer.get("result").is_some() || answer.get("error").is_some()).unwrap()
 }
 
-async fn call(replica: &Running, token: &str, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn call(replica: &Running, token: &str, tool: &str, arguments: Value) -> Value {
     let called = request(replica, token, "tools/call", json!({"name": tool, "arguments": arguments})).await;
     called["structuredContent"].clone()
 }
@@ -146,5 +149,70 @@ async fn any_replica_answers_any_request() {
     assert_eq!(call(&two, &anna, "delete_task", again).await["data"]["deleted"], true);
     for replica in [one, two, three] {
         replica.stop().await;
+    }
+}
+
+/// A client for this machine, without the system's certificates and proxies.
+fn plain_http() -> reqwest::Client {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
+}
+
+/// An agent that has its own server among its MCP servers cannot ask itself on and on: a call from one of its own conversations is refused.
+#[tokio::test]
+async fn an_agent_does_not_ask_itself_through_its_own_server() {
+    let store = Arc::new(Store::in_memory().await.unwrap());
+    let inner = r#"{"text": "I was asked.", "repeat": true}"#;
+    let server = Running::start_on(store.clone(), inner, |builder| builder).await;
+    let token = server.token("anna").await;
+    let remote = Remote {
+        url: format!("http://{}/mcp", server.address),
+        bearer: Some(token.into()),
+        headers: BTreeMap::new(),
+    };
+    let name = ServerName::new("own").unwrap();
+    let surroundings = Surroundings { http: Some(plain_http()), log: Arc::new(|_, _| {}), pins: None };
+    let servers =
+        Servers::start(vec![ServerConfig::new(name, Via::Remote(remote))], surroundings).await.unwrap();
+    let outer = r#"
+{"calls": [{"name": "own__ask", "args": {"message": "hello"}}]}
+{"text": "So it is: {{result}}"}
+{"calls": [{"name": "own__ask", "args": {"message": "hello"}}]}
+{"text": "So it is: {{result}}"}
+"#;
+    let tools = servers.tools();
+    let policy = Policy::default().rule("own__ask", None, Permission::Allow);
+    let service = Running::start_on(store, outer, |builder| builder.tools(tools).policy(policy)).await;
+    let (anna, eve) = (service.token("anna").await, service.token("eve").await);
+    let refused = service.chat(&anna, &json!({"message": "ask yourself"})).await;
+    assert!(refused.text.contains("cannot ask itself"), "{refused:?}");
+    // Of another user's it is another one: it answers once, and what it asks in turn would be its own.
+    let answered = service.chat(&eve, &json!({"message": "ask anna's"})).await;
+    assert!(answered.text.contains("I was asked."), "{answered:?}");
+    servers.stop().await;
+    service.stop().await;
+    server.stop().await;
+}
+
+/// The setting takes the agent away, and leaves its tools.
+#[tokio::test]
+async fn the_agent_is_no_tool_where_it_is_not_to_be_one() {
+    for offered in [true, false] {
+        let script = r#"{"text": "Hello."}"#;
+        let service =
+            Running::start_set(script, |config| (config.mcp_ask, config.mcp_sessions) = (offered, false))
+                .await;
+        let anna = service.token("anna").await;
+        let listed = request(&service, &anna, "tools/list", json!({})).await;
+        let names: Vec<&str> =
+            listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names.contains(&"ask"), offered, "{names:?}");
+        assert!(names.contains(&"add_task"));
+        service.stop().await;
     }
 }

@@ -33,7 +33,7 @@ export function Calls({ parts, pending, choices }) {
 
 const Call = memo(function Call({ part }) {
   const [isOpen, setOpen] = useState(false);
-  const { text, why } = callWords(part, state.me.tools);
+  const { text, why, at } = callWords(part, state.me.tools);
   const server = serverOf(part.name);
   const element = useInSight(isOpen);
   return html`<li class=${classes("tool", `is-${part.status}`)} ref=${element}>
@@ -45,6 +45,7 @@ const Call = memo(function Call({ part }) {
       <${Icon} name="chevron" />
     </button>
     ${why ? html`<p class="tool-why" dir="auto">${why}</p>` : null}
+    ${at ? html`<p class="tool-at" dir="auto">${at}</p>` : null}
     ${isOpen ? html`<${Machine} part=${part} />` : null}
   </li>`;
 });

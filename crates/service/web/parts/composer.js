@@ -7,8 +7,11 @@ import { t } from "../words.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
-// The service cuts or refuses what is longer; said before it is sent.
-const LONG = 4000;
+/** Characters that a message may have; `null`: as many as the model can read. */
+const longest = () => state.me?.message_chars_max ?? null;
+
+/** Whether the service would refuse a message for its length. */
+const isRefused = (text) => longest() !== null && !state.me.cuts_messages && [...text.trim()].length > longest();
 
 export function Composer() {
   const area = useRef(null);
@@ -22,6 +25,8 @@ export function Composer() {
   }, [draft]);
   const submit = (event) => {
     event?.preventDefault();
+    // The service would refuse it; it stays where it can be made shorter.
+    if (isRefused(area.current.value)) return;
     // What stands there now: a key may come before what was written last is drawn.
     send(area.current.value);
   };
@@ -40,7 +45,10 @@ export function Composer() {
       }
     }
   };
-  const length = [...draft].length;
+  const max = longest();
+  const length = [...draft.trim()].length;
+  const isLong = max !== null && length > max;
+  const tooLong = () => t(state.me.cuts_messages ? "composer.cut" : "composer.too_long", { count: length, max });
   // The buttons have keys: one that became another under a click would do what that one does.
   return html`<form class=${classes("composer", editing && "is-editing")} onSubmit=${submit}>
     ${editing
@@ -52,7 +60,7 @@ export function Composer() {
       placeholder=${t(pending.some(isQuestion) ? "composer.answer" : "composer.write")}
       aria-describedby="composer-hint" onInput=${(event) => setDraft(event.target.value)} onKeyDown=${key} />
     <span class="composer-side">
-      <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? t("composer.characters", { count: length }) : t(run ? "composer.hint_queue" : "composer.hint")}</span>
+      <span id="composer-hint" role=${isLong ? "status" : null} class=${isLong ? "wrong" : "only-heard"}>${isLong ? tooLong() : t(run ? "composer.hint_queue" : "composer.hint")}</span>
       ${run && draft.trim() !== "" ? html`<button key="later" type="submit" class="round is-later" aria-label=${t("composer.queue")} title=${t("composer.queue")}><${Icon} name="send" /></button>` : null}
       ${run
         ? html`<button key="stop" type="button" class="round is-stop" aria-label=${t("composer.stop")} title=${t("composer.stop_title")} disabled=${run.stopping || !run.id} onClick=${stop}><${Icon} name="stop" /></button>`

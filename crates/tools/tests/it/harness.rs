@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{
     AgentName, Arguments, BoxFuture, CallId, CancellationToken, ConversationId, IdempotencyKey, Prepared,
-    Task, TaskChange, TaskChanged, TaskFilter, TaskId, Tool, ToolContext, ToolError, ToolRegistry, TurnId,
-    UserId,
+    ProgressListener, Task, TaskChange, TaskChanged, TaskFilter, TaskId, Tool, ToolContext, ToolError,
+    ToolRegistry, TurnId, UserId,
 };
 use serde_json::Value;
 
@@ -155,6 +155,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         call,
         cancelled: CancellationToken::new(),
         trace: None,
+        progress: ProgressListener::default(),
     }
 }
 

@@ -102,7 +102,7 @@ fn one_that_may_destroy_waits_for_a_yes_across_processes() {
     let model = home.script(&[&calls("shell__wipe", &words), r#"{"text": "It is gone."}"#]);
     let (code, answer) = home.ask(&model, "wipe it");
     assert_eq!((code, answer["outcome"].as_str()), (4, Some("PENDING:CONFIRMATION")), "{answer}");
-    assert_eq!(answer["pending"][0]["preview"], "shell: wipe “Wipe the disk” {\"disk\":\"C\"}");
+    assert_eq!(answer["pending"][0]["preview"], "Wipe the disk (shell: wipe) with disk “C”");
     assert!(!home.path("project/wiped").exists());
     let id = answer["pending"][0]["id"].as_str().unwrap();
     let done = home.run(&["pending", "approve", id, "-m", &model]).succeeds();

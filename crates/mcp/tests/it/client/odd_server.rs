@@ -27,7 +27,8 @@ fn main() {
             println!("[not, json");
         }
         "loud" => eprintln!("listening on standard input"),
-        "newer" | "usual" | "silent" | "stubborn" | "refusing" | "endless" | "schemas" | "no_tools" => {}
+        "newer" | "usual" | "silent" | "stubborn" | "refusing" | "endless" | "schemas" | "no_tools"
+        | "ours" => {}
         other => panic!("no mode {other:?}"),
     }
     let mut server =
@@ -94,9 +95,13 @@ impl Server {
             "refusing" => refuse(id, -32000, "not on Sundays"),
             "newer" => refuse(id, -32601, "initialize is of the past"),
             mode => {
+                let ours = if mode == "ours" { json!({"adjutant": {}}) } else { Value::Null };
                 let version = &message["params"]["protocolVersion"];
-                let capabilities =
-                    if mode == "no_tools" { json!({}) } else { json!({"tools": {"listChanged": true}}) };
+                let capabilities = if mode == "no_tools" {
+                    json!({})
+                } else {
+                    json!({"tools": {"listChanged": true}, "experimental": ours})
+                };
                 let software = json!({"name": "odd", "version": "1"});
                 answer(
                     id,
@@ -144,6 +149,7 @@ impl Server {
             tool("change", writes.clone()),
             tool("change_nothing", writes.clone()),
             tool("log_much", writes.clone()),
+            tool("tell_progress", writes.clone()),
             tool("ask", writes),
             json!({
                 "name": "Delete-Everything", "title": "Delete \u{1b}everything",
@@ -205,6 +211,14 @@ impl Server {
                 let said = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
                 (0..2_000).for_each(|_| send(&said));
                 text(id, "said");
+            }
+            "tell_progress" => {
+                let params = json!({
+                    "progressToken": message["params"]["_meta"]["progressToken"], "progress": 3, "total": 10,
+                    "message": "reading\n\u{1b}a.txt",
+                });
+                send(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+                self.hanging.push((id.clone(), true));
             }
             "ask" => {
                 self.asked = vec![id.clone()];

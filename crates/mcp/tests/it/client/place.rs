@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentName, Arguments, CallId, CancellationToken, ConversationId, IdempotencyKey, Tool, ToolContext,
-    ToolError, TurnId, UserId,
+    AgentName, Arguments, CallId, CancellationToken, ConversationId, IdempotencyKey, ProgressListener, Tool,
+    ToolContext, ToolError, TurnId, UserId,
 };
 use adjutant_mcp::client::{
     Backoff, Child, Health, Log, ServerConfig, ServerName, ServerReport, Servers, StartError, Surroundings,
@@ -104,6 +104,7 @@ pub(crate) fn context() -> ToolContext {
         call,
         cancelled: CancellationToken::new(),
         trace: None,
+        progress: ProgressListener::default(),
     }
 }
 

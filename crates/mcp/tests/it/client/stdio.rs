@@ -1,11 +1,12 @@
 //! Servers in child processes: how they start, answer, fail and end.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::{
-    Effect, Permission, Policy, Prepared, ToolContext, ToolError, ToolRegistry, TraceContext, UserId,
+    CancellationToken, Effect, Permission, Policy, Prepared, ProgressListener, ToolContext, ToolError,
+    ToolRegistry, TraceContext, UserId,
 };
 use adjutant_mcp::client::{Backoff, Child, Health, Injected, Servers, ToolRules, Via};
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ async fn what_a_server_says_of_its_tools_decides_who_is_asked() {
     else {
         panic!("it asks nothing")
     };
-    assert_eq!(preview.as_deref(), Some("odd: Delete-Everything “Delete  everything” {}"));
+    assert_eq!(preview.as_deref(), Some("Delete  everything (odd)"));
 }
 
 #[tokio::test]
@@ -143,6 +144,34 @@ async fn a_call_that_is_stopped_is_told_to_the_server_and_its_answer_waited_for(
     let reading = tool(&servers, "odd__hang_reading");
     let failed = reading.call(&context, Default::default()).await.unwrap_err();
     assert!(matches!(failed, ToolError::Failed { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_its_progress_is_heard_while_the_call_runs() {
+    let servers = started(odd("usual")).await;
+    let told = tool(&servers, "odd__tell_progress");
+    let (heard, cancelled) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());
+    let (words, stop) = (heard.clone(), cancelled.clone());
+    let progress = ProgressListener::new(move |progress| {
+        words.lock().unwrap().push(progress.to_string());
+        stop.cancel();
+    });
+    let context = ToolContext { progress, cancelled, ..context() };
+    assert_eq!(told.call(&context, Default::default()).await, Ok(json!("stopped half-way")));
+    assert_eq!(*heard.lock().unwrap(), ["3 of 10: reading \\u{1b}a.txt"]);
+}
+
+#[tokio::test]
+async fn only_a_server_of_ours_is_told_in_which_conversation_its_tools_are_called() {
+    for (mode, is_told) in [("usual", false), ("ours", true)] {
+        let servers = started(odd(mode)).await;
+        let (tool, context) = (tool(&servers, "odd__received"), context());
+        let received = tool.call(&context, Default::default()).await.unwrap();
+        let called = messages(&received).iter().find(|message| message["method"] == "tools/call").unwrap();
+        let told = &called["params"]["_meta"]["adjutant/conversation"];
+        let conversation = json!(context.conversation.to_string());
+        assert_eq!(*told, if is_told { conversation } else { Value::Null }, "{called}");
+    }
 }
 
 #[tokio::test]

@@ -243,8 +243,10 @@ async fn a_client_that_wants_to_know_is_told_that_a_call_still_runs() {
     asked.meta = Some(meta);
     let result = client.peer.call_tool(asked).await.unwrap();
     assert_eq!(client.checked("slow", result), (false, json!({"success": true, "data": "done"})));
-    assert_eq!(client.heard.recv().await, Some(Heard::Progress(1.0)));
-    assert_eq!(client.heard.recv().await, Some(Heard::Progress(2.0)));
+    for seconds in [1, 2] {
+        let words = format!("slow has been running for {seconds} s");
+        assert_eq!(client.heard.recv().await, Some(Heard::Progress(f64::from(seconds), words)));
+    }
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ pub(super) const SESSIONLESS: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 pub(super) struct World {
     pub(super) store: Arc<InMemory>,
     now: Arc<Mutex<Timestamp>>,
+    script: &'static str,
 }
 
 impl World {
@@ -40,7 +41,23 @@ impl World {
         Self {
             store: Arc::new(InMemory::default()),
             now: Arc::new(Mutex::new("2026-11-22T10:00:00Z".parse().unwrap())),
+            script: "",
         }
+    }
+
+    /// The same with a model that answers.
+    pub(super) fn with_script(script: &'static str) -> Self {
+        Self { script, ..Self::new() }
+    }
+
+    /// A server that offers the agent itself too.
+    pub(super) fn asked(&self) -> McpServer {
+        self.asked_with(Vec::new(), Policy::default())
+    }
+
+    /// The same with more tools.
+    pub(super) fn asked_with(&self, tools: Vec<Arc<dyn Tool>>, policy: Policy) -> McpServer {
+        self.builder(tools, policy).asked(Box::new(|_| Ok(Box::new(|_, _| {})))).build()
     }
 
     /// Lets time pass.
@@ -78,7 +95,7 @@ impl World {
             .policy(policy)
             .journal(self.store.clone(), "test")
             .clock(move || *now.lock().unwrap())
-            .model(ScriptedModel::new([]))
+            .model(ScriptedModel::from_jsonl(self.script).unwrap())
             .build()
             .unwrap()
     }
@@ -103,7 +120,7 @@ pub(super) fn person(action: ElicitationAction, content: Option<Value>) -> Optio
 /// What a client heard.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
-    Progress(f64),
+    Progress(f64, String),
     Log(String, Value),
 }
 
@@ -135,7 +152,7 @@ impl ClientHandler for Handler {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let _ = self.heard.send(Heard::Progress(params.progress));
+        let _ = self.heard.send(Heard::Progress(params.progress, params.message.unwrap_or_default()));
     }
 
     async fn on_logging_message(

@@ -1,0 +1,10 @@
+//! Whether a turn may begin that a client asks for, and who hears how it ended.
+
+use adjutant_core::{AgentResponse, ConversationKey, UserId};
+
+/// Lets a turn of a user begin, and gives what hears how it ended. The error says why none can begin now. See
+/// [`McpServerBuilder::asked`](super::McpServerBuilder::asked).
+pub type Begin = Box<dyn Fn(&UserId) -> Result<Ended, String> + Send + Sync>;
+
+/// Hears how a turn ended, or that it waits for a person. Dropped without a call: no answer came.
+pub type Ended = Box<dyn FnOnce(&ConversationKey, &AgentResponse) + Send>;

@@ -1,0 +1,100 @@
+//! The agent itself as a tool: its declaration, what it is called with, and what comes of it.
+
+use adjutant_core::{Annotations, ConversationId, ToolDefinition};
+use adjutant_runtime::Agent;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The name of the tool.
+pub(super) const ASK: &str = "ask";
+
+/// What it is called with.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    /// The words for the agent.
+    pub(super) message: String,
+    /// The conversation to go on with. `None`: a new one begins.
+    pub(super) conversation_id: Option<ConversationId>,
+    /// What was asked before, to learn what became of it: nothing is said then.
+    pub(super) confirmation_id: Option<String>,
+}
+
+impl Question {
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words for the model that calls.
+    pub(super) fn read(arguments: serde_json::Map<String, Value>) -> Result<Self, String> {
+        let question: Self = serde_json::from_value(Value::Object(arguments))
+            .map_err(|error| format!("nothing was done: the arguments do not fit: {error}"))?;
+        match question.message.trim() {
+            "" => Err("nothing was done: message is empty".to_owned()),
+            _ => Ok(question),
+        }
+    }
+}
+
+/// Declares the agent as a tool. `None`: it has a tool of that name itself, which is called then.
+pub(super) fn definition(agent: &Agent) -> Option<ToolDefinition> {
+    if agent.tools().get(ASK).is_some() {
+        return None;
+    }
+    let name = agent.display_name();
+    let description = format!(
+        "Asks the agent {name} and returns its answer. {} It decides itself which of its tools to use. Ask it for what needs \
+         several steps or judgement; for a single step call the tool that takes it.",
+        agent.description()
+    );
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "message": { "type": "string", "minLength": 1, "description": "What to say to the agent, with everything it has to know" },
+            "conversation_id": {
+                "type": "string",
+                "format": "uuid",
+                "description": "To go on with a conversation: the conversation_id of an earlier answer. Without it a new one begins",
+            },
+        },
+        "required": ["message"],
+        "additionalProperties": false,
+    });
+    let answer = json!({
+        "type": "object",
+        "properties": {
+            "answer": { "type": "string", "description": "The words of the agent" },
+            "conversation_id": { "type": "string", "description": "For the next message to it" },
+            "notices": { "type": "array", "items": { "type": "string" }, "description": "What else there is to know" },
+        },
+        "required": ["answer", "conversation_id"],
+        "additionalProperties": false,
+    });
+    let definition = ToolDefinition::new(ASK, &description, parameters).ok()?;
+    Some(definition.returning(answer).annotated(annotations(agent)))
+}
+
+/// It does to the world what its tools do.
+fn annotations(agent: &Agent) -> Annotations {
+    let tools = || {
+        let of = |name| Some(agent.tools().get(name)?.definition().annotations);
+        agent.tools().names().filter_map(move |name| of(name.as_str()))
+    };
+    Annotations {
+        read_only: tools().all(|tool| tool.read_only),
+        destructive: tools().any(|tool| tool.destructive),
+        ..Annotations::default()
+    }
+}
+
+/// Names a turn for who asks again what became of it.
+pub(super) fn place(conversation: ConversationId, turn: adjutant_core::TurnId) -> String {
+    format!("{conversation}.{turn}")
+}
+
+/// Reads what [`place`] wrote.
+pub(super) fn read_place(place: &str) -> Option<(ConversationId, adjutant_core::TurnId)> {
+    let (conversation, turn) = place.split_once('.')?;
+    let (conversation, turn) = (Uuid::try_parse(conversation).ok()?, Uuid::try_parse(turn).ok()?);
+    Some((ConversationId(conversation), adjutant_core::TurnId(turn)))
+}
