@@ -95,7 +95,10 @@ impl World {
             .policy(policy)
             .journal(self.store.clone(), "test")
             .clock(move || *now.lock().unwrap())
-            .model(ScriptedModel::from_jsonl(self.script).unwrap())
+            .model(match self.script {
+                "" => ScriptedModel::new([]),
+                script => ScriptedModel::from_jsonl(script).unwrap(),
+            })
             .build()
             .unwrap()
     }
