@@ -13,7 +13,7 @@ pub struct ConversationSummary {
     /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
     pub title: String,
     /// Whether a person gave it that name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
     /// When its first input was accepted.
     pub created_at: Timestamp,
