@@ -31,7 +31,7 @@ async fn answer(replica: &Running, token: &str, method: &str, params: Value) -> 
     answers.find(|answer| answer.get("result").is_some() || answer.get("error").is_some()).unwrap()
 }
 
-pub(crate) async fn call(replica: &Running, token: &str, tool: &str, arguments: Value) -> Value {
+async fn call(replica: &Running, token: &str, tool: &str, arguments: Value) -> Value {
     let called = request(replica, token, "tools/call", json!({"name": tool, "arguments": arguments})).await;
     called["structuredContent"].clone()
 }
