@@ -1,7 +1,8 @@
 // What a conversation looks like: turns out of stored messages and out of events. Pure; nothing given is changed.
 //
 // A turn: { key, id, text, at, parts, steps, work, decision, problem, status, feedback } with status running | done | waiting |
-// stopped | failed. `feedback`: what the person thinks of the answer, { rating, comment }; null: nothing. `work`: it is at work since `from` (milliseconds of the clock; null: it is not), and was for `ms` before.
+// stopped | failed. `feedback`: what the person thinks of the answer, { rating, comment }; null: nothing. `work`: it is at work since
+// `from` (milliseconds of the clock; null: it is not), and was for `ms` before.
 // A step, for whoever waits: { kind: "model" | "reading" | "retrying" | "tool", ... }, in the order they began.
 // A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
 // `isNew` came while the page was open, and is read out to who listens, however fast it came. A tool's `status` is running | ok |
