@@ -73,7 +73,7 @@ impl Approver<'_> {
             }
             if self.screen.asks() {
                 match self.ask(call).await {
-                    Asked::Answer(answer) => answers.push(answer),
+                    Asked::Answer(answer) => answers.push(*answer),
                     Asked::Nothing => return Decided::Nobody,
                     Asked::Interrupted => return Decided::Interrupted,
                 }
@@ -114,7 +114,7 @@ impl Approver<'_> {
                     words
                         if call.doubt.is_none() && (words.is_empty() || read_words(words) == Reading::No) =>
                     {
-                        return Asked::Answer(call.answer(Verdict::Denied));
+                        return Asked::Answer(Box::new(call.answer(Verdict::Denied)));
                     }
                     _ => self.screen.side_line("  Please look at all of it first: v. Or answer n."),
                 }
@@ -126,7 +126,9 @@ impl Approver<'_> {
                 (false, "") => Ok(Verdict::Denied),
                 (false, "e" | "E" | "edit") => match self.edited(call).await {
                     Ok(Some(edited)) => {
-                        return Asked::Answer(call.answer(Verdict::Approved).with_arguments(edited));
+                        return Asked::Answer(Box::new(
+                            call.answer(Verdict::Approved).with_arguments(edited),
+                        ));
                     }
                     // The question is asked again.
                     Ok(None) => continue,
@@ -146,7 +148,7 @@ impl Approver<'_> {
                 },
             };
             match read {
-                Ok(verdict) => return Asked::Answer(call.answer(verdict)),
+                Ok(verdict) => return Asked::Answer(Box::new(call.answer(verdict))),
                 Err(hint) => self.screen.side_line(&format!("  {hint}")),
             }
         }
@@ -237,7 +239,7 @@ impl Approver<'_> {
 }
 
 enum Asked {
-    Answer(Answer),
+    Answer(Box<Answer>),
     Nothing,
     Interrupted,
 }

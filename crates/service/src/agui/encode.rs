@@ -165,7 +165,7 @@ impl<'a> Encoder<'a> {
             let message_id = end_id(response.turn);
             events.extend([
                 Event::TextMessageStart { message_id: message_id.clone(), role: "assistant" },
-                Event::TextMessageContent { message_id: message_id.clone(), delta: text.to_owned() },
+                Event::TextMessageContent { message_id: message_id.clone(), delta: text },
                 Event::TextMessageEnd { message_id },
             ]);
         }

@@ -25,14 +25,21 @@ pub(crate) fn end_id(turn: TurnId) -> String {
     format!("{turn}-end")
 }
 
-/// Returns what `text`, the words a turn ended with, adds to `said`, the words of its last model call: words of ours may stand behind
-/// those of the model. All of it, if it does not begin with them.
-pub(crate) fn added_to<'a>(said: &str, text: &'a str) -> &'a str {
-    let said = said.trim_end();
-    match text.strip_prefix(said) {
-        Some(rest) if !said.is_empty() && (rest.is_empty() || rest.starts_with('\n')) => rest.trim_start(),
-        Some(_) | None => text,
-    }
+/// Returns what `text`, the words a turn ended with, adds to `said`, the words of its last model call: words of ours may stand before
+/// and behind those of the model. All of it, if it does not have them as lines of their own.
+pub(crate) fn added_to(said: &str, text: &str) -> String {
+    let said = said.trim();
+    let stands_alone = |at: usize| {
+        let (before, behind) = (&text[..at], &text[at + said.len()..]);
+        let is_whole =
+            (before.is_empty() || before.ends_with('\n')) && (behind.is_empty() || behind.starts_with('\n'));
+        is_whole.then(|| [before.trim(), behind.trim()])
+    };
+    let found = text.match_indices(said).filter(|_| !said.is_empty()).find_map(|(at, _)| stands_alone(at));
+    found.map_or_else(
+        || text.to_owned(),
+        |parts| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"),
+    )
 }
 
 /// The id of the message that holds the result of a call.
@@ -200,7 +207,7 @@ impl<'a> Turn<'a> {
                     let text = message.text();
                     let (id, content) = match (self.turn, numbers.next()) {
                         (Some(turn), Some(number)) => (answer_id(turn, number), text.clone()),
-                        (Some(_), None) => (else_id(at), added_to(&before, &text).to_owned()),
+                        (Some(_), None) => (else_id(at), added_to(&before, &text)),
                         (None, _) => (else_id(at), text.clone()),
                     };
                     before = text;
@@ -354,13 +361,19 @@ mod tests {
     }
 
     #[test]
-    fn words_behind_those_of_the_model_are_said_alone() {
-        assert_eq!(added_to("Done. \n", "Done.\nNo such task."), "No such task.");
-        assert_eq!(added_to("Which one?", "Which one?"), "");
-        for (said, text) in
-            [("", "Stopped."), ("Add", "Added it."), ("Let me look.", "Added it.\nLet me look.")]
-        {
-            assert_eq!(added_to(said, text), text);
+    fn words_around_those_of_the_model_are_said_alone() {
+        for (said, text, added) in [
+            ("Done. \n", "Done.\nNo such task.", "No such task."),
+            ("Which one?", "Which one?", ""),
+            ("Which one?", "Added it.\nWhich one?", "Added it."),
+            ("Now?", "Added it.\nNow?\nNo such task.", "Added it.\nNo such task."),
+            ("Now?", "Now? Later.\nNow?", "Now? Later."),
+            ("a\nb", "x\na\nb", "x"),
+            ("", "Stopped.", "Stopped."),
+            ("Add", "Added it.", "Added it."),
+            ("ä", "ää", "ää"),
+        ] {
+            assert_eq!(added_to(said, text), added, "{said:?} in {text:?}");
         }
     }
 

@@ -2,11 +2,11 @@
 //! and cannot be had is refused, or left out and said so.
 
 use adjutant_core::{ClientSide, Notice, ToolChoice};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::wire::ResponseEcho;
+use super::wire::{ResponseChoice, ResponseEcho};
 use crate::openai::error::invalid;
 use crate::openai::wishes::{self, FunctionOffered, Wishes, whole};
 use crate::problem::Problem;
@@ -104,20 +104,6 @@ pub(super) enum ResponseInput {
     Items(Vec<Value>),
 }
 
-/// A choice of the tools that may or have to be called.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[serde(
-    untagged,
-    expecting = "tool_choice has to be auto, none, required, or a function of tools by its name"
-)]
-pub(super) enum ResponseChoice {
-    /// `auto`, `none` or `required`.
-    Word(String),
-    /// One function: its `type` and `name`.
-    #[schema(value_type = Object)]
-    Function(Map<String, Value>),
-}
-
 /// The manner of an answer in words.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ResponseText {
@@ -140,13 +126,6 @@ enum TextFormat {
         #[schema(value_type = Option<Object>)]
         schema: Option<Value>,
     },
-}
-
-impl ResponseChoice {
-    /// Returns the choice of whoever makes none.
-    pub(super) fn auto() -> Self {
-        Self::Word("auto".to_owned())
-    }
 }
 
 impl ResponseRequest {

@@ -1,14 +1,34 @@
-//! What this route answers: a response, with its items.
+//! A response with its items, and what of the request is given back in it.
 
 use adjutant_core::{AgentResponse, Notice, OutcomeCategory, Usage};
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::request::ResponseChoice;
 use crate::openai::wire::TurnInfo;
 use crate::problem::Problem;
+
+/// A choice of the tools that may or have to be called.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(
+    untagged,
+    expecting = "tool_choice has to be auto, none, required, or a function of tools by its name"
+)]
+pub(super) enum ResponseChoice {
+    /// `auto`, `none` or `required`.
+    Word(String),
+    /// One function: its `type` and `name`.
+    #[schema(value_type = Object)]
+    Function(Map<String, Value>),
+}
+
+impl ResponseChoice {
+    /// Returns the choice of whoever makes none.
+    pub(super) fn auto() -> Self {
+        Self::Word("auto".to_owned())
+    }
+}
 
 /// An answer.
 #[derive(Debug, Clone, Serialize, ToSchema)]
