@@ -45,7 +45,8 @@ fn words(messages: &[Value]) -> String {
 async fn check(service: &Running, client: &Client<'_>, follower: &Follower, content: &str, what: &str) {
     let live = words(&follower.messages);
     for line in content.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        assert_eq!(live.matches(line).count(), 1, "{line:?} of {content:?} in {live:?}: {what}");
+        let times = |text: &str| text.lines().filter(|other| other.trim() == line).count();
+        assert_eq!(times(&live), times(content), "{line:?} of {content:?} in {live:?}: {what}");
     }
     let nothing = json!("nothing of that name");
     let again = client.run(&resume("t", "again", &[(&nothing, json!({"approved": true}))])).await;
@@ -63,15 +64,16 @@ async fn the_words_of_a_turn_are_read_once_live_and_after_it() {
     for end in ENDS {
         for (at, first) in CALLS.iter().enumerate() {
             for second in &CALLS[at..] {
-                turns.push(turn(&[first, second], "", end));
-                turns.push(turn(&[first, second], "Let me look.", end));
+                let beside = ["", "Let me look."][turns.len() % 2];
+                turns.push(turn(&[first, second], beside, end));
             }
         }
     }
-    let service = Running::start(&turns.concat()).await;
     let mut waited = 0;
-    for (number, turn) in turns.iter().enumerate() {
-        let client = Client::new(&service, &format!("user-{number}")).await;
+    for turn in &turns {
+        // A turn may end before its model has said everything of its script.
+        let service = Running::start(turn).await;
+        let client = Client::new(&service, "anna").await;
         let mut follower = Follower::default();
         let mut frames = follower.say(&client, "hello").await;
         assert_eq!(snapshots(&frames), 0, "{turn}");
@@ -83,27 +85,26 @@ async fn the_words_of_a_turn_are_read_once_live_and_after_it() {
         }
         let content = decision(&frames)["content"].as_str().unwrap();
         check(&service, &client, &follower, content, turn).await;
+        service.stop().await;
     }
-    assert_eq!(waited, 1);
-    service.stop().await;
+    assert!(waited > 0);
 }
 
 #[tokio::test]
 async fn the_words_after_a_no_are_read_once() {
     let drop = r#"{"name": "delete_task", "args": {"task_id": "milk"}}"#;
     let milk = turn(&[CALLS[1]], "", ENDS[0]);
-    let turns: Vec<String> = ENDS.iter().map(|end| turn(&[drop, CALLS[2]], "Let me look.", end)).collect();
-    let script: String = turns.iter().map(|turn| milk.clone() + turn).collect();
-    let service = Running::start(&script).await;
-    for (number, turn) in turns.iter().enumerate() {
-        let client = Client::new(&service, &format!("user-{number}")).await;
+    for end in ENDS {
+        let turn = turn(&[drop, CALLS[3]], "Let me look.", end);
+        let service = Running::start(&(milk.clone() + &turn)).await;
+        let client = Client::new(&service, "anna").await;
         // The task is added in another conversation.
         client.run(&crate::runs::say("before", "before", "add milk")).await;
         let mut follower = Follower::default();
         let asked = follower.say(&client, "drop it").await;
         let denied = follower.answer(&client, &interrupts(&asked)[0], json!({"approved": false})).await;
         let content = decision(&denied)["content"].as_str().unwrap();
-        check(&service, &client, &follower, content, turn).await;
+        check(&service, &client, &follower, content, &turn).await;
+        service.stop().await;
     }
-    service.stop().await;
 }
