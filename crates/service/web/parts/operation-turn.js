@@ -27,7 +27,7 @@ export function OperationTurn({ turn, problem }) {
     [t("trace.fact.tokens"), `${t("trace.in", { count: count(usage.input_tokens) })}, ${t("trace.out", { count: count(usage.output_tokens) })}`],
     [t("trace.fact.cost"), cost(usage.cost_usd)],
     [t("trace.fact.calls"), t("trace.calls", { calls: detail.model_calls, rounds: detail.iterations })],
-    [t("operation.message"), t("composer.characters", { count: detail.message_chars })],
+    [t("operation.message"), t("operation.characters", { count: detail.message_chars })],
   ];
   return html`<div class="detail">
     ${head}

@@ -554,6 +554,7 @@ export const WORDS = {
   "operation.back": "Zurück zur Liste",
   "operation.turn_of": "Runde von {user}",
   "operation.message": "Nachricht",
+  "operation.characters": { one: "{count} Zeichen", other: "{count} Zeichen" },
   "operation.step_failed": "fehlgeschlagen",
   "operation.cause": "Die Ursache steht im Protokoll des Dienstes unter der Kennung der Anfrage. Auf dem Rechner:",
   "operation.cause_command": "Auf dem Rechner zeigt das alles davon:",

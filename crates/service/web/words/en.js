@@ -554,6 +554,7 @@ export const WORDS = {
   "operation.back": "Back to the list",
   "operation.turn_of": "Turn of {user}",
   "operation.message": "Message",
+  "operation.characters": { one: "{count} character", other: "{count} characters" },
   "operation.step_failed": "failed",
   "operation.cause": "The cause stands in the service’s log under the request’s id. At the machine:",
   "operation.cause_command": "At the machine, this shows everything of it:",
