@@ -24,7 +24,7 @@ const shown = (page, text) => page.locator("main").getByText(text);
 const tasks = (page) => page.locator(".task-words").allTextContents();
 
 export async function flow(browser) {
-  const service = await serve({ script: SCRIPT });
+  const service = await serve({ script: SCRIPT, toml: "[agent]\nlong_message = \"refuse\"\n" });
   const page = await open(browser, service);
   const here = (name, work) => check(name, work, page);
   try {
@@ -44,7 +44,7 @@ export async function flow(browser) {
       await page.locator(".examples").waitFor();
     });
 
-    await here("a message over the limit says so before it is sent, and stays to be made shorter", async () => {
+    await here("a message over the limit, where none is cut, says so before it is sent, and stays to be made shorter", async () => {
       const long = "🙂".repeat(4001);
       await say(page, long);
       assert.match(await page.locator("#composer-hint").innerText(), /4,001 characters: .*limit of 4,000.*not sent/);

@@ -58,6 +58,12 @@ export async function people(browser) {
       assert.deepEqual(kept, [30, 50_000, 0]);
     });
 
+    await here("of a message over the limit the beginning is read, which is said before it is sent", async () => {
+      await page.fill("#composer", "x".repeat(4001));
+      assert.match(await page.locator("#composer-hint").innerText(), /4,001 characters: only the first 4,000 will be read/);
+      await page.fill("#composer", "");
+    });
+
     await here("a browser that stores nothing does no harm", async () => {
       const other = await page.cookies.newPage();
       await other.addInitScript(() => {

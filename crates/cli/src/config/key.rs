@@ -184,8 +184,8 @@ fn common() -> Vec<Key> {
         },
         Key {
             project: true,
-            default: |_| Some(Value::Text("refuse".to_owned())),
-            ..key("agent.long_message", Kind::Word(&["refuse", "cut"]))
+            default: |_| Some(Value::Text("cut".to_owned())),
+            ..key("agent.long_message", Kind::Word(&["cut", "refuse"]))
         },
         // 0: old turns are never summarised.
         Key {

@@ -478,8 +478,8 @@ impl Values {
                 identical_calls_max: self.integer("agent.identical_calls_max"),
                 message_chars_max: self.integer("agent.message_chars_max"),
                 long_message: match self.text("agent.long_message").as_deref() {
-                    Some("cut") => LongMessage::Cut,
-                    Some(_) | None => LongMessage::Refuse,
+                    Some("refuse") => LongMessage::Refuse,
+                    Some(_) | None => LongMessage::Cut,
                 },
                 summarize_at: self
                     .number("agent.summarize_at")

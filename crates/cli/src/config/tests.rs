@@ -290,7 +290,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         | "agent.max_tool_iterations"
         | "agent.identical_calls_max"
         | "agent.message_chars_max" => ("7", "7"),
-        "agent.long_message" => ("cut", "\"cut\""),
+        "agent.long_message" => ("refuse", "\"refuse\""),
         "fallback" => ("ollama,demo", "[\"ollama\", \"demo\"]"),
         "agent.confirm" | "agent.allow" | "agent.deny" => {
             ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]")
