@@ -31,10 +31,11 @@ pub(crate) const DIST_BYTES: u64 = 40_000_000;
 pub(crate) const DIST_WITHOUT_ENGINE_BYTES: u64 = 30_000_000;
 
 /// Instructions of a turn with two model calls and one tool call, in memory: `cargo xtask measure turn`. Some percent more are
-/// allowed (`xtask/src/instructions.rs`); when it becomes less, so does this.
-pub(crate) const MEMORY_TURN_INSTRUCTIONS: u64 = 223_500;
+/// allowed (`xtask/src/instructions.rs`); when it becomes less, so does this. Before spans, tools of callers, progress of tools and ratings
+/// it was 223,500 (SQLite: 1,226,000).
+pub(crate) const MEMORY_TURN_INSTRUCTIONS: u64 = 241_200;
 /// The same on SQLite.
-pub(crate) const SQLITE_TURN_INSTRUCTIONS: u64 = 1_226_000;
+pub(crate) const SQLITE_TURN_INSTRUCTIONS: u64 = 1_282_600;
 
 /// Counts the crates of the library and of the binary.
 ///
