@@ -80,7 +80,7 @@ word_enum!(
 );
 
 word_enum!(
-    /// How a turn ended, for logs and filters.
+    /// The end of a turn, for logs and filters.
     OutcomeCategory {
         /// Answered in words.
         ResponseGiven = "SUCCESS:RESPONSE_GIVEN",

@@ -11,7 +11,7 @@ use crate::redact::LogContent;
 /// The longest comment of a [`Feedback`], in Unicode characters.
 pub const COMMENT_CHARS_MAX: usize = 2_000;
 
-/// Whether an answer was of use.
+/// A rating: the answer was of use or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rating {
@@ -34,12 +34,12 @@ pub struct CommentTooLong;
 /// A person's opinion of the answer of one of their turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
-    /// Whether the answer was of use.
+    /// The rating.
     pub rating: Rating,
     /// The reason, in the person's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// When it was given.
+    /// The time at which it was given.
     pub at: Timestamp,
 }
 

@@ -49,7 +49,7 @@ pub const CONFIRMATION_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long a confirmation can be given by a client that keeps the conversation itself (the OpenAI-compatible addresses).
 pub const CONFIRMATION_EXPIRY_STATELESS: Duration = Duration::from_secs(10 * 60);
 
-/// What becomes of a message that is longer than [`TurnLimits::message_chars_max`]. Key `agent.long_message`.
+/// The treatment of a message that is longer than [`TurnLimits::message_chars_max`]. Key `agent.long_message`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongMessage {
@@ -78,7 +78,7 @@ pub struct TurnLimits {
     pub reasks_max: u32,
     /// Characters of a message. `None`: only the window bounds it.
     pub message_chars_max: Option<usize>,
-    /// What becomes of a longer one. Default: [`LongMessage::Cut`].
+    /// The treatment of a longer one. Default: [`LongMessage::Cut`].
     #[serde(skip_serializing_if = "LongMessage::is_usual")]
     pub long_message: LongMessage,
     /// User and assistant messages of history. `None`: only the window bounds it.

@@ -76,7 +76,7 @@ ranged!(
     TopP: f64 as "f64", "top_p", "between 0.0 and 1.0", |value| (0.0..=1.0).contains(&value)
 );
 ranged!(
-    /// How many candidate tokens are considered, at least 1. Unset by default: the provider's own.
+    /// Number of candidate tokens that are considered, at least 1. Unset by default: the provider's own.
     TopK: u32 as "u32", "top_k", "at least 1", |value| value > 0
 );
 ranged!(

@@ -1,4 +1,4 @@
-//! How far a running call is, as its tool says.
+//! The progress of a running call, as its tool reports it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::visible::visible;
 /// Characters of a tool's words, at most.
 const WORDS_MAX: usize = 200;
 
-/// How far a running call is: "3 of 10: reading a.txt". It is shown while the call runs, and kept nowhere.
+/// The progress of a running call: "3 of 10: reading a.txt". It is shown while the call runs, and kept nowhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
-    /// How much is done, in the tool's own measure.
+    /// The amount done, in the tool's own measure.
     pub done: f64,
-    /// How much there is. `None`: not known.
+    /// The amount in all. `None`: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What it is at, in one line of at most 200 characters.
+    /// The current step, in one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! How a client and a server of ours know each other.
+//! Names by which a client and a server of ours know each other.
 
 /// The name under which a server of ours says in its capabilities, among the experimental ones, that it is one.
 pub(crate) const SERVER: &str = "adjutant";

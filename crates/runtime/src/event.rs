@@ -91,7 +91,7 @@ pub enum RunEvent {
         call: CallId,
         /// The tool.
         tool: String,
-        /// How far.
+        /// The progress.
         progress: ToolProgress,
     },
     /// A tool ended.

@@ -126,7 +126,7 @@ struct Decision {
     raw_response: Option<String>,
     #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
-    /// What the person thinks of the answer.
+    /// The person's rating of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     feedback: Option<Opinion>,
 }

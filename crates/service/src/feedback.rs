@@ -74,7 +74,7 @@ async fn rate(
 
 /// Takes back what a person thought of the answer of a turn.
 ///
-/// Where they thought nothing of it, nothing changes.
+/// Without a rating nothing changes.
 #[utoipa::path(delete, path = "/v1/turns/{turn_id}/feedback", operation_id = "take_rating_back", tag = "threads",
     params(("turn_id" = String, Path, description = "The turn: `run_id` elsewhere.")),
     responses(

@@ -67,7 +67,7 @@ pub struct ServiceConfig {
     /// load balancer there should be none. Without, such clients cannot ask their person, so what has to be confirmed waits
     /// elsewhere. Default yes.
     pub mcp_sessions: bool,
-    /// Whether MCP clients can ask the agent itself, as a tool. Default yes: what they may ask they may ask `/v1/chat` too.
+    /// True if MCP clients can ask the agent itself, as a tool. Default yes: what they may ask they may ask `/v1/chat` too.
     pub mcp_ask: bool,
     /// Says who answers the requests that chat interfaces make on their own, such as for titles. Default [`BackgroundPrompts::Plain`].
     pub background_prompts: BackgroundPrompts,

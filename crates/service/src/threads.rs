@@ -147,7 +147,7 @@ pub(crate) struct Message {
     /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it has not run since.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
-    /// What whoever asks thinks of the answer. It stands at the last words of its turn.
+    /// The user's rating of the answer. It stands at the last words of its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     feedback: Option<Opinion>,
 }
@@ -158,7 +158,7 @@ struct CallNotes<'a> {
     summary: Option<&'a str>,
     ms: Option<u64>,
     asked: Option<&'a str>,
-    /// What came of it is known from others.
+    /// True if its result was reported by a person or a program.
     is_reported: bool,
 }
 

@@ -395,7 +395,7 @@ impl DecisionRow {
     }
 }
 
-/// What a person thinks of an answer, as it is stored.
+/// A rating of an answer, as it is stored.
 #[derive(Debug)]
 pub(crate) struct FeedbackRow {
     pub(crate) rating: String,

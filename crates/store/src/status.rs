@@ -35,7 +35,7 @@ impl Waiting {
         }
     }
 
-    /// Whether it is the same call with the same time, or the same call as it was stored when less was noted of it.
+    /// Returns whether it is the same call with the same time, or the same call as it was stored when less was noted of it.
     pub(crate) fn stands_for(&self, other: &Self) -> bool {
         let knew_less = match self {
             Self::Result(..) => false,
@@ -45,7 +45,7 @@ impl Waiting {
         self == other || (knew_less && other.is(self.call()))
     }
 
-    /// Whether it waits for a person.
+    /// Returns whether it waits for a person.
     pub(crate) fn is_asked(&self) -> bool {
         !matches!(self, Self::Result(..))
     }

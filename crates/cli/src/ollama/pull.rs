@@ -55,7 +55,7 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
     }
 }
 
-/// Whether the server is there and has the model, before a conversation begins; one that is
+/// Checks that the server is there and has the model, before a conversation begins; one that is
 /// missing is offered to a person who can be asked. What else may be wrong with the server shows when it is asked.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ pub(super) struct Running(Vec<Call>);
 struct Call {
     id: CallId,
     line: String,
-    /// How far it is, in its tool's words.
+    /// Its progress, in its tool's words.
     at: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl Running {
         place.map_or_else(|| format!("  ⚙ {}", name(tool)), |place| self.0.remove(place).line)
     }
 
-    /// What runs, in a few words: one call with its arguments, or with how far it is; several by their names, with the first that says how
+    /// Describes the running calls in a few words: one call with its arguments, or with how far it is; several by their names, with the first that says how
     /// far it is.
     pub(super) fn words(&self) -> Option<String> {
         match self.0.as_slice() {

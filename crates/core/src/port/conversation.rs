@@ -12,7 +12,7 @@ pub struct ConversationSummary {
     pub id: ConversationId,
     /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
     pub title: String,
-    /// Whether a person gave it that name.
+    /// True if a person gave it that name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
     /// When its first input was accepted.

@@ -25,7 +25,7 @@ pub(super) struct Handler {
     pub(super) log: ServerLog,
     /// Told when the server says that its tools are others now.
     pub(super) tools_changed: Arc<Notify>,
-    /// Who hears how far their calls are.
+    /// The listeners to the progress of calls.
     pub(super) progress: Heard,
 }
 

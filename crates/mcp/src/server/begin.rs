@@ -1,4 +1,4 @@
-//! Whether a turn may begin that a client asks for, and who hears how it ended.
+//! The permission to begin a turn that a client asks for, and the listener to its end.
 
 use adjutant_core::{AgentResponse, ConversationKey, UserId};
 

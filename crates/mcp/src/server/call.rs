@@ -1,4 +1,4 @@
-//! What every call of a client has in common: the request it came with, its name, and how it may fail.
+//! The common parts of every call of a client: the request it came with, its name, and how it may fail.
 
 use adjutant_core::InputId;
 use adjutant_core::port::StoreError;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// The name of the tool.
 pub(super) const ASK: &str = "ask";
 
-/// What it is called with.
+/// The arguments of a call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
@@ -17,7 +17,7 @@ pub(super) struct Question {
     pub(super) message: String,
     /// The conversation to go on with. `None`: a new one begins.
     pub(super) conversation_id: Option<ConversationId>,
-    /// What was asked before, to learn what became of it: nothing is said then.
+    /// The id of an earlier call, to read its result: nothing is said to the agent then.
     pub(super) confirmation_id: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Question {
     /// Reads the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong with them, in words for the model that calls.
+    /// The error in them, in words for the model that calls.
     pub(super) fn read(arguments: serde_json::Map<String, Value>) -> Result<Self, String> {
         let question: Self = serde_json::from_value(Value::Object(arguments))
             .map_err(|error| format!("nothing was done: the arguments do not fit: {error}"))?;

@@ -8,10 +8,10 @@ use rmcp::RoleServer;
 use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
 
-/// How often it is told.
+/// The least time between two notifications.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// What a call is at.
+/// The current step of a call.
 #[derive(Debug, Default)]
 pub(super) struct Doing(Mutex<Option<String>>);
 

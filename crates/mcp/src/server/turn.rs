@@ -30,7 +30,7 @@ pub(super) struct Asking<'a> {
     pub(super) agent: &'a Agent,
     pub(super) user: &'a UserId,
     pub(super) begin: &'a Begin,
-    /// How long a client may take to ask its person.
+    /// Time that a client may take to ask its person.
     pub(super) patience: Duration,
     /// Hears what is wrong with the store.
     pub(super) report: &'a (dyn Fn(&RunError) + Send + Sync),
@@ -96,7 +96,7 @@ impl Asking<'_> {
         self.came_to(&context, response).await
     }
 
-    /// Why nothing can be said in a conversation now. `None`: something can.
+    /// Returns the reason why nothing can be said in a conversation now. `None`: something can.
     async fn not_now(
         &self,
         context: &RunContext,
@@ -129,7 +129,7 @@ impl Asking<'_> {
         })
     }
 
-    /// What a turn came to: its answer, or what the client's person is asked, as often as there is something to ask.
+    /// Returns the result of a turn: its answer, or what the client's person is asked, as often as there is something to ask.
     async fn came_to(
         &self,
         context: &RunContext,
@@ -199,7 +199,7 @@ impl Asking<'_> {
         }
     }
 
-    /// What became of a turn that waited for a person elsewhere. Nothing a client sends here can confirm it.
+    /// Returns the result of a turn that waited for a person elsewhere. Nothing a client sends here can confirm it.
     async fn became(&self, id: &str) -> Result<CallToolResponse, RunError> {
         let Some((key, turn, response)) = self.known(id).await? else { return Ok(unknown().into()) };
         Ok(match response {

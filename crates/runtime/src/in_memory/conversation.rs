@@ -20,7 +20,7 @@ use super::origin::Origin;
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) title: String,
-    /// Whether a person gave it that.
+    /// True if a person gave it that.
     pub(super) named: bool,
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,

@@ -31,7 +31,7 @@ use crate::event::RunEvent;
 use crate::execute::{Execution, execute, preview, probe};
 use crate::faults::boundary;
 
-/// How long it is at least between two words of how far a call is.
+/// The least time between two reports of a call's progress.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
 /// What one execution gave.

@@ -54,7 +54,7 @@ struct TurnState {
     iterations: u32,
     usage: Usage,
     timing_ms: Timing,
-    /// What the person thinks of the answer: `up` or `down`. A comment is shown where words of people are.
+    /// The person's rating of the answer: `up` or `down`. A comment is shown where words of people are.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     rating: Option<Rating>,

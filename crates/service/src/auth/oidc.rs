@@ -90,7 +90,7 @@ pub struct Oidc {
     client: Client,
     tokens: Arc<dyn TokenStore>,
     provider: Mutex<Option<Asked>>,
-    /// Whether the last attempt to read its document succeeded.
+    /// True if the last attempt to read its document succeeded.
     is_usable: AtomicBool,
     exchanges: Semaphore,
 }

@@ -114,7 +114,7 @@ fn say(said: &mut Vec<Said>, by_person: bool, text: String) {
     }
 }
 
-/// What the turn is given: the application's words, then whole turns as far as there is room. `before`, `after`: the messages around the
+/// Returns the messages that the turn is given: the application's words, then whole turns as far as there is room. `before`, `after`: the messages around the
 /// one that is said now.
 fn history(
     all: &Messages,

@@ -43,7 +43,7 @@ impl Messages {
     }
 }
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
@@ -62,7 +62,7 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Whether it is the application that speaks, and not one of those who talk.
+    /// Returns whether the application speaks, and not one of those who talk.
     pub(super) fn is_instruction(self) -> bool {
         matches!(self, Self::System | Self::Developer)
     }
@@ -71,9 +71,9 @@ impl Role {
 /// One message.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct ChatMessage {
-    /// Who says it.
+    /// Its author.
     pub(super) role: Role,
-    /// What is said.
+    /// Its words.
     #[serde(default)]
     pub(super) content: Option<MessageContent>,
     /// Of a `function` message: which.
@@ -90,7 +90,7 @@ pub(super) struct ChatMessage {
     pub(super) tool_call_id: Option<String>,
 }
 
-/// What is said: words, or pieces.
+/// The content of a message: words, or pieces.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum MessageContent {
@@ -124,15 +124,15 @@ impl Piece {
 /// A call the agent is said to have made.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct CallMade {
-    /// What its result names.
+    /// The id that its result names.
     #[serde(default)]
     pub(super) id: Option<String>,
-    /// What was called.
+    /// The function that was called.
     #[serde(default)]
     pub(super) function: Option<FunctionCalled>,
 }
 
-/// What was called.
+/// The function of a call.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct FunctionCalled {
     /// The tool.

@@ -1,4 +1,4 @@
-//! What a client of `/v1/chat/completions` may send, and what is made of it. Keys that are not here are ignored, as this API's
+//! Requests to `/v1/chat/completions`, and their reading. Keys that are not here are ignored, as this API's
 //! clients expect; what is here and cannot be had is refused, or left out and said so.
 
 use adjutant_core::{ClientSide, Notice, ToolChoice};

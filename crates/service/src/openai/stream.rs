@@ -18,7 +18,7 @@ use crate::problem::Problem;
 /// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at once has a status that says
 /// so, and no proxy takes a slow one for a dead one.
 const BEGINNING: Duration = Duration::from_secs(5);
-/// How often a silent stream shows that it lives.
+/// Time after which a silent stream shows that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Clients of this API send some failed requests again by themselves, unless they are told not to.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");

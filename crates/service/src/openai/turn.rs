@@ -24,14 +24,14 @@ use crate::limits::RunningTurn;
 use crate::problem::Problem;
 use crate::state::{BackgroundPrompts, Shared};
 
-/// What a running turn passes on.
+/// A part of a running turn's answer, or its end.
 pub(super) enum Passed {
     Piece(Piece),
     /// The end: what it came to, and whether a tool ran.
     End(Box<Result<AgentResponse, Problem>>, bool),
 }
 
-/// What a request asks, whichever route it came to.
+/// A request, whichever route it came to.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) model: String,
@@ -47,11 +47,11 @@ pub(super) struct Asked {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named {
     pub(super) conversation: ConversationId,
-    /// Whether it asked for a yes or no, or for results.
+    /// True if it asked for a yes or no, or for results.
     pub(super) waits: bool,
 }
 
-/// Who sends a request, and what is known of it beside its body.
+/// The sender of a request, and what is known of it beside its body.
 pub(super) struct Sender {
     pub(super) user: UserId,
     pub(super) request_id: Option<String>,
@@ -65,9 +65,9 @@ pub(super) struct Sender {
 pub(super) struct Begun {
     pub(super) passed: UnboundedReceiver<Passed>,
     pub(super) conversation: ConversationId,
-    /// What it answers. `None`: nothing new, it is the end of that conversation.
+    /// The input that it answers. `None`: nothing new, it is the end of that conversation.
     pub(super) input: Option<InputId>,
-    /// What of the request has no effect.
+    /// Notices about parts of the request that have no effect.
     pub(super) notices: Vec<Notice>,
 }
 
@@ -268,7 +268,7 @@ fn follow(
     passed
 }
 
-/// What is known already.
+/// Passes on an answer that is known already.
 fn told(response: AgentResponse) -> UnboundedReceiver<Passed> {
     let (sender, passed) = unbounded_channel();
     // The receiver is in this function's hands.

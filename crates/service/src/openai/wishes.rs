@@ -13,7 +13,7 @@ use crate::problem::Problem;
 /// The reason why a member of a request is not used, where a setting decides.
 pub(super) const OF_THE_SERVICE: &str = "is the service's own setting";
 
-/// What a request asks beside its messages.
+/// The parts of a request beside its messages.
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
     /// JSON Schema of the answer.
@@ -23,7 +23,7 @@ pub(super) struct Wishes {
     pub(super) max_tokens: Option<MaxTokens>,
     /// Tools of the client's, and what may be called.
     pub(super) client: ClientSide,
-    /// What of the request has no effect.
+    /// Notices about parts of the request that have no effect.
     pub(super) notices: Vec<Notice>,
 }
 

@@ -1,4 +1,4 @@
-//! What people think of answers: kept with the turn, shown with the answer, counted.
+//! Ratings of answers: kept with the turn, shown with the answer, counted.
 
 use adjutant_service::MetricsAccess;
 use serde_json::{Value, json};

@@ -21,7 +21,7 @@ async fn post(service: &Running, token: &str, path: &str, accept: &str, body: &V
     service.ask("POST", path, &headers, &body.to_string()).await
 }
 
-/// What each way in answers to a message.
+/// The answers of all routes to a message.
 async fn said(service: &Running, token: &str, words: &str) -> Vec<Answer> {
     let (json, events) = ("application/json", "text/event-stream");
     let completion = |stream: bool| json!({"model": "adjutant", "stream": stream, "messages": [{"role": "user", "content": words}]});

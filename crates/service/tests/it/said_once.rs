@@ -17,7 +17,7 @@ const CALLS: [&str; 6] = [
     r#"{"name": "send_letter", "args": {"to": "bert"}}"#,
 ];
 
-/// What the model says in the end. The last two end the turn with a function.
+/// The model's last reply. The last two end the turn with a function.
 const ENDS: [&str; 5] = [
     r#"{"text": "All is well."}"#,
     r#"{"text": "All is well. \n\n"}"#,

@@ -147,7 +147,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
     }
 }
 
-/// What a user thinks of the answers of turns. `$2` and `$3`: the first and the last id between which they are.
+/// The statement that reads a user's ratings of the answers of turns. `$2` and `$3`: the first and the last id between which they are.
 pub(crate) const FEEDBACK: &str = "SELECT id, feedback, feedback_comment, feedback_at FROM adjutant_decision
      WHERE user_id = $1 AND id >= $2 AND id <= $3 AND feedback IS NOT NULL";
 

@@ -23,7 +23,7 @@ const SCRIPT: &str = r#"
 {"match": "", "text": "You said: {{input}}", "repeat": true}
 "#;
 
-/// What a client asks the agent, and gets.
+/// Asks the agent by the tool. Returns what the client gets.
 async fn ask(client: &Client, arguments: Value) -> (bool, Value) {
     client.call("ask", arguments).await
 }

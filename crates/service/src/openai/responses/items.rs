@@ -45,7 +45,7 @@ struct Reading {
 /// A response whose items the client names by their ids.
 struct Referred {
     kept: Kept,
-    /// Whether its words are among the messages.
+    /// True if its words are among the messages.
     is_said: bool,
 }
 

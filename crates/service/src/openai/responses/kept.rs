@@ -17,11 +17,11 @@ pub(super) struct Kept {
     pub(super) id: ResponseId,
     pub(super) key: ConversationKey,
     pub(super) created: Timestamp,
-    /// Whether it was for the model without tools.
+    /// True if it was for the model without tools.
     pub(super) words_only: bool,
     /// `None`: its turn still runs.
     pub(super) answer: Option<Box<AgentResponse>>,
-    /// What it says.
+    /// Its words.
     pub(super) said: String,
 }
 

@@ -345,7 +345,7 @@ async fn delete(
 
 /// Stops the turn of an answer that is not complete yet, or whose question or calls wait.
 ///
-/// What was done stays done. It has the form that clients of OpenAI's interface read.
+/// Effects of tools that ran stay. It has the form that clients of OpenAI's interface read.
 #[utoipa::path(post, path = "/v1/responses/{id}/cancel", operation_id = "cancel_response", tag = "openai",
     params(("id" = String, Path, description = "Its id.")),
     responses(

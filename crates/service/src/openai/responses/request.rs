@@ -1,4 +1,4 @@
-//! What a client of `/v1/responses` may send beside its input. Keys that are not here are ignored, as this API's clients expect; what is here
+//! Requests to `/v1/responses`, but for their input. Keys that are not here are ignored, as this API's clients expect; what is here
 //! and cannot be had is refused, or left out and said so.
 
 use adjutant_core::{ClientSide, Notice, ToolChoice};
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 /// The member that says what an answer has to look like.
 const FORM: &str = "text.format";
 
-/// What a client sends.
+/// A request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({
     "model": "adjutant",
@@ -25,7 +25,7 @@ const FORM: &str = "text.format";
 pub(super) struct ResponseRequest {
     /// The agent's name, or that with `-plain`.
     model: String,
-    /// What the person says, as a string; or items: messages, calls of the client's tools, and their results. The last is the person's message
+    /// The person's words as a string, or items: messages, calls of the client's tools, and their results. The last is the person's message
     /// or a result.
     pub(super) input: ResponseInput,
     /// Words of the application for this answer alone, as background from the person's side.
@@ -34,13 +34,13 @@ pub(super) struct ResponseRequest {
     /// The answer that this one goes on from. What was said before need not be sent again then.
     #[serde(default)]
     pub(super) previous_response_id: Option<String>,
-    /// Whether the answer comes in pieces.
+    /// True if the answer is to come in pieces.
     #[serde(default)]
     pub(super) stream: Option<bool>,
     /// Not used: each answer is in the decision log, for as long as the service keeps that.
     #[serde(default)]
     store: Option<bool>,
-    /// What the answer has to look like.
+    /// The form of the answer.
     #[serde(default)]
     text: Option<ResponseText>,
     /// Tools that the client executes, offered beside the agent's own, which run here. Only `function`.
@@ -93,7 +93,7 @@ pub(super) struct ResponseRequest {
     top_logprobs: Option<u64>,
 }
 
-/// What the person says, and what was said before.
+/// The person's words, and those before them.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "the input has to be a string or a list of items")]
 pub(super) enum ResponseInput {
@@ -111,7 +111,7 @@ struct ResponseText {
     format: Option<TextFormat>,
 }
 
-/// What an answer has to look like.
+/// The form of an answer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum TextFormat {

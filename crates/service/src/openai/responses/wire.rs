@@ -40,11 +40,11 @@ pub(super) struct ResponseObject {
     status: ResponseStatus,
     /// Always `false`: an answer is waited for.
     background: bool,
-    /// What did not work, if the status is `failed`.
+    /// The error, if the status is `failed`.
     error: Option<ResponseError>,
-    /// Why the answer is not whole, if the status is `incomplete`.
+    /// The reason why the answer is not whole, if the status is `incomplete`.
     incomplete_details: Option<IncompleteDetails>,
-    /// What went on (`reasoning`), what is said (`message`), and calls that the client is to execute (`function_call`), in order.
+    /// Steps (`reasoning`), words (`message`), and calls that the client is to execute (`function_call`), in order.
     #[schema(value_type = Vec<Object>)]
     output: Vec<Value>,
     /// Always `null`: the service's own setting.
@@ -55,14 +55,14 @@ pub(super) struct ResponseObject {
     truncation: &'static str,
     /// `null` where the provider did not say.
     usage: Option<ResponseUsage>,
-    /// What the turn came to. Not there before its end.
+    /// The result of the turn. Not there before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     adjutant: Option<TurnInfo>,
     #[serde(flatten)]
     echo: ResponseEcho,
 }
 
-/// What the answer says of its request.
+/// The parts of a request that its answer repeats.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct ResponseEcho {
     pub(super) model: String,
@@ -80,7 +80,7 @@ pub(super) struct ResponseEcho {
     pub(super) tools: Vec<Map<String, Value>>,
 }
 
-/// How far an answer is.
+/// The state of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ResponseStatus {
@@ -96,14 +96,14 @@ pub(super) enum ResponseStatus {
     Cancelled,
 }
 
-/// What did not work, in the words that this API has for it. The code of the service is in the event `error`.
+/// The error, in the words that this API has for it. The code of the service is in the event `error`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct ResponseError {
     code: &'static str,
     message: String,
 }
 
-/// Why an answer is not whole.
+/// The reason why an answer is not whole.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct IncompleteDetails {
     /// `max_output_tokens` or `content_filter`.

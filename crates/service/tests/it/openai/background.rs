@@ -1,4 +1,4 @@
-//! What an interface asks on its own, and the model without tools.
+//! Requests that an interface makes on its own, and the model without tools.
 
 use super::*;
 

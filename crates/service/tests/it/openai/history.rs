@@ -1,4 +1,4 @@
-//! What the client says was said before.
+//! Histories that a client sends.
 
 use super::*;
 
