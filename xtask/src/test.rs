@@ -45,7 +45,7 @@ impl Size {
 
     /// Returns how long the soak of attacks takes, in seconds.
     fn soak_seconds(self) -> u32 {
-        if self == Self::Long { 600 } else { 120 }
+        if self == Self::Long { 600 } else { 60 }
     }
 }
 
@@ -220,7 +220,7 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         }
     });
     if runner.size == Size::Long {
-        steps.step("the program with the engine alone", check::program_with_engine);
+        steps.step("features that take long, one by one", check::other_features);
         steps.step("benches", benches);
     }
     if clients.iter().any(|folder| folder.ends_with("browser")) {

@@ -1,4 +1,5 @@
-//! SIGKILL at every boundary, and at every pair of boundaries: of the pairs a sample, but in a long run.
+//! SIGKILL at every boundary, and at every pair of boundaries: in a long run. Else at a sample of the pairs, and at every
+//! boundary only where the tool must not be called twice.
 
 use adjutant_core::{Effect, Verdict};
 
@@ -8,7 +9,15 @@ use crate::scene::{APPROVE, CALL_APPROVED, ONE, SCENES, Scene, TWO, Talk};
 use crate::size;
 
 /// Of so many pairs of boundaries one is in the sample.
-const ONE_OF: u32 = 5;
+const ONE_OF: u32 = 7;
+
+/// Of so many boundaries one is in the sample. Where a call can be left in doubt, every one is.
+fn one_of(effect: Effect) -> u32 {
+    match effect {
+        Effect::None | Effect::Keyed => 3,
+        Effect::Once => 1,
+    }
+}
 
 /// What is played with a kill at every pair of boundaries: every part of a turn is in one of them. The other scenes have
 /// the same parts in another order or number, and one kill at every boundary.
@@ -19,17 +28,19 @@ fn twice(effect: Effect) -> &'static [Scene] {
     }
 }
 
-/// Kills at every boundary. How many those are.
-fn at_every_boundary(bench: &Bench, scene: &Scene, effect: Effect) -> usize {
+/// Kills at every boundary, or a sample of them. The last one there was.
+fn at_every_boundary(bench: &Bench, scene: &Scene, effect: Effect) -> u32 {
     let golden = bench.golden(scene, effect);
     invariants::check(&golden, &golden);
     assert_eq!(invariants::summaries(&golden).len(), usize::from(scene.long), "{scene:?}");
-    for boundary in 1.. {
+    let mut last = 0;
+    for boundary in (1..).filter(|boundary| size::takes(*boundary, one_of(effect))) {
         let played = bench.play(Talk::new(scene, effect), &[boundary]);
         invariants::check(&played, &golden);
         if played.kills.is_empty() {
-            return boundary as usize - 1;
+            return last;
         }
+        last = boundary;
     }
     unreachable!("there are always more numbers")
 }
@@ -61,13 +72,13 @@ fn askable(kind: Kind) -> Bench {
 #[test]
 fn a_tool_that_can_be_asked_leaves_no_doubt_on_sqlite() {
     let pairs = at_every_pair(&askable(Kind::Sqlite), &ONE, Effect::Once);
-    assert!(pairs > size::cases(80, 12), "only {pairs} pairs of places to die at");
+    assert!(pairs > size::cases(80, 8), "only {pairs} pairs of places to die at");
 }
 
 #[test]
 fn a_tool_that_can_be_asked_leaves_no_doubt_on_postgres() {
     let boundaries = at_every_boundary(&askable(Kind::Postgres), &TWO, Effect::Once);
-    assert!(boundaries > 12, "only {boundaries} places to die at");
+    assert!(boundaries >= 12, "only {boundaries} places to die at");
 }
 
 fn single_kills(kind: Kind, effect: Effect) {
@@ -84,7 +95,7 @@ fn double_kills(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
     for scene in twice(effect) {
         let pairs = at_every_pair(&bench, scene, effect);
-        assert!(pairs > size::cases(80, 12), "{scene:?}: only {pairs} pairs of places to die at");
+        assert!(pairs > size::cases(80, 8), "{scene:?}: only {pairs} pairs of places to die at");
     }
 }
 
@@ -116,7 +127,7 @@ fn doubts(kind: Kind, verdict: Verdict) {
             kills += 1;
         }
     }
-    assert!(kills > size::cases(30, 4), "only {kills} places to die at with a doubt");
+    assert!(kills > size::cases(30, 2), "only {kills} places to die at with a doubt");
 }
 
 #[test]

@@ -20,11 +20,11 @@ use crate::size;
 const ROUNDS: usize = 3;
 /// At so many operations, spread evenly, the power fails in the sample: how many there are depends on how many commits
 /// were written together.
-const OPERATIONS: usize = 120;
+const OPERATIONS: usize = 60;
 /// At so many syncs, spread evenly, it fails in the sample.
-const SYNCS: usize = 100;
+const SYNCS: usize = 50;
 /// After so many power losses a worker goes on where the last one left off, in a long run and in a sample.
-const GOES_ON: [usize; 2] = [200, 60];
+const GOES_ON: [usize; 2] = [200, 30];
 
 /// Errors of Linux, as `errno` has them: a failed read or write, and a full disk.
 const EIO: i32 = 5;
@@ -32,7 +32,7 @@ const ENOSPC: i32 = 28;
 /// What is played on a disk that fails.
 const ON_A_DEFECT: [Scene; 4] = [PLAIN, ONE, APPROVE, CALL];
 /// Of so many places at which a disk can fail one is tried in the sample.
-const PLACE_OF: u32 = 37;
+const PLACE_OF: u32 = 61;
 /// The power fails at so many moments after the disk failed.
 const AFTER_A_DEFECT: usize = 12;
 
@@ -82,7 +82,7 @@ fn a_power_loss_takes_nothing_that_was_told() {
     assert_eq!(recording.errors, []);
     covers_everything(&recording.operations);
     let moments = moments(&recording.operations, size::is_long());
-    assert!(moments.len() > size::cases(8000, 300), "the power failed only {} times", moments.len());
+    assert!(moments.len() > size::cases(8000, 150), "the power failed only {} times", moments.len());
     let faults = recording.fail_at(&moments, Some(size::cases(GOES_ON[0], GOES_ON[1])));
     assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), moments.len(), faults.join("\n"));
 }
