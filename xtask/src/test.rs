@@ -228,11 +228,11 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     }
     let Some(adjutant) = shipped else { return };
     steps.step("size of the release binary", || budget::size(&adjutant, budget::RELEASE_BYTES));
-    steps.may_be_skipped("instructions of a turn", instructions::within_limits);
     thread::scope(|scope| {
-        // They wait for each other and for a browser's clocks; the model computes.
+        // They wait for each other and for a browser's clocks; the others compute.
         let environment = runner.size.environment();
         scope.spawn(|| clients::ask_each(steps, &clients, &adjutant, Some(&built_examples()), environment));
+        steps.may_be_skipped("instructions of a turn", instructions::within_limits);
         if let Some(weights) = weights {
             let tests = &mut runner.commands(&WEIGHTS);
             model::suite(steps, &adjutant, &weights, tests, runner.size == Size::Long);
