@@ -1,4 +1,5 @@
-// How it looks: what axe-core has against it in both themes and on a phone, and the pictures for the documentation.
+// How it looks: what axe-core has against it in both themes and on a phone, and the pictures for the documentation. But in a
+// long run each theme and each size is looked at once, not each with each.
 
 import assert from "node:assert/strict";
 import { mkdirSync, statSync } from "node:fs";
@@ -21,18 +22,22 @@ const SCRIPT = lines(
 
 const PICTURES = new URL("../../docs/screenshots/", import.meta.url).pathname;
 const LARGEST = 150_000;
+const isLong = process.env.ADJUTANT_TEST_SIZE === "long";
 
 export async function looks(browser) {
   const service = await serve({ script: SCRIPT });
   const wide = { width: 1280, height: 800 };
   const phone = { width: 360, height: 740 };
   try {
-    for (const [name, options] of Object.entries({
+    const looks = {
       light: { theme: "light", size: wide },
+      "phone-dark": { theme: "dark", size: phone, hasTouch: true },
+    };
+    const others = {
       dark: { theme: "dark", size: wide },
       phone: { theme: "light", size: phone, hasTouch: true },
-      "phone-dark": { theme: "dark", size: phone, hasTouch: true },
-    })) {
+    };
+    for (const [name, options] of Object.entries(isLong ? { ...looks, ...others } : looks)) {
       await tour(browser, service, name, options);
     }
   } finally {
