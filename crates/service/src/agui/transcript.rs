@@ -30,7 +30,9 @@ pub(crate) fn end_id(turn: TurnId) -> String {
 pub(crate) fn added_to(said: &str, text: &str) -> String {
     let said = said.trim();
     let stands_alone = |at: usize| {
-        let (before, behind) = (&text[..at], &text[at + said.len()..]);
+        let blank = [' ', '\t', '\r'];
+        let before = text[..at].trim_end_matches(blank);
+        let behind = text[at + said.len()..].trim_start_matches(blank);
         let is_whole =
             (before.is_empty() || before.ends_with('\n')) && (behind.is_empty() || behind.starts_with('\n'));
         is_whole.then(|| [before.trim(), behind.trim()])
@@ -365,6 +367,8 @@ mod tests {
         for (said, text, added) in [
             ("Done. \n", "Done.\nNo such task.", "No such task."),
             ("Which one?", "Which one?", ""),
+            ("That was it. ", "That was it. ", ""),
+            ("Done. ", "Done. \nNo such task.", "No such task."),
             ("Which one?", "Added it.\nWhich one?", "Added it."),
             ("Now?", "Added it.\nNow?\nNo such task.", "Added it.\nNo such task."),
             ("Now?", "Now? Later.\nNow?", "Now? Later."),
