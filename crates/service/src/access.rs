@@ -70,6 +70,7 @@ struct NewAccess {
     #[schema(minimum = 1)]
     days: Option<u64>,
     /// `user`, `metrics`, or `operator` if who asks is one. Default `user`.
+    #[schema(pattern = "^(user|metrics|operator)$")]
     role: Option<String>,
 }
 

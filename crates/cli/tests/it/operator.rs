@@ -327,6 +327,7 @@ fn an_operator_sees_how_it_is_and_nobody_else_does() {
         ("/v1/admin/turns?limit=0".to_owned(), 422),
         ("/v1/admin/turns?days=367".to_owned(), 422),
         ("/v1/admin/turns?cursor=x".to_owned(), 422),
+        ("/v1/admin/turns?request_id=".to_owned(), 422),
         ("/v1/admin/questions?cursor=x".to_owned(), 422),
         ("/v1/admin/totals?by=%00".to_owned(), 422),
         ("/v1/admin/totals".to_owned(), 422),

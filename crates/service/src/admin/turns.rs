@@ -162,6 +162,9 @@ pub(super) async fn turns(
     let limit = query.limit.unwrap_or_default();
     let failed = |error: StoreError| Problem::store(&error);
     if let Some(request_id) = &query.request_id {
+        if request_id.is_empty() {
+            return Err(Problem::invalid("request_id is the id of a request, and not empty"));
+        }
         at_most("request_id", request_id, REQUEST_CHARS_MAX)?;
         if query.user.is_some()
             || query.outcome.is_some()

@@ -4,7 +4,7 @@ use adjutant_core::{
     Answer, ClientSide, ClientTool, InvalidClientSide, PendingCall, ToolResult, fingerprint,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::event::Message;
@@ -58,7 +58,7 @@ pub(crate) struct InputTool {
     /// JSON Schema of an object. Without it the tool takes no arguments.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    parameters: Option<Value>,
+    parameters: Option<Map<String, Value>>,
 }
 
 /// Something that the client knows.
@@ -155,7 +155,7 @@ impl RunAgentInput {
     /// Returns what the client brings along for a turn. `None`: nothing.
     pub(crate) fn client(&self) -> Result<Option<Box<ClientSide>>, InvalidClientSide> {
         let tool = |tool: &InputTool| {
-            let parameters = tool.parameters.clone().filter(|schema| !schema.is_null());
+            let parameters = tool.parameters.clone().map(Value::Object);
             ClientTool::new(tool.name.clone(), &tool.description, parameters)
         };
         let tools = self.tools.iter().map(tool).collect::<Result<Vec<_>, _>>()?;

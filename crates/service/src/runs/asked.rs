@@ -1,7 +1,8 @@
 //! What a request asks of its conversation: something said, something answered, or neither.
 
 use adjutant_core::{
-    Answer, Arguments, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation, words,
+    Answer, Arguments, ClientSide, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict,
+    conversation, words,
 };
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -58,8 +59,13 @@ pub(crate) fn is_about_earlier(input: &RunAgentInput, events: &[Recorded]) -> bo
     input.resume.iter().any(|entry| asked_before(events, &entry.interrupt_id).is_none())
 }
 
-/// Reads a request beside what is recorded of its conversation: of its last turn, or of more.
-pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -> Result<Asked, Refused> {
+/// Reads a request, and what its client brings along, beside what is recorded of its conversation: of its last turn, or of more.
+pub(crate) fn read(
+    input: &RunAgentInput,
+    client: Option<Box<ClientSide>>,
+    events: &[Recorded],
+    now: Timestamp,
+) -> Result<Asked, Refused> {
     // What nobody answered in time is no answer any more, and stands in nobody's way.
     let (open, late): (Vec<PendingCall>, Vec<PendingCall>) =
         conversation::pending(events).into_iter().partition(|call| !call.has_expired(now));
@@ -87,7 +93,6 @@ pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -
                 "Only the text of the message was read; pictures and files were not.",
             ));
         }
-        let client = input.client().map_err(|error| Refused::Invalid(Problem::invalid(error.to_string())))?;
         let body = InputBody::Message { text: words.text, output_schema: None, limits: None, client };
         return Ok(Asked { body: Some(body), turn: None, notices });
     }

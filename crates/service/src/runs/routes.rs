@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use adjutant_core::port::{StoreError, Turns};
-use adjutant_core::{ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId, conversation};
+use adjutant_core::{
+    ClientSide, ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId, conversation,
+};
 use adjutant_runtime::{RunContext, RunError};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -65,6 +67,7 @@ pub(crate) async fn start(
     let Json(Object(mut input)) = body?;
     let key = app.agent.key_of(user, conversation_of(&input.thread_id)?);
     let id = run_name(&input.run_id)?;
+    let client = input.client().map_err(|error| Problem::invalid(error.to_string()))?;
     let streams = sse::wanted(&headers);
     let answers = input.resume.len();
     let asks = input.asks();
@@ -82,10 +85,10 @@ pub(crate) async fn start(
             let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(failed)?;
             let events = events_for(&app, &key, &input, last.as_ref()).await.map_err(failed)?;
             if app.agent.journal().find_input(&key, &id).await.map_err(failed)?.is_some() {
-                return again(&app, key, id, input, &events, streams).await;
+                return again(&app, key, id, (input, client), &events, streams).await;
             }
             let place = Place::of(&app.agent.for_user(&key.user), &input, last.as_ref());
-            let asked = match asked::read(&input, &events, app.agent.now()) {
+            let asked = match asked::read(&input, client, &events, app.agent.now()) {
                 Ok(asked) => asked,
                 Err(Refused::Invalid(problem)) => return Err(problem),
                 Err(Refused::Pending(problem)) if streams => return Ok(refused(&app, key, &input, &problem)),
@@ -145,11 +148,11 @@ async fn again(
     app: &Shared,
     key: ConversationKey,
     id: InputId,
-    mut input: RunAgentInput,
+    (mut input, client): (RunAgentInput, Option<Box<ClientSide>>),
     events: &[Recorded],
     streams: bool,
 ) -> Result<Response, Problem> {
-    let (asked, asks) = (asked::read(&input, events, app.agent.now()).ok(), Some(input.asks()));
+    let (asked, asks) = (asked::read(&input, client, events, app.agent.now()).ok(), Some(input.asks()));
     if streams {
         // Known already, so nothing is done but to compare the two.
         let body = InputBody::Answers { answers: Vec::new() };

@@ -147,3 +147,22 @@ async fn a_question_and_a_tool_of_the_front_end_are_one_outcome() {
     assert_eq!((text(&done).as_str(), anna.tasks("anna").await), ("Both done.", 0), "{done:#?}");
     service.stop().await;
 }
+
+#[tokio::test]
+async fn a_request_that_is_no_request_is_refused_a_second_time_too() {
+    let service = Running::start(r#"{"text": "Hello.", "repeat": true}"#).await;
+    let anna = Client::new(&service, "anna").await;
+    let first = anna.run_json(&say("t", "r1", "hi")).await;
+    assert_eq!(first.status, 200, "{first:?}");
+    let no_tools = [
+        json!({"name": "setTheme", "parameters": [null, null]}),
+        json!({"name": "setTheme", "parameters": true}),
+        json!({"name": "setTheme", "parameters": {"type": "array"}}),
+        json!({"name": "set theme"}),
+    ];
+    for tools in no_tools.map(|tool| json!([tool])) {
+        let refused = anna.run_json(&with(say("t", "r1", "hi"), "tools", tools)).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+    }
+    service.stop().await;
+}
