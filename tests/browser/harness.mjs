@@ -76,10 +76,43 @@ export function launch() {
   return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 }
 
+/** Lets whatever is done to a page end when it has drawn what follows, so that no check reads what was there before. */
+function followDrawing(page) {
+  const follow = (owner, names, pageOf) => {
+    for (const name of names) {
+      const act = owner[name];
+      owner[name] = async function (...given) {
+        await act.apply(this, given);
+        // A page that is closed or loaded anew has nothing to draw.
+        await drawn(pageOf(this)).catch(() => {});
+      };
+    }
+  };
+  follow(page, ["fill", "press"], () => page);
+  follow(page.keyboard, ["press"], () => page);
+  const locators = Object.getPrototypeOf(page.locator("body"));
+  if (locators.followsDrawing) return;
+  locators.followsDrawing = true;
+  follow(locators, ["click", "fill", "press", "selectOption"], (locator) => locator.page());
+}
+
+/** In the page: draws and asks so much later. Whoever reads before the page has drawn then reads wrong each time (`SLOW_MS=100`). */
+function slow(ms) {
+  window.requestAnimationFrame = (work) => setTimeout(() => work(performance.now()), ms);
+  window.cancelAnimationFrame = (id) => clearTimeout(id);
+  const ask = window.fetch;
+  window.fetch = async (...request) => {
+    await new Promise((done) => setTimeout(done, ms));
+    return ask(...request);
+  };
+}
+
 /** A page that is signed in, in a browser context of its own, and everything it asked for. */
 export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, ...options } = {}) {
   const context = await browser.newContext({ viewport: size, colorScheme: theme, locale: "en-GB", timezoneId: "UTC", ...options });
+  if (process.env.SLOW_MS) await context.addInitScript(slow, Number(process.env.SLOW_MS));
   const page = await context.newPage();
+  followDrawing(page);
   // Only what hangs takes so long, on a busy machine too; who writes a check may have less patience.
   page.setDefaultTimeout(Number(process.env.PATIENCE_MS ?? 180_000));
   const asked = [];
