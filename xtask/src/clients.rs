@@ -100,6 +100,11 @@ fn name_of(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// Returns whether a folder's programs look at the page.
+pub(crate) fn is_browser(folder: &Path) -> bool {
+    folder.ends_with("browser")
+}
+
 /// Every folder with programs, by name; the browser's last, because it takes longest.
 fn folders() -> Result<Vec<PathBuf>, Failure> {
     let tests = root().join("tests");

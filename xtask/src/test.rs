@@ -223,15 +223,22 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         steps.step("features that take long, one by one", check::other_features);
         steps.step("benches", benches);
     }
-    if clients.iter().any(|folder| folder.ends_with("browser")) {
+    if clients.iter().any(|folder| clients::is_browser(folder)) {
         steps.step("the page with Restate", || faults::page(&built));
     }
     let Some(adjutant) = shipped else { return };
     steps.step("size of the release binary", || budget::size(&adjutant, budget::RELEASE_BYTES));
     thread::scope(|scope| {
-        // They wait for each other and for a browser's clocks; the others compute.
+        // They wait for each other, and the browser for its clocks; the others compute.
         let environment = runner.size.environment();
-        scope.spawn(|| clients::ask_each(steps, &clients, &adjutant, Some(&built_examples()), environment));
+        let (browser, clients): (Vec<_>, Vec<_>) =
+            clients.into_iter().partition(|folder| clients::is_browser(folder));
+        for folders in [browser, clients] {
+            let adjutant = &adjutant;
+            scope.spawn(move || {
+                clients::ask_each(steps, &folders, adjutant, Some(&built_examples()), environment);
+            });
+        }
         steps.may_be_skipped("instructions of a turn", instructions::within_limits);
         if let Some(weights) = weights {
             let tests = &mut runner.commands(&WEIGHTS);
