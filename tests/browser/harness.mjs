@@ -82,9 +82,10 @@ function followDrawing(page) {
     for (const name of names) {
       const act = owner[name];
       owner[name] = async function (...given) {
-        await act.apply(this, given);
+        const done = await act.apply(this, given);
         // A page that is closed or loaded anew has nothing to draw.
         await drawn(pageOf(this)).catch(() => {});
+        return done;
       };
     }
   };

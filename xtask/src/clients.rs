@@ -105,7 +105,7 @@ pub(crate) fn is_browser(folder: &Path) -> bool {
     folder.ends_with("browser")
 }
 
-/// Every folder with programs, by name; the browser's last, because it takes longest.
+/// Returns every folder with programs: those of clients by name, then the browser's.
 fn folders() -> Result<Vec<PathBuf>, Failure> {
     let tests = root().join("tests");
     let read = |error: std::io::Error| format!("tests/clients cannot be read: {error}");

@@ -163,7 +163,7 @@ pub(super) async fn turns(
     let failed = |error: StoreError| Problem::store(&error);
     if let Some(request_id) = &query.request_id {
         if request_id.is_empty() {
-            return Err(Problem::invalid("request_id is the id of a request, and not empty"));
+            return Err(Problem::invalid("request_id is empty; leave it out for the turns of all requests"));
         }
         at_most("request_id", request_id, REQUEST_CHARS_MAX)?;
         if query.user.is_some()

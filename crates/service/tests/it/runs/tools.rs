@@ -149,19 +149,24 @@ async fn a_question_and_a_tool_of_the_front_end_are_one_outcome() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_no_request_is_refused_a_second_time_too() {
+async fn invalid_tools_are_refused_with_a_run_that_is_known_too() {
     let service = Running::start(r#"{"text": "Hello.", "repeat": true}"#).await;
     let anna = Client::new(&service, "anna").await;
     let first = anna.run_json(&say("t", "r1", "hi")).await;
     assert_eq!(first.status, 200, "{first:?}");
-    let no_tools = [
+    let invalid = [
         json!({"name": "setTheme", "parameters": [null, null]}),
         json!({"name": "setTheme", "parameters": true}),
         json!({"name": "setTheme", "parameters": {"type": "array"}}),
         json!({"name": "set theme"}),
     ];
-    for tools in no_tools.map(|tool| json!([tool])) {
-        let refused = anna.run_json(&with(say("t", "r1", "hi"), "tools", tools)).await;
+    for tools in invalid.map(|tool| json!([tool])) {
+        let again = with(say("t", "r1", "hi"), "tools", tools.clone());
+        let refused = anna.run_json(&again).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+        let answers = json!([{"interruptId": "none", "status": "cancelled"}]);
+        let refused =
+            anna.run_json(&with(with(say("t", "r2", "hi"), "tools", tools), "resume", answers)).await;
         assert_eq!(refused.status, 422, "{refused:?}");
     }
     service.stop().await;
