@@ -1,6 +1,8 @@
 // A service of its own for each group of checks, a browser, and the list of what was found.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createRequire } from "node:module";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
@@ -42,7 +44,12 @@ export async function serve({ script, toml = "", args = [] }) {
     await ended;
     rmSync(home, { recursive: true, force: true });
   };
-  return { ...announced, home, stop, errors: () => errors };
+  /** Waits for a line of the log: a thread of its own writes it, so that it may come after the answer. */
+  const says = async (line) => {
+    const signal = AbortSignal.timeout(60_000);
+    while (!line.test(errors)) await once(child.stderr, "data", { signal }).catch(() => assert.match(errors, line));
+  };
+  return { ...announced, home, stop, says };
 }
 
 /** A connection that can be cut: passes on what comes to the service at `url`. */

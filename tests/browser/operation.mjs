@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { check, drawn, lines, open, say, serve, settled, violations } from "./harness.mjs";
+import { check, lines, open, say, serve, settled, violations } from "./harness.mjs";
 
 const SCRIPT = lines(
   { config: { retries: 0 } },
@@ -118,8 +118,7 @@ async function tour(browser, service, name, options) {
       }
     });
     await here("the looks are told in the service's log", async () => {
-      await drawn(page);
-      assert.match(service.errors(), /an operator looked at a turn .*operator=local owner=anna turn=[0-9a-f-]{36} words=false/);
+      await service.says(/an operator looked at a turn .*operator=local owner=anna turn=[0-9a-f-]{36} words=false/);
     });
     assert.deepEqual(page.broken, []);
   } finally {

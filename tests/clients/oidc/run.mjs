@@ -63,8 +63,14 @@ async function start(more = {}) {
   return JSON.parse(line);
 }
 async function stop() {
+  const closed = once(service, "close");
   service.kill("SIGINT");
-  await once(service, "exit");
+  await closed;
+}
+/** Waits for a line of the service's log: a thread of its own writes it, so that it may come after the answer. */
+async function says(line) {
+  const signal = AbortSignal.timeout(60_000);
+  while (!line.test(service.words)) await once(service.stderr, "data", { signal }).catch(() => assert.match(service.words, line));
 }
 
 /** A browser of few words: cookies by host and port, and where it is led. */
@@ -176,7 +182,7 @@ try {
   running.closeAllConnections();
   await start();
   assert.equal((await ana.me()).user, "ana");
-  assert.match(service.words, /no one can sign in yet/);
+  await says(/no one can sign in yet/);
   const ready = await ana.ask("/readyz");
   assert.equal(ready.status, 200);
   assert.match(ready.text, /nobody can sign in/);
@@ -268,9 +274,9 @@ try {
   assert.equal((await named.me()).user, "ana@example.com");
   const [mallory, asMallory] = await fresh("mallory");
   await refused(mallory, asMallory, "refused");
-  assert.match(service.words, /was not signed in: the issuer does not say that the e-mail address was verified/);
-  assert.ok(!service.words.includes(secret));
+  await says(/was not signed in: the issuer does not say that the e-mail address was verified/);
   await stop();
+  assert.ok(!service.words.includes(secret));
   console.log("signed in, restarted, signed out; nothing forged was taken");
 } finally {
   service?.kill("SIGKILL");
