@@ -15,7 +15,8 @@ use crate::policy;
 use crate::sessions;
 use crate::store::{self, Store};
 
-/// The longest time that a server or another process may keep somebody waiting who pressed Tab.
+/// The longest time that a server, or another process that has locked the database, may keep somebody waiting who pressed Tab. What this
+/// process does itself has no such bound: on a busy machine it would offer nothing.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The most conversations or tasks offered at once.
@@ -55,14 +56,14 @@ fn settings_here() -> Option<Settings> {
     Sources::of_process(config, env_file, None, database, None).ok()?.load().ok()
 }
 
-/// Runs something that waits. Whatever goes wrong or takes long is no candidate.
+/// Runs something that waits. Whatever goes wrong is no candidate.
 fn waited<T: Default>(work: impl Future<Output = Option<T>>) -> T {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return T::default();
     };
-    let done = runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await });
+    let done = runtime.block_on(work);
     runtime.shutdown_background();
-    done.ok().flatten().unwrap_or_default()
+    done.unwrap_or_default()
 }
 
 /// Returns what `look` finds in the database, which is neither made nor changed for that. A server's is not asked.
@@ -156,7 +157,7 @@ pub(crate) fn models_of(settings: &Settings) -> Vec<Candidate> {
 fn of_ollama(settings: &Settings) -> Vec<Candidate> {
     let Ok(server) = crate::ollama::server(settings) else { return Vec::new() };
     waited(async {
-        let models = server.within(PATIENCE).models().await.ok()?;
+        let models = tokio::time::timeout(PATIENCE, server.within(PATIENCE).models()).await.ok()?.ok()?;
         Some(
             models
                 .iter()
