@@ -151,7 +151,7 @@ pub(crate) fn diana(
     }
     let project = std::env::current_dir().unwrap_or_default();
     let told = Told::new(desk, Places::new(&settings.dirs, project), model);
-    Ok((builder.turn_instruction(told.clone()).build()?, Some(told)))
+    Ok((builder.turn_instruction(told.clone()).recall(told.clone()).build()?, Some(told)))
 }
 
 /// What makes one assistant different from another.

@@ -35,6 +35,7 @@ mod session; // where a conversation stands
 mod summary; // what stands for old turns
 mod task; // what the task assistant keeps
 mod title; // what a conversation is called
+pub mod told; // what memory puts in front of a message
 mod tool; // what can be called
 mod tool_choice; // which of them may be called
 mod tool_progress; // how far a running call is

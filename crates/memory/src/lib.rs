@@ -14,7 +14,8 @@
 //! let ledger = Arc::new(InMemoryLedger::new());
 //! let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger, clock)?;
 //! memory.facts().add("Josh prefers dark mode in all apps", true, &Cause::person()).await?;
-//! assert!(memory.facts().context().await?.contains("dark mode"));
+//! let count = |text: &str| adjutant_core::turn::estimate_tokens(text);
+//! assert!(memory.facts().instruction(&count).await?.text.contains("dark mode"));
 //! # Ok(()) }
 //! ```
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -26,8 +27,12 @@ mod key_fact; // facts
 mod memory; // all of it, over one vault
 mod notes; // notes
 mod patch; // the way back to the byte
+mod rank; // which text fits a question
+mod recall; // looking for something in all of it
+mod told; // what a model is told
 mod tool; // what a model may do
 mod vault; // files
+mod words; // words, languages, stems
 
 pub use conversation::{ConversationLog, Logged};
 pub use daily::{
@@ -35,9 +40,13 @@ pub use daily::{
     format_moment_in,
 };
 pub use error::{MemoryError, VaultError};
-pub use key_fact::{FACT_CHARS_MAX, FactChange, FactId, InMemoryLedger, KeyFact, KeyFactStore, Undone, Why};
+pub use key_fact::{
+    FACT_CHARS_MAX, FactChange, FactId, IMPORTANT_TOKENS_MAX, ImportantFacts, InMemoryLedger, KeyFact,
+    KeyFactStore, NewFact, ToldFact, ToldLimits, Undone, Why,
+};
 pub use memory::{Cause, Clock, Memory, MemoryOptions};
 pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
+pub use recall::{Place, Recollection};
 pub use tool::{memory_tools, reading_tools};
 pub use vault::{
     Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders, Vault,

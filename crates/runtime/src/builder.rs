@@ -25,6 +25,7 @@ use crate::output::usable_output;
 use crate::prices::{Prices, shared_builtin};
 use crate::purse::Purse;
 use crate::queue::Queue;
+use crate::recall::Recall;
 use crate::recent::Recent;
 use crate::spending::{SpendingLimits, most_it_costs};
 use crate::waiting::Waiting;
@@ -41,6 +42,7 @@ pub struct AgentBuilder {
     model: Option<Arc<dyn LanguageModel>>,
     instruction: String,
     fresh: Option<Arc<dyn TurnInstruction>>,
+    recall: Option<Arc<dyn Recall>>,
     tools: Vec<Arc<dyn Tool>>,
     policy: Policy,
     config: GenerationConfig,
@@ -77,6 +79,7 @@ impl AgentBuilder {
             model: None,
             instruction: String::new(),
             fresh: None,
+            recall: None,
             tools: Vec::new(),
             policy: Policy::default(),
             config: GenerationConfig::default(),
@@ -138,6 +141,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn turn_instruction(mut self, source: impl TurnInstruction) -> Self {
         self.fresh = Some(Arc::new(source));
+        self
+    }
+
+    /// What of a memory is told with each message. Default: nothing. Turns begin with one statement more then.
+    #[must_use]
+    pub fn recall(mut self, source: impl Recall) -> Self {
+        self.recall = Some(Arc::new(source));
         self
     }
 
@@ -334,6 +344,7 @@ impl AgentBuilder {
             model,
             instruction: self.instruction,
             fresh: self.fresh,
+            recall: self.recall,
             config: self.config,
             limits,
             output,

@@ -3,11 +3,12 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input, LanguageModel,
-    ModelError, Notice, OutputSchema, TurnLimits, UserId,
+    ModelError, Notice, OutputSchema, Told, TurnLimits, UserId,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -20,9 +21,11 @@ use crate::heart::Heart;
 use crate::model_call::{Calling, CountModelCall};
 use crate::prices::Prices;
 use crate::queue::Queue;
+use crate::recall::{Recall, RecallRequest};
 use crate::recent::{Recent, Remembered};
 use crate::spending::SpendingLimits;
 use crate::waiting::Waiting;
+use crate::warning;
 
 /// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -38,6 +41,8 @@ pub(crate) struct Inner {
     pub(crate) instruction: String,
     /// What is added to it for every turn.
     pub(crate) fresh: Option<Arc<dyn TurnInstruction>>,
+    /// What of a memory is told with a message.
+    pub(crate) recall: Option<Arc<dyn Recall>>,
     pub(crate) config: GenerationConfig,
     pub(crate) limits: TurnLimits,
     pub(crate) output: Option<OutputSchema>,
@@ -84,6 +89,7 @@ impl Inner {
             model: other.model.clone(),
             instruction: other.instruction.clone(),
             fresh: other.fresh.clone(),
+            recall: other.recall.clone(),
             config: other.config.clone(),
             limits: other.limits.clone(),
             output: other.output.clone(),
@@ -148,6 +154,22 @@ impl Inner {
         let priced = |model| self.prices.cost(model, &reply.usage, today);
         let nothing = || self.model.capabilities().local.then(Cost::default);
         reply.cost.or_else(nothing).or_else(|| priced(&reply.model)).or_else(|| priced(self.model.id()))
+    }
+
+    /// Returns what of the memory is told with a message of this conversation.
+    pub(crate) async fn told_with(
+        &self,
+        key: &ConversationKey,
+        message: &str,
+        conversation: &Conversation,
+    ) -> Vec<Told> {
+        let Some(source) = &self.recall else { return Vec::new() };
+        let history = conversation.recalled().messages;
+        let asked = RecallRequest { key, message, history: &history };
+        timeout(WAIT_MAX, source.for_message(asked)).await.unwrap_or_else(|_| {
+            warning::not_recalled(WAIT_MAX);
+            Vec::new()
+        })
     }
 
     /// The whole instruction for a turn of this user: the part that never changes first, so that prompt caches hit.

@@ -33,6 +33,7 @@ mod output; // the schema of its answers
 mod prices; // what a model call costs
 mod purse;
 mod queue; // who waits for a conversation to be free
+mod recall; // what of a memory is told with a message
 mod recent; // the conversations that were worked on last
 mod respond; // one input, and its answer
 mod run; // the driver
@@ -60,6 +61,7 @@ pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use model_call::ModelCall;
 pub use prices::Prices;
+pub use recall::{Recall, RecallRequest};
 pub use stream::RunStream;
 pub use sweep::Swept;
 pub use trace::read_trace;

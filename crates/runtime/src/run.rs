@@ -170,7 +170,10 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
     let Some(input) = log.inbox().first().cloned() else { return Ok(None) };
     crate::faults::boundary("input accepted, turn not started");
     match turn_of(inner, &input) {
-        Some((turn, started)) => {
+        Some((turn, mut started)) => {
+            if let Event::TurnStarted { message, call: None, told, .. } = &mut started {
+                *told = inner.told_with(key, message, log.conversation()).await;
+            }
             log.append(inner, key, vec![started]).await?;
             Ok(Some(turn))
         }
@@ -245,6 +248,7 @@ async fn drive(
         model,
         message,
         message_chars,
+        told,
         limits,
         output_schema,
         call,
@@ -274,6 +278,7 @@ async fn drive(
         turn: id,
         model: model.clone(),
         recalled,
+        told: told.clone(),
         call: call.clone(),
         output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
         choice: client.map(|client| client.choice.clone()).unwrap_or_default(),
@@ -401,6 +406,7 @@ fn setup(
         call: None,
         message,
         message_chars,
+        told: Vec::new(),
         tools,
         choice: ToolChoice::Auto,
         context: String::new(),

@@ -1,6 +1,8 @@
 //! Warnings for whoever operates an agent: something that they should know of and that is no error, since the turn goes on. Where one is
 //! of a turn, the turn's span says whose and which.
 
+use std::time::Duration;
+
 use adjutant_core::ModelId;
 use tracing::{info, warn};
 
@@ -19,6 +21,11 @@ pub(crate) fn unknown_tool(name: &str) {
 /// Warns that a turn which began with another model goes on with the agent's own: what was said in it is sent there.
 pub(crate) fn other_model(began: &ModelId, now: &ModelId) {
     warn!("the turn began with the model {began} and goes on with {now}");
+}
+
+/// Warns that a memory did not say in time what of it fits a message, which is answered without.
+pub(crate) fn not_recalled(waited: Duration) {
+    warn!("the memory did not answer within {} s; the message is answered without it", waited.as_secs());
 }
 
 /// Warns that whoever has conversations go on did not do so several times, the last time for this reason, and is left alone for a while.

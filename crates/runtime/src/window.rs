@@ -119,6 +119,7 @@ impl Inner {
             call: None,
             message: next.to_owned(),
             message_chars: next.len(),
+            told: Vec::new(),
             tools: self.gate.registry.tool_set(),
             choice: ToolChoice::Auto,
             context: String::new(),

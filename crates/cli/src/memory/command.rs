@@ -1,6 +1,6 @@
 //! `adjutant memory`: what is remembered, in the person's own hand.
 
-use adjutant_memory::{FactChange, KeyFact};
+use adjutant_memory::{FactChange, KeyFact, ToldFact};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -44,7 +44,7 @@ pub(crate) enum Command {
         /// The model is always told
         #[arg(long, conflicts_with = "not_important")]
         important: bool,
-        /// Only while it is one of the newest
+        /// Only where it fits
         #[arg(long)]
         not_important: bool,
     },
@@ -59,6 +59,12 @@ pub(crate) enum Command {
         /// Its id or a part of it, or some of its words
         #[arg(required = true)]
         fact: Vec<String>,
+    },
+    /// Show which facts would be told with a message at the beginning of a conversation, with how well they fit
+    Told {
+        /// The message
+        #[arg(required = true)]
+        message: Vec<String>,
     },
     /// Take back the newest change of a fact or a note that was made here
     Undo,
@@ -123,6 +129,16 @@ pub(crate) async fn run(
                 why_lines(&why).iter().for_each(|line| screen.answer_line(&clean_line(line)));
             }
         }
+        Command::Told { message } => {
+            let told = desk.told(&message.join(" ")).await?;
+            if json {
+                screen.answer_line(&json_line(&told));
+            } else if told.is_empty() {
+                screen.answer_line("No fact would be told.");
+            } else {
+                told.iter().for_each(|told| screen.answer_line(&clean_line(&told_line(told))));
+            }
+        }
         Command::Undo => {
             let undone = desk.undo().await?;
             if json {
@@ -133,6 +149,15 @@ pub(crate) async fn run(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// A fact with how well it fits, or why it is told although it does not.
+fn told_line(told: &ToldFact) -> String {
+    let why = match told.score {
+        score if score > 0.0 => format!("{score:.2}"),
+        _ => "one of the newest".to_owned(),
+    };
+    format!("{}  · {why}", told.line.trim_start_matches("- "))
 }
 
 fn facts(screen: &Screen, facts: &[KeyFact], json: bool) {

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use adjutant_core::port::MemoryLedger;
+use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{MemoryEffect, UserId};
-use adjutant_memory::{Cause, FactChange, KeyFact, Memory, MemoryError, Undone, Vault, Why};
+use adjutant_memory::{
+    Cause, FactChange, KeyFact, Memory, MemoryError, ToldFact, ToldLimits, Undone, Vault, Why,
+};
 use jiff::Zoned;
 
 use super::tools::with_undo;
@@ -98,6 +101,12 @@ impl Desk {
     /// The facts that fit the words, best first.
     pub(crate) async fn search(&self, words: &str) -> Result<Vec<KeyFact>, CliError> {
         Ok(self.reading()?.facts().search(words).await?)
+    }
+
+    /// The facts that would be told with a message at the beginning of a conversation, best first.
+    pub(crate) async fn told(&self, message: &str) -> Result<Vec<ToldFact>, CliError> {
+        let facts = self.reading()?.facts();
+        Ok(facts.fitting(message, &[], ToldLimits::default(), &estimate_tokens).await?)
     }
 
     /// Remembers what the person says. `#important` among the words makes it important.

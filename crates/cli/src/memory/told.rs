@@ -6,14 +6,11 @@ use std::sync::Arc;
 
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{BoxFuture, LanguageModel, Notice, UserId};
-use adjutant_memory::Memory;
-use adjutant_runtime::{FreshInstruction, TurnInstruction};
+use adjutant_memory::{IMPORTANT_TOKENS_MAX, Memory, ToldLimits};
+use adjutant_runtime::{FreshInstruction, Recall, RecallRequest, TurnInstruction};
 
 use super::Desk;
 use crate::instructions::{Instructions, Places};
-
-/// Facts take at most this part of the model's window, so that there is room for the conversation.
-const PART_OF_WINDOW: u32 = 4;
 
 /// Says it. Cheap to clone.
 #[derive(Clone)]
@@ -73,41 +70,44 @@ impl Told {
         tokio::task::spawn_blocking(move || places.read()).await.unwrap_or_default()
     }
 
-    /// The facts as far as they fit, and what is the matter with them.
+    /// The important facts as far as there is room for them, and what is the matter with them.
     async fn facts(&self) -> (String, Option<Notice>) {
         let Some(memory) = &self.memory else { return (String::new(), None) };
-        let text = match memory.facts().context().await {
-            Ok(text) => text,
+        let facts = match memory.facts().instruction(&|text| self.count(text)).await {
+            Ok(facts) => facts,
             Err(error) => {
                 let text =
                     format!("The memory could not be read, and this answer is given without it: {error}.");
                 return (String::new(), Some(Notice { code: "memory_unread".to_owned(), text }));
             }
         };
-        let room = self.model.capabilities().context_window / PART_OF_WINDOW;
-        let lines: Vec<&str> = text.lines().collect();
-        let told = |lines: &[&str]| lines.join("\n");
-        if self.count(&text) <= room {
-            return (text, None);
-        }
-        // The important ones stand first, and of the others the newest.
-        let (mut fits, mut too_many) = (0, lines.len());
-        while too_many - fits > 1 {
-            let middle = usize::midpoint(fits, too_many);
-            let whole = lines.get(..middle).unwrap_or_default();
-            if self.count(&told(whole)) <= room { fits = middle } else { too_many = middle }
-        }
-        let (kept, left_out) = lines.split_at(fits);
-        let facts = left_out.iter().filter(|line| line.starts_with("- ")).count();
-        let text = format!(
-            "The memory is larger than a quarter of the model's window: {facts} of the facts the model should know were \
-             left out. Forget some, or take a model with a larger window."
-        );
-        (told(kept), Some(Notice { code: "memory_in_part".to_owned(), text }))
+        let notice = (facts.left_out > 0).then(|| Notice {
+            code: "memory_in_part".to_owned(),
+            text: format!(
+                "{} of the important facts are told only where they fit: the model's instruction has room for \
+                 {IMPORTANT_TOKENS_MAX} tokens of them. `adjutant memory edit ID --not-important` takes importance away.",
+                facts.left_out
+            ),
+        });
+        (facts.text, notice)
     }
 
     fn count(&self, text: &str) -> u32 {
         self.model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text))
+    }
+}
+
+impl Recall for Told {
+    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<adjutant_core::Told>> {
+        Box::pin(async move {
+            // One person's own, whoever else may ask.
+            let Some(memory) = self.memory.as_ref().filter(|_| asked.key.user == self.owner) else {
+                return Vec::new();
+            };
+            let (limits, count) = (ToldLimits::default(), |text: &str| self.count(text));
+            // That it cannot be read is told beside the answer, by what makes the instruction.
+            memory.told(asked.message, asked.history, limits, &count).await.unwrap_or_default()
+        })
     }
 }
 

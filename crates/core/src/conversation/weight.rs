@@ -32,7 +32,9 @@ fn said_weight(event: &Event) -> usize {
         Event::CallChecked { verdict: GateVerdict::Run { arguments }, .. }
         | Event::CallStarted { arguments, .. } => arguments_weight(arguments),
         Event::CallFinished { arguments, result, .. } => arguments_weight(arguments) + result_weight(result),
-        Event::TurnStarted { message, .. } => message.len(),
+        Event::TurnStarted { message, told, .. } => {
+            message.len() + told.iter().map(|told| told.text.len()).sum::<usize>()
+        }
         _ => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::budget::Exceeded;
 use crate::confirmation::PendingCall;
-use crate::event::{RequestedCall, TurnEnd};
+use crate::event::{RequestedCall, Told, TurnEnd};
 use crate::id::{ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::model::{GenerateRequest, GenerationConfig, SchemaSupport};
@@ -38,6 +38,8 @@ pub struct TurnSetup {
     pub message: String,
     /// How many Unicode characters it had before.
     pub message_chars: usize,
+    /// What memory puts in front of it. It stays there in later turns.
+    pub told: Vec<Told>,
     /// The tools on offer.
     pub tools: ToolSet,
     /// The tool choice, until results of the caller's tools come with another one.

@@ -52,6 +52,7 @@ use crate::limits::{OUTPUT_TOKENS_MAX, TurnLimits};
 use crate::message::{Content, InvalidMessage, Message, Part};
 use crate::model::{GenerateRequest, GenerateResponse, Usage};
 use crate::summary::{Recalled, Summary, put_block};
+use crate::told;
 use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolInvocation, ToolResult};
 use crate::tool_choice::ToolChoice;
 pub use crate::trim::{cut, trim};
@@ -171,6 +172,9 @@ impl Turn {
                 code: "message_cut".to_owned(),
                 text: words::message_cut(kept, setup.message_chars),
             });
+        }
+        if let Some(block) = told::block(&setup.told) {
+            text.insert_str(0, &block);
         }
         let messages = vec![Message::user(text)?];
         Ok(Self {

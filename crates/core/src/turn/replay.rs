@@ -41,7 +41,15 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let of_turn: Vec<&Event> =
         of_turn.iter().map(|recorded| &*recorded.event).filter(|event| event.turn() == Some(id)).collect();
     let Some(Event::TurnStarted {
-        message, message_chars, model, limits, output_schema, call, client, ..
+        message,
+        message_chars,
+        told,
+        model,
+        limits,
+        output_schema,
+        call,
+        client,
+        ..
     }) = of_turn.first()
     else {
         return None;
@@ -55,6 +63,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         call: call.clone(),
         message: message.clone(),
         message_chars: *message_chars,
+        told: told.clone(),
         tools: ToolSet::default(),
         choice: client.as_ref().map(|client| client.choice.clone()).unwrap_or_default(),
         context: client.as_ref().map(|client| client.context.clone()).unwrap_or_default(),

@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::message::{Content, Message, Role};
 use crate::model::{FinishReason, GenerateRequest, GenerateResponse, GenerationConfig, MaxTokens};
 use crate::summary::{Recalled, Summary, unmarked};
+use crate::told::words_alone;
 use crate::words;
 
 /// The most of the usable window that a summary takes, as a part of it.
@@ -203,6 +204,8 @@ fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
         Role::User => "person",
         Role::Assistant | Role::System | Role::Tool => "assistant",
     };
+    // What memory told is said anew where it is needed; a summary would keep what was forgotten since.
+    let text = if message.role() == Role::User { words_alone(&text) } else { &text };
     if !text.trim().is_empty() {
         lines.push((Some(text.len()), json!({ who: text })));
     }

@@ -45,6 +45,7 @@ fn setup() -> TurnSetup {
         call: None,
         message: "hello".to_owned(),
         message_chars: 5,
+        told: Vec::new(),
         control_functions: true,
         tools: vec![ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap()].into(),
         choice: ToolChoice::Auto,

@@ -1,6 +1,7 @@
 //! What the person said: the message, and what the assistant said just before it.
 
 use crate::message::{Message, Role};
+use crate::told::words_alone;
 
 /// The end of a transcript, as far as a weak model and the guards look at it.
 #[derive(Debug, Default)]
@@ -22,12 +23,12 @@ impl Said {
             messages[..end]
                 .iter()
                 .rposition(|message| message.role() == role && !message.text().trim().is_empty())
-                .map(|at| (at, messages[at].text().trim().to_owned()))
+                .map(|at| (at, words_of(&messages[at])))
         };
         let before = last_of(Role::Assistant, at);
         let earlier = before.as_ref().and_then(|(at, _)| last_of(Role::User, *at));
         Self {
-            message: messages[at].text().trim().to_owned(),
+            message: words_of(&messages[at]),
             before: before.map(|(_, text)| text),
             earlier: earlier.map(|(_, text)| text),
         }
@@ -37,4 +38,9 @@ impl Said {
     pub(super) fn answers(&self) -> bool {
         self.before.as_deref().is_some_and(|before| before.trim_end().ends_with('?'))
     }
+}
+
+/// The words themselves: what memory told with them nobody said.
+fn words_of(message: &Message) -> String {
+    words_alone(message.text().trim()).trim().to_owned()
 }

@@ -1,52 +1,13 @@
 //! What a fact is about: its words without stop words, reduced to their stems.
 //!
-//! Two facts are compared in one language, the one whose stop words their words hold most of (English if none). Scripts
-//! without spaces between words have no words to count: there every two neighbouring characters are a keyword, which is
-//! the usual way to search such text without a dictionary.
+//! Two facts are compared in one language, the one whose stop words their words hold most of (English if none).
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::LazyLock;
+use std::collections::BTreeSet;
 
-use rust_stemmers::{Algorithm, Stemmer};
-use unicode_normalization::UnicodeNormalization;
-use unicode_segmentation::UnicodeSegmentation;
+use crate::words::{Language, each_token, plain};
 
 /// Strictly more than this share of keywords makes a fact a correction of another.
 pub(crate) const OVERLAP_OVER: (usize, usize) = (70, 100);
-
-/// The languages for which there are both stop words and a stemmer. English first: it wins ties.
-static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
-    let all = [
-        ("en", Algorithm::English),
-        ("ar", Algorithm::Arabic),
-        ("da", Algorithm::Danish),
-        ("nl", Algorithm::Dutch),
-        ("fi", Algorithm::Finnish),
-        ("fr", Algorithm::French),
-        ("de", Algorithm::German),
-        ("el", Algorithm::Greek),
-        ("hu", Algorithm::Hungarian),
-        ("it", Algorithm::Italian),
-        ("no", Algorithm::Norwegian),
-        ("pt", Algorithm::Portuguese),
-        ("ro", Algorithm::Romanian),
-        ("ru", Algorithm::Russian),
-        ("es", Algorithm::Spanish),
-        ("sv", Algorithm::Swedish),
-        ("tr", Algorithm::Turkish),
-    ];
-    all.into_iter()
-        .filter_map(|(code, algorithm)| {
-            let stop = stop_words::lookup(code)?.iter().map(|word| normal(word)).collect();
-            Some(Language { stop, stemmer: Stemmer::create(algorithm) })
-        })
-        .collect()
-});
-
-struct Language {
-    stop: HashSet<String>,
-    stemmer: Stemmer,
-}
 
 /// The words of a text, before a language is chosen.
 #[derive(Debug, Clone, Default)]
@@ -63,42 +24,23 @@ pub(crate) type Keywords = BTreeSet<String>;
 impl Words {
     pub(crate) fn of(text: &str) -> Self {
         let mut words = Self::default();
-        let mut run: Vec<&str> = Vec::new();
-        let mut run_end = 0;
         // Tags say how a fact is filed, not what it says.
-        let text: String =
-            text.split_whitespace().filter(|word| !is_tag(word)).map(normal).collect::<Vec<_>>().join(" ");
-        for (at, word) in text.unicode_word_indices() {
-            if word.chars().all(is_unspaced) {
-                if at != run_end {
-                    words.close(&mut run);
-                }
-                run.extend(word.graphemes(true));
-                run_end = at + word.len();
+        let text = text.split_whitespace().filter(|word| !is_tag(word)).collect::<Vec<_>>().join(" ");
+        each_token(&text, |token| {
+            let word = token.word.to_owned();
+            if token.is_pair {
+                words.pairs.insert(word);
             } else {
-                words.close(&mut run);
-                words.spaced.push(without_possessive(word).to_owned());
+                words.spaced.push(word);
             }
-        }
-        words.close(&mut run);
+        });
         words
-    }
-
-    /// Ends a run of a script without spaces.
-    fn close(&mut self, run: &mut Vec<&str>) {
-        match run.as_slice() {
-            [] => {}
-            [single] => {
-                self.pairs.insert((*single).to_owned());
-            }
-            many => self.pairs.extend(many.windows(2).map(|pair| pair.concat())),
-        }
-        run.clear();
     }
 
     /// The keywords in the language that `self` and `other` together seem to be in.
     fn keywords_beside(&self, other: &Self) -> (Keywords, Keywords) {
-        let language = language_of(self.spaced.iter().chain(&other.spaced));
+        let both = self.spaced.iter().chain(&other.spaced).map(String::as_str);
+        let language = Language::of(both).or_else(Language::usual);
         (self.keywords(language), other.keywords(language))
     }
 
@@ -106,10 +48,10 @@ impl Words {
         let keep = |drop_stop: bool| -> Keywords {
             self.spaced
                 .iter()
-                .filter(|word| !(drop_stop && language.is_some_and(|language| language.stop.contains(*word))))
+                .filter(|word| !(drop_stop && language.is_some_and(|language| language.is_stop(word))))
                 .map(|word| match language {
-                    Some(language) => plain(&language.stemmer.stem(word)),
-                    None => plain(word),
+                    Some(language) => language.stem(word),
+                    None => plain(word).into_owned(),
                 })
                 .chain(self.pairs.iter().cloned())
                 .collect()
@@ -151,45 +93,8 @@ pub(crate) fn found_in(query: &Words, text: &Words) -> Option<usize> {
     (found > 0).then_some(found)
 }
 
-fn language_of<'a>(words: impl Iterator<Item = &'a String> + Clone) -> Option<&'static Language> {
-    let mut best: Option<(&Language, usize)> = None;
-    for language in LANGUAGES.iter() {
-        let hits = words.clone().filter(|word| language.stop.contains(*word)).count();
-        if best.is_none_or(|(_, most)| hits > most) {
-            best = Some((language, hits));
-        }
-    }
-    best.map(|(language, _)| language)
-}
-
-/// One form of letters: compatible forms joined, lower case, one apostrophe.
-fn normal(text: &str) -> String {
-    text.nfkc()
-        .flat_map(char::to_lowercase)
-        .map(|char| if char == '\u{2019}' { '\'' } else { char })
-        .collect()
-}
-
-/// "Josh's" is about Josh.
-fn without_possessive(word: &str) -> &str {
-    word.strip_suffix("'s").unwrap_or(word)
-}
-
-/// Without accents, which not everybody types. Only those of alphabets whose letters stay recognisable without.
-fn plain(word: &str) -> String {
-    word.nfd().filter(|char| !('\u{300}'..='\u{36F}').contains(char)).collect()
-}
-
 fn is_tag(word: &str) -> bool {
     crate::vault::note::tag_at_start(word).is_some()
-}
-
-/// Scripts that are written without spaces: Han, Hiragana, Katakana, Thai, Lao, Burmese, Khmer and Tibetan.
-fn is_unspaced(char: char) -> bool {
-    matches!(u32::from(char),
-        0x0E00..=0x0EFF | 0x0F00..=0x0FFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3005..=0x3007
-        | 0x3040..=0x30FF | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF
-        | 0x20000..=0x3FFFF)
 }
 
 #[cfg(test)]

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use adjutant_core::{FactLine, MemoryEffect, MemorySource, MemoryState};
+use adjutant_core::{FactLine, MemoryEffect, MemorySource, MemoryState, Message};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::correction::{Relation, relation};
 use super::document::{FactsFile, Line, Section, new_file, touch, verify};
 use super::fact::{FactId, KeyFact, line_of};
 use super::keywords::{Overlap, Words, found_in};
-use super::prompt::{self, RECENT_TOLD};
+use super::prompt::{self, ImportantFacts};
 use crate::MemoryError;
 use crate::memory::{Cause, Planned, Shared};
 use crate::vault::Stored;
@@ -23,6 +24,19 @@ const CHANGES_READ: usize = 1_000;
 /// hand counts at once.
 #[derive(Clone)]
 pub struct KeyFactStore(pub(crate) Arc<Shared>);
+
+/// A fact to remember.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NewFact<'a> {
+    /// Its words.
+    pub words: &'a str,
+    /// Whether it is always told.
+    pub important: bool,
+    /// The known fact that it corrects: its id, or its words. `None`: as the words say.
+    pub corrects: Option<&'a str>,
+    /// The person's words that it is made of, which may announce a correction. Empty: its own words.
+    pub said: &'a str,
+}
 
 /// What became of a fact.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -123,15 +137,50 @@ impl KeyFactStore {
         Ok(recent_of(&self.read().await?, n))
     }
 
-    /// What a model is told: all important facts and the 10 most recent others, marked as possibly stale and as data.
-    /// Empty if there are none.
+    /// Returns the important facts as a model's instruction has them, marked as possibly stale and as data: the newest first, 250
+    /// tokens at most, counted by `count`.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
-    pub async fn context(&self) -> Result<String, MemoryError> {
+    pub async fn instruction(
+        &self,
+        count: &(dyn Fn(&str) -> u32 + Sync),
+    ) -> Result<ImportantFacts, MemoryError> {
+        Ok(self.instruction_of(&self.read().await?, count))
+    }
+
+    pub(super) fn instruction_of(
+        &self,
+        file: &FactsFile,
+        count: &(dyn Fn(&str) -> u32 + Sync),
+    ) -> ImportantFacts {
+        let newest: Vec<KeyFact> =
+            by_age(file).into_iter().rev().filter(|line| line.important).map(fact_of).collect();
+        prompt::important(&newest, count)
+    }
+
+    /// Returns what a model is told of facts whose words still stand in these messages and that were corrected or forgotten since.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub(crate) async fn withdrawn(&self, said: &[Message]) -> Result<Vec<String>, MemoryError> {
+        if said.is_empty() {
+            return Ok(Vec::new());
+        }
+        let said: Vec<String> = said.iter().map(Message::text).collect();
         let file = self.read().await?;
-        let important: Vec<KeyFact> = facts_of(&file).into_iter().filter(KeyFact::is_important).collect();
-        Ok(prompt::context(&important, &recent_of(&file, RECENT_TOLD)))
+        let changes = self.0.ledger.newest(&self.0.scope, CHANGES_READ).await.unwrap_or_default();
+        let mut withdrawn = Vec::new();
+        for change in changes.iter().filter(|change| change.state == MemoryState::Done) {
+            let MemoryEffect::Fact { before: Some(before), .. } = &change.effect else { continue };
+            let holds = file.lines().iter().any(|line| line.content == before.text);
+            let stands = said.iter().any(|text| text.contains(&before.text));
+            let text = prompt::withdrawn(&before.text);
+            if stands && !holds && !withdrawn.contains(&text) {
+                withdrawn.push(text);
+            }
+        }
+        Ok(withdrawn)
     }
 
     /// The facts that hold a keyword of the query, or the query itself, best first.
@@ -167,38 +216,65 @@ impl KeyFactStore {
         facts.get(at).cloned().ok_or_else(|| MemoryError::NoSuchFact { which: which.to_owned() })
     }
 
-    /// Remembers a fact. One whose keywords overlap with a known one by more than 70 % corrects it: text and source
-    /// change, the creation date stays. `important` makes it always told; it never takes importance away.
+    /// Remembers a fact. A known one is corrected if the words announce a correction ("no", "actually", "moved", "not Monday
+    /// but Tuesday", in five languages) and are about the same; else both are kept. `important` makes it always told; it never takes
+    /// importance away.
     ///
     /// # Errors
     /// [`MemoryError::Fact`] for no or too many words; [`MemoryError::Limit`] if it is new and there are as many as may be.
     pub async fn add(&self, words: &str, important: bool, cause: &Cause) -> Result<FactChange, MemoryError> {
-        let (content, tagged) = line_of(words)?;
-        let important = important || tagged;
+        self.remember(&NewFact { words, important, ..NewFact::default() }, cause).await
+    }
+
+    /// Remembers a fact: see [`NewFact`]. One that corrects a known fact takes its place, and has its date if more than 70 % of the
+    /// keywords are the same.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::add`]; as [`KeyFactStore::find`] for what it corrects.
+    pub async fn remember(&self, new: &NewFact<'_>, cause: &Cause) -> Result<FactChange, MemoryError> {
+        let (content, tagged) = line_of(new.words)?;
+        let important = new.important || tagged;
         self.apply(cause, |file, today| {
             if let Some(line) = file.lines().iter().find(|line| line.content == content) {
                 return Ok(if important && !line.important {
-                    Plan::Reword { line: line.clone(), content: content.clone(), important }
+                    Plan::Reword { line: line.clone(), content: content.clone(), important, date: None }
                 } else {
                     Plan::Nothing(line.clone())
                 });
             }
-            Ok(match best_match(file, &content) {
-                Some(line) => Plan::Reword {
+            let corrected = match new.corrects {
+                Some(which) => Some(pick(file, which)?),
+                None => best_match(file, &content, new.said, Relation::Corrects),
+            };
+            if let Some(line) = corrected {
+                let is_nearly = Overlap::between(&Words::of(&line.content), &Words::of(&content)).is_match();
+                return Ok(Plan::Reword {
                     line: line.clone(),
                     content: content.clone(),
                     important: important || line.important,
-                },
-                None => {
-                    let (count, max) = (file.lines().len(), self.0.options.max_facts);
-                    if count >= max {
-                        return Err(MemoryError::Limit { count, max });
-                    }
-                    Plan::Add { content: content.clone(), important, date: today }
-                }
-            })
+                    date: (!is_nearly).then_some(today),
+                });
+            }
+            let (count, max) = (file.lines().len(), self.0.options.max_facts);
+            if count >= max {
+                return Err(MemoryError::Limit { count, max });
+            }
+            Ok(Plan::Add { content: content.clone(), important, date: today })
         })
         .await
+    }
+
+    /// Returns the known fact that cannot be true beside new words, as far as can be seen, and that they do not say to correct: whoever
+    /// said them can be asked.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub async fn contradicted_by(&self, words: &str, said: &str) -> Result<Option<KeyFact>, MemoryError> {
+        let file = self.read().await?;
+        let is_known = file.lines().iter().any(|line| line.content == words);
+        let corrects = best_match(&file, words, said, Relation::Corrects).is_some();
+        let found = best_match(&file, words, said, Relation::Contradicts).filter(|_| !is_known && !corrects);
+        Ok(found.map(fact_of))
     }
 
     /// Gives a fact other words, or importance, or takes it away; `None` leaves that as it is.
@@ -225,7 +301,7 @@ impl KeyFactStore {
                     reason: format!("another fact already reads “{content}”")
                 });
             }
-            Ok(Plan::Reword { line: line.clone(), content, important })
+            Ok(Plan::Reword { line: line.clone(), content, important, date: None })
         })
         .await
     }
@@ -238,7 +314,7 @@ impl KeyFactStore {
         self.apply(cause, |file, _| Ok(Plan::Remove { line: pick(file, which)?.clone() })).await
     }
 
-    async fn read(&self) -> Result<FactsFile, MemoryError> {
+    pub(super) async fn read(&self) -> Result<FactsFile, MemoryError> {
         let stored = self.0.read(&self.0.facts).await?;
         Ok(FactsFile::parse(stored.as_ref().map(Stored::text).unwrap_or_default()))
     }
@@ -301,6 +377,7 @@ impl KeyFactStore {
                 {
                     return Ok(Planned::Nothing(change));
                 }
+                let mut is_of_today = false;
                 let (new, mut expected, old, content) = match plan(&file, now.date())? {
                     Plan::Nothing(line) => {
                         return Ok(Planned::Nothing(FactChange::Known { fact: fact_of(&line) }));
@@ -310,12 +387,13 @@ impl KeyFactStore {
                         expected.push((important, content.clone()));
                         (file.add(&content, important, date), expected, None, Some(content))
                     }
-                    Plan::Reword { line, content, important } => {
+                    Plan::Reword { line, content, important, date } => {
+                        is_of_today = date.is_some();
                         let mut expected = expected_of(&file, Some(&line));
                         expected.push((important, content.clone()));
                         let zone = now.time_zone().clone();
-                        let created = line
-                            .date
+                        let created = date
+                            .or(line.date)
                             .or(created_of(&line).map(|at| at.to_zoned(zone).date()))
                             .unwrap_or(now.date());
                         (
@@ -335,7 +413,10 @@ impl KeyFactStore {
                 let line = content
                     .and_then(|content| written.lines().iter().find(|line| line.content == content).cloned());
                 let before = old.as_ref().map(|line| fact_line(line, created_of(line)));
-                let created = before.as_ref().map_or(Some(now.timestamp()), |before| before.created);
+                let created = match &before {
+                    Some(before) if !is_of_today => before.created,
+                    Some(_) | None => Some(now.timestamp()),
+                };
                 let after = line.as_ref().map(|line| fact_line(line, created));
                 let full = |line: &Line| KeyFact {
                     created: line
@@ -362,9 +443,21 @@ impl KeyFactStore {
 /// What is to become of the file.
 enum Plan {
     Nothing(Line),
-    Add { content: String, important: bool, date: Date },
-    Reword { line: Line, content: String, important: bool },
-    Remove { line: Line },
+    Add {
+        content: String,
+        important: bool,
+        date: Date,
+    },
+    /// `date`: the day of its new words, if it has not that of the old.
+    Reword {
+        line: Line,
+        content: String,
+        important: bool,
+        date: Option<Date>,
+    },
+    Remove {
+        line: Line,
+    },
 }
 
 /// What a call answered, as its change in the history says.
@@ -410,7 +503,7 @@ pub(crate) fn facts_of(file: &FactsFile) -> Vec<KeyFact> {
     file.lines().iter().map(fact_of).collect()
 }
 
-fn fact_of(line: &Line) -> KeyFact {
+pub(super) fn fact_of(line: &Line) -> KeyFact {
     KeyFact {
         id: FactId::of(&line.content),
         content: line.content.clone(),
@@ -451,13 +544,16 @@ fn recent_of(file: &FactsFile, n: usize) -> Vec<KeyFact> {
     by_age(file).into_iter().rev().filter(|line| !line.important).take(n).map(fact_of).collect()
 }
 
-/// The known fact that the words correct: the largest overlap over the bound, the newest of equals.
-fn best_match<'a>(file: &'a FactsFile, content: &str) -> Option<&'a Line> {
+/// Returns the known fact that stands to the words in such a way: the one that shares most keywords with them, the newest of equals.
+fn best_match<'a>(file: &'a FactsFile, content: &str, said: &str, wanted: Relation) -> Option<&'a Line> {
     let new = Words::of(content);
     let mut best: Option<(Overlap, &Line)> = None;
     for line in by_age(file) {
+        if relation(&line.content, content, said) != wanted {
+            continue;
+        }
         let overlap = Overlap::between(&new, &Words::of(&line.content));
-        if overlap.is_match() && best.is_none_or(|(most, _)| !most.exceeds(overlap)) {
+        if best.is_none_or(|(most, _)| !most.exceeds(overlap)) {
             best = Some((overlap, line));
         }
     }

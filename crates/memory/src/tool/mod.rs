@@ -1,9 +1,11 @@
 //! What a model may do with the vault: one file per tool.
 //!
-//! A model can add and read. It cannot overwrite, delete, or leave the vault; forgetting and undoing are the person's.
+//! A model can add and read, and forget a fact after the person said yes. It cannot overwrite or delete notes, or leave the vault.
 
+mod forget;
 mod list_notes;
 mod read_note;
+mod recall;
 mod remember;
 mod search_notes;
 mod write_daily_note;
@@ -22,6 +24,8 @@ use crate::Memory;
 pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(remember::Remember::new(memory)),
+        Arc::new(recall::Recall::new(memory)),
+        Arc::new(forget::Forget::new(memory)),
         Arc::new(write_daily_note::WriteDailyNote::new(memory)),
         Arc::new(write_note::WriteNote::new(memory)),
         Arc::new(read_note::ReadNote::new(memory)),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{definition, message, read, with_message, writes};
-use crate::{Cause, FACT_CHARS_MAX, Memory};
+use crate::{Cause, FACT_CHARS_MAX, Memory, NewFact};
 
 /// Remembers a fact about the person.
 pub(super) struct Remember {
@@ -19,13 +19,15 @@ struct Args {
     fact: String,
     #[serde(default)]
     important: bool,
+    #[serde(default)]
+    corrects: Option<String>,
 }
 
 impl Remember {
     pub(super) fn new(memory: &Memory) -> Self {
         let definition = definition(
             "remember",
-            "Remember one lasting fact about the user for later conversations, or correct one that is known. Use when \
+            "Remember one lasting fact about the user for later conversations, or correct one that you were told. Use when \
              the user says something about themselves that will still matter, or asks to remember it. One fact per call.",
             json!({
                 "fact": {
@@ -37,6 +39,10 @@ impl Remember {
                 "important": {
                     "type": "boolean",
                     "description": "True only if it matters in every conversation (default false)",
+                },
+                "corrects": {
+                    "type": "string",
+                    "description": "The id of the fact that this one takes the place of, as you were told it; leave it out if both are true",
                 },
             }),
             &["fact"],
@@ -70,9 +76,23 @@ impl Tool for Remember {
         Box::pin(async move {
             let args: Args = read(arguments)?;
             self.memory.shared().check_owner(&context.user)?;
-            let change = self.memory.facts().add(&args.fact, args.important, &Cause::call(context)).await?;
+            let facts = self.memory.facts();
+            let corrects = args.corrects.as_deref().filter(|which| !which.trim().is_empty());
+            let new = NewFact { words: &args.fact, important: args.important, corrects, said: "" };
+            let near = match corrects {
+                Some(_) => None,
+                None => facts.contradicted_by(&args.fact, "").await?,
+            };
+            let change = facts.remember(&new, &Cause::call(context)).await?;
             let words = change.words();
-            Ok(with_message(change, words))
+            let mut data = with_message(change, words);
+            if let Some(near) = near {
+                data["beside"] = json!({ "id": near.id, "fact": near.content });
+                data["note"] = json!(
+                    "Both are kept. Ask the user which is true, unless they said so; then call remember with corrects."
+                );
+            }
+            Ok(data)
         })
     }
 

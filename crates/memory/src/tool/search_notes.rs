@@ -29,12 +29,12 @@ impl SearchNotes {
     pub(super) fn new(memory: &Memory) -> Self {
         let definition = definition(
             "search_notes",
-            "Find notes of the user's vault that hold all the words, best first, with the lines that match.",
+            "Find notes of the user's vault by what they are about, best first, with the lines that match.",
             json!({
                 "query": {
                     "type": "string",
                     "minLength": 1,
-                    "description": "Words; \"several words\" as they stand, #tag for a tag, [[Note]] for notes linking there",
+                    "description": "Words, in any form; \"several words\" have to stand there, as have #tag and [[Note]], a link to that note",
                 },
                 "folder": folder_property(),
                 "tag": tag_property(),

@@ -1,17 +1,21 @@
 //! Finding notes: by name, by words, by tag, by link.
 
+use std::collections::HashMap;
 use std::fs;
+use std::ops::Range;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-use super::markdown::front_matter;
 use super::note::{aliases, is_below, links, tags};
+use super::passage::Passage;
 use super::path::{folded, folder, link_target};
+use super::ranking::{self, Fit, Sizes};
 use super::walk::{Walked, read_all};
 use super::{Note, NotePath, Vault};
 use crate::VaultError;
+use crate::rank::Query;
 
 /// Lines shown of one note.
 const LINES_MAX: usize = 3;
@@ -57,19 +61,23 @@ pub struct Found {
     pub cut: Option<String>,
 }
 
-/// One note that holds what was searched for.
+/// One note that fits what was searched for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hit {
     /// Relative to the vault, with `/` and `.md`.
     pub path: String,
-    /// The first lines that hold a word of the query, with their numbers from 1: at most 3 of at most 200 characters.
+    /// The heading above the passage that fits best, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heading: Option<String>,
+    /// The first lines of that passage that hold a word of the query, with their numbers from 1: at most 3 of at most 200
+    /// characters.
     pub lines: Vec<(usize, String)>,
 }
 
 /// One condition of a query; a note has to meet all.
 #[derive(Debug)]
 enum Term {
-    /// Words as they stand, folded.
+    /// Words that were quoted, as they stand, folded.
     Text(String),
     /// A tag or one below it.
     Tag(String),
@@ -144,35 +152,104 @@ impl Vault {
         Ok(Listed { cut: cut(shown.len(), total, walk.more), notes: shown, total })
     }
 
-    /// The notes that hold every word of the query. `"several words"` count as they stand, `#tag` is a tag, `[[Note]]` a
-    /// link to that note. Names and aliases count more than text, then how often the words stand there, then which was
-    /// changed last. Capitals do not count. Every file is read afresh.
+    /// The notes that fit a query best, best first. Words are ranked by, in any of their forms; `"several words"` have to
+    /// stand there as they are, `#tag` is a tag and `[[Note]]` a link to that note that a note has to have. Names and other names count
+    /// more than text, then the better passage, then what was changed last. Every file is read afresh.
     ///
     /// # Errors
     /// [`VaultError::Name`] for a query without words, and as [`Vault::list`].
     pub fn search(&self, query: &str, filter: &Filter) -> Result<Found, VaultError> {
-        let mut terms = terms_of(query);
-        if let Some(tag) = &filter.tag {
-            terms.push(Term::Tag(tag.trim().trim_start_matches('#').to_owned()));
+        let Search { mut found, query, terms, more } = self.fitting(query, filter)?;
+        let total = found.len();
+        found.truncate(bounded(filter.limit));
+        // Only of what is shown: reading these few files again is cheaper than taking lines out of all.
+        let notes =
+            read_again(&found, |note, fit, text| hit(note, text, fit.passage.as_ref(), &query, &terms));
+        Ok(Found { cut: cut(notes.len(), total, more), notes, total })
+    }
+
+    /// Returns the best passages of the notes that fit a query best, each whole, best first.
+    ///
+    /// # Errors
+    /// As [`Vault::search`].
+    pub(crate) fn passages(&self, query: &str, filter: &Filter) -> Result<Vec<FoundPassage>, VaultError> {
+        let Search { mut found, .. } = self.fitting(query, filter)?;
+        found.truncate(bounded(filter.limit));
+        let passages = read_again(&found, |note, fit, text| {
+            let heading = fit.passage.as_ref().and_then(|passage| text.get(passage.heading.clone()?));
+            let piece = fit.passage.as_ref().and_then(|passage| text.get(passage.range.clone()));
+            FoundPassage {
+                path: note.path.clone(),
+                heading: heading.filter(|words| !words.is_empty()).map(str::to_owned),
+                text: piece.unwrap_or_default().trim().to_owned(),
+                score: fit.score,
+            }
+        });
+        Ok(passages)
+    }
+
+    /// Returns the notes that fit a query, best first.
+    fn fitting(&self, query: &str, filter: &Filter) -> Result<Search, VaultError> {
+        let (words, mut terms) = terms_of(query);
+        if let Some(tag) = filter.tag.as_deref().map(|tag| tag.trim().trim_start_matches('#'))
+            && !tag.is_empty()
+        {
+            terms.push(Term::Tag(tag.to_owned()));
         }
-        if terms.is_empty() {
+        let ranked = Query::of(&[(&words, 1.0)]);
+        if terms.is_empty() && ranked.is_empty() {
             return Err(VaultError::Name { name: query.to_owned(), reason: "a search needs a word" });
         }
         let walk = self.walk(folder(&filter.folder)?.as_deref())?;
-        let mut found = read_all(&walk.notes, |note, text| {
-            Some((score(note, text, &terms)?, modified(note), note.clone()))
+        let sizes = Sizes::default();
+        let (mut notes, mut fitting) = (Vec::new(), Vec::new());
+        for (note, fits) in read_all(&walk.notes, |note, text| {
+            let fits = ranking::fitting(title(&note.path), text, &ranked, &sizes);
+            let wanted = (ranked.is_empty() || fits.is_some()) && terms.iter().all(|term| meets(text, term));
+            wanted.then(|| (note.clone(), fits))
+        }) {
+            notes.push(note);
+            fitting.extend(fits);
+        }
+        let mut fits = ranking::rank(&fitting, &ranked, &sizes).into_iter();
+        let mut found: Vec<(Fit, Option<Timestamp>, Walked)> = notes
+            .into_iter()
+            .map(|note| {
+                let fit = fits.next().unwrap_or(Fit { score: 0.0, passage: None });
+                (fit, modified(&note), note)
+            })
+            .collect();
+        found.sort_by(|(one, one_at, one_note), (other, other_at, other_note)| {
+            let order = other.score.total_cmp(&one.score).then(other_at.cmp(one_at));
+            order.then_with(|| one_note.path.cmp(&other_note.path))
         });
-        found.sort_by(|one, other| {
-            other.0.cmp(&one.0).then(other.1.cmp(&one.1)).then_with(|| one.2.path.cmp(&other.2.path))
-        });
-        let total = found.len();
-        found.truncate(bounded(filter.limit));
-        let best: Vec<Walked> = found.into_iter().map(|(_, _, note)| note).collect();
-        // Only of what is shown: reading these few files again is cheaper than taking lines out of all.
-        let notes =
-            read_all(&best, |note, text| Some(Hit { path: note.path.clone(), lines: lines(text, &terms) }));
-        Ok(Found { cut: cut(notes.len(), total, walk.more), notes, total })
+        let found = found.into_iter().map(|(fit, _, note)| (note, fit)).collect();
+        Ok(Search { found, query: ranked, terms, more: walk.more })
     }
+}
+
+/// What a search found, best first, and what it looked for.
+struct Search {
+    found: Vec<(Walked, Fit)>,
+    query: Query,
+    terms: Vec<Term>,
+    more: bool,
+}
+
+/// A passage of a note that fits what was searched for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FoundPassage {
+    pub(crate) path: String,
+    pub(crate) heading: Option<String>,
+    pub(crate) text: String,
+    pub(crate) score: f64,
+}
+
+/// Reads notes that were found once more, in their order.
+fn read_again<T: Send>(found: &[(Walked, Fit)], look: impl Fn(&Walked, &Fit, &str) -> T + Sync) -> Vec<T> {
+    let notes: Vec<Walked> = found.iter().map(|(note, _)| note.clone()).collect();
+    let fits: HashMap<&str, &Fit> = found.iter().map(|(note, fit)| (note.path.as_str(), fit)).collect();
+    read_all(&notes, |note, text| fits.get(note.path.as_str()).map(|fit| look(note, fit, text)))
 }
 
 fn bounded(limit: usize) -> usize {
@@ -198,17 +275,18 @@ fn modified(note: &Walked) -> Option<Timestamp> {
     fs::metadata(&note.real).ok()?.modified().ok()?.try_into().ok()
 }
 
-/// Words, quoted words, tags and links of a query.
-fn terms_of(query: &str) -> Vec<Term> {
-    let mut terms = Vec::new();
+/// Divides a query into the words to rank by and what a note has to meet: quoted words, tags and links.
+fn terms_of(query: &str) -> (String, Vec<Term>) {
+    let (mut words, mut terms) = (Vec::new(), Vec::new());
     let mut rest = query.trim();
     while !rest.is_empty() {
         let quoted = rest.strip_prefix('"').and_then(|inner| inner.find('"').map(|end| inner.split_at(end)));
         let link = rest.strip_prefix("[[").and_then(|inner| inner.find("]]").map(|end| inner.split_at(end)));
-        if let Some((words, after)) = quoted {
-            let words = lowered(words.trim());
-            if !words.is_empty() {
-                terms.push(Term::Text(words));
+        if let Some((quoted, after)) = quoted {
+            let text = lowered(quoted.trim());
+            if !text.is_empty() {
+                words.push(quoted);
+                terms.push(Term::Text(text));
             }
             rest = after.get(1..).unwrap_or_default();
         } else if let Some((target, after)) = link {
@@ -220,77 +298,26 @@ fn terms_of(query: &str) -> Vec<Term> {
             let (word, after) = rest.split_at(end);
             match super::note::tag_at_start(word) {
                 Some(tag) => terms.push(Term::Tag(tag.to_owned())),
-                None => {
-                    let word = lowered(word.trim_matches('"'));
-                    if !word.is_empty() {
-                        terms.push(Term::Text(word));
-                    }
-                }
+                None => words.push(word),
             }
             rest = after;
         }
         rest = rest.trim_start();
     }
-    terms
+    (words.join(" "), terms)
 }
 
-/// How well a note fits, or nothing if it does not meet every term.
-fn score(note: &Walked, text: &str, terms: &[Term]) -> Option<u64> {
-    let mut lower: Option<String> = None;
-    let path = lowered(without_md(&note.path));
-    let title = path.rsplit('/').next().unwrap_or(&path).to_owned();
-    let mut score = 0;
-    for term in terms {
-        score += match term {
-            Term::Text(words) => {
-                let text = lower.get_or_insert_with(|| lowered(text));
-                let in_text = text.matches(words.as_str()).take(20).count() as u64;
-                let in_name = if title == *words {
-                    1_000
-                } else if title.contains(words.as_str()) {
-                    200
-                } else if path.contains(words.as_str()) {
-                    100
-                } else {
-                    0
-                };
-                if in_text + in_name == 0 {
-                    return None;
-                }
-                // An alias stands in the text too; only then is it worth looking.
-                let in_alias = in_text > 0 && aliases_hold(text, words);
-                in_text + in_name + if in_alias { 500 } else { 0 }
-            }
-            Term::Tag(tag) => {
-                if !has_tag(text, tag) {
-                    return None;
-                }
-                1
-            }
-            Term::Link(target) => {
-                let is_there = links(text).any(|link| {
-                    let link = folded(link);
-                    let link = without_md(&link);
-                    link == target
-                        || link.strip_suffix(target.as_str()).is_some_and(|rest| rest.ends_with('/'))
-                });
-                if !is_there {
-                    return None;
-                }
-                1
-            }
-        };
+/// Returns whether a note meets a condition.
+fn meets(text: &str, term: &Term) -> bool {
+    match term {
+        Term::Text(words) => lowered(text).contains(words.as_str()),
+        Term::Tag(tag) => has_tag(text, tag),
+        Term::Link(target) => links(text).any(|link| {
+            let link = folded(link);
+            let link = without_md(&link);
+            link == target || link.strip_suffix(target.as_str()).is_some_and(|rest| rest.ends_with('/'))
+        }),
     }
-    Some(score)
-}
-
-fn aliases_hold(lowered_text: &str, words: &str) -> bool {
-    // Reading YAML is the dearest thing here, so only where the words stand in it.
-    let front = front_matter(lowered_text).0.and_then(|front| lowered_text.get(front));
-    if !front.is_some_and(|front| front.contains(words)) {
-        return false;
-    }
-    aliases(lowered_text).iter().any(|alias| lowered(alias) == words)
 }
 
 /// The tag is looked for as text first: reading where tags count is dearer.
@@ -299,47 +326,59 @@ fn has_tag(text: &str, tag: &str) -> bool {
     holds && tags(text).iter().any(|known| is_below(known, tag))
 }
 
-/// The first lines that hold a term.
-fn lines(text: &str, terms: &[Term]) -> Vec<(usize, String)> {
-    let holds = |line: &str| {
-        terms.iter().any(|term| match term {
-            Term::Text(words) => lowered(line).contains(words.as_str()),
-            Term::Tag(tag) => line
-                .split_whitespace()
-                .filter_map(super::note::tag_at_start)
-                .any(|known| is_below(known, tag)),
-            Term::Link(target) => {
-                links(line).any(|link| without_md(&folded(link)).ends_with(target.as_str()))
-            }
-        })
+/// Returns a note as it is shown: its best passage's heading, and the first lines there that hold something of the query; where that
+/// has none, the first such lines of the note.
+fn hit(note: &Walked, text: &str, passage: Option<&Passage>, query: &Query, terms: &[Term]) -> Hit {
+    let heading = passage.and_then(|passage| text.get(passage.heading.clone()?)).map(str::to_owned);
+    let within = passage.map(|passage| lines(text, &passage.range, query, terms)).unwrap_or_default();
+    let lines = if within.is_empty() { lines(text, &(0..text.len()), query, terms) } else { within };
+    Hit { path: note.path.clone(), heading: heading.filter(|words| !words.is_empty()), lines }
+}
+
+/// Returns the first lines of a part that hold something of the query.
+fn lines(text: &str, part: &Range<usize>, query: &Query, terms: &[Term]) -> Vec<(usize, String)> {
+    let first = text.get(..part.start).map_or(0, |before| before.lines().count());
+    let place = |line: &str| {
+        let mut place = None;
+        query.each_match(line, |at, _| place = place.or(Some(at)));
+        place.or_else(|| terms.iter().find_map(|term| place_of(line, term)))
     };
-    text.lines()
-        .enumerate()
-        .filter(|(_, line)| holds(line))
+    let shown = text.get(part.clone()).unwrap_or_default().lines().enumerate();
+    shown
+        .filter_map(|(number, line)| place(line).map(|at| (first + number + 1, shortened(line, at))))
         .take(LINES_MAX)
-        .map(|(number, line)| (number + 1, shortened(line.trim(), terms)))
         .collect()
 }
 
-/// A long line around the first word that was searched for.
-fn shortened(line: &str, terms: &[Term]) -> String {
-    if line.chars().count() <= LINE_CHARS_MAX {
-        return line.to_owned();
+/// Returns where a line holds what a term asks for.
+fn place_of(line: &str, term: &Term) -> Option<usize> {
+    match term {
+        Term::Text(words) => lowered(line).find(words.as_str()),
+        Term::Tag(tag) => {
+            let mut known = line.split_whitespace().filter_map(super::note::tag_at_start);
+            known.any(|known| is_below(known, tag)).then_some(0)
+        }
+        Term::Link(target) => {
+            links(line).any(|link| without_md(&folded(link)).ends_with(target.as_str())).then_some(0)
+        }
     }
-    let lower = lowered(line);
-    let at = terms
-        .iter()
-        .filter_map(|term| match term {
-            Term::Text(words) => lower.find(words.as_str()),
-            Term::Tag(_) | Term::Link(_) => None,
-        })
-        .min()
-        .unwrap_or(0);
-    let before =
-        lower.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(LINE_CHARS_MAX / 4);
+}
+
+/// Returns a line, a long one around a place in it.
+fn shortened(line: &str, at: usize) -> String {
+    if line.trim().chars().count() <= LINE_CHARS_MAX {
+        return line.trim().to_owned();
+    }
+    let before = line.get(..line.floor_char_boundary(at)).unwrap_or_default().chars().count();
+    let before = before.saturating_sub(LINE_CHARS_MAX / 4);
     let middle: String = line.chars().skip(before).take(LINE_CHARS_MAX).collect();
     let begin = if before > 0 { "…" } else { "" };
     format!("{begin}{middle}…")
+}
+
+/// Returns a note's name without its folder and `.md`.
+fn title(path: &str) -> &str {
+    without_md(path.rsplit('/').next().unwrap_or(path))
 }
 
 /// One form of letters, without capitals.

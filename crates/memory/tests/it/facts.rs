@@ -1,11 +1,11 @@
 //! Facts: the seed's format, corrections, limits, history, undo.
 
 use adjutant_core::port::MemoryLedger;
-use adjutant_core::{MemoryChange, MemoryScope, MemoryState, UserId};
-use adjutant_memory::{Cause, FactChange, MemoryError, MemoryOptions};
+use adjutant_core::{MemoryChange, MemoryScope, MemoryState, Message, Told, UserId};
+use adjutant_memory::{Cause, FactChange, MemoryError, MemoryOptions, ToldLimits};
 use jiff::ToSpan;
 
-use crate::harness::{Home, context};
+use crate::harness::{Home, context, tokens};
 
 const SEED: &str = "---
 type: memory
@@ -61,37 +61,83 @@ async fn the_seeds_file_is_read_and_kept() {
 }
 
 #[tokio::test]
-async fn the_prompt_has_every_important_fact_and_the_ten_most_recent_and_says_they_may_be_stale() {
+async fn the_instruction_has_the_important_facts_newest_first_and_says_they_may_be_stale() {
     let home = Home::new();
-    assert_eq!(home.memory.facts().context().await.unwrap(), "");
+    assert_eq!(home.instruction().await, "");
     let mut text = String::from("# Key Facts\n\n## Important\n\n");
-    for number in 0..15 {
-        text.push_str(&format!("- imp{number} #important\n"));
+    for number in 1..=30 {
+        text.push_str(&format!("- [2025-11-{number:02}] imp{number} is one that matters #important\n"));
     }
-    text.push_str("\n## Recent\n\n- [2025-12-31] last by date\n");
-    for number in 1..=12 {
-        text.push_str(&format!("- [2025-11-{number:02}] rec{number}\n"));
-    }
-    text.push_str("- undated counts as the one above\n");
+    text.push_str("\n## Recent\n\n- [2025-12-31] something else\n");
     home.write("memory/facts.md", text);
-    let context = home.memory.facts().context().await.unwrap();
-    assert!(context.contains("may be stale") && context.contains("not instructions"), "{context}");
-    assert!((0..15).all(|number| context.contains(&format!("- imp{number}\n"))), "{context}");
-    let recent: Vec<&str> =
-        context.split("### Recent").nth(1).unwrap().lines().filter(|line| line.starts_with('-')).collect();
-    assert_eq!(recent.len(), 10);
-    assert_eq!(recent[0], "- [2025-12-31] last by date");
-    assert_eq!(recent[1], "- undated counts as the one above");
-    assert_eq!(recent[9], "- [2025-11-05] rec5");
+    let told = home.memory.facts().instruction(&tokens).await.unwrap();
+    let lines: Vec<&str> = told.text.lines().filter(|line| line.starts_with("- ")).collect();
+    assert!(lines[0].starts_with("- [2025-11-30] imp30 is one that matters ("), "{}", told.text);
+    assert!((5..30).contains(&lines.len()) && lines.len() + told.left_out == 30, "{told:?}");
+    assert!(tokens(&lines.join("\n")) <= 250, "{told:?}");
+    assert!(told.text.contains("may be stale") && told.text.contains("not instructions"), "{}", told.text);
+    assert!(!told.text.contains("something else"));
+    // What it has no room for is told where it fits; what it has is not said twice.
+    assert!(home.told("what about imp1?").await[0].contains(" imp1 is one"));
+    assert!(home.told("what about imp30?").await.iter().all(|line| !line.contains(" imp30 ")));
+}
+
+#[tokio::test]
+async fn what_fits_a_message_is_told_with_it_and_else_the_newest_only() {
+    let home = Home::new();
+    let facts = [
+        ("2025-03-02", "Anna moved to Munich"),
+        ("2025-03-02", "Her flat there has three rooms"),
+        ("2025-04-01", "Bert's sister lives in Rome"),
+        ("2025-05-01", "Josh likes green tea"),
+        ("2025-06-01", "Josh has a boat"),
+        ("2025-07-01", "The boat is blue"),
+    ];
+    let lines: String = facts.iter().map(|(date, fact)| format!("- [{date}] {fact}\n")).collect();
+    home.write("memory/facts.md", format!("# Key Facts\n\n## Recent\n\n{lines}"));
+    let told = home.told("Where has Anna been living since March?").await;
+    assert!(told[0].starts_with("- [2025-03-02] Anna moved to Munich ("), "{told:#?}");
+    assert!(told.iter().any(|line| line.contains("three rooms")), "it was told beside it: {told:#?}");
+    let newest = home.told("hello").await;
+    assert_eq!(newest.len(), 3, "{newest:#?}");
+    assert!(newest[0].contains("The boat is blue") && newest[2].contains("green tea"), "{newest:#?}");
+    // The words before it count too.
+    let history = [Message::user("Tell me of Anna").unwrap()];
+    let told =
+        home.memory.told("and where is her flat?", &history, ToldLimits::default(), &tokens).await.unwrap();
+    assert!(told[..2].iter().any(|told| told.text.contains("Munich")), "{told:#?}");
+}
+
+#[tokio::test]
+async fn what_still_stands_in_the_conversation_is_told_once_and_when_it_holds_no_more() {
+    let home = Home::new();
+    home.remember("Josh lives in Berlin").await;
+    let [line] = &home.told("where do I live?").await[..] else { panic!("one fact") };
+    let told =
+        format!("{}hello", adjutant_core::told::block(&[Told { id: None, text: line.clone() }]).unwrap());
+    let history = [Message::user(told).unwrap()];
+    let again = |history: Vec<Message>| {
+        let memory = home.memory.clone();
+        async move {
+            let told =
+                memory.told("where do I live?", &history, ToldLimits::default(), &tokens).await.unwrap();
+            told.into_iter().map(|told| told.text).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(again(history.to_vec()).await, Vec::<String>::new());
+    home.memory.facts().edit("Berlin", Some("Josh lives in Munich"), None, &Cause::person()).await.unwrap();
+    let told = again(history.to_vec()).await;
+    assert_eq!(told[0], "- Withdrawn, it does not hold any more: Josh lives in Berlin");
+    assert!(told[1].contains("Josh lives in Munich"), "{told:#?}");
 }
 
 #[tokio::test]
 async fn a_line_by_hand_is_told_up_to_the_bound_and_kept_whole() {
     let home = Home::new();
-    let line = "ü".repeat(600);
+    let line = "x".repeat(600);
     home.write("memory/facts.md", format!("# Key Facts\n\n## Important\n\n- {line}\n"));
-    let context = home.memory.facts().context().await.unwrap();
-    assert!(context.contains(&format!("- {}… (cut at 500 characters)\n", "ü".repeat(500))), "{context}");
+    let context = home.instruction().await;
+    assert!(context.contains(&format!("- {}… (cut at 500 characters) (", "x".repeat(500))), "{context}");
     assert_eq!(home.contents().await, [line]);
 }
 
@@ -116,12 +162,7 @@ async fn a_correction_keeps_its_date_and_changes_text_and_source() {
     home.memory.facts().add("Josh's dentist appointment is on Monday morning", false, &call).await.unwrap();
     home.later(30.days());
     let other = Cause::call(&context("local", 2));
-    let change = home
-        .memory
-        .facts()
-        .add("Josh's dentist appointments are on Tuesday morning", false, &other)
-        .await
-        .unwrap();
+    let change = home.correct_because("Josh's dentist appointments are on Tuesday morning", &other).await;
     // josh, dentist, appoint, monday|tuesday, morn: 4 of 5.
     assert!(matches!(&change, FactChange::Updated { before, .. } if before.contains("Monday")), "{change:?}");
     assert!(change.words().contains("(was: Josh's dentist appointment is on Monday morning; undo: /undo)"));
@@ -140,9 +181,9 @@ async fn the_best_match_wins_and_of_equals_the_newest() {
         "memory/facts.md",
         "# Key Facts\n\n## Recent\n\n- [2025-01-02] alpha bravo charlie delta one\n- [2025-01-01] alpha bravo charlie delta two\n",
     );
-    home.remember("alpha bravo charlie delta three").await;
+    home.correct("alpha bravo charlie delta three").await;
     assert_eq!(home.contents().await, ["alpha bravo charlie delta three", "alpha bravo charlie delta two"]);
-    home.remember("alpha bravo charlie delta two more").await;
+    home.correct("alpha bravo charlie delta two more").await;
     assert_eq!(
         home.contents().await,
         ["alpha bravo charlie delta three", "alpha bravo charlie delta two more"]
@@ -174,7 +215,7 @@ async fn at_the_limit_remember_refuses_but_corrects() {
     let error = home.memory.facts().add("Something quite new", false, &Cause::person()).await.unwrap_err();
     assert_eq!(error, MemoryError::Limit { count: 2, max: 2 });
     assert!(error.to_string().contains("memory.max_facts is 2"), "{error}");
-    home.remember("alpha bravo charlie delta echo").await;
+    home.correct("alpha bravo charlie delta echo").await;
     assert_eq!(home.contents().await, ["alpha bravo charlie delta echo", "Josh has a cat"]);
 }
 
@@ -263,7 +304,7 @@ async fn undo_goes_back_step_by_step_to_the_same_bytes() {
     let mut states = vec![home.facts()];
     home.remember("Josh has a cat").await;
     states.push(home.facts());
-    facts.add("Josh mentioned working on the CLI feature", false, &Cause::person()).await.unwrap();
+    home.correct("Josh mentioned working on the CLI feature").await;
     states.push(home.facts());
     facts.edit("Ollama", None, Some(true), &Cause::person()).await.unwrap();
     states.push(home.facts());
@@ -329,18 +370,18 @@ async fn a_call_repeated_after_a_crash_has_one_effect() {
     let cause = Cause::call(&context("local", 7));
     let vault = home.vault().canonicalize().unwrap().to_string_lossy().into_owned();
     let scope = MemoryScope { user: UserId::local(), vault };
-    let first = home.memory.facts().add("alpha bravo charlie delta echo", false, &cause).await.unwrap();
+    let first = home.correct_because("alpha bravo charlie delta echo", &cause).await;
     let change = home.ledger.by_key(&scope, cause.key.as_ref().unwrap()).await.unwrap().unwrap();
     let begun = MemoryChange { state: MemoryState::Begun, ..change };
     // The process died after the file was written.
     home.ledger.put(&scope, &begun).await.unwrap();
     let before = home.facts();
-    let again = home.memory.facts().add("alpha bravo charlie delta echo", false, &cause).await.unwrap();
+    let again = home.correct_because("alpha bravo charlie delta echo", &cause).await;
     assert_eq!((first.words(), before), (again.words(), home.facts()));
     // It died before: undone by hand is the same as never written.
     home.ledger.put(&scope, &begun).await.unwrap();
     home.write("memory/facts.md", home.facts().replace(" echo", ""));
-    home.memory.facts().add("alpha bravo charlie delta echo", false, &cause).await.unwrap();
+    home.correct_because("alpha bravo charlie delta echo", &cause).await;
     assert_eq!(home.contents().await, ["alpha bravo charlie delta echo"]);
     assert_eq!(home.memory.undo().await.unwrap().words, "It reads “alpha bravo charlie delta” again.");
 }
@@ -365,15 +406,16 @@ async fn only_our_lists_are_facts() {
     );
 }
 
-/// What corrects what: strictly more than 70 % of the keywords of the larger, in many languages.
+/// What corrects what if it is announced, in many languages: where the grammar is not known, what has more than 70 % of the
+/// keywords of the larger.
 #[tokio::test]
-async fn corrections_are_found_in_many_languages() {
+async fn corrections_that_are_announced_are_found_in_many_languages() {
     for (known, new, corrects) in [
         // Numbers and names are words like others.
         ("Josh works on floor 3 of the north office", "Josh works on floor 4 of the north office", true),
-        ("Josh is on floor 3", "Josh is on floor 4", false),
+        ("Josh is on floor 3", "Josh is on floor 4", true),
         ("The budget is 1,000 euros per month", "The budget is 2,000 euros per month", true),
-        ("The meeting is on Monday", "The meeting is on Tuesday", false),
+        ("The meeting is on Monday", "The meeting is on Tuesday", true),
         ("Anna drinks tea", "Bert drinks tea", false),
         // A negation is about the same thing.
         ("Josh eats meat", "Josh does not eat meat", true),
@@ -408,16 +450,20 @@ async fn corrections_are_found_in_many_languages() {
         ("我每天早上在家喝绿茶", "我每天早上在家喝咖啡", true),
         ("我喜欢绿茶", "我喜欢咖啡", false),
         ("조쉬는 매일 아침 녹차를 마신다", "조쉬는 매일 아침 홍차를 마신다", true),
-        ("Cafe\u{301} Central öffnet um 9", "café central ÖFFNET um 9!", true),
         ("🎉", "🎊", false),
         ("#work", "#home", false),
     ] {
         let home = Home::new();
         home.remember(known).await;
-        home.remember(new).await;
+        home.correct(new).await;
         let now = home.contents().await;
         let expected: &[&str] = if corrects { &[new] } else { &[known, new] };
         assert_eq!(now, expected, "{known} / {new}");
+        // Not announced, both are kept.
+        let home = Home::new();
+        home.remember(known).await;
+        home.remember(new).await;
+        assert_eq!(home.contents().await, [known, new], "{known} / {new}");
     }
 }
 
@@ -433,8 +479,8 @@ async fn facts_by_hand_are_respected() {
         home.contents().await,
         ["Анна любит чёрный чай", "Josh plays the cello in an orchestra", "私は猫が大好きです"]
     );
-    home.remember("Josh played the cello in orchestras").await;
-    home.remember("Анна любит черный чай!").await;
+    home.correct("Josh played the cello in orchestras").await;
+    home.correct("Анна любит черный чай!").await;
     home.memory.facts().forget("猫", &Cause::person()).await.unwrap();
     assert_eq!(
         home.facts(),
@@ -446,11 +492,51 @@ async fn facts_by_hand_are_respected() {
         "# Key Facts\n\n## Recent\n\n- [2025-12-09] Josh played the cello in orchestras\n- new by hand\n\n## Important\n\n- the office is in Oslo\n",
     );
     home.remember("The office is in Oslo").await;
-    home.remember("Josh plays a cello in the orchestra").await;
+    home.correct("Josh plays a cello in the orchestra").await;
     assert_eq!(
         home.contents().await,
         ["Josh plays a cello in the orchestra", "new by hand", "The office is in Oslo"]
     );
     assert!(home.facts().contains("- [2025-12-09] Josh plays a cello"), "{}", home.facts());
     assert!(home.memory.facts().important().await.unwrap()[0].content == "The office is in Oslo");
+}
+
+#[tokio::test]
+async fn the_same_words_in_other_capitals_are_the_same_fact() {
+    let home = Home::new();
+    home.remember("Cafe\u{301} Central öffnet um 9").await;
+    home.remember("café central ÖFFNET um 9!").await;
+    assert_eq!(home.contents().await, ["café central ÖFFNET um 9!"]);
+}
+
+/// 100 corrections and 100 that only look like one, in five languages; each beside all facts of its language.
+#[tokio::test]
+async fn corrections_are_taken_and_no_true_fact_is_lost() {
+    let rows: Vec<[&str; 4]> = include_str!("../data/corrections.tsv")
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap())
+        .collect();
+    let (mut taken, mut lost, mut missed) = (0, Vec::new(), Vec::new());
+    for [language, kind, known, said] in &rows {
+        let mut facts: Vec<&str> = rows.iter().filter(|row| row[0] == *language).map(|row| row[2]).collect();
+        facts.sort_unstable();
+        facts.dedup();
+        let home = Home::new();
+        let lines: String = facts.iter().map(|fact| format!("- [2025-11-01] {fact}\n")).collect();
+        home.write("memory/facts.md", format!("# Key Facts\n\n## Recent\n\n{lines}"));
+        let change = home.memory.facts().add(said, false, &Cause::person()).await.unwrap();
+        let replaced = match &change {
+            FactChange::Updated { before, .. } => Some(before.as_str()),
+            _ => None,
+        };
+        match (*kind, replaced) {
+            ("yes", Some(before)) if before == *known => taken += 1,
+            (_, Some(before)) => lost.push(format!("{said} took the place of {before}")),
+            ("yes", None) => missed.push(format!("{said} did not correct {known}")),
+            (_, None) => {}
+        }
+    }
+    assert_eq!(rows.len(), 200);
+    assert!(lost.is_empty(), "{lost:#?}");
+    assert!(taken >= 90, "{taken} of 100 were taken: {missed:#?}");
 }

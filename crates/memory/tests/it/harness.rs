@@ -8,7 +8,9 @@ use adjutant_core::{
     AgentName, CallId, CancellationToken, ConversationId, IdempotencyKey, ProgressListener, ToolContext,
     TurnId, UserId,
 };
-use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault, VaultError};
+use adjutant_memory::{
+    Cause, FactChange, InMemoryLedger, Memory, MemoryOptions, NewFact, ToldLimits, Vault, VaultError,
+};
 use jiff::{Span, Zoned};
 
 pub(crate) struct Home {
@@ -43,6 +45,17 @@ impl Home {
         try_memory(self.folder.path(), options, &self.ledger, &self.time)
     }
 
+    /// What a model's instruction has of the facts.
+    pub(crate) async fn instruction(&self) -> String {
+        self.memory.facts().instruction(&tokens).await.unwrap().text
+    }
+
+    /// What is told with a message at the beginning of a conversation.
+    pub(crate) async fn told(&self, message: &str) -> Vec<String> {
+        let told = self.memory.told(message, &[], ToldLimits::default(), &tokens).await.unwrap();
+        told.into_iter().map(|told| told.text).collect()
+    }
+
     pub(crate) fn vault(&self) -> PathBuf {
         self.folder.path().join("vault")
     }
@@ -68,6 +81,16 @@ impl Home {
 
     pub(crate) async fn remember(&self, fact: &str) -> String {
         self.memory.facts().add(fact, false, &Cause::person()).await.unwrap().words()
+    }
+
+    /// Remembers what the person said as a correction.
+    pub(crate) async fn correct(&self, fact: &str) -> String {
+        self.correct_because(fact, &Cause::person()).await.words()
+    }
+
+    pub(crate) async fn correct_because(&self, words: &str, cause: &Cause) -> FactChange {
+        let new = NewFact { words, said: "Correction!", ..NewFact::default() };
+        self.memory.facts().remember(&new, cause).await.unwrap()
     }
 
     pub(crate) async fn contents(&self) -> Vec<String> {
@@ -143,4 +166,9 @@ impl Dice {
         self.0 ^= self.0 << 17;
         self.0 % sides
     }
+}
+
+/// Counts four characters as a token.
+pub(crate) fn tokens(text: &str) -> u32 {
+    adjutant_core::turn::estimate_tokens(text)
 }

@@ -123,7 +123,7 @@ async fn a_long_note_is_cut_where_it_says() {
 }
 
 #[tokio::test]
-async fn search_wants_all_words_and_puts_names_first() {
+async fn search_ranks_words_puts_names_first_and_wants_what_is_quoted() {
     let home = Home::new();
     home.write("Boat.md", "wood #project/boat");
     home.write("Shop.md", "buy wood for the BOAT, boat varnish and more\nline\nboat again");
@@ -134,7 +134,9 @@ async fn search_wants_all_words_and_puts_names_first() {
     assert_eq!(found(&home, "\"boat varnish\"").await, ["Shop.md"]);
     assert_eq!(found(&home, "#project").await, ["Boat.md"]);
     assert_eq!(found(&home, "[[Boat]]").await, ["Other.md"]);
-    assert_eq!(found(&home, "boat zebra").await, Vec::<String>::new());
+    assert_eq!(found(&home, "Which boats were varnished?").await[0], "Shop.md");
+    assert_eq!(found(&home, "zebra \"boat\"").await.len(), 3);
+    assert_eq!(found(&home, "boat \"zebra\"").await, Vec::<String>::new());
     let hits = home.memory.notes().search("boat", &all()).await.unwrap();
     let shop = hits.notes.iter().find(|hit| hit.path == "Shop.md").unwrap();
     assert_eq!(

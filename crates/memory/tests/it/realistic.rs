@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use adjutant_memory::{Cause, Filter, MemoryOptions};
 use jiff::ToSpan;
 
-use crate::harness::{Dice, Home};
+use crate::harness::{Dice, Home, tokens};
 use crate::size;
 
 /// What stands in people's notes, daily notes among them. `\n` may become `\r\n`.
@@ -267,7 +267,7 @@ async fn many_operations_among_many_notes() {
                 // It counts at once, and reading changes nothing.
                 let text = read(&home, "memory/facts.md").unwrap();
                 facts.list().await.unwrap();
-                facts.context().await.unwrap();
+                facts.instruction(&tokens).await.unwrap();
                 assert_eq!(read(&home, "memory/facts.md").unwrap(), text);
             }
             7..=10 => {

@@ -39,7 +39,16 @@ async fn the_seeds_tool_has_the_seeds_parameters() {
     let names: Vec<String> = registry.names().map(ToString::to_string).collect();
     assert_eq!(
         names,
-        ["remember", "write_daily_note", "write_note", "read_note", "search_notes", "list_notes"]
+        [
+            "remember",
+            "recall",
+            "forget",
+            "write_daily_note",
+            "write_note",
+            "read_note",
+            "search_notes",
+            "list_notes"
+        ]
     );
     let daily = registry.get("write_daily_note").unwrap().definition().clone();
     assert!(daily.description.starts_with("Write an entry to today's daily log in Obsidian"));
@@ -62,12 +71,13 @@ async fn the_seeds_tool_has_the_seeds_parameters() {
             Annotations { keyed: true, closed_world: true, ..Annotations::default() }
         );
     }
-    for name in ["read_note", "search_notes", "list_notes"] {
+    assert!(annotations("forget").destructive);
+    for name in ["recall", "read_note", "search_notes", "list_notes"] {
         assert!(annotations(name).read_only, "{name}");
     }
     let reading: Vec<String> =
         reading_tools(&home.memory).iter().map(|tool| tool.definition().name.to_string()).collect();
-    assert_eq!(reading, ["read_note", "search_notes", "list_notes"]);
+    assert_eq!(reading, ["recall", "read_note", "search_notes", "list_notes"]);
 }
 
 #[tokio::test]
@@ -93,9 +103,22 @@ async fn every_write_has_words_for_the_person() {
     assert_eq!(words.unwrap(), "Cats.md:\npurr\n");
     let (_, words) = call(&home, "local", 5, "search_notes", json!({ "query": "PURR" })).await.unwrap();
     assert_eq!(words.unwrap(), "- Cats.md\n  1: purr");
-    let (data, words) = call(&home, "local", 6, "list_notes", json!({})).await.unwrap();
+    let (data, words) =
+        call(&home, "local", 6, "recall", json!({ "query": "Which cats purr?" })).await.unwrap();
+    let sources: Vec<&str> =
+        data["found"].as_array().unwrap().iter().map(|found| found["source"].as_str().unwrap()).collect();
+    assert_eq!((sources.len(), data["found"][0]["from"].as_str()), (2, Some("notes")), "{data}");
+    let words = words.unwrap();
+    assert!(words.contains("purr (Cats.md)") && words.contains("Josh has a cat ("), "{words}");
+    let (data, _) =
+        call(&home, "local", 7, "recall", json!({ "query": "cat", "from": "facts" })).await.unwrap();
+    assert_eq!(data["found"].as_array().unwrap().len(), 1);
+    let (data, words) = call(&home, "local", 8, "list_notes", json!({})).await.unwrap();
     assert_eq!(data["total"], 3);
     assert_eq!(words.unwrap(), "- 2025-12-10.md\n- Cats.md\n- memory/facts.md");
+    let (_, words) = call(&home, "local", 9, "forget", json!({ "fact": "cat" })).await.unwrap();
+    assert_eq!(words.unwrap(), "✎ forgotten: Josh has a cat  (undo: /undo)");
+    assert!(home.contents().await.is_empty());
 }
 
 #[tokio::test]
@@ -109,6 +132,8 @@ async fn another_user_gets_nothing() {
         ("write_note", json!({ "note": "x", "content": "x" })),
         ("read_note", json!({ "note": "memory/facts" })),
         ("search_notes", json!({ "query": "cat" })),
+        ("recall", json!({ "query": "cat" })),
+        ("forget", json!({ "fact": "cat" })),
         ("list_notes", json!({})),
     ] {
         let error = call(&home, "eve", 1, tool, arguments).await.unwrap_err();

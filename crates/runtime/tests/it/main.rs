@@ -21,6 +21,7 @@ mod logged;
 mod others;
 mod output;
 mod prefix;
+mod recalled;
 mod resume;
 mod round;
 mod stream;

@@ -1,0 +1,140 @@
+//! The facts that are told with one message: those that fit it best.
+
+use adjutant_core::turn::estimate_tokens;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::document::{FactsFile, Line};
+use super::fact::{FactId, KeyFact};
+use super::prompt;
+use super::store::{KeyFactStore, fact_of};
+use crate::MemoryError;
+use crate::rank::{Counted, Query, Scores};
+
+/// The weight of the words that were said before the message, beside its own.
+const BEFORE: f64 = 0.25;
+/// The part of its neighbours' scores that a fact has: what was told one after the other on one day is often of one matter.
+const NEIGHBOURS: f64 = 0.3;
+/// Facts that are told although no word of them fits, because they are the newest.
+const NEWEST: usize = 3;
+
+/// Bounds of what is told with one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToldLimits {
+    /// Number of facts at most. Default: 10.
+    pub facts: usize,
+    /// Tokens of their lines at most. Default: 350.
+    pub tokens: u32,
+}
+
+impl Default for ToldLimits {
+    fn default() -> Self {
+        Self { facts: 10, tokens: 350 }
+    }
+}
+
+/// A fact that is told with a message.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToldFact {
+    /// The fact.
+    pub fact: KeyFact,
+    /// How well it fits, as a part of what a fact would have that says just what was asked. 0: no word of it fits, and it is told because it is
+    /// one of the newest.
+    pub score: f64,
+    /// The line that the model reads.
+    pub line: String,
+}
+
+impl KeyFactStore {
+    /// Returns the facts that fit a message and what was said before it best, best first, as many as `limits` allow; of
+    /// those that fit equally well the newer first. Important facts that stand in the instruction are not among them.
+    /// Tokens are counted by `count`.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub async fn fitting(
+        &self,
+        message: &str,
+        before: &[&str],
+        limits: ToldLimits,
+        count: &(dyn Fn(&str) -> u32 + Sync),
+    ) -> Result<Vec<ToldFact>, MemoryError> {
+        let file = self.read().await?;
+        let texts: Vec<(&str, f64)> =
+            std::iter::once((message, 1.0)).chain(before.iter().map(|text| (*text, BEFORE))).collect();
+        let always = self.instruction_of(&file, count).told;
+        let ranked = ranked(&file, &Query::of(&texts)).into_iter();
+        let ranked = ranked.filter(|(line, _)| !always.contains(&FactId::of(&line.content)));
+        Ok(within(ranked, limits, count))
+    }
+
+    /// Returns the facts that hold words of a query best, best first, important ones among them.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub(crate) async fn all_fitting(
+        &self,
+        query: &str,
+        limits: ToldLimits,
+    ) -> Result<Vec<ToldFact>, MemoryError> {
+        let file = self.read().await?;
+        let ranked = ranked(&file, &Query::of(&[(query, 1.0)])).into_iter();
+        Ok(within(ranked.filter(|(_, score)| *score > 0.0), limits, &estimate_tokens))
+    }
+}
+
+/// Takes as many as the limits allow.
+fn within<'a>(
+    ranked: impl Iterator<Item = (&'a Line, f64)>,
+    limits: ToldLimits,
+    count: &dyn Fn(&str) -> u32,
+) -> Vec<ToldFact> {
+    let mut told = Vec::new();
+    let mut room = limits.tokens;
+    for (line, score) in ranked {
+        if told.len() == limits.facts {
+            break;
+        }
+        let fact = fact_of(line);
+        let line = prompt::line(&fact);
+        if let Some(left) = room.checked_sub(count(&line)) {
+            room = left;
+            told.push(ToldFact { fact, score, line });
+        }
+    }
+    told
+}
+
+/// Returns the facts that may be told, best first, with their scores.
+fn ranked<'a>(file: &'a FactsFile, query: &Query) -> Vec<(&'a Line, f64)> {
+    let counted: Vec<Counted> = file.lines().iter().map(|line| query.count(&line.content)).collect();
+    let Scores { each: own, most } = query.scores(&counted);
+    let days = days(file.lines());
+    let neighbour = |at: usize, other: Option<usize>| {
+        let other = other.filter(|other| days.get(*other) == days.get(at));
+        other.and_then(|other| own.get(other)).copied().unwrap_or(0.0)
+    };
+    let mut ranked: Vec<(usize, &Line, f64)> = Vec::new();
+    for (at, (line, score)) in file.lines().iter().zip(&own).enumerate() {
+        let beside = neighbour(at, at.checked_sub(1)) + neighbour(at, Some(at + 1));
+        let score = score + NEIGHBOURS * beside;
+        ranked.push((at, line, if most > 0.0 { score / most } else { 0.0 }));
+    }
+    let age = |at: usize| (days.get(at).copied().flatten(), at);
+    let mut newest: Vec<usize> = ranked.iter().map(|(at, _, _)| *at).collect();
+    newest.sort_by_key(|at| std::cmp::Reverse(age(*at)));
+    newest.truncate(NEWEST);
+    ranked.retain(|(at, _, score)| *score > 0.0 || newest.contains(at));
+    ranked.sort_by(|one, other| other.2.total_cmp(&one.2).then_with(|| age(other.0).cmp(&age(one.0))));
+    ranked.into_iter().map(|(_, line, score)| (line, score)).collect()
+}
+
+/// Returns the day of each line: its own, or that of the lines above it.
+fn days(lines: &[Line]) -> Vec<Option<Date>> {
+    let mut above = None;
+    let day = |line: &Line| {
+        above = line.date.or(above);
+        above
+    };
+    lines.iter().map(day).collect()
+}

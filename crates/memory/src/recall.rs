@@ -1,0 +1,93 @@
+//! Looking for something in all of the memory.
+
+use adjutant_core::turn::estimate_tokens;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use crate::key_fact::ToldLimits;
+use crate::memory::blocking;
+use crate::vault::Filter;
+use crate::{Memory, MemoryError};
+
+/// Tokens of what is found, at most.
+const TOKENS_MAX: u32 = 2_000;
+/// Facts, and notes, that are looked through for the best.
+const OF_EACH: usize = 20;
+
+/// A part of the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A fact.
+    Facts,
+    /// A passage of a note.
+    Notes,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recollection {
+    /// Its kind.
+    pub from: Place,
+    /// The fact's id, or the note's path.
+    pub source: String,
+    /// The heading that the passage stands under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heading: Option<String>,
+    /// The day that the fact was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<Date>,
+    /// The words.
+    pub text: String,
+    /// How well it fits, from 0.
+    #[serde(skip)]
+    pub score: f64,
+}
+
+impl Memory {
+    /// Returns what of the memory fits a query best, best first, 2,000 tokens at most. `from`: only there.
+    ///
+    /// # Errors
+    /// [`MemoryError::Vault`] for a query without words, and if the vault cannot be read.
+    pub async fn recall(&self, query: &str, from: Option<Place>) -> Result<Vec<Recollection>, MemoryError> {
+        let mut found = Vec::new();
+        if from.is_none_or(|place| place == Place::Facts) {
+            let limits = ToldLimits { facts: OF_EACH, tokens: TOKENS_MAX };
+            let facts = self.facts().all_fitting(query, limits).await?;
+            found.extend(facts.into_iter().map(|told| Recollection {
+                from: Place::Facts,
+                source: told.fact.id.to_string(),
+                heading: None,
+                date: told.fact.created,
+                text: told.fact.content,
+                score: told.score,
+            }));
+        }
+        if from.is_none_or(|place| place == Place::Notes) {
+            let (vault, query) = (self.vault().clone(), query.to_owned());
+            // The facts were looked through above.
+            let facts = self.shared().facts.to_string();
+            let filter = Filter { limit: OF_EACH, ..Filter::default() };
+            let passages = blocking(move || vault.passages(&query, &filter)).await?;
+            let passages = passages.into_iter().filter(|passage| passage.path != facts);
+            found.extend(passages.map(|passage| Recollection {
+                from: Place::Notes,
+                source: passage.path,
+                heading: passage.heading,
+                date: None,
+                text: passage.text,
+                score: passage.score,
+            }));
+        }
+        found.sort_by(|one, other| other.score.total_cmp(&one.score));
+        let mut room = TOKENS_MAX;
+        found.retain(|found| match room.checked_sub(estimate_tokens(&found.text)) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        });
+        Ok(found)
+    }
+}

@@ -1,0 +1,82 @@
+//! `forget`.
+
+use adjutant_core::{
+    Annotations, Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDefinition, ToolError,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{definition, message, read, with_message, writes};
+use crate::{Cause, Memory};
+
+/// Forgets a fact, after the person said yes.
+pub(super) struct Forget {
+    definition: ToolDefinition,
+    memory: Memory,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    fact: String,
+}
+
+impl Forget {
+    pub(super) fn new(memory: &Memory) -> Self {
+        let annotations = Annotations { destructive: true, ..writes() };
+        let definition = definition(
+            "forget",
+            "Forget one fact about the user that you were told. Use when the user asks to forget it. The user is asked first.",
+            json!({
+                "fact": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "The fact's id, or its words",
+                },
+            }),
+            &["fact"],
+            annotations,
+        );
+        Self { definition, memory: memory.clone() }
+    }
+}
+
+impl Tool for Forget {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        Box::pin(async move {
+            let args: Args = read(arguments)?;
+            self.memory.shared().check_owner(&context.user)?;
+            // What is asked is what is done, whatever is remembered meanwhile.
+            let fact = self.memory.facts().find(&args.fact).await?;
+            let preview = Some(format!("Forget “{}”?", fact.content));
+            let arguments = json!({ "fact": fact.content }).as_object().cloned().unwrap_or_default();
+            Ok(Prepared::Ready { arguments, preview })
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let args: Args = read(arguments)?;
+            self.memory.shared().check_owner(&context.user)?;
+            let change = self.memory.facts().forget(&args.fact, &Cause::call(context)).await?;
+            let words = change.words();
+            Ok(with_message(change, words))
+        })
+    }
+
+    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
+        message(data)
+    }
+}

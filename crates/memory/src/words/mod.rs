@@ -1,0 +1,297 @@
+//! The words of a text: where they are, in which language, reduced to their stems.
+//!
+//! Scripts without spaces between words have no words to count: there every two neighbouring characters are taken, which
+//! is the usual way to search such text without a dictionary.
+
+mod irregular; // forms that no ending explains
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use rust_stemmers::{Algorithm, Stemmer};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// The languages for which there are both stop words and a stemmer. English first: it wins ties.
+static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
+    let all = [
+        ("en", Algorithm::English),
+        ("ar", Algorithm::Arabic),
+        ("da", Algorithm::Danish),
+        ("nl", Algorithm::Dutch),
+        ("fi", Algorithm::Finnish),
+        ("fr", Algorithm::French),
+        ("de", Algorithm::German),
+        ("el", Algorithm::Greek),
+        ("hu", Algorithm::Hungarian),
+        ("it", Algorithm::Italian),
+        ("no", Algorithm::Norwegian),
+        ("pt", Algorithm::Portuguese),
+        ("ro", Algorithm::Romanian),
+        ("ru", Algorithm::Russian),
+        ("es", Algorithm::Spanish),
+        ("sv", Algorithm::Swedish),
+        ("tr", Algorithm::Turkish),
+    ];
+    let known = all.into_iter().filter(|(code, _)| stop_words::lookup(code).is_some());
+    let numbered = known.enumerate().map(|(number, (code, algorithm))| Language {
+        number,
+        code,
+        stemmer: Stemmer::create(algorithm),
+    });
+    numbered.collect()
+});
+
+/// The languages whose stop word a word is: a bit for each.
+static STOP_WORDS: LazyLock<HashMap<String, u32>> = LazyLock::new(|| {
+    let mut words = HashMap::new();
+    for language in LANGUAGES.iter() {
+        for word in stop_words::lookup(language.code).into_iter().flatten() {
+            *words.entry(normal(word).into_owned()).or_insert(0) |= language.bit();
+        }
+    }
+    words
+});
+
+/// The number of languages that are known.
+pub(crate) fn languages() -> usize {
+    LANGUAGES.len()
+}
+
+/// A language: its stop words and its stems.
+pub(crate) struct Language {
+    number: usize,
+    code: &'static str,
+    stemmer: Stemmer,
+}
+
+impl Language {
+    /// Returns the one that is taken where nothing tells: English.
+    pub(crate) fn usual() -> Option<&'static Self> {
+        LANGUAGES.first()
+    }
+
+    /// Returns the one of a code of ISO 639-1.
+    pub(crate) fn named(code: &str) -> Option<&'static Self> {
+        LANGUAGES.iter().find(|language| language.code == code)
+    }
+
+    /// Returns the one whose stop words these normalised words hold most of. `None`: they hold no stop word.
+    pub(crate) fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<&'static Self> {
+        let mut tally = Tally::default();
+        words.into_iter().for_each(|word| tally.see(word));
+        tally.language()
+    }
+
+    /// Returns its place among all: below [`languages`].
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Returns whether a normalised word is one of its stop words: it says nothing of what a text is about.
+    pub(crate) fn is_stop(&self, word: &str) -> bool {
+        STOP_WORDS.get(word).is_some_and(|languages| languages & self.bit() != 0)
+    }
+
+    /// Returns the stem of a normalised word, without accents, which not everybody types.
+    pub(crate) fn stem(&self, word: &str) -> String {
+        let base = if self.number == 0 { irregular::base(word) } else { word };
+        plain(&self.stemmer.stem(base)).into_owned()
+    }
+
+    /// Returns the forms of a normalised word, or of its base form, that begin otherwise than its stem may.
+    pub(crate) fn forms(&self, word: &str) -> &'static [&'static str] {
+        if self.number == 0 { irregular::forms(word) } else { &[] }
+    }
+
+    fn bit(&self) -> u32 {
+        1 << self.number
+    }
+}
+
+/// Counts the stop words of each language.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally([u16; 32]);
+
+impl Tally {
+    /// Counts a normalised word.
+    pub(crate) fn see(&mut self, word: &str) {
+        let Some(languages) = STOP_WORDS.get(word) else { return };
+        for (number, count) in self.0.iter_mut().enumerate() {
+            *count = count.saturating_add(u16::from(languages & (1 << number) != 0));
+        }
+    }
+
+    /// Returns the language with the most, the first of equals. `None`: no stop word was seen.
+    pub(crate) fn language(&self) -> Option<&'static Language> {
+        let most = *self.0.iter().max()?;
+        (most > 0).then(|| LANGUAGES.get(self.0.iter().position(|count| *count == most)?)).flatten()
+    }
+}
+
+/// A word, or a pair of characters of a script without spaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    /// Its first byte in the text.
+    pub(crate) at: usize,
+    /// The word, normalised: in lower case, compatible forms joined, one apostrophe, without a possessive `'s`.
+    pub(crate) word: &'a str,
+    /// Two neighbouring characters of a script without spaces, or one that stands alone. It has no stem.
+    pub(crate) is_pair: bool,
+}
+
+/// Calls `take` with each token of a text, in order.
+pub(crate) fn each_token(text: &str, mut take: impl FnMut(Token<'_>)) {
+    let mut buffer = String::new();
+    let mut rest = text.char_indices().peekable();
+    // The first character of the word that is being read, and the first behind it.
+    let mut word: Option<usize> = None;
+    // The characters before this one, of a script without spaces.
+    let mut run: Option<(usize, char, bool)> = None;
+    let mut before = ' ';
+    while let Some((at, char)) = rest.next() {
+        let is_part = match char {
+            '\'' | '\u{2019}' => {
+                word.is_some() && rest.peek().is_some_and(|(_, next)| next.is_alphanumeric())
+            }
+            // A number is one word: 10.5 is neither 10 nor 5.
+            '.' | ',' => {
+                before.is_ascii_digit() && rest.peek().is_some_and(|(_, next)| next.is_ascii_digit())
+            }
+            char if char.is_ascii() => char.is_ascii_alphanumeric(),
+            char => !is_unspaced(char) && (char.is_alphanumeric() || is_combining_mark(char)),
+        };
+        before = char;
+        if is_part {
+            end_run(text, run.take(), &mut take);
+            word.get_or_insert(at);
+            continue;
+        }
+        if let Some(from) = word.take() {
+            give(text.get(from..at).unwrap_or_default(), from, &mut buffer, &mut take);
+        }
+        if !is_unspaced(char) {
+            end_run(text, run.take(), &mut take);
+        } else if is_combining_mark(char) && run.is_some() {
+            // It belongs to the character before.
+        } else {
+            if let Some((before, _, _)) = run {
+                let end = at + char.len_utf8();
+                take(Token { at: before, word: text.get(before..end).unwrap_or_default(), is_pair: true });
+            }
+            run = Some((at, char, run.is_none()));
+        }
+    }
+    if let Some(from) = word {
+        give(text.get(from..).unwrap_or_default(), from, &mut buffer, &mut take);
+    }
+    end_run(text, run, &mut take);
+}
+
+/// Gives a character that stood alone.
+fn end_run(text: &str, run: Option<(usize, char, bool)>, take: &mut impl FnMut(Token<'_>)) {
+    if let Some((at, char, true)) = run {
+        let word = text.get(at..at + char.len_utf8()).unwrap_or_default();
+        take(Token { at, word, is_pair: true });
+    }
+}
+
+/// Gives a word as it is compared.
+fn give(word: &str, at: usize, buffer: &mut String, take: &mut impl FnMut(Token<'_>)) {
+    let word = if !word.is_ascii() {
+        *buffer = normal(word).into_owned();
+        buffer.as_str()
+    } else if word.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        buffer.clear();
+        buffer.push_str(word);
+        buffer.make_ascii_lowercase();
+        buffer.as_str()
+    } else {
+        word
+    };
+    take(Token { at, word: without_possessive(word), is_pair: false });
+}
+
+/// Returns a text in one form of letters: compatible forms joined, lower case, one apostrophe.
+pub(crate) fn normal(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(text);
+    }
+    let one = |char| if char == '\u{2019}' { '\'' } else { char };
+    Cow::Owned(text.nfkc().flat_map(char::to_lowercase).map(one).collect())
+}
+
+/// "Josh's" is about Josh.
+fn without_possessive(word: &str) -> &str {
+    word.strip_suffix("'s").unwrap_or(word)
+}
+
+/// Returns a word without accents. Only those of alphabets whose letters stay recognisable without.
+pub(crate) fn plain(word: &str) -> Cow<'_, str> {
+    if word.is_ascii() {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(word.nfd().filter(|char| !('\u{300}'..='\u{36F}').contains(char)).collect())
+}
+
+/// Returns whether a character is of a script that is written without spaces: Han, Hiragana, Katakana, Thai, Lao, Burmese, Khmer and
+/// Tibetan.
+pub(crate) fn is_unspaced(char: char) -> bool {
+    matches!(u32::from(char),
+        0x0E00..=0x0EFF | 0x0F00..=0x0FFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3005..=0x3007
+        | 0x3040..=0x30FF | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF
+        | 0x20000..=0x3FFFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        each_token(text, |token| {
+            assert!(text.get(token.at..).is_some(), "{token:?}");
+            found.push(token.word.to_owned());
+        });
+        found
+    }
+
+    #[test]
+    fn words_are_read_in_one_form() {
+        assert_eq!(
+            tokens("Don’t Josh's “Café” self-care_2 10.5 'quoted' naïve"),
+            ["don't", "josh", "café", "self", "care", "2", "10.5", "quoted", "naïve"]
+        );
+        assert_eq!(tokens("नमस्ते दुनिया"), ["नमस्ते", "दुनिया"]);
+        assert_eq!(tokens("  ..  "), Vec::<String>::new());
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_pairs() {
+        assert_eq!(tokens("我喜欢茶 abc 茶"), ["我喜", "喜欢", "欢茶", "abc", "茶"]);
+        assert_eq!(tokens("x茶y"), ["x", "茶", "y"]);
+    }
+
+    #[test]
+    fn the_language_is_that_of_most_stop_words() {
+        let code = |text: &str| {
+            let mut tally = Tally::default();
+            each_token(text, |token| tally.see(token.word));
+            tally.language().map(|language| language.code)
+        };
+        assert_eq!(code("the cat and the dog"), Some("en"));
+        assert_eq!(code("die Katze und der Hund"), Some("de"));
+        assert_eq!(code("le chat et les chiens sont là"), Some("fr"));
+        assert_eq!(code("Munich 2024"), None);
+    }
+
+    #[test]
+    fn forms_of_a_word_have_one_stem() {
+        let english = Language::usual().unwrap();
+        for forms in [["went", "goes"], ["bought", "buying"], ["children", "child"], ["running", "ran"]] {
+            assert_eq!(english.stem(forms[0]), english.stem(forms[1]));
+        }
+        assert!(english.is_stop("the") && !english.is_stop("cat"));
+    }
+}
