@@ -13,6 +13,7 @@ mod dist; // what a person installs without building
 mod faults; // services under load while something breaks
 mod instructions; // what a turn takes
 mod measure; // how heavy library and binary are
+mod memory_eval; // what retrieval finds of a memory
 mod metadata; // what cargo knows of the workspace
 mod model; // the suite that needs a language model
 mod not_run; // what could not be run here, and why
@@ -35,6 +36,7 @@ cargo xtask dist [archive|rootfs|deb] [--binary FILE]   what a person installs w
 cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
 cargo xtask measure binary   weight of the binary, each profile: CPU minutes of a clean build, bytes
 cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind; those at turn 10 and 10,000
+cargo xtask memory-eval FOLDER [--json]   what is found of a memory for questions with known evidence; each folder in FOLDER is a set
 cargo xtask simulate [--seeds N] [--seed S] [--workers N] [--plant epoch]
     the agents of several processes in one thread, over a simulated store, clock and network: N seeds (200), or one with its trace
 ";
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["measure"] => measure::library(),
         ["measure", "binary"] => measure::binary(),
         ["measure", "turn"] => instructions::measure(),
+        ["memory-eval", arguments @ ..] => memory_eval::run(arguments),
         ["simulate", arguments @ ..] => simulate::simulate(arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -219,10 +219,11 @@ impl Gate {
         if let Some(malformed) = &call.malformed {
             return refuse(Refusal::InvalidArguments, not_an_object(&call.name, malformed));
         }
-        if let Err(places) = self.registry.check_arguments(&call.name, &call.arguments) {
+        let arguments = self.registry.without_blanks(&call.name, &call.arguments);
+        if let Err(places) = self.registry.check_arguments(&call.name, &arguments) {
             return refuse(Refusal::InvalidArguments, misfit(&places));
         }
-        let (arguments, preview) = match tool.prepare(context, call.arguments.clone()).await {
+        let (arguments, preview) = match tool.prepare(context, arguments).await {
             Ok(Prepared::Ready { arguments, preview }) => (arguments, preview),
             Ok(Prepared::Ask { question }) => return Err(Stopped::Ask(question)),
             Err(error) => return refuse(Refusal::Failed, error.to_string()),

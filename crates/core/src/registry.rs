@@ -134,6 +134,26 @@ impl ToolRegistry {
         }
     }
 
+    /// Returns the arguments of a call without those that may be left out and are an empty text: models write that where they mean none.
+    /// Those of a tool that others run stay as they are.
+    #[must_use]
+    pub fn without_blanks(&self, name: &str, arguments: &Arguments) -> Arguments {
+        let mut arguments = arguments.clone();
+        let Some(entry) = self.entry(name).filter(|_| !name.contains("__")) else { return arguments };
+        let parameters = &entry.tool.definition().parameters;
+        let is_required = |name: &str| {
+            let required = parameters.get("required").and_then(Value::as_array);
+            required.is_some_and(|required| required.iter().any(|known| known == name))
+        };
+        let is_text = |name: &str| parameters["properties"][name]["type"] == "string";
+        arguments.retain(|name, value| {
+            !(value.as_str().is_some_and(|text| text.trim().is_empty())
+                && is_text(name)
+                && !is_required(name))
+        });
+        arguments
+    }
+
     /// Words for a model that called a tool there is not, with the nearest name.
     #[must_use]
     pub fn unknown(&self, name: &str) -> String {

@@ -558,6 +558,8 @@ pub struct ToolContext {
     pub turn: TurnId,
     /// Which call.
     pub call: CallId,
+    /// The words of the person that the turn answers. Empty: there are none.
+    pub message: Arc<str>,
     /// The same for every repeat of this call: hand it to whatever absorbs repeats.
     pub key: IdempotencyKey,
     /// Fires when nobody waits for the answer any more.

@@ -28,7 +28,7 @@ const ATTEMPTS_MAX: usize = 8;
 pub struct MemoryOptions {
     /// Where the facts are, relative to the vault, or as a whole path inside it. Default `memory/facts.md`. Setting `memory.path`.
     pub path: String,
-    /// How many facts there may be. Default 200. At the limit `remember` refuses; nothing is evicted. Setting
+    /// How many facts there may be. Default 5,000. At the limit `remember` refuses; nothing is evicted. Setting
     /// `memory.max_facts`.
     pub max_facts: usize,
     /// Where daily notes are. Default: as the vault's own settings say. Setting `vault.daily`.
@@ -48,7 +48,7 @@ impl Default for MemoryOptions {
     fn default() -> Self {
         Self {
             path: "memory/facts.md".to_owned(),
-            max_facts: 200,
+            max_facts: 5_000,
             daily: Daily::Auto,
             locale: None,
             heading: "Log".to_owned(),

@@ -42,6 +42,7 @@ impl Agent {
             conversation: key.conversation,
             turn: turn.id(),
             call: call.call_id.clone(),
+            message: turn.message().into(),
             key: IdempotencyKey::of(key.conversation, turn.id(), &call.call_id),
             cancelled: CancellationToken::new(),
             trace: None,

@@ -13,6 +13,7 @@ mod round; // the calls of one answer
 mod summarise; // room for a request
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub(crate) struct Steps<'a> {
     inner: &'a Inner,
     key: &'a ConversationKey,
     turn: TurnId,
+    /// The words of the person that it answers.
+    message: Arc<str>,
     /// The trace that it belongs to.
     trace: Option<TraceContext>,
     /// The part of the conversation that the turn was given, for whoever shows it.
@@ -92,10 +95,12 @@ impl<'a> Steps<'a> {
         (emitter, cancelled, hold): (&'a Emitter, &CancellationToken, &'a Hold),
         time: Option<Duration>,
     ) -> Self {
+        let message = log.conversation().current().map(CurrentTurn::message).unwrap_or_default().into();
         Self {
             inner,
             key,
             turn,
+            message,
             trace,
             past,
             emitter,
@@ -158,6 +163,7 @@ impl<'a> Steps<'a> {
             conversation: self.key.conversation,
             turn: self.turn,
             call: call.clone(),
+            message: self.message.clone(),
             key: IdempotencyKey::of(self.key.conversation, self.turn, call),
             cancelled: self.early_end.cancelled().clone(),
             trace: self.operation(),

@@ -27,7 +27,7 @@ use crate::user::User;
 #[into_params(parameter_in = Query)]
 struct ListQuery {
     /// Only facts that hold these words, the best match first.
-    #[param(max_length = 500)]
+    #[param(max_length = 1000)]
     q: Option<String>,
 }
 
@@ -85,7 +85,7 @@ struct Change {
 #[schema(example = json!({"content": "Takes the tea without sugar", "important": false}))]
 struct NewFact {
     /// One line. Words much like those of a known fact correct that one.
-    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    #[schema(min_length = 1, max_length = 1000, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     content: String,
     /// Whether the agent is always told.
     #[serde(default)]
@@ -97,7 +97,7 @@ struct NewFact {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"important": true}))]
 struct FactEdit {
-    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    #[schema(min_length = 1, max_length = 1000, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     content: Option<String>,
     important: Option<bool>,
 }

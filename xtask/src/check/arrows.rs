@@ -86,6 +86,12 @@ const ALLOWED: &[Allowed] = &[
         ],
         dev: &["adjutant-providers"],
     },
+    // What retrieval finds of a memory.
+    Allowed {
+        package: "adjutant-evaluation",
+        normal: &["adjutant-core", "adjutant-memory"],
+        dev: &[],
+    },
     // The engine over a simulated store.
     Allowed {
         package: "adjutant-simulation",

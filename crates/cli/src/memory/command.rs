@@ -1,6 +1,6 @@
 //! `adjutant memory`: what is remembered, in the person's own hand.
 
-use adjutant_memory::{FactChange, KeyFact, ToldFact};
+use adjutant_memory::{FactChange, KeyFact, NewFact, ToldFact};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub(crate) enum Command {
         #[arg(required = true)]
         words: Vec<String>,
     },
-    /// Remember a fact; one that says nearly the same is corrected
+    /// Remember a fact; you are asked if a known one cannot be true beside it
     Add {
         /// One sentence
         #[arg(required = true)]
@@ -92,8 +92,15 @@ pub(crate) async fn run(
     match command {
         Command::List => facts(screen, &desk.list().await?, json),
         Command::Search { words } => facts(screen, &desk.search(&words.join(" ")).await?, json),
-        Command::Add { words, important: true } => told(desk.remember_important(&words.join(" ")).await?),
-        Command::Add { words, important: false } => told(desk.remember(&words.join(" ")).await?),
+        Command::Add { words, important } => {
+            let words = words.join(" ");
+            let known = desk.contradicted(&words).await?;
+            let corrects = match &known {
+                Some(known) => takes_place(screen, known).await.then_some(known.id.as_str()),
+                None => None,
+            };
+            told(desk.remember(&NewFact { words: &words, important, corrects, said: "" }).await?);
+        }
         Command::Edit { fact, words, important, not_important } => {
             let words = words.join(" ");
             let words = (!words.trim().is_empty()).then_some(words);
@@ -149,6 +156,21 @@ pub(crate) async fn run(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Asks whether a new fact takes the place of a known one that can hardly be true beside it. Where no one can be asked both are kept, and
+/// it is said.
+async fn takes_place(screen: &Screen, known: &KeyFact) -> bool {
+    let known_words = clip(&known.content, 200);
+    if !screen.asks() {
+        screen.note(&format!(
+            "kept beside “{known_words}”; if that is wrong now: adjutant memory forget {}",
+            known.id
+        ));
+        return false;
+    }
+    screen.side_line(&format!("  known: {known_words}"));
+    says_yes(screen, "? Does the new fact take its place  [y] yes  [N] no, both are true: ", false).await
 }
 
 /// A fact with how well it fits, or why it is told although it does not.

@@ -7,7 +7,7 @@ use adjutant_core::port::MemoryLedger;
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{MemoryEffect, UserId};
 use adjutant_memory::{
-    Cause, FactChange, KeyFact, Memory, MemoryError, ToldFact, ToldLimits, Undone, Vault, Why,
+    Cause, FactChange, KeyFact, Memory, MemoryError, NewFact, ToldFact, ToldLimits, Undone, Vault, Why,
 };
 use jiff::Zoned;
 
@@ -109,14 +109,14 @@ impl Desk {
         Ok(facts.fitting(message, &[], ToldLimits::default(), &estimate_tokens).await?)
     }
 
-    /// Remembers what the person says. `#important` among the words makes it important.
-    pub(crate) async fn remember(&self, words: &str) -> Result<FactChange, CliError> {
-        Ok(self.writing()?.facts().add(words, false, &Cause::person()).await?)
+    /// Remembers what the person says. `#important` among the words makes it important, too.
+    pub(crate) async fn remember(&self, new: &NewFact<'_>) -> Result<FactChange, CliError> {
+        Ok(self.writing()?.facts().remember(new, &Cause::person()).await?)
     }
 
-    /// [`Desk::remember`] for a fact that is always told.
-    pub(crate) async fn remember_important(&self, words: &str) -> Result<FactChange, CliError> {
-        Ok(self.writing()?.facts().add(words, true, &Cause::person()).await?)
+    /// The known fact that can hardly be true beside these words, if they do not say themselves that they correct it.
+    pub(crate) async fn contradicted(&self, words: &str) -> Result<Option<KeyFact>, CliError> {
+        Ok(self.writing()?.facts().contradicted_by(words, words).await?)
     }
 
     /// Gives the meant fact other words, or another importance.

@@ -1,5 +1,7 @@
 //! The memory inside a conversation: what follows `/memory`, `/remember`, `/forget`, `/undo`, and `#text`.
 
+use adjutant_memory::NewFact;
+
 use super::{Desk, line, why_lines};
 use crate::display::clean_line;
 use crate::error::CliError;
@@ -50,7 +52,12 @@ impl Desk {
     /// # Errors
     /// As [`Desk::remember`].
     pub(crate) async fn slash_remember(&self, words: &str) -> Result<String, CliError> {
-        Ok(clean_line(&self.words(&self.remember(words).await?)))
+        let known = self.contradicted(words).await?;
+        let change = self.remember(&NewFact { words, ..NewFact::default() }).await?;
+        let beside = known.map(|known| {
+            format!(" · beside “{}”; if that is wrong now: /forget {}", known.content, known.id)
+        });
+        Ok(clean_line(&format!("{}{}", self.words(&change), beside.unwrap_or_default())))
     }
 
     /// `/forget FACT`.

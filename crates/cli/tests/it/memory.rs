@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Run, arg};
+#[cfg(unix)]
+use crate::terminal::pty::Terminal;
 #[cfg(feature = "gemini")]
 use crate::vendor::{Reply, Vendor};
 
@@ -89,6 +91,13 @@ mod told {
             self.0["systemInstruction"]["parts"][0]["text"].as_str().unwrap()
         }
 
+        /// The newest message of the person, with what was told in front of its words.
+        pub(super) fn message(&self) -> &str {
+            let messages = self.0["contents"].as_array().unwrap();
+            let asked = messages.iter().rfind(|message| message["parts"][0]["text"].is_string());
+            asked.unwrap()["parts"][0]["text"].as_str().unwrap()
+        }
+
         pub(super) fn tools(&self) -> Vec<&str> {
             let tools = self.0["tools"].as_array().into_iter().flatten();
             let all = tools.flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten());
@@ -103,7 +112,7 @@ mod told {
 
 #[cfg(feature = "gemini")]
 #[test]
-fn what_a_model_remembers_is_in_the_file_and_in_the_next_instruction() {
+fn what_a_model_remembers_is_in_the_file_and_told_with_the_next_message() {
     let (home, vault) = with_vault("");
     let fact = "Ana is allergic to hazelnuts";
     let replies = vec![told::calls("remember", json!({ "fact": fact })), told::says("I keep that in mind.")];
@@ -113,18 +122,19 @@ fn what_a_model_remembers_is_in_the_file_and_in_the_next_instruction() {
     assert!(run.stderr.contains("✎ remembered: Ana is allergic to hazelnuts"), "{run:#?}");
     assert!(run.stderr.contains("undo: adjutant memory undo"), "no conversation is there to type /undo in");
     // The same within one turn.
-    assert!(requests.iter().all(|request| !request.instruction().contains("hazelnuts")));
+    assert!(requests.iter().all(|request| request.message() == "hazelnuts make me ill"));
 
     let (_, requests) = told::ask(&home, vec![told::says("No.")], &["may I eat nougat?"]);
-    let instruction = requests[0].instruction();
-    assert!(instruction.contains(fact), "{instruction}");
+    let (instruction, message) = (requests[0].instruction(), requests[0].message());
+    assert!(message.contains(fact) && message.ends_with("\n\nmay I eat nougat?"), "{message}");
+    assert!(!instruction.contains(fact), "it is not important: {instruction}");
     assert!(instruction.starts_with("# Diana"), "the part that never changes stands first");
     assert!(instruction.contains("personal assistant of ana."), "{instruction}");
     let (_, why) = home.json(&["memory", "why", "hazelnuts"]);
     assert!(why["history"][0]["source"]["conversation"].is_string(), "{why}");
-    // Nothing of it is kept with the conversation.
+    // The instruction is kept with no conversation, what was told with a message is.
     let kept = home.run(&["log", "export"]).succeeds();
-    assert!(!kept.stdout.contains("Key facts"));
+    assert!(!kept.stdout.contains("personal assistant of ana") && kept.stdout.contains(fact), "{kept:?}");
 }
 
 #[cfg(feature = "gemini")]
@@ -149,9 +159,9 @@ fn a_fact_changed_by_hand_counts_at_once_and_nothing_else_of_the_file_changes() 
         vec![told::calls("remember", json!({ "fact": "Ana plays the viola" })), told::says("Nice.")];
     let (run, requests) = told::ask(&home, replies, &["I play the viola"]);
     run.succeeds();
-    let instruction = requests[0].instruction();
-    assert!(instruction.contains("the early train") && !instruction.contains("bicycle"), "{instruction}");
-    assert!(!instruction.contains("not a fact of yours"), "{instruction}");
+    let told = requests[0].whole();
+    assert!(told.contains("the early train") && !told.contains("bicycle"), "{told}");
+    assert!(!told.contains("not a fact of yours"), "{told}");
     let after = facts(&vault);
     let kept = |line: &str| after.contains(line);
     assert!(
@@ -162,15 +172,20 @@ fn a_fact_changed_by_hand_counts_at_once_and_nothing_else_of_the_file_changes() 
 
 #[cfg(feature = "gemini")]
 #[test]
-fn important_facts_are_always_told_and_of_the_others_the_newest() {
+fn important_facts_are_always_told_and_of_the_others_what_fits() {
     let recent: String =
         (10..30).map(|day| format!("- [2025-11-{day}] On day {day} something was\n")).collect();
     let (home, _) = with_vault(&FACTS.replace("## Recent\n\n", &format!("## Recent\n\n{recent}")));
-    let (_, requests) = told::ask(&home, vec![told::says("Hello.")], &["hello"]);
-    let instruction = requests[0].instruction();
-    assert!(instruction.contains("dark mode"), "{instruction}");
-    assert!(instruction.contains("On day 29") && instruction.contains("On day 21"), "{instruction}");
-    assert!(!instruction.contains("On day 20 "), "{instruction}");
+    let (_, requests) = told::ask(&home, vec![told::says("Hello.")], &["how do I get to work on a bicycle?"]);
+    let (instruction, message) = (requests[0].instruction(), requests[0].message());
+    assert!(instruction.contains("dark mode") && !instruction.contains("bicycle"), "{instruction}");
+    assert!(message.contains("Ana rides to work on a folding bicycle"), "{message}");
+    // What does not fit at all is told only of the newest.
+    let told = |day: u32| message.contains(&format!("On day {day} "));
+    assert_eq!((10..30).filter(|day| told(*day)).collect::<Vec<_>>(), [28, 29], "{message}");
+    let (_, shown) = home.json(&["memory", "told", "how do I get to work on a bicycle?"]);
+    let best = &shown[0];
+    assert_eq!(best["fact"]["content"], "Ana rides to work on a folding bicycle", "{shown}");
 }
 
 #[cfg(feature = "gemini")]
@@ -304,12 +319,15 @@ fn a_person_lists_searches_adds_edits_forgets_and_takes_back() {
 
     let run = home.run(&["memory", "add", "Ana", "keeps", "three", "hens"]).succeeds();
     assert_eq!(run.stdout, "✎ remembered: Ana keeps three hens  (undo: adjutant memory undo)\n");
-    // Nearly the same words correct it, and keep its date.
-    let (_, corrected) = home.json(&["memory", "add", "Ana keeps three brown hens"]);
+    // Nearly the same words are another fact, unless they say that they are not.
+    let (_, other) = home.json(&["memory", "add", "Berta keeps three hens"]);
+    assert_eq!(other["status"], "added");
+    let (_, corrected) = home.json(&["memory", "edit", "Ana keeps three", "Ana keeps three brown hens"]);
     assert_eq!(
         (corrected["status"].as_str(), corrected["before"].as_str()),
         (Some("updated"), Some("Ana keeps three hens"))
     );
+    home.run(&["memory", "forget", "Berta"]).succeeds();
     assert_eq!(facts(&vault).matches("hens").count(), 1);
 
     let id = corrected["fact"]["id"].as_str().unwrap();
@@ -330,6 +348,27 @@ fn a_person_lists_searches_adds_edits_forgets_and_takes_back() {
         text.lines().filter(|line| !line.starts_with("modified:")).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(without_time(&facts(&vault)).trim_end(), without_time(&before).trim_end());
+}
+
+#[test]
+fn of_two_facts_that_cannot_both_be_true_a_person_says_which_holds() {
+    let (home, vault) = with_vault("");
+    home.run(&["memory", "add", "Ana lives in Berlin"]).succeeds();
+    // Nobody can be asked: both are kept, and it is said.
+    let run = home.run(&["memory", "add", "Ana lives in Munich"]).succeeds();
+    assert!(run.stderr.contains("kept beside “Ana lives in Berlin”"), "{run:?}");
+    assert!(run.stderr.contains("adjutant memory forget "), "{run:?}");
+    home.run(&["memory", "undo"]).succeeds();
+    #[cfg(unix)]
+    for (key, left) in [("n", 2), ("y", 1)] {
+        let mut terminal = Terminal::start(&home, &["memory", "add", "Ana lives in Rome"]);
+        terminal.sees("known: Ana lives in Berlin").sees("Does the new fact take its place").keys(key).keys("\r");
+        terminal.ends();
+        assert!(facts(&vault).contains("Ana lives in Rome"));
+        assert_eq!(facts(&vault).matches("Ana lives in").count(), left, "{}", facts(&vault));
+        home.run(&["memory", "undo"]).succeeds();
+    }
+    assert_eq!(facts(&vault).matches("Ana lives in").count(), 1, "{}", facts(&vault));
 }
 
 #[test]
@@ -413,7 +452,7 @@ fn facts_that_cannot_be_read_are_told_and_the_answer_comes_without() {
 }
 
 #[test]
-fn facts_take_no_more_than_their_part_of_a_small_window_and_it_is_said() {
+fn important_facts_take_no_more_than_their_part_and_it_is_said() {
     let many: String = (100..250)
         .map(|number| {
             format!(
@@ -421,15 +460,14 @@ fn facts_take_no_more_than_their_part_of_a_small_window_and_it_is_said() {
             )
         })
         .collect();
+    let model = |home: &Home| home.script(&[r#"{"text": "Hello."}"#]);
     let (home, _) = with_vault(&FACTS.replace("## Important\n\n", &format!("## Important\n\n{many}")));
-    let script = |window: u32| {
-        home.script(&[&format!(r#"{{"config": {{"context_window": {window}}}}}"#), r#"{"text": "Hello."}"#])
-    };
-    let (code, report) = home.ask(&script(8_192), "hello");
+    let (code, report) = home.ask(&model(&home), "hello");
     assert_eq!(code, 0, "{report}");
-    assert!(report["notices"].to_string().contains("were left out"), "{report}");
-    let (_, report) = home.ask(&script(131_072), "hello");
-    assert!(!report["notices"].to_string().contains("left out"), "{report}");
+    assert!(report["notices"].to_string().contains("are told only where they fit"), "{report}");
+    let (home, _) = with_vault(FACTS);
+    let (_, report) = home.ask(&model(&home), "hello");
+    assert_eq!(report["notices"], json!([]), "{report}");
 }
 
 #[test]

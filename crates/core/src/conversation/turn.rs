@@ -52,6 +52,15 @@ impl CurrentTurn {
         }
     }
 
+    /// Returns the words of the person that it answers; empty if there are none.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self.started() {
+            Some(Event::TurnStarted { message, .. }) => message,
+            _ => "",
+        }
+    }
+
     pub(super) fn push(&mut self, recorded: Recorded) {
         let at = self.events.len();
         if recorded.event.turn() == Some(self.turn) {

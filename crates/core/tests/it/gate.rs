@@ -41,7 +41,12 @@ impl Tool for Remove {
 fn remove(destructive: bool) -> Remove {
     let schema = json!({
         "type": "object",
-        "properties": {"what": {"type": "string"}},
+        "properties": {
+            "what": {"type": "string"},
+            "tag": {"type": "string", "minLength": 1},
+            "of": {"type": "string", "enum": ["list", "note"]},
+            "from": {"type": "array", "items": {"type": "string"}}
+        },
         "required": ["what"],
         "additionalProperties": false
     });
@@ -75,6 +80,7 @@ pub(crate) fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String,
         conversation: ConversationId(Uuid::nil()),
         turn,
         call: call.id.clone(),
+        message: "".into(),
         key: IdempotencyKey::new("k").unwrap(),
         cancelled: CancellationToken::new(),
         trace: None,
@@ -122,6 +128,16 @@ fn arguments_must_fit_before_anything_else_looks_at_them() {
         assert_eq!(why, Refusal::InvalidArguments, "{arguments}");
         assert!(words.contains(place), "{arguments}: {words}");
     }
+}
+
+#[test]
+fn an_optional_text_that_is_empty_is_not_there() {
+    let gate = gate(false, Policy::default());
+    let arguments = r#"{"what": "milk", "tag": "", "of": " ", "from": [""]}"#;
+    let GateVerdict::Run { arguments } = check(&gate, "remove", arguments, &[]) else { panic!() };
+    assert_eq!(Value::Object(arguments), json!({"what": "7", "from": [""]}));
+    let GateVerdict::Run { arguments } = check(&gate, "remove", r#"{"what": ""}"#, &[]) else { panic!() };
+    assert_eq!(Value::Object(arguments), json!({"what": "7"}), "what is required stays as it is");
 }
 
 #[test]

@@ -4,11 +4,18 @@
 //! or are about somebody else, both are kept.
 
 use super::grammar::{Announced, Sentence, announced, sentences};
-use super::keywords::{Overlap, Words};
+use super::keywords::{Overlap, Words, found_in};
 use crate::words::each_token;
 
 /// The part of what two sentences say that has to be the same, if nothing else tells that they are of one matter.
 const SAME_PART: f64 = 0.3;
+
+/// Words that only introduce what is said next, at most.
+const INTRODUCTION_WORDS: usize = 2;
+
+/// Words that a sentence of one matter says at most: a longer one tells more than where somebody lives or works, and what else it
+/// tells would be lost.
+const SAYS_MAX: usize = 4;
 
 /// How new words stand to a known fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +34,7 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     if same_words(known, new) {
         return Relation::Corrects;
     }
+    let said = &said_of(new, said);
     let announced = announced(said).max(announced(new));
     let read = sentences(known, new).filter(|(known, new)| known.is_divided && new.is_divided);
     let Some((known_sentence, new_sentence)) = read else {
@@ -57,6 +65,23 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     if is_near { Relation::Corrects } else { Relation::Beside }
 }
 
+/// Returns the sentences of what a person said that hold a word of a fact; all of it if none does. A few words in front, such as "No.", belong
+/// to the sentence behind them.
+fn said_of(fact: &str, said: &str) -> String {
+    let words = Words::of(fact);
+    let (mut sentences, mut begun) = (Vec::new(), String::new());
+    for piece in said.split_inclusive(['.', '!', '?', ';', '\n']) {
+        begun.push_str(piece);
+        if begun.split_whitespace().count() > INTRODUCTION_WORDS {
+            sentences.push(std::mem::take(&mut begun));
+        }
+    }
+    sentences.push(begun);
+    let is_of_fact = |sentence: &&String| found_in(&words, &Words::of(sentence)).is_some();
+    let of_fact: Vec<&str> = sentences.iter().filter(is_of_fact).map(String::as_str).collect();
+    if of_fact.is_empty() { said.to_owned() } else { of_fact.join(" ") }
+}
+
 fn same_words(known: &str, new: &str) -> bool {
     let words = |text: &str| {
         let mut words: Vec<String> = Vec::new();
@@ -84,7 +109,9 @@ fn is_about_the_same(known: &Sentence, new: &Sentence) -> bool {
 
 /// Returns whether both are of a matter of which one has only one.
 fn is_one_matter(known: &Sentence, new: &Sentence) -> bool {
-    known.matters.first().is_some_and(|first| new.matters.first() == Some(first))
+    let are_short = known.says.len() <= SAYS_MAX && new.says.len() <= SAYS_MAX;
+    are_short
+        && known.matters.first().is_some_and(|first| new.matters.first() == Some(first))
         && known.matters.iter().all(|matter| new.matters.contains(matter))
 }
 

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::MemoryError;
 
 /// Unicode characters of one fact: a fact is a line, not a note.
-pub const FACT_CHARS_MAX: usize = 500;
+pub const FACT_CHARS_MAX: usize = 1_000;
 
 /// The tag that makes a fact important.
 pub(crate) const IMPORTANT: &str = "#important";

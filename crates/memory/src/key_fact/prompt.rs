@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::fact::{FACT_CHARS_MAX, FactId, KeyFact};
+use super::fact::{FactId, KeyFact};
 
 /// Tokens of the important facts in an instruction, at most.
 pub const IMPORTANT_TOKENS_MAX: u32 = 250;
+
+/// Characters of a fact that a model is told without having looked it up, at most.
+const TOLD_CHARS_MAX: usize = 500;
 
 /// The important facts, as they stand in an instruction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,12 +58,12 @@ pub(crate) fn withdrawn(content: &str) -> String {
     format!("- Withdrawn, it does not hold any more: {}", shortened(content))
 }
 
-/// A line written by hand can be of any length; the bound of our own holds for what a model is told.
+/// One long fact would leave no room for the others.
 fn shortened(content: &str) -> Cow<'_, str> {
-    match content.char_indices().nth(FACT_CHARS_MAX) {
+    match content.char_indices().nth(TOLD_CHARS_MAX) {
         None => Cow::Borrowed(content),
         Some((end, _)) => Cow::Owned(format!(
-            "{}… (cut at {FACT_CHARS_MAX} characters)",
+            "{}… (cut at {TOLD_CHARS_MAX} characters)",
             content.get(..end).unwrap_or(content)
         )),
     }

@@ -3,10 +3,14 @@
 //! Robertson and Zaragoza, *The Probabilistic Relevance Framework: BM25 and Beyond*, 2009. Each text is read in its own language, and
 //! the words of the question are looked for in the stems of that language.
 
+mod finder; // where a word may stand
+
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::words::{Language, Tally, Token, each_token, languages};
+use self::finder::Finder;
+
+use crate::words::{Language, Tally, Token, all_languages, each_token};
 
 /// How soon it stops to matter that a word stands in a text once more.
 const K1: f64 = 1.2;
@@ -14,8 +18,13 @@ const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// Words of one question that are looked for at most: more are no question any more.
 const WORDS_MAX: usize = 200;
+/// Bytes that a word and its stem have in common at most, as far as they are compared before the stem is made.
+const COMMON_MAX: usize = 4;
 /// Bytes of a text from which its language is told.
-const SAMPLE_BYTES: usize = 800;
+const SAMPLE_BYTES: usize = 400;
+
+/// Bytes of text for one token, where they are not counted.
+pub(crate) const TOKEN_BYTES: f64 = 5.5;
 
 /// A question: the words that texts are ranked by.
 #[derive(Debug)]
@@ -24,13 +33,16 @@ pub(crate) struct Query {
     words: Vec<(String, bool, f64)>,
     /// For each language the stems of the words, with their places in `words`.
     stems: Vec<OnceLock<Stems>>,
+    finder: OnceLock<Finder>,
 }
 
 #[derive(Debug)]
 struct Stems {
     places: HashMap<String, usize>,
-    /// The first two bytes of those that are ASCII: what begins otherwise is none of them, and needs no stem.
-    beginnings: Vec<[u8; 2]>,
+    /// What a word of ASCII begins with that may be one of them: the others need no stem.
+    beginnings: Vec<Vec<u8>>,
+    /// Their first bytes: a bit for each.
+    firsts: u128,
 }
 
 /// The number of times that each word of a question stands in a text, and the length of that.
@@ -77,7 +89,7 @@ impl Query {
                 }
             }
         }
-        Self { words, stems: (0..languages()).map(|_| OnceLock::new()).collect() }
+        Self { words, stems: all_languages().iter().map(|_| OnceLock::new()).collect(), finder: OnceLock::new() }
     }
 
     /// Returns whether it has no word.
@@ -100,9 +112,7 @@ impl Query {
 
     /// Calls `take` with the place of each token that is one of its words and the word's number; returns the number of all tokens.
     pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(usize, usize)) -> usize {
-        let Some(language) = language_of(text) else { return 0 };
-        let Some(stems) = self.stems.get(language.number()) else { return 0 };
-        let stems = stems.get_or_init(|| Stems::of(&self.words, language));
+        let Some((language, stems)) = self.stems_for(text) else { return 0 };
         let mut length = 0;
         each_token(text, |token| {
             length += 1;
@@ -111,6 +121,43 @@ impl Query {
             }
         });
         length
+    }
+
+    /// Does the same, and reads only what may hold one of the words; returns an estimate of the number of all tokens. For many or long
+    /// texts.
+    pub(crate) fn each_match_in_part(&self, text: &str, mut take: impl FnMut(usize, usize)) -> f64 {
+        let (mut tokens, mut read, mut stems) = (0_u32, 0, None);
+        self.finder().each_piece(text, |piece| {
+            // Of most texts the language need not be known: they hold nothing.
+            let Some((language, stems)) = *stems.get_or_insert_with(|| self.stems_for(text)) else { return };
+            let start = piece.start;
+            read += piece.len() + 1;
+            each_token(text.get(piece).unwrap_or_default(), |token| {
+                tokens += 1;
+                if let Some(word) = stems.find(token, language) {
+                    take(start + token.at, word);
+                }
+            });
+        });
+        f64::from(tokens) + text.len().saturating_sub(read) as f64 / TOKEN_BYTES
+    }
+
+    /// Returns the stems of its words in the language of a text.
+    fn stems_for(&self, text: &str) -> Option<(&'static Language, &Stems)> {
+        let language = language_of(text)?;
+        Some((language, self.stems_in(language)?))
+    }
+
+    fn stems_in(&self, language: &'static Language) -> Option<&Stems> {
+        let stems = self.stems.get(language.number())?;
+        Some(stems.get_or_init(|| Stems::of(&self.words, language)))
+    }
+
+    fn finder(&self) -> &Finder {
+        self.finder.get_or_init(|| {
+            let stems = all_languages().iter().filter_map(|language| self.stems_in(language));
+            Finder::of(stems.flat_map(|stems| stems.beginnings.iter().cloned()))
+        })
     }
 
     /// Scores texts in which its words were counted.
@@ -156,35 +203,40 @@ pub(crate) struct Scores {
 
 impl Stems {
     fn of(words: &[(String, bool, f64)], language: &Language) -> Self {
-        let (mut places, mut beginnings) = (HashMap::new(), Vec::new());
+        let mut stems = Self { places: HashMap::new(), beginnings: Vec::new(), firsts: 0 };
         for (place, (word, is_pair, _)) in words.iter().enumerate() {
             let stem = if *is_pair { word.clone() } else { language.stem(word) };
             let forms = language.forms(word).iter().copied();
-            beginnings.extend(forms.chain([word.as_str(), stem.as_str()]).filter_map(beginning));
-            places.entry(stem).or_insert(place);
+            for form in forms.chain([word.as_str(), stem.as_str()]) {
+                stems.may_begin_like(form);
+            }
+            stems.places.entry(stem).or_insert(place);
         }
-        beginnings.sort_unstable();
-        beginnings.dedup();
-        Self { places, beginnings }
+        stems
+    }
+
+    /// A word and its stem have all but their ends in common.
+    fn may_begin_like(&mut self, form: &str) {
+        let common = form.len().saturating_sub(1).clamp(form.len().min(2), COMMON_MAX);
+        if let Some(common) = form.as_bytes().get(..common)
+            && let Some(first) = common.first().filter(|first| first.is_ascii())
+        {
+            self.firsts |= 1 << first;
+            self.beginnings.push(common.to_vec());
+        }
     }
 
     fn find(&self, token: Token<'_>, language: &Language) -> Option<usize> {
         if token.is_pair {
             return self.places.get(token.word).copied();
         }
-        // Most words are none of those that are looked for, and their stems are not worth making.
-        if beginning(token.word).is_some_and(|beginning| self.beginnings.binary_search(&beginning).is_err()) {
-            return None;
-        }
-        self.places.get(&language.stem(token.word)).copied()
+        let word = token.word.as_bytes();
+        let may_be = word.first().filter(|first| first.is_ascii()).is_none_or(|first| {
+            self.firsts & (1 << first) != 0
+                && self.beginnings.iter().any(|beginning| word.starts_with(beginning))
+        });
+        if may_be { self.places.get(&language.stem(token.word)).copied() } else { None }
     }
-}
-
-/// Returns the first two bytes of a word that is ASCII there; a second one that is missing is 0.
-fn beginning(word: &str) -> Option<[u8; 2]> {
-    let mut bytes = word.bytes();
-    let beginning = [bytes.next()?, bytes.next().unwrap_or_default()];
-    beginning.is_ascii().then_some(beginning)
 }
 
 /// Returns the language of a text, as its beginning tells.
@@ -241,5 +293,25 @@ mod tests {
         let counted: Vec<Counted> = texts.iter().map(|text| query.count(text)).collect();
         let scores = query.scores(&counted).each;
         assert!(scores[0] > scores[1] && scores[2] > 0.0, "{scores:?}");
+    }
+
+    #[test]
+    fn what_reads_a_text_in_part_finds_what_reads_all_of_it() {
+        let texts = [
+            "The children's café was CLOSED; he went — as always — to the müsli-bar of Łódź, and bought 绿茶 there.",
+            "Die Katzen mochten den Öfen nicht, und gingen in die Cafés; der Fußboden war kalt.",
+            "a\u{301}b cafe\u{301} CAFE\u{301}, Ｃａｆｅ! l'amour, aujourd'hui don't e-mail x@y.z https://cafe.example/tea",
+            "",
+            "no\u{a0}break and\u{2003}wide\ttabs\r\nlines",
+        ];
+        for question in ["When did the child go and buy green tea in a cafe?", "绿茶", "Öfen Cafe Boden", "amour breaks"] {
+            let query = Query::of(&[(question, 1.0)]);
+            for text in texts {
+                let (mut all, mut part) = (Vec::new(), Vec::new());
+                query.each_match(text, |at, word| all.push((at, word)));
+                query.each_match_in_part(text, |at, word| part.push((at, word)));
+                assert_eq!(all, part, "{question}: {text}");
+            }
+        }
     }
 }

@@ -78,10 +78,11 @@ impl Tool for Remember {
             self.memory.shared().check_owner(&context.user)?;
             let facts = self.memory.facts();
             let corrects = args.corrects.as_deref().filter(|which| !which.trim().is_empty());
-            let new = NewFact { words: &args.fact, important: args.important, corrects, said: "" };
+            let said = &*context.message;
+            let new = NewFact { words: &args.fact, important: args.important, corrects, said };
             let near = match corrects {
                 Some(_) => None,
-                None => facts.contradicted_by(&args.fact, "").await?,
+                None => facts.contradicted_by(&args.fact, said).await?,
             };
             let change = facts.remember(&new, &Cause::call(context)).await?;
             let words = change.words();

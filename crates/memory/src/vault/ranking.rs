@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::note::aliases;
 use super::passage::{Passage, passages};
-use crate::rank::{Counted, Query};
+use crate::rank::{Counted, Query, TOKEN_BYTES};
 
 /// A word in a note's name counts as often in its text.
 const NAME: f64 = 3.0;
@@ -13,8 +13,6 @@ const NAME: f64 = 3.0;
 const ALIAS: f64 = 2.0;
 /// A word in a heading counts so often in each passage below it.
 const HEADING: f64 = 1.0;
-/// Bytes of text for one token, where they are not counted.
-const TOKEN_BYTES: f64 = 5.5;
 /// Bytes of a passage of notes whose passages are not counted.
 const USUAL_PASSAGE_BYTES: u64 = 450;
 
@@ -46,14 +44,14 @@ pub(crate) struct Fit {
 pub(crate) fn fitting(title: &str, text: &str, query: &Query, sizes: &Sizes) -> Option<Fitting> {
     let mut whole = Counted::default();
     let mut places: Vec<(usize, usize)> = Vec::new();
-    let tokens = query.each_match(text, |at, word| {
+    let tokens = query.each_match_in_part(text, |at, word| {
         whole.add(word, 1.0, query.len());
         places.push((at, word));
     });
-    whole.length = tokens as f64;
+    whole.length = tokens;
     sizes.notes.fetch_add(1, Ordering::Relaxed);
     sizes.tokens.fetch_add(tokens as u64, Ordering::Relaxed);
-    query.each_match(title, |_, word| whole.add(word, NAME, query.len()));
+    query.each_match_in_part(title, |_, word| whole.add(word, NAME, query.len()));
     if whole.is_empty() {
         let passages = (text.len() as u64 / USUAL_PASSAGE_BYTES).max(1);
         sizes.passages.fetch_add(passages, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Finding notes: by name, by words, by tag, by link.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs;
 use std::ops::Range;
@@ -212,18 +213,16 @@ impl Vault {
             fitting.extend(fits);
         }
         let mut fits = ranking::rank(&fitting, &ranked, &sizes).into_iter();
-        let mut found: Vec<(Fit, Option<Timestamp>, Walked)> = notes
+        let mut found: Vec<(Walked, Fit)> = notes
             .into_iter()
-            .map(|note| {
-                let fit = fits.next().unwrap_or(Fit { score: 0.0, passage: None });
-                (fit, modified(&note), note)
-            })
+            .map(|note| (note, fits.next().unwrap_or(Fit { score: 0.0, passage: None })))
             .collect();
-        found.sort_by(|(one, one_at, one_note), (other, other_at, other_note)| {
-            let order = other.score.total_cmp(&one.score).then(other_at.cmp(one_at));
-            order.then_with(|| one_note.path.cmp(&other_note.path))
-        });
-        let found = found.into_iter().map(|(fit, _, note)| (note, fit)).collect();
+        found.sort_by(|(_, fit), (_, other)| other.score.total_cmp(&fit.score));
+        // The system is asked for the times of those alone that fit equally well.
+        let equal = |(_, fit): &(Walked, Fit), (_, other): &(Walked, Fit)| fit.score == other.score;
+        for notes in found.chunk_by_mut(equal).filter(|notes| notes.len() > 1) {
+            notes.sort_by_cached_key(|(note, _)| (Reverse(modified(note)), note.path.clone()));
+        }
         Ok(Search { found, query: ranked, terms, more: walk.more })
     }
 }

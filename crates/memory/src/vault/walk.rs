@@ -109,7 +109,11 @@ pub(crate) fn read_all<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    read_with(notes, read, look)
+    // No more than is looked at: a file of any size may lie there.
+    read_with(notes, NOTE_BYTES_MAX + 1, |note, bytes| {
+        let fits = bytes.len() as u64 <= NOTE_BYTES_MAX;
+        fits.then(|| look(note, &String::from_utf8_lossy(bytes))).flatten()
+    })
 }
 
 /// The same for the beginnings of the notes, where their front matter is: 16 KiB of each.
@@ -117,13 +121,14 @@ pub(crate) fn read_heads<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    read_with(notes, read_head, look)
+    read_with(notes, HEAD_BYTES, |note, bytes| look(note, &String::from_utf8_lossy(bytes)))
 }
 
+/// Reads up to `bytes_max` of each. A thread reads all of its files into the same memory.
 fn read_with<T: Send>(
     notes: &[Walked],
-    read: impl Fn(&Walked) -> Option<String> + Sync,
-    look: impl Fn(&Walked, &str) -> Option<T> + Sync,
+    bytes_max: u64,
+    look: impl Fn(&Walked, &[u8]) -> Option<T> + Sync,
 ) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
     let next = AtomicUsize::new(0);
@@ -131,12 +136,15 @@ fn read_with<T: Send>(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut mine = Vec::new();
+                let (mut mine, mut bytes) = (Vec::new(), Vec::new());
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(note) = notes.get(at) else { break };
-                    if let Some(text) = read(note)
-                        && let Some(seen) = look(note, &text)
+                    bytes.clear();
+                    let read = fs::File::open(&note.real)
+                        .and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
+                    if read.is_ok()
+                        && let Some(seen) = look(note, &bytes)
                     {
                         mine.push((at, seen));
                     }
@@ -148,23 +156,4 @@ fn read_with<T: Send>(
     let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, seen)| seen).collect()
-}
-
-fn read_head(note: &Walked) -> Option<String> {
-    let mut bytes = Vec::new();
-    fs::File::open(&note.real).ok()?.take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn read(note: &Walked) -> Option<String> {
-    let mut bytes = Vec::new();
-    // No more than is looked at: a file of any size may lie there.
-    fs::File::open(&note.real).ok()?.take(NOTE_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
-    if bytes.len() as u64 > NOTE_BYTES_MAX {
-        return None;
-    }
-    Some(
-        String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    )
 }

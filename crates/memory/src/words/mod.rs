@@ -54,9 +54,9 @@ static STOP_WORDS: LazyLock<HashMap<String, u32>> = LazyLock::new(|| {
     words
 });
 
-/// The number of languages that are known.
-pub(crate) fn languages() -> usize {
-    LANGUAGES.len()
+/// Returns the languages that are known, each at the place of its number.
+pub(crate) fn all_languages() -> &'static [Language] {
+    &LANGUAGES
 }
 
 /// A language: its stop words and its stems.
@@ -84,7 +84,7 @@ impl Language {
         tally.language()
     }
 
-    /// Returns its place among all: below [`languages`].
+    /// Returns its place among all: in [`all_languages`].
     pub(crate) fn number(&self) -> usize {
         self.number
     }
@@ -117,9 +117,12 @@ pub(crate) struct Tally([u16; 32]);
 impl Tally {
     /// Counts a normalised word.
     pub(crate) fn see(&mut self, word: &str) {
-        let Some(languages) = STOP_WORDS.get(word) else { return };
-        for (number, count) in self.0.iter_mut().enumerate() {
-            *count = count.saturating_add(u16::from(languages & (1 << number) != 0));
+        let mut languages = STOP_WORDS.get(word).copied().unwrap_or_default();
+        while languages != 0 {
+            if let Some(count) = self.0.get_mut(languages.trailing_zeros() as usize) {
+                *count = count.saturating_add(1);
+            }
+            languages &= languages - 1;
         }
     }
 
@@ -144,57 +147,81 @@ pub(crate) struct Token<'a> {
 /// Calls `take` with each token of a text, in order.
 pub(crate) fn each_token(text: &str, mut take: impl FnMut(Token<'_>)) {
     let mut buffer = String::new();
-    let mut rest = text.char_indices().peekable();
-    // The first character of the word that is being read, and the first behind it.
-    let mut word: Option<usize> = None;
-    // The characters before this one, of a script without spaces.
-    let mut run: Option<(usize, char, bool)> = None;
-    let mut before = ' ';
-    while let Some((at, char)) = rest.next() {
-        let is_part = match char {
-            '\'' | '\u{2019}' => {
-                word.is_some() && rest.peek().is_some_and(|(_, next)| next.is_alphanumeric())
-            }
-            // A number is one word: 10.5 is neither 10 nor 5.
-            '.' | ',' => {
-                before.is_ascii_digit() && rest.peek().is_some_and(|(_, next)| next.is_ascii_digit())
-            }
-            char if char.is_ascii() => char.is_ascii_alphanumeric(),
-            char => !is_unspaced(char) && (char.is_alphanumeric() || is_combining_mark(char)),
-        };
-        before = char;
-        if is_part {
-            end_run(text, run.take(), &mut take);
-            word.get_or_insert(at);
+    let mut at = 0;
+    while let Some(byte) = text.as_bytes().get(at) {
+        if byte.is_ascii() && !byte.is_ascii_alphanumeric() {
+            at += 1;
             continue;
         }
-        if let Some(from) = word.take() {
-            give(text.get(from..at).unwrap_or_default(), from, &mut buffer, &mut take);
-        }
-        if !is_unspaced(char) {
-            end_run(text, run.take(), &mut take);
-        } else if is_combining_mark(char) && run.is_some() {
-            // It belongs to the character before.
-        } else {
-            if let Some((before, _, _)) = run {
-                let end = at + char.len_utf8();
-                take(Token { at: before, word: text.get(before..end).unwrap_or_default(), is_pair: true });
+        if !byte.is_ascii() {
+            let Some(char) = char_at(text, at) else { break };
+            if is_unspaced(char) {
+                at = pairs(text, at, &mut take);
+                continue;
             }
-            run = Some((at, char, run.is_none()));
+            if !char.is_alphanumeric() {
+                at += char.len_utf8();
+                continue;
+            }
         }
+        let end = word_end(text, at);
+        give(text.get(at..end).unwrap_or_default(), at, &mut buffer, &mut take);
+        at = end;
     }
-    if let Some(from) = word {
-        give(text.get(from..).unwrap_or_default(), from, &mut buffer, &mut take);
-    }
-    end_run(text, run, &mut take);
 }
 
-/// Gives a character that stood alone.
-fn end_run(text: &str, run: Option<(usize, char, bool)>, take: &mut impl FnMut(Token<'_>)) {
-    if let Some((at, char, true)) = run {
-        let word = text.get(at..at + char.len_utf8()).unwrap_or_default();
-        take(Token { at, word, is_pair: true });
+fn char_at(text: &str, at: usize) -> Option<char> {
+    text.get(at..)?.chars().next()
+}
+
+/// Returns the end of the word that begins here.
+fn word_end(text: &str, from: usize) -> usize {
+    let bytes = text.as_bytes();
+    let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
+    let goes_on = |at: usize| char_at(text, at).is_some_and(char::is_alphanumeric);
+    let mut at = from;
+    loop {
+        while byte(at).is_ascii_alphanumeric() {
+            at += 1;
+        }
+        let next = match byte(at) {
+            b'\'' if goes_on(at + 1) => at + 1,
+            // A number is one word: 10.5 is neither 10 nor 5.
+            b'.' | b',' if at > from && byte(at - 1).is_ascii_digit() && byte(at + 1).is_ascii_digit() => {
+                at + 1
+            }
+            ascii if ascii.is_ascii() => at,
+            _ => match char_at(text, at) {
+                Some('\u{2019}') if goes_on(at + 3) => at + 3,
+                Some(char) if !is_unspaced(char) && (char.is_alphanumeric() || is_combining_mark(char)) => {
+                    at + char.len_utf8()
+                }
+                Some(_) | None => at,
+            },
+        };
+        if next == at {
+            return at;
+        }
+        at = next;
     }
+}
+
+/// Gives the pairs of characters that follow each other without a space, or a single one that stands alone; returns where they end.
+fn pairs(text: &str, from: usize, take: &mut impl FnMut(Token<'_>)) -> usize {
+    let (mut before, mut is_alone, mut at) = (from, true, from);
+    while let Some(char) = char_at(text, at).filter(|char| is_unspaced(*char)) {
+        let end = at + char.len_utf8();
+        // A mark belongs to the character before.
+        if at > from && !is_combining_mark(char) {
+            take(Token { at: before, word: text.get(before..end).unwrap_or_default(), is_pair: true });
+            (before, is_alone) = (at, false);
+        }
+        at = end;
+    }
+    if is_alone {
+        take(Token { at: from, word: text.get(from..at).unwrap_or_default(), is_pair: true });
+    }
+    at
 }
 
 /// Gives a word as it is compared.

@@ -226,8 +226,8 @@ async fn words_that_are_no_fact_are_refused() {
         let error = home.memory.facts().add(words, false, &Cause::person()).await.unwrap_err();
         assert!(matches!(error, MemoryError::Fact { .. }), "{words:?}: {error}");
     }
-    let error = home.memory.facts().add(&"long ".repeat(101), false, &Cause::person()).await.unwrap_err();
-    assert!(error.to_string().contains("at most 500 characters, this one has 504"), "{error}");
+    let error = home.memory.facts().add(&"long ".repeat(201), false, &Cause::person()).await.unwrap_err();
+    assert!(error.to_string().contains("at most 1000 characters, this one has 1004"), "{error}");
     assert!(!home.vault().join("memory").exists(), "nothing was written");
 }
 

@@ -130,6 +130,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         turn,
         key: IdempotencyKey::of(conversation, turn, &call),
         call,
+        message: "".into(),
         cancelled: CancellationToken::new(),
         trace: None,
         progress: ProgressListener::default(),

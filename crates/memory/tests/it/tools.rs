@@ -1,6 +1,6 @@
 //! The tools at their boundary: arguments in, data and words out.
 
-use adjutant_core::{Annotations, Prepared, ToolError, ToolRegistry};
+use adjutant_core::{Annotations, Prepared, ToolContext, ToolError, ToolRegistry};
 use adjutant_memory::{memory_tools, reading_tools};
 use serde_json::{Value, json};
 
@@ -21,11 +21,19 @@ async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<(Value, Option<String>), ToolError> {
+    call_for(home, context(user, number), tool, arguments).await
+}
+
+async fn call_for(
+    home: &Home,
+    context: ToolContext,
+    tool: &str,
+    arguments: Value,
+) -> Result<(Value, Option<String>), ToolError> {
     let registry = registry(home);
     let Value::Object(arguments) = arguments else { panic!("{arguments} is no object") };
     registry.check_arguments(tool, &arguments).map_err(ToolError::invalid)?;
     let tool = registry.get(tool).unwrap();
-    let context = context(user, number);
     let Prepared::Ready { arguments, .. } = tool.prepare(&context, arguments).await? else { panic!("asked") };
     let data = tool.call(&context, arguments.clone()).await?;
     let words = tool.describe(&arguments, &data);
@@ -143,13 +151,36 @@ async fn another_user_gets_nothing() {
 }
 
 #[tokio::test]
+async fn what_the_person_says_tells_whether_a_fact_is_corrected() {
+    let home = Home::new();
+    let mut number = 0;
+    let mut remember = async |said: &str, fact: &str| {
+        number += 1;
+        let context = ToolContext { message: said.into(), ..context("local", number) };
+        call_for(&home, context, "remember", json!({ "fact": fact })).await.unwrap().0
+    };
+    remember("I live in Berlin", "Josh lives in Berlin").await;
+    remember("Gina lives in Berlin, too", "Gina lives in Berlin").await;
+    // Nothing says that the first does not hold any more: the model asks.
+    let data = remember("My address is in Munich.", "Josh lives in Munich").await;
+    assert_eq!((&data["status"], &data["beside"]["fact"]), (&json!("added"), &json!("Josh lives in Berlin")));
+    assert_eq!(home.contents().await.len(), 3);
+    // Only the sentence that the fact is of counts.
+    let data = remember("No, I don't want tea. Josh lives in Hamburg.", "Josh lives in Hamburg").await;
+    assert_eq!(data["status"], "added", "{data}");
+    let data = remember("No. Josh lives in Rome now, not in Munich.", "Josh lives in Rome").await;
+    assert_eq!((&data["status"], &data["before"]), (&json!("updated"), &json!("Josh lives in Munich")));
+    assert!(home.contents().await.contains(&"Gina lives in Berlin".to_owned()));
+}
+
+#[tokio::test]
 async fn arguments_that_do_not_fit_are_told_back() {
     let home = Home::new();
     for (tool, arguments) in [
         ("remember", json!({})),
         ("remember", json!({ "fact": "" })),
         ("remember", json!({ "fact": "x", "user_id": "eve" })),
-        ("remember", json!({ "fact": "x".repeat(501) })),
+        ("remember", json!({ "fact": "x".repeat(1_001) })),
         ("write_daily_note", json!({ "title": "x" })),
         ("write_note", json!({ "note": "../x", "content": "x" })),
         ("read_note", json!({ "note": "gone" })),

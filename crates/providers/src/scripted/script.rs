@@ -1,5 +1,6 @@
 //! Which answer is next.
 
+use adjutant_core::told::words_alone;
 use adjutant_core::{GenerateRequest, Message, Role};
 use serde_json::Value;
 
@@ -77,7 +78,7 @@ impl Script {
 struct Latest {
     /// What `match` looks at.
     words: String,
-    /// The person's last words.
+    /// The person's last words, without what a memory put in front of them.
     input: String,
     /// What the tools returned, if they are what is answered.
     result: String,
@@ -90,7 +91,7 @@ impl Latest {
         let input = messages
             .iter()
             .rfind(|message| message.role() == Role::User)
-            .map(Message::text)
+            .map(|message| words_alone(&message.text()).to_owned())
             .unwrap_or_default();
         let results: Vec<&Message> =
             messages.iter().rev().take_while(|message| message.role() == Role::Tool).collect();

@@ -102,6 +102,7 @@ pub(crate) fn context() -> ToolContext {
         turn,
         key: IdempotencyKey::of(conversation, turn, &call),
         call,
+        message: "".into(),
         cancelled: CancellationToken::new(),
         trace: None,
         progress: ProgressListener::default(),
