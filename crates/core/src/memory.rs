@@ -69,6 +69,38 @@ pub enum MemoryEffect {
         /// The data of the call's answer, given again when the call is repeated.
         answer: serde_json::Value,
     },
+    /// The line of a task was added (no `before`), removed (no `after`), changed or moved (both) in the notes.
+    Task {
+        /// What is to be done, for the person.
+        words: String,
+        /// How it read, and where.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<TaskLines>,
+        /// How it reads, and where: two lines if the next occurrence of the task stands beside the completed one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<TaskLines>,
+        /// The note that the lines went to did not exist before.
+        created: bool,
+        /// The data of the call's answer, given again when the call is repeated.
+        answer: serde_json::Value,
+    },
+}
+
+/// Lines of a note, and what is needed to find them, or their place, again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskLines {
+    /// The note, relative to the vault, with `/`.
+    pub path: String,
+    /// The lines, divided by `\n`, without what ends the last.
+    pub text: String,
+    /// The line above; none at the beginning of the note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above: Option<String>,
+    /// The line below; none at the end of the note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
+    /// How often these lines stood in the note before the change.
+    pub found_before: usize,
 }
 
 /// How far a change got.

@@ -185,6 +185,12 @@ pub enum MemoryError {
         /// The facts.
         candidates: Vec<String>,
     },
+    /// A task's line was left as it is.
+    #[error("{reason}")]
+    Task {
+        /// Why, and what can be done.
+        reason: String,
+    },
     /// There is nothing to undo.
     #[error("there is nothing to undo")]
     NothingToUndo,
@@ -238,6 +244,7 @@ impl From<MemoryError> for ToolError {
             MemoryError::BrokeOff => Self::Unknown { message: error.to_string() },
             MemoryError::Vault(_)
             | MemoryError::Limit { .. }
+            | MemoryError::Task { .. }
             | MemoryError::NothingToUndo
             | MemoryError::ChangedSince { .. }
             | MemoryError::Ledger { .. }

@@ -29,9 +29,11 @@ mod notes; // notes
 mod patch; // the way back to the byte
 mod rank; // which text fits a question
 mod recall; // looking for something in all of it
+mod task_line; // a task as a line
 mod told; // what a model is told
 mod tool; // what a model may do
 mod vault; // files
+mod vault_task; // the tasks in the notes
 mod words; // words, languages, stems
 
 pub use conversation::{ConversationLog, Logged};
@@ -51,4 +53,8 @@ pub use tool::{memory_tools, reading_tools};
 pub use vault::{
     Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders, Vault,
     find_vaults,
+};
+pub use vault_task::{
+    DeletedTask, TASK_KEPT_DAYS, TaskAddress, TaskEdit, TaskList, TaskStatus, TaskWritten, VaultTask,
+    VaultTasks,
 };

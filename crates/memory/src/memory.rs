@@ -21,7 +21,7 @@ use crate::{MemoryError, VaultError};
 pub type Clock = Arc<dyn Fn() -> Zoned + Send + Sync>;
 
 /// How often a change is planned again because another program wrote in between.
-const ATTEMPTS_MAX: usize = 8;
+pub(crate) const ATTEMPTS_MAX: usize = 8;
 
 /// Settings of a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Shared {
     }
 
     /// Gives the lock back with the answer: the work needs it in another thread.
-    async fn replace(
+    pub(crate) async fn replace(
         &self,
         lock: VaultLock,
         path: &NotePath,
@@ -233,7 +233,9 @@ impl Shared {
                 Planned::Write { text, effect, answer } => (text, effect, answer),
             };
             let patch = match (&effect, &stored) {
-                (MemoryEffect::Fact { .. }, Some(stored)) => Some(patch::between(stored.text(), &text)),
+                (MemoryEffect::Fact { .. } | MemoryEffect::Task { .. }, Some(stored)) => {
+                    Some(patch::between(stored.text(), &text))
+                }
                 _ => None,
             };
             let change = match begun.take() {
@@ -262,14 +264,14 @@ impl Shared {
     }
 
     /// The file says that it was done; if the history cannot be told, the file still does.
-    async fn finish(&self, change: Option<MemoryChange>) {
+    pub(crate) async fn finish(&self, change: Option<MemoryChange>) {
         if let Some(change) = change {
             let change = MemoryChange { state: MemoryState::Done, ..change };
             let _ = self.ledger.put(&self.scope, &change).await;
         }
     }
 
-    async fn void(&self, change: Option<MemoryChange>) {
+    pub(crate) async fn void(&self, change: Option<MemoryChange>) {
         if let Some(change) = change {
             let change = MemoryChange { state: MemoryState::Void, ..change };
             let _ = self.ledger.put(&self.scope, &change).await;

@@ -504,7 +504,7 @@ impl MemoryRow {
         let hash_of = |line: &Option<FactLine>| line.as_ref().map(|line| hash(&line.text));
         let (before_hash, after_hash) = match &change.effect {
             MemoryEffect::Fact { before, after } => (hash_of(before), hash_of(after)),
-            MemoryEffect::Note { .. } => (None, None),
+            MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => (None, None),
         };
         Ok(Self {
             id: change.id.to_string(),

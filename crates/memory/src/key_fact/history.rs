@@ -11,6 +11,7 @@ use super::store::{expected_of, facts_of};
 use crate::memory::{Shared, blocking};
 use crate::patch::taken_back;
 use crate::vault::{NotePath, Stored};
+use crate::vault_task;
 use crate::{KeyFactStore, Memory, MemoryError, VaultError};
 
 /// How far back undo looks.
@@ -65,7 +66,7 @@ impl KeyFactStore {
 }
 
 impl Memory {
-    /// Takes back the newest change that was made through this memory: a fact or a note.
+    /// Takes back the newest change that was made through this memory: a fact, a note or a task in the notes.
     ///
     /// # Errors
     /// [`MemoryError::NothingToUndo`]; [`MemoryError::ChangedSince`] if the owner has changed the same words by hand:
@@ -83,6 +84,7 @@ impl Memory {
                 MemoryEffect::Note { path, inserted, created, .. } => {
                     shared.undo_note(path, inserted, *created).await?
                 }
+                MemoryEffect::Task { .. } => vault_task::take_back(shared, &change).await?,
             };
             let state = if done.is_some() { MemoryState::Undone } else { MemoryState::Void };
             let begun = change.state == MemoryState::Begun;
@@ -105,6 +107,7 @@ fn what(effect: &MemoryEffect) -> String {
             after.as_ref().or(before.as_ref()).map(|line| format!("“{}”", line.text)).unwrap_or_default()
         }
         MemoryEffect::Note { path, .. } => path.clone(),
+        MemoryEffect::Task { words, .. } => format!("the task “{words}”"),
     }
 }
 

@@ -32,7 +32,7 @@ fn is_about(change: &MemoryChange, text: &str) -> bool {
         MemoryEffect::Fact { before, after } => {
             [before, after].into_iter().flatten().any(|line| line.text == text)
         }
-        MemoryEffect::Note { .. } => false,
+        MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => false,
     }
 }
 

@@ -356,7 +356,7 @@ impl KeyFactStore {
         // The plan of a call that was begun may find its own work: then the answer is the one it would have given.
         let repeated = begun.as_ref().and_then(|change| match &change.effect {
             MemoryEffect::Fact { before, after } => Some((before.clone(), after.clone())),
-            MemoryEffect::Note { .. } => None,
+            MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => None,
         });
         let known = self.known().await;
         let now = (shared.clock)();

@@ -14,5 +14,6 @@ mod processes; // two writers, and one that is killed
 mod realistic; // a vault as people have them
 #[path = "../../../../tests/size.rs"]
 mod size; // how many cases
+mod task_lines; // the tasks in the notes
 mod tools;
 mod trouble; // what goes wrong

@@ -1,0 +1,355 @@
+//! What is done to a task's line: other words, another date, completed.
+
+use std::ops::Range;
+
+use jiff::civil::Date;
+
+use super::field::{Field, Kind, TaskFormat};
+use super::read::{TaskLine, is_space};
+use super::recurrence::{Recurrence, moved};
+
+/// How the owner of a vault has the plugin write tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// The format for a line that has no field yet.
+    pub(crate) format: TaskFormat,
+    /// A text that every task has to have, mostly a tag; empty for none.
+    pub(crate) global_filter: String,
+    /// A completed task gets the day.
+    pub(crate) done_date: bool,
+    /// A new task gets the day.
+    pub(crate) created_date: bool,
+    /// The next occurrence of a task stands below the completed one, not above.
+    pub(crate) next_below: bool,
+    /// The next occurrence has no scheduled date if it has another.
+    pub(crate) drop_scheduled: bool,
+}
+
+impl Default for Style {
+    /// As the plugin is without settings.
+    fn default() -> Self {
+        Self {
+            format: TaskFormat::Emoji,
+            global_filter: String::new(),
+            done_date: true,
+            created_date: false,
+            next_below: false,
+            drop_scheduled: false,
+        }
+    }
+}
+
+/// What completing makes of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Completion {
+    /// The completed line; `None` if the task says that it is deleted when it is done (`🏁 delete`).
+    pub(crate) done: Option<String>,
+    /// The line of the next occurrence.
+    pub(crate) next: Option<String>,
+}
+
+/// Replacements of parts of one line.
+struct Draft<'a> {
+    line: &'a TaskLine<'a>,
+    /// In any order, without overlap.
+    changes: Vec<(Range<usize>, String)>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(line: &'a TaskLine<'a>) -> Self {
+        Self { line, changes: Vec::new() }
+    }
+
+    fn replace(&mut self, range: Range<usize>, with: impl Into<String>) {
+        self.changes.push((range, with.into()));
+    }
+
+    /// Takes something out, with the white space before it.
+    fn remove(&mut self, range: &Range<usize>) {
+        let before = self.line.text.get(..range.start).unwrap_or_default();
+        // The space after the brackets makes the line a task.
+        let start = before.trim_end_matches(is_space).len().max(self.line.words.start);
+        self.replace(start..range.end, "");
+    }
+
+    /// Gives a field a value, in the field's own format; a new field goes to the end.
+    fn set(&mut self, kind: Kind, value: &str, style: &Style) {
+        match self.line.field(kind) {
+            Some(field) => {
+                let value = kind.value_in(field.format, value);
+                if self.line.part(&field.value) != value {
+                    self.replace(field.value.clone(), value);
+                }
+            }
+            None => {
+                let format = self.line.format().unwrap_or(style.format);
+                self.replace(self.line.end..self.line.end, kind.written(format, value));
+            }
+        }
+    }
+
+    /// Takes all fields of a kind out.
+    fn clear(&mut self, kind: Kind) {
+        for field in self.line.fields.iter().filter(|field| field.kind == kind) {
+            self.remove(&field.range);
+        }
+    }
+
+    fn finish(mut self) -> String {
+        // Stable: what is added at one place stays in the order in which it was added.
+        self.changes.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut text = String::new();
+        let mut at = 0;
+        for (range, with) in self.changes {
+            text.push_str(self.line.text.get(at..range.start).unwrap_or_default());
+            text.push_str(&with);
+            at = range.end.max(at);
+        }
+        text.push_str(self.line.text.get(at..).unwrap_or_default());
+        text
+    }
+}
+
+/// Completes a task on a day.
+///
+/// # Errors
+/// Words, if its recurrence is not one that is carried out.
+pub(crate) fn complete(line: &TaskLine<'_>, today: Date, style: &Style) -> Result<Completion, String> {
+    let next = match line.value(Kind::Recurrence) {
+        Some(rule) => Some(next_occurrence(line, rule, today, style)?),
+        None => None,
+    };
+    let deletes = line.value(Kind::OnCompletion).is_some_and(|what| what.eq_ignore_ascii_case("delete"));
+    if deletes {
+        return Ok(Completion { done: None, next });
+    }
+    let mut draft = Draft::new(line);
+    draft.replace(line.status_at..line.status_at + line.status.len_utf8(), "x");
+    draft.clear(Kind::Cancelled);
+    if style.done_date {
+        draft.set(Kind::Done, &today.to_string(), style);
+    }
+    Ok(Completion { done: Some(draft.finish()), next })
+}
+
+/// Returns the line of a task's next occurrence.
+fn next_occurrence(line: &TaskLine<'_>, rule: &str, today: Date, style: &Style) -> Result<String, String> {
+    let Some(recurrence) = Recurrence::read(rule) else {
+        return Err(format!(
+            "it recurs \"{rule}\", and only \"every N days|weeks|months|years\" is carried out here, with or without \"when done\"; complete it in Obsidian, or change the rule"
+        ));
+    };
+    let dates = if style.drop_scheduled {
+        [Kind::Due, Kind::Start, Kind::Scheduled]
+    } else {
+        [Kind::Due, Kind::Scheduled, Kind::Start]
+    };
+    let reference = match dates.iter().find_map(|kind| line.value(*kind)) {
+        Some(text) => Some(text.parse::<Date>().map_err(|_| no_such_day(text))?),
+        None => None,
+    };
+    let from = if recurrence.when_done { today } else { reference.unwrap_or(today) };
+    let too_far = || format!("its next date, {rule} after {from}, is beyond what a calendar has");
+    let next = recurrence.after(from).ok_or_else(too_far)?;
+    let mut draft = Draft::new(line);
+    draft.replace(line.status_at..line.status_at + line.status.len_utf8(), " ");
+    for kind in [Kind::Done, Kind::Cancelled, Kind::Id, Kind::DependsOn] {
+        draft.clear(kind);
+    }
+    let has_other = line.field(Kind::Due).is_some() || line.field(Kind::Start).is_some();
+    for kind in dates {
+        let (Some(text), Some(reference)) = (line.value(kind), reference) else { continue };
+        if kind == Kind::Scheduled && style.drop_scheduled && has_other {
+            draft.clear(kind);
+            continue;
+        }
+        let date: Date = text.parse().map_err(|_| no_such_day(text))?;
+        draft.set(kind, &moved(date, reference, next).ok_or_else(too_far)?.to_string(), style);
+    }
+    if style.created_date {
+        draft.set(Kind::Created, &today.to_string(), style);
+    } else {
+        draft.clear(Kind::Created);
+    }
+    if let Some(link) = &line.block_link {
+        draft.remove(link);
+    }
+    let text = draft.finish();
+    Ok(text.trim_end_matches(is_space).to_owned())
+}
+
+fn no_such_day(text: &str) -> String {
+    format!("its date {text} is no day of the calendar, so its next one cannot be found; correct it first")
+}
+
+/// What is to be changed in a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TaskEdit<'a> {
+    /// Other words. Tags belong to them; fields that stand at their end are set, others stay.
+    pub(crate) words: Option<&'a str>,
+    /// Another day on which it is due, or none.
+    pub(crate) due: Option<Option<Date>>,
+}
+
+/// Changes words and dates of a line, and nothing else of it.
+///
+/// # Errors
+/// Words, if it cannot be said so.
+pub(crate) fn edit(line: &TaskLine<'_>, change: &TaskEdit<'_>, style: &Style) -> Result<String, String> {
+    let mut draft = Draft::new(line);
+    let said = change.words.map(|words| format!("- [ ] {}", words.trim_matches(is_space)));
+    let fields;
+    if let Some(said) = &said {
+        let new = NewWords::of(said)?;
+        fields = new
+            .fields
+            .iter()
+            .map(|field| (field.kind, new.part(&field.value).to_owned()))
+            .collect::<Vec<_>>();
+        if let Some(link) = &new.block_link {
+            let text = new.part(link);
+            match &line.block_link {
+                Some(old) if line.part(old) == text => {}
+                Some(old) => draft.replace(old.clone(), text),
+                None => draft.replace(line.end..line.end, format!(" {text}")),
+            }
+        }
+        if new.has_words() {
+            reword(&mut draft, &new, style);
+        }
+    } else {
+        fields = Vec::new();
+    }
+    for (at, (kind, value)) in fields.iter().enumerate() {
+        // The first of a kind counts.
+        let is_first = fields.iter().position(|(other, _)| other == kind) == Some(at);
+        if is_first && !(*kind == Kind::Due && change.due.is_some()) {
+            draft.set(*kind, value, style);
+        }
+    }
+    match change.due {
+        Some(Some(date)) => draft.set(Kind::Due, &date.to_string(), style),
+        Some(None) => draft.clear(Kind::Due),
+        None => {}
+    }
+    Ok(draft.finish())
+}
+
+/// Words that a person or a model gives, with the fields at their end.
+struct NewWords<'a> {
+    line: &'a str,
+    words: Range<usize>,
+    tags: Vec<Range<usize>>,
+    fields: Vec<Field>,
+    block_link: Option<Range<usize>>,
+}
+
+impl<'a> NewWords<'a> {
+    /// # Errors
+    /// Words, if they say nothing, or that the task was completed or cancelled.
+    fn of(line: &'a str) -> Result<Self, String> {
+        // Only a date, say: what has no words is no task by itself, but is a change of one.
+        let with_words;
+        let read = match TaskLine::read(line) {
+            Some(read) => Self {
+                line,
+                words: read.words,
+                tags: read.tags,
+                fields: read.fields,
+                block_link: read.block_link,
+            },
+            None => {
+                let (head, tail) = line.split_at("- [ ] ".len().min(line.len()));
+                with_words = format!("{head}x {tail}");
+                let read = TaskLine::read(&with_words).filter(|read| !read.fields.is_empty());
+                let read = read.ok_or_else(|| "a task needs words".to_owned())?;
+                let moved = |range: Range<usize>| range.start - 2..range.end - 2;
+                let fields = read.fields.into_iter().map(|field| Field {
+                    range: moved(field.range),
+                    value: moved(field.value),
+                    ..field
+                });
+                let block_link = read.block_link.map(moved);
+                Self { line, words: 0..0, tags: Vec::new(), fields: fields.collect(), block_link }
+            }
+        };
+        let closing = |field: &Field| matches!(field.kind, Kind::Done | Kind::Cancelled);
+        if read.fields.iter().any(closing) {
+            return Err("when it was done is not part of its words; complete it instead".to_owned());
+        }
+        Ok(read)
+    }
+
+    fn part(&self, range: &Range<usize>) -> &'a str {
+        self.line.get(range.clone()).unwrap_or_default()
+    }
+
+    fn has_words(&self) -> bool {
+        !self.words.is_empty() || !self.tags.is_empty()
+    }
+}
+
+/// Replaces words and tags. A tag that is said again stays where it is.
+fn reword(draft: &mut Draft<'_>, new: &NewWords<'_>, style: &Style) {
+    let line = draft.line;
+    let mut tags: Vec<&str> = new.tags.iter().map(|tag| new.part(tag)).collect();
+    let mut begins_with_removed = false;
+    for old in line.tags.iter().rev() {
+        if tags.last() == Some(&line.part(old)) {
+            tags.pop();
+        } else if line.part(old) != style.global_filter {
+            draft.remove(old);
+            begins_with_removed |= old.start == line.words.start;
+        }
+    }
+    let words = std::iter::once(new.part(&new.words)).filter(|words| !words.is_empty());
+    let mut words = words.chain(tags).collect::<Vec<_>>().join(" ");
+    let filter = style.global_filter.as_str();
+    let had = line.part(&line.words).contains(filter);
+    // Without it the line would be no task any more.
+    if !filter.is_empty() && had && !words.contains(filter) {
+        words = format!("{filter} {words}").trim_end().to_owned();
+    }
+    if words != line.part(&line.words) {
+        let joins = line.words.is_empty() && !begins_with_removed && !words.is_empty();
+        let gap = if joins { " " } else { "" };
+        draft.replace(line.words.clone(), format!("{words}{gap}"));
+    }
+}
+
+/// Returns the line of a new task.
+///
+/// # Errors
+/// Words, if nothing is said to be done.
+pub(crate) fn new_line(description: &str, today: Date, style: &Style) -> Result<String, String> {
+    let description = description.trim_matches(is_space);
+    if description.is_empty() {
+        return Err("a task needs words".to_owned());
+    }
+    let filter = style.global_filter.as_str();
+    let words = if filter.is_empty() || description.contains(filter) {
+        format!("- [ ] {description}")
+    } else {
+        format!("- [ ] {filter} {description}")
+    };
+    if !NewWords::of(&words)?.has_words() {
+        return Err("a task needs words".to_owned());
+    }
+    let line = TaskLine::read(&words).ok_or_else(|| "a task needs words".to_owned())?;
+    let mut draft = Draft::new(&line);
+    if style.created_date && line.field(Kind::Created).is_none() {
+        draft.set(Kind::Created, &today.to_string(), style);
+    }
+    Ok(draft.finish())
+}
+
+/// Returns what a list says of a task: its words, tags and fields, without when it was done or cancelled.
+pub(crate) fn undated(line: &TaskLine<'_>) -> String {
+    let mut draft = Draft::new(line);
+    draft.clear(Kind::Done);
+    draft.clear(Kind::Cancelled);
+    let text = draft.finish();
+    TaskLine::read(&text)
+        .and_then(|line| line.text.get(line.words.start..line.end).map(str::to_owned))
+        .unwrap_or_else(|| line.description())
+}

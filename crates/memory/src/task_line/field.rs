@@ -1,0 +1,192 @@
+//! The fields at the end of a task's line, in the plugin's two formats.
+
+use std::ops::Range;
+
+/// The notation of a task's fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum TaskFormat {
+    /// `📅 2026-11-30`, the plugin's default.
+    #[default]
+    Emoji,
+    /// `[due:: 2026-11-30]`, as the plugin Dataview reads it.
+    Dataview,
+}
+
+/// The meaning of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Priority,
+    Done,
+    Cancelled,
+    Due,
+    Scheduled,
+    Start,
+    Created,
+    Recurrence,
+    OnCompletion,
+    Id,
+    DependsOn,
+}
+
+/// A field and its places in the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) kind: Kind,
+    pub(crate) format: TaskFormat,
+    /// From its symbol or bracket to its end.
+    pub(crate) range: Range<usize>,
+    /// What it says; the symbol itself for a priority in emoji.
+    pub(crate) value: Range<usize>,
+}
+
+/// Priorities, highest first.
+const PRIORITIES: [(&str, char); 5] =
+    [("highest", '🔺'), ("high", '⏫'), ("medium", '🔼'), ("low", '🔽'), ("lowest", '⏬')];
+
+/// A mark that asks for the coloured form of the character before it.
+const VARIATION_SELECTOR: char = '\u{FE0F}';
+
+impl Kind {
+    /// Returns the emoji it may begin with, the one that is written first. Empty for priorities, which have one each.
+    fn symbols(self) -> &'static [char] {
+        match self {
+            Self::Priority => &[],
+            Self::Done => &['✅'],
+            Self::Cancelled => &['❌'],
+            Self::Due => &['📅', '📆', '🗓'],
+            Self::Scheduled => &['⏳', '⌛'],
+            Self::Start => &['🛫'],
+            Self::Created => &['➕'],
+            Self::Recurrence => &['🔁'],
+            Self::OnCompletion => &['🏁'],
+            Self::Id => &['🆔'],
+            Self::DependsOn => &['⛔'],
+        }
+    }
+
+    /// Returns its name in Dataview's format.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Priority => "priority",
+            Self::Done => "completion",
+            Self::Cancelled => "cancelled",
+            Self::Due => "due",
+            Self::Scheduled => "scheduled",
+            Self::Start => "start",
+            Self::Created => "created",
+            Self::Recurrence => "repeat",
+            Self::OnCompletion => "onCompletion",
+            Self::Id => "id",
+            Self::DependsOn => "dependsOn",
+        }
+    }
+
+    /// Returns whether a character can stand in its value or before it.
+    fn may_hold(self, char: char) -> bool {
+        let other = match self {
+            Self::Priority => return false,
+            Self::Done | Self::Cancelled | Self::Due | Self::Scheduled | Self::Start | Self::Created => {
+                return matches!(char, '0'..='9' | '-' | ' ');
+            }
+            Self::Recurrence => ", !",
+            Self::OnCompletion => " ",
+            Self::Id => " -_",
+            Self::DependsOn => " -_,",
+        };
+        char.is_ascii_alphanumeric() || other.contains(char)
+    }
+
+    /// Returns whether a text can be its value.
+    fn accepts(self, value: &str) -> bool {
+        let id = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        };
+        match self {
+            Self::Priority => PRIORITIES.iter().any(|(name, _)| *name == value),
+            Self::Done | Self::Cancelled | Self::Due | Self::Scheduled | Self::Start | Self::Created => {
+                is_date(value)
+            }
+            Self::Recurrence => {
+                !value.is_empty()
+                    && value
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b',' | b' ' | b'!'))
+            }
+            Self::OnCompletion => !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphabetic()),
+            Self::Id => id(value),
+            Self::DependsOn => value.split(',').all(|part| id(part.trim_matches(' '))),
+        }
+    }
+
+    /// Returns the field of this kind that a text ends with.
+    pub(crate) fn at_end(self, text: &str) -> Option<Field> {
+        let emoji = || self.emoji_at_end(text).map(|places| (TaskFormat::Emoji, places));
+        let dataview = || self.dataview_at_end(text).map(|places| (TaskFormat::Dataview, places));
+        let (format, (range, value)) = emoji().or_else(dataview)?;
+        Some(Field { kind: self, format, range, value })
+    }
+
+    fn emoji_at_end(self, text: &str) -> Option<(Range<usize>, Range<usize>)> {
+        if self == Self::Priority {
+            let before = text.strip_suffix(VARIATION_SELECTOR).unwrap_or(text);
+            let symbol = before.chars().next_back()?;
+            PRIORITIES.iter().find(|(_, known)| *known == symbol)?;
+            let at = before.len() - symbol.len_utf8();
+            return Some((at..text.len(), at..before.len()));
+        }
+        // The symbol stands right before whatever a value can be made of.
+        let before = text.trim_end_matches(|char: char| self.may_hold(char));
+        let value = text.get(before.len()..)?.trim_start_matches(' ');
+        let before = before.strip_suffix(VARIATION_SELECTOR).unwrap_or(before);
+        let symbol = before.chars().next_back().filter(|char| self.symbols().contains(char))?;
+        let at = before.len() - symbol.len_utf8();
+        self.accepts(value).then(|| (at..text.len(), text.len() - value.len()..text.len()))
+    }
+
+    fn dataview_at_end(self, text: &str) -> Option<(Range<usize>, Range<usize>)> {
+        // A comma may follow, which keeps some themes from hiding the field.
+        let closed = text.strip_suffix(',').map_or(text, |before| before.trim_end_matches(' '));
+        let (inside, open) = match closed.strip_suffix(']') {
+            Some(inside) => (inside, '['),
+            None => (closed.strip_suffix(')')?, '('),
+        };
+        let at = inside.rfind(open)?;
+        let pair = inside.get(at + 1..)?.trim_end_matches(' ');
+        let value = pair.trim_start_matches(' ').strip_prefix(self.key())?.strip_prefix("::")?;
+        let value = value.trim_start_matches(' ');
+        let end = at + 1 + pair.len();
+        self.accepts(value).then(|| (at..text.len(), end - value.len()..end))
+    }
+
+    /// Returns the field as it is written, with what stands before it.
+    pub(crate) fn written(self, format: TaskFormat, value: &str) -> String {
+        match (format, self.symbols().first()) {
+            (TaskFormat::Emoji, Some(symbol)) => format!(" {symbol} {value}"),
+            (TaskFormat::Emoji, None) => format!(" {}", self.value_in(format, value)),
+            // Two spaces: with one, Obsidian hides every other field.
+            (TaskFormat::Dataview, _) => format!("  [{}:: {}]", self.key(), self.value_in(format, value)),
+        }
+    }
+
+    /// Returns a value in the words of a format: only those of priorities differ.
+    pub(crate) fn value_in(self, format: TaskFormat, value: &str) -> String {
+        let priority = PRIORITIES.iter().find(|(name, symbol)| value == *name || value.starts_with(*symbol));
+        match priority.filter(|_| self == Self::Priority) {
+            Some((name, symbol)) => match format {
+                TaskFormat::Emoji => symbol.to_string(),
+                TaskFormat::Dataview => (*name).to_owned(),
+            },
+            None => value.to_owned(),
+        }
+    }
+}
+
+/// Returns whether a text has the form `2026-11-30`; it need not be a day that exists.
+fn is_date(text: &str) -> bool {
+    text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}

@@ -1,0 +1,65 @@
+//! `every 2 weeks when done`: the rules that are carried out, and the days they lead to.
+
+use jiff::civil::Date;
+use jiff::{Span, ToSpan};
+
+/// A rule that is carried out: every so many days, weeks, months or years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Recurrence {
+    count: u32,
+    unit: Unit,
+    /// It counts from the day of completion, not from the task's own date.
+    pub(crate) when_done: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Day,
+    Week,
+    Month,
+    Year,
+}
+
+impl Recurrence {
+    /// Reads a rule; `None` for every other than `every [N] day|week|month|year[s] [when done]`.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let text = text.to_ascii_lowercase();
+        let mut words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+        let when_done = words.ends_with(&["when", "done"]);
+        if when_done {
+            words.truncate(words.len() - 2);
+        }
+        let (count, unit) = match words.as_slice() {
+            ["every", unit] => (1, *unit),
+            ["every", count, unit] => (count.parse().ok()?, *unit),
+            _ => return None,
+        };
+        let unit = match unit.strip_suffix('s').unwrap_or(unit) {
+            "day" => Unit::Day,
+            "week" => Unit::Week,
+            "month" => Unit::Month,
+            "year" => Unit::Year,
+            _ => return None,
+        };
+        (count > 0).then_some(Self { count, unit, when_done })
+    }
+
+    /// Returns the day after so many units. A month or year in which that day does not exist gives its last day. `None` beyond
+    /// the year 9999.
+    pub(crate) fn after(self, day: Date) -> Option<Date> {
+        let count = i32::try_from(self.count).ok()?;
+        let span: Option<Span> = match self.unit {
+            Unit::Day => Span::new().try_days(count).ok(),
+            Unit::Week => Span::new().try_weeks(count).ok(),
+            Unit::Month => Span::new().try_months(count).ok(),
+            Unit::Year => Span::new().try_years(count).ok(),
+        };
+        day.checked_add(span?).ok()
+    }
+}
+
+/// Returns a day that stands as far from `next` as `date` does from `reference`.
+pub(crate) fn moved(date: Date, reference: Date, next: Date) -> Option<Date> {
+    let days = reference.until(date).ok()?.get_days();
+    next.checked_add(days.days()).ok()
+}
