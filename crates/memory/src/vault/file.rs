@@ -47,8 +47,9 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
 /// Writes `after` to a temporary file, makes it durable, looks once more whether the target is what `before` read, and
 /// moves it there. Mode and owner are kept. `false` if somebody else wrote in between.
 ///
-/// Between the last look and the move lies an instant in which another program's write would be lost; nothing but that
-/// program's cooperation can close it.
+/// A write of another program between the last look and the move is put back where the system can exchange two files (Linux,
+/// macOS). Lost is what a program writes later than that into a file that it opened before; where two files cannot be exchanged,
+/// what it writes in that instant.
 pub(super) fn replace(
     target: &Path,
     before: Option<&Stored>,
@@ -134,7 +135,10 @@ fn attempt(target: &Path, before: Option<&Stored>, after: &[u8], temporary: &Pat
         if !unchanged(target, before)? {
             return Ok(false);
         }
-        put(temporary, target, before.is_some())
+        match before {
+            Some(before) => swap(temporary, target, before, after),
+            None => put_new(temporary, target),
+        }
     });
     // After a rename there is nothing left to remove.
     let _ = fs::remove_file(temporary);
@@ -172,20 +176,68 @@ fn unchanged(target: &Path, before: Option<&Stored>) -> io::Result<bool> {
     }
 }
 
-fn put(temporary: &Path, target: &Path, existed: bool) -> io::Result<bool> {
-    if existed {
-        fs::rename(temporary, target)?;
-    } else {
-        // A link is made only if the name is free, so that a note somebody creates at this instant is not lost. Some file
-        // systems have no links; there the name was free a moment ago.
-        match fs::hard_link(temporary, target) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(_) => fs::rename(temporary, target)?,
+/// Puts a file in the place of `before`. `false` if it was another by then: that one is put back.
+fn swap(temporary: &Path, target: &Path, before: &Stored, after: &[u8]) -> io::Result<bool> {
+    match exchange(temporary, target) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if is_unsupported(&error) => {
+            fs::rename(temporary, target)?;
+            sync_folder(target);
+            return Ok(true);
         }
+        Err(error) => return Err(error),
+    }
+    // Takes a while, in which a program that had opened the file before may still write into it.
+    sync_folder(target);
+    let mut out = match read_bytes(temporary) {
+        Ok(out) if out == before.0.as_bytes() => return Ok(true),
+        other => other.unwrap_or_default(),
+    };
+    // Somebody's write came out: back with it. What comes out then has to be what was put there; else it is a newer write.
+    let mut put = after.to_vec();
+    loop {
+        if exchange(temporary, target).is_err() {
+            fs::rename(temporary, target)?;
+            return Ok(false);
+        }
+        let now = read_bytes(temporary).unwrap_or_default();
+        if now == put {
+            sync_folder(target);
+            return Ok(false);
+        }
+        put = std::mem::replace(&mut out, now);
+    }
+}
+
+/// Puts a file where there is none. `false` if there is one by now.
+fn put_new(temporary: &Path, target: &Path) -> io::Result<bool> {
+    // A link is made only if the name is free, so that a note somebody creates at this instant is not lost. Some file
+    // systems have no links; there the name was free a moment ago.
+    match fs::hard_link(temporary, target) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(_) => fs::rename(temporary, target)?,
     }
     sync_folder(target);
     Ok(true)
+}
+
+/// Exchanges two files in one step.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns whether two files cannot be exchanged here, be it for the system or for the file system.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 
 /// Makes the rename itself durable, where a folder can be opened for that.
