@@ -10,6 +10,9 @@ use crate::id::UserId;
 /// The longest task description, in Unicode characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1000;
 
+/// Days in which a deleted task can be brought back.
+pub const DELETED_TASK_DAYS: i64 = 30;
+
 /// A task's id: per user from 1, never reused. A string on every wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -184,8 +187,13 @@ pub enum TaskChange {
         /// Which.
         id: TaskId,
     },
-    /// Gone for good.
+    /// Gone, and to be brought back for [`DELETED_TASK_DAYS`].
     Delete {
+        /// Which.
+        id: TaskId,
+    },
+    /// Back again, with its id and as it was.
+    Restore {
         /// Which.
         id: TaskId,
     },
@@ -218,6 +226,13 @@ pub enum TaskChanged {
     Deleted {
         /// As it was.
         task: Task,
+    },
+    /// It is there again.
+    Restored {
+        /// As it is now.
+        task: Task,
+        /// It was there all the time; nothing changed.
+        already: bool,
     },
     /// The user has no such task.
     NoSuchTask {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER remember|log < lines
+//! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER complete|delete < words of tasks
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER list
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER search WORDS
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER notes FOLDER
@@ -15,13 +16,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use adjutant_core::UserId;
-use adjutant_memory::{Cause, Filter, InMemoryLedger, Memory, MemoryOptions, Vault};
+use adjutant_memory::{Cause, Filter, InMemoryLedger, Memory, MemoryError, MemoryOptions, Vault, VaultError};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [vault, work, command, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: vault VAULT WORK_FOLDER remember|log|list|search|notes".into());
+        return Err("usage: vault VAULT WORK_FOLDER remember|log|complete|delete|list|search|notes".into());
     };
     let vault = Vault::open(vault)?.with_work_folder(work);
     #[expect(clippy::disallowed_methods, reason = "a program hands the time in; here it is a program")]
@@ -41,6 +42,27 @@ async fn main() -> Result<(), Box<dyn Error>> {
             for line in io::stdin().lock().lines() {
                 let written = memory.notes().write_daily(&line?, None, &Cause::person()).await?;
                 writeln!(out, "{}", written.words())?;
+                out.flush()?;
+            }
+        }
+        "complete" | "delete" => {
+            for line in io::stdin().lock().lines() {
+                let words = line?;
+                let tasks = memory.tasks();
+                let done = loop {
+                    let found = tasks.list().await?.tasks.into_iter().find(|task| task.words == words);
+                    let task = found.ok_or("there is no such task")?.address;
+                    let done = match command.as_str() {
+                        "complete" => tasks.complete(&task, &Cause::person()).await,
+                        _ => tasks.delete(&task, &Cause::person()).await,
+                    };
+                    match done {
+                        // Another program writes to the note all the time.
+                        Err(MemoryError::Vault(VaultError::Busy { .. })) => {}
+                        done => break done?,
+                    }
+                };
+                writeln!(out, "{}", done.task.address.line)?;
                 out.flush()?;
             }
         }

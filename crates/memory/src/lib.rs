@@ -55,6 +55,6 @@ pub use vault::{
     find_vaults,
 };
 pub use vault_task::{
-    DeletedTask, TASK_KEPT_DAYS, TaskAddress, TaskEdit, TaskList, TaskStatus, TaskWritten, VaultTask,
-    VaultTasks,
+    DeletedTask, InMemoryTaskIndex, TaskAddress, TaskEdit, TaskList, TaskStatus, TaskWritten, VaultTask,
+    VaultTaskStore, VaultTasks,
 };

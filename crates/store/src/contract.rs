@@ -24,6 +24,7 @@ mod queue;
 mod sample;
 mod snapshot;
 mod task;
+mod task_index;
 mod token;
 mod with_change;
 mod work;
@@ -41,12 +42,13 @@ pub use past::*;
 pub use queue::*;
 pub use snapshot::*;
 pub use task::*;
+pub use task_index::*;
 pub use token::*;
 pub use with_change::*;
 pub use work::*;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, TaskStore, TokenStore,
+    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, TaskIndex, TaskStore, TokenStore,
 };
 
 /// Everything a [`TaskStore`] must do.
@@ -56,6 +58,7 @@ pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
     tasks_belong_to_their_user(&make().await).await;
     a_repeated_key_has_one_effect(&make().await).await;
     completing_twice_says_so(&make().await).await;
+    a_deleted_task_comes_back_as_it_was(&make().await).await;
     descriptions_hold_any_unicode(&make().await).await;
 }
 
@@ -140,6 +143,12 @@ pub async fn budget_store<T: BudgetStore + Journal>(make: impl AsyncFn() -> T) {
     of_many_at_once_no_two_take_the_same_room(&make().await).await;
     of_eight_who_take_shares_all_is_spent_and_no_more(&make().await).await;
     what_was_used_is_booked_with_the_events_it_came_of(&make().await).await;
+}
+
+/// Everything a [`TaskIndex`] must do.
+pub async fn task_index<T: TaskIndex + TaskStore>(make: impl AsyncFn() -> T) {
+    numbers_come_back_as_they_were(&make().await).await;
+    numbers_are_shared_with_the_tasks_of_the_user(&make().await).await;
 }
 
 /// Everything a [`MemoryLedger`] must do.

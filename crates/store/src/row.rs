@@ -556,6 +556,6 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, StoreError> 
 }
 
 /// Counts beyond `i64` do not occur; should one, the highest number is the least wrong.
-fn number(count: impl TryInto<i64>) -> i64 {
+pub(crate) fn number(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

@@ -13,6 +13,7 @@ mod memory_ledger;
 mod operator;
 mod relay;
 mod task;
+mod task_index;
 mod token;
 mod work;
 mod worker;
@@ -37,6 +38,7 @@ pub use operator::{
 };
 pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
 pub use task::TaskStore;
+pub use task_index::{NumbersChange, TaskIndex, TaskNumber};
 pub use token::{NoSuchRole, Role, TokenGrant, TokenKind, TokenRecord, TokenRefused, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
 pub use worker::{Beat, Holder, Running, Worker, Writer};

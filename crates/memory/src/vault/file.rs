@@ -248,3 +248,27 @@ fn sync_folder(target: &Path) {
         let _ = folder.sync_all();
     }
 }
+
+#[cfg(all(test, any(target_os = "linux", target_vendor = "apple")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_since_the_last_look_is_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, target) = (folder.path().join("ours"), folder.path().join("note.md"));
+        let text = |path: &Path| fs::read_to_string(path).unwrap();
+        let before = Stored("before".to_owned());
+        for (there, done) in [("before", true), ("an editor's", false), ("", false)] {
+            fs::write(&ours, "after").unwrap();
+            fs::write(&target, there).unwrap();
+            assert_eq!(swap(&ours, &target, &before, b"after").unwrap(), done, "{there:?}");
+            assert_eq!(text(&target), if done { "after" } else { there });
+            assert_eq!(text(&ours), if done { "before" } else { "after" });
+        }
+        // It was removed since.
+        fs::remove_file(&target).unwrap();
+        assert!(!swap(&ours, &target, &before, b"after").unwrap());
+        assert!(!target.exists());
+    }
+}

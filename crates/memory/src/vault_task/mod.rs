@@ -2,15 +2,18 @@
 //!
 //! A change touches the line that it is about and no other byte. If that line is not surely found again, nothing is changed.
 
+mod index; // numbers, without a database
 mod note; // one note with its tasks
+mod numbers; // which number stands for which line
 mod place; // where a task stands, and finding it again
 mod settings; // what the plugin is told by its owner
+mod store; // the task store of an assistant
 mod undo; // the way back
 mod write; // add, complete, edit, move, delete
 
 use std::sync::Arc;
 
-use adjutant_core::{MemoryChange, MemoryEffect, MemoryState};
+use adjutant_core::{DELETED_TASK_DAYS, MemoryChange, MemoryEffect, MemoryState};
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -20,15 +23,15 @@ use crate::vault::path::folded;
 use crate::vault::walk::read_all;
 use crate::{Memory, MemoryError};
 
+pub use index::InMemoryTaskIndex;
 use note::NoteTasks;
 pub use note::VaultTask;
 pub use place::TaskAddress;
 use settings::PluginSettings;
 pub use settings::TaskStatus;
+pub use store::VaultTaskStore;
 pub(crate) use undo::take_back;
 
-/// Days in which a deleted task can be brought back.
-pub const TASK_KEPT_DAYS: i64 = 30;
 /// How many changes are looked through for deleted tasks.
 const LOOKED_THROUGH: usize = 10_000;
 
@@ -125,7 +128,7 @@ impl VaultTasks {
     pub async fn deleted(&self) -> Result<Vec<DeletedTask>, MemoryError> {
         let changes = self.0.ledger.newest(&self.0.scope, LOOKED_THROUGH).await?;
         let now = (self.0.clock)().timestamp();
-        let kept = |change: &MemoryChange| now.duration_since(change.at).as_hours() < TASK_KEPT_DAYS * 24;
+        let kept = |change: &MemoryChange| now.duration_since(change.at).as_hours() < DELETED_TASK_DAYS * 24;
         Ok(changes.into_iter().filter(kept).filter_map(deleted).collect())
     }
 

@@ -1,5 +1,7 @@
 //! One note with its tasks: what a change of one line makes of its text.
 
+use std::collections::HashMap;
+
 use adjutant_core::TaskLines;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,10 @@ pub(crate) struct NoteTasks<'a> {
     path: &'a str,
     text: &'a str,
     tasks: Vec<Placed<'a>>,
+    /// For each task, its place among those that read the same.
+    nths: Vec<usize>,
+    /// How many tasks read the same.
+    counts: HashMap<&'a str, usize>,
     settings: &'a PluginSettings,
     digest: String,
 }
@@ -57,7 +63,14 @@ impl<'a> NoteTasks<'a> {
     pub(crate) fn read(path: &'a str, text: &'a str, settings: &'a PluginSettings) -> Self {
         let tasks = placed(text, &settings.style.global_filter);
         let digest = if tasks.is_empty() { String::new() } else { place::digest(text) };
-        Self { path, text, tasks, settings, digest }
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        let mut next = |task: &Placed<'a>| {
+            let count = counts.entry(task.line.text).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let nths = tasks.iter().map(&mut next).collect();
+        Self { path, text, tasks, nths, counts, settings, digest }
     }
 
     /// Returns all tasks of the note, in their order.
@@ -68,7 +81,14 @@ impl<'a> NoteTasks<'a> {
     pub(crate) fn task(&self, index: usize) -> Option<VaultTask> {
         let task = self.tasks.get(index)?;
         Some(VaultTask {
-            address: place::address(self.path, self.text, &self.tasks, index, &self.digest)?,
+            address: TaskAddress {
+                path: self.path.to_owned(),
+                line: task.line.text.to_owned(),
+                nth: self.nths.get(index).copied().unwrap_or_default(),
+                of: self.counts.get(task.line.text).copied().unwrap_or_default(),
+                around: place::around(self.text, &task.range),
+                note: self.digest.clone(),
+            },
             line_number: task.number,
             words: task.line.description(),
             text: undated(&task.line),

@@ -28,7 +28,7 @@ pub struct TaskAddress {
     pub path: String,
     /// The whole line, without what ends it.
     pub line: String,
-    /// The how manieth of the tasks of the note that read the same, from 0.
+    /// Its place, from 0, among the tasks of the note that read the same.
     pub nth: usize,
     /// How many there are.
     pub of: usize,
@@ -85,26 +85,6 @@ fn list_items(text: &str, body: usize) -> Vec<usize> {
     starts.sort_unstable();
     starts.dedup();
     starts
-}
-
-/// Returns the address of the `index`th of the tasks of a note.
-pub(crate) fn address(
-    path: &str,
-    text: &str,
-    tasks: &[Placed<'_>],
-    index: usize,
-    note: &str,
-) -> Option<TaskAddress> {
-    let task = tasks.get(index)?;
-    let same = |other: &Placed<'_>| other.line.text == task.line.text;
-    Some(TaskAddress {
-        path: path.to_owned(),
-        line: task.line.text.to_owned(),
-        nth: tasks.get(..index)?.iter().filter(|other| same(other)).count(),
-        of: tasks.iter().filter(|other| same(other)).count(),
-        around: around(text, &task.range),
-        note: note.to_owned(),
-    })
 }
 
 /// Why a task is not found again.

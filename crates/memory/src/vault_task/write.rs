@@ -30,7 +30,7 @@ struct Call<'a> {
 }
 
 impl VaultTasks {
-    /// Adds a task at the end of a note, which is made if there is none.
+    /// Adds a task at the end of a note, which is made if there is none. `note` is its whole path.
     ///
     /// # Errors
     /// [`MemoryError::Task`] without words; [`VaultError`] for the note.
@@ -39,7 +39,12 @@ impl VaultTasks {
             Begun::Answered(written) => return Ok(*written),
             Begun::Call(call) => call,
         };
-        let path = self.destination(note).await?;
+        let (vault, name) = (self.0.vault.clone(), note.to_owned());
+        let path = blocking(move || {
+            let path = vault.settle(&NotePath::of_owner(&name)?)?;
+            if vault.locate(&path)?.exists { Ok(path) } else { vault.settle(&NotePath::for_new(&name)?) }
+        });
+        let path = self.guard(path.await?)?;
         let line = new_line(words, call.today, &call.settings.style).map_err(refused)?;
         self.change(&path, &call, |text| {
             let note = NoteTasks::read(path.as_str(), text.unwrap_or_default(), &call.settings);
@@ -266,7 +271,7 @@ impl VaultTasks {
         self.guard(path)
     }
 
-    /// Returns the path of the note that a task is written to: one that exists, or a new one.
+    /// Returns the path of the note that a task is moved to: one that answers to the name, or a new one.
     async fn destination(&self, name: &str) -> Result<NotePath, MemoryError> {
         let (vault, name) = (self.0.vault.clone(), name.to_owned());
         let path = blocking(move || match vault.resolve(&name) {

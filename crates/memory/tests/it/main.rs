@@ -15,5 +15,6 @@ mod realistic; // a vault as people have them
 #[path = "../../../../tests/size.rs"]
 mod size; // how many cases
 mod task_lines; // the tasks in the notes
+mod task_store; // the same, as the store of an assistant
 mod tools;
 mod trouble; // what goes wrong

@@ -144,6 +144,54 @@ async fn a_killed_process_leaves_the_old_file_or_the_new_one() {
 
 #[cfg(unix)]
 #[tokio::test]
+async fn two_processes_and_an_editor_lose_no_line_of_a_note() {
+    const EACH: usize = 25;
+    let home = Home::new();
+    let task = |writer: usize, number: usize| format!("w{writer} task {number}");
+    let all = (0..2).flat_map(|writer| (0..EACH).map(move |number| (writer, number)));
+    let text: String =
+        all.clone().map(|(writer, number)| format!("- [ ] {}\n", task(writer, number))).collect();
+    home.write("tasks.md", &text);
+    let stop = Arc::new(AtomicBool::new(false));
+    // Appends, as a program does that has a line to add: whatever the note is by then.
+    let editor = {
+        use std::os::unix::fs::MetadataExt;
+        let (path, stop) = (home.vault().join("tasks.md"), stop.clone());
+        std::thread::spawn(move || {
+            let mut written = 0;
+            // The note stays one that is read at once.
+            while !stop.load(Ordering::Relaxed) && written < 500 {
+                let mut note = fs::OpenOptions::new().append(true).open(&path).unwrap();
+                note.write_all(format!("- [ ] edited {written} ü\n").as_bytes()).unwrap();
+                // Stopped by the system between opening and writing for so long that the file was given up meanwhile: that
+                // cannot be noticed by who replaces it.
+                if note.metadata().unwrap().nlink() > 0 {
+                    written += 1;
+                }
+                std::thread::yield_now();
+            }
+            written
+        })
+    };
+    let writers = ["complete", "delete"].into_iter().enumerate().map(|(writer, command)| {
+        let child = start(&home, command);
+        std::thread::spawn(move || feed(child, (0..EACH).map(|number| task(writer, number))))
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        assert_eq!(writer.join().unwrap().len(), EACH);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let written = editor.join().unwrap();
+    let now = home.read("tasks.md");
+    let day = now.lines().find_map(|line| line.split_once("✅ ")).unwrap().1.to_owned();
+    let mut expected: Vec<String> =
+        (0..EACH).map(|number| format!("- [x] {} ✅ {day}", task(0, number))).collect();
+    expected.extend((0..written).map(|number| format!("- [ ] edited {number} ü")));
+    assert_eq!(now.lines().collect::<Vec<_>>(), expected);
+}
+
+#[cfg(unix)]
+#[tokio::test]
 async fn a_full_disk_loses_nothing() {
     let home = Home::new();
     let facts = format!(

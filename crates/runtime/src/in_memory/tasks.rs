@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use adjutant_core::{IdempotencyKey, Task, TaskChange, TaskChanged, TaskId, UserId};
+use adjutant_core::{DELETED_TASK_DAYS, IdempotencyKey, Task, TaskChange, TaskChanged, TaskId, UserId};
 use jiff::Timestamp;
 
 #[derive(Debug, Default)]
@@ -10,6 +10,8 @@ pub(super) struct Tasks {
     pub(super) last_id: Option<TaskId>,
     pub(super) tasks: Vec<Task>,
     pub(super) applied: HashMap<IdempotencyKey, TaskChanged>,
+    /// When each was deleted.
+    deleted: Vec<(Timestamp, Task)>,
 }
 
 impl Tasks {
@@ -68,13 +70,36 @@ impl Tasks {
                 None => TaskChanged::NoSuchTask { id: *id },
             },
             TaskChange::Delete { id } => match self.tasks.iter().position(|task| task.id == *id) {
-                Some(at) => TaskChanged::Deleted { task: self.tasks.remove(at) },
+                Some(at) => {
+                    let task = self.tasks.remove(at);
+                    self.deleted.retain(|(at, _)| is_kept(*at, now));
+                    self.deleted.push((now, task.clone()));
+                    TaskChanged::Deleted { task }
+                }
                 None => TaskChanged::NoSuchTask { id: *id },
             },
+            TaskChange::Restore { id } => self.restore(*id, now),
         }
+    }
+
+    fn restore(&mut self, id: TaskId, now: Timestamp) -> TaskChanged {
+        if let Some(task) = self.find(id) {
+            return TaskChanged::Restored { task: task.clone(), already: true };
+        }
+        let found = self.deleted.iter().position(|(at, task)| task.id == id && is_kept(*at, now));
+        let Some(found) = found else { return TaskChanged::NoSuchTask { id } };
+        let (_, task) = self.deleted.remove(found);
+        let place = self.tasks.partition_point(|other| other.id < id);
+        self.tasks.insert(place, task.clone());
+        TaskChanged::Restored { task, already: false }
     }
 
     pub(super) fn find(&mut self, id: TaskId) -> Option<&mut Task> {
         self.tasks.iter_mut().find(|task| task.id == id)
     }
+}
+
+/// Returns whether what was deleted then can be brought back.
+fn is_kept(deleted_at: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(deleted_at).as_hours() < DELETED_TASK_DAYS * 24
 }

@@ -131,6 +131,32 @@ pub async fn completing_twice_says_so(store: &impl TaskStore) {
     assert_eq!(apply(store, &anna, &complete).await, TaskChanged::Completed { task: first, already: true });
 }
 
+/// A deleted task comes back with its id, once, and nobody else's does.
+pub async fn a_deleted_task_comes_back_as_it_was(store: &impl TaskStore) {
+    let (anna, bert) = (user("anna"), user("bert"));
+    for words in ["one", "two", "three"] {
+        add(store, &anna, words).await;
+    }
+    let TaskChanged::Completed { task: done, .. } =
+        apply(store, &anna, &TaskChange::Complete { id: id(2) }).await
+    else {
+        panic!("not completed")
+    };
+    let restore = TaskChange::Restore { id: id(2) };
+    let there = TaskChanged::Restored { task: done.clone(), already: true };
+    assert_eq!(apply(store, &anna, &restore).await, there);
+    for round in 0..2 {
+        apply(store, &anna, &TaskChange::Delete { id: id(2) }).await;
+        assert_eq!(apply(store, &bert, &restore).await, TaskChanged::NoSuchTask { id: id(2) });
+        let back = TaskChanged::Restored { task: done.clone(), already: false };
+        assert_eq!(apply(store, &anna, &restore).await, back, "{round}");
+        let all = store.list(&anna, TaskFilter::All).await.unwrap();
+        assert_eq!(all.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1), id(2), id(3)]);
+    }
+    let never = TaskChange::Restore { id: id(9) };
+    assert_eq!(apply(store, &anna, &never).await, TaskChanged::NoSuchTask { id: id(9) });
+}
+
 /// What a person can write comes back as it was.
 pub async fn descriptions_hold_any_unicode(store: &impl TaskStore) {
     let anna = user("änna 👋🏽");

@@ -32,6 +32,7 @@ const MIGRATIONS: Migrations = Migrations {
         (13, "feedback", include_str!("migrations/0013_feedback.sql")),
         (14, "named", include_str!("migrations/0014_named.sql")),
         (15, "asks", include_str!("migrations/0015_asks.sql")),
+        (16, "tasks", include_str!("migrations/0016_tasks.sql")),
     ],
 };
 

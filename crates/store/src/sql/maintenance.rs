@@ -6,7 +6,7 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, UserId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Backend, Connection, Failure, SqlStore, branch, check, count, people, removal, values};
+use super::{Backend, Connection, Failure, SqlStore, branch, check, count, people, removal, task, values};
 use crate::maintenance::{
     DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows, UserRemoved, UserRow,
 };
@@ -192,6 +192,8 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
     let tables = rows
         .fetch(
             "SELECT 'task', count(*) FROM adjutant_task
+             UNION ALL SELECT 'deleted_task', count(*) FROM adjutant_deleted_task
+             UNION ALL SELECT 'task_number', count(*) FROM adjutant_task_number
              UNION ALL SELECT 'conversation', count(*) FROM adjutant_conversation
              UNION ALL SELECT 'inbox', count(*) FROM adjutant_inbox
              UNION ALL SELECT 'event', count(*) FROM adjutant_event
@@ -305,6 +307,9 @@ async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result
             "DELETE FROM adjutant_tool_invocation WHERE conversation IS NULL AND at < $1",
             values![&until],
         )
+        .await?;
+    // Nobody can bring them back any more.
+    rows.execute("DELETE FROM adjutant_deleted_task WHERE deleted_at < $1", values![&task::gone_before(now)])
         .await?;
     let forgotten = row::time_text(before.min(now.checked_sub(RECOVERY).unwrap_or(Timestamp::MIN)));
     removed.changes += rows

@@ -26,6 +26,7 @@ pub(crate) mod people;
 mod removal;
 pub(crate) mod snapshot;
 pub(crate) mod task;
+mod task_index;
 mod token;
 mod with_change;
 pub(crate) mod work;

@@ -38,6 +38,8 @@ macro_rules! of_user {
 /// Every table with a column `user_id` but that of the conversations, with which go events, inputs, logs, long values and snapshots.
 pub(super) const OF_USER: &[OfUser] = &[
     of_user!("task", false),
+    of_user!("deleted_task", true),
+    of_user!("task_number", true),
     of_user!("task_counter", true),
     of_user!("applied_change", true),
     of_user!("decision", false),

@@ -2,10 +2,10 @@
 
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{
-    BoxFuture, IdempotencyKey, StoreId, Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId,
-    UserId,
+    BoxFuture, DELETED_TASK_DAYS, IdempotencyKey, StoreId, Task, TaskChange, TaskChanged, TaskDescription,
+    TaskFilter, TaskId, UserId,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Backend, Columns, Connection, Failure, SqlStore, values};
 use crate::row::{self, TaskRow};
@@ -128,24 +128,96 @@ pub(super) async fn apply<C: Connection>(
         },
         TaskChange::Delete { id } => match find(rows, user, *id).await? {
             Some(task) => {
-                rows.execute(
-                    "DELETE FROM adjutant_task WHERE user_id = $1 AND id = $2",
-                    values![user.as_str(), TaskRow::of(&task).id],
-                )
-                .await?;
+                delete(rows, &task, now).await?;
                 TaskChanged::Deleted { task }
             }
             None => TaskChanged::NoSuchTask { id: *id },
         },
+        TaskChange::Restore { id } => match find(rows, user, *id).await? {
+            Some(task) => TaskChanged::Restored { task, already: true },
+            None => match restore(rows, user, *id, now).await? {
+                Some(task) => TaskChanged::Restored { task, already: false },
+                None => TaskChanged::NoSuchTask { id: *id },
+            },
+        },
     };
     if let Some(key) = key {
-        rows.execute(
-            "INSERT INTO adjutant_applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
-            values![user.as_str(), key.as_str(), &row::outcome_text(&outcome)?, &row::time_text(now)],
-        )
-        .await?;
+        record(rows, user, (key, &outcome), now).await?;
     }
     Ok(outcome)
+}
+
+/// Writes what a change led to under its key.
+pub(super) async fn record<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    (key, outcome): (&IdempotencyKey, &TaskChanged),
+    now: Timestamp,
+) -> Result<(), Failure> {
+    rows.execute(
+        "INSERT INTO adjutant_applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
+        values![user.as_str(), key.as_str(), &row::outcome_text(outcome)?, &row::time_text(now)],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Returns the time before which a task was deleted for good.
+pub(super) fn gone_before(now: Timestamp) -> String {
+    let kept = SignedDuration::from_hours(DELETED_TASK_DAYS * 24);
+    row::time_text(now.checked_sub(kept).unwrap_or(Timestamp::MIN))
+}
+
+/// Removes a task, and keeps it aside.
+async fn delete<C: Connection>(rows: &mut C, task: &Task, now: Timestamp) -> Result<(), Failure> {
+    let (user, row) = (task.user_id.as_str(), TaskRow::of(task));
+    rows.execute(
+        "DELETE FROM adjutant_deleted_task WHERE user_id = $1 AND deleted_at < $2",
+        values![user, &gone_before(now)],
+    )
+    .await?;
+    rows.execute(
+        "INSERT INTO adjutant_deleted_task (user_id, id, description, created_at, updated_at, completed_at, deleted_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        values![
+            user,
+            row.id,
+            &row.description,
+            &row.created_at,
+            &row.updated_at,
+            row.completed_at.as_deref(),
+            &row::time_text(now)
+        ],
+    )
+    .await?;
+    rows.execute("DELETE FROM adjutant_task WHERE user_id = $1 AND id = $2", values![user, row.id]).await?;
+    Ok(())
+}
+
+/// Brings a deleted task back, if it is kept.
+async fn restore<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    id: TaskId,
+    now: Timestamp,
+) -> Result<Option<Task>, Failure> {
+    let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
+    let columns = rows
+        .fetch_first(
+            "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_deleted_task
+             WHERE user_id = $1 AND id = $2 AND deleted_at >= $3",
+            values![user.as_str(), id, &gone_before(now)],
+        )
+        .await?;
+    let Some(columns) = columns else { return Ok(None) };
+    let task = task(columns, user)?;
+    write(rows, &task).await?;
+    rows.execute(
+        "DELETE FROM adjutant_deleted_task WHERE user_id = $1 AND id = $2",
+        values![user.as_str(), id],
+    )
+    .await?;
+    Ok(Some(task))
 }
 
 fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp) -> Task {
@@ -162,7 +234,7 @@ fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp)
 
 /// A user's changes happen one after the other, also where transactions run beside each other: the row that counts the
 /// user's ids is locked until the end of this one.
-async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Failure> {
+pub(super) async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
         rows.execute(
             "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 0)
@@ -175,7 +247,7 @@ async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Fa
 }
 
 /// What a change with this key led to.
-async fn outcome<C: Connection>(
+pub(super) async fn outcome<C: Connection>(
     rows: &mut C,
     user: &UserId,
     key: &IdempotencyKey,
@@ -191,7 +263,7 @@ async fn outcome<C: Connection>(
 }
 
 /// An id the user's tasks never had.
-async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Failure> {
+pub(super) async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Failure> {
     let counted = rows
         .fetch_first(
             "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 1)

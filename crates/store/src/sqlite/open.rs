@@ -36,6 +36,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
         (12, "feedback", include_str!("migrations/0012_feedback.sql")),
         (13, "named", include_str!("migrations/0013_named.sql")),
         (14, "asks", include_str!("migrations/0014_asks.sql")),
+        (15, "tasks", include_str!("migrations/0015_tasks.sql")),
     ],
 };
 

@@ -76,6 +76,8 @@ async fn odd(path: &Path) -> sqlite::Store {
              INSERT INTO adjutant_tool_invocation (number, conversation, user_id, decision, id, tool, arguments, success, data, ms, attempt, at)
              VALUES (5, NULL, 'ana', 'd', 'i', 't', '{odd}', 1, '{odd}', 1, 1, 't'), (6, 7, 'ana', 'd', 'j', 't', '', 0, NULL, 1, 1, 't');
              INSERT INTO adjutant_task VALUES ('ana', 9223372036854775807, 'x', 't', 't', NULL), ('ana ', 1, '{odd}', 't', 't', 't');
+             INSERT INTO adjutant_deleted_task VALUES ('ana', 7, '{odd}', 't', 't', NULL, 't'), ('ana ', 7, 'x', 't', 't', 't', 't');
+             INSERT INTO adjutant_task_number VALUES ('s', 9, 'ana', '/v', 't', 1, '{odd}'), ('s', 10, 'ana', '/v', 't', 1, '');
              INSERT INTO adjutant_task_counter VALUES ('ana', 9223372036854775807), ('ana ', 12);
              INSERT INTO adjutant_applied_change VALUES ('ana', 'k', '{odd}', 't'), ('', 'k', '', 't');
              INSERT INTO adjutant_token VALUES ('t', 'digest', 'ana', 'n', 't', NULL, 'user', 'session', 't', 't', NULL, 'p');
@@ -286,7 +288,7 @@ mod server {
             assert_eq!(rows(&back).await, rows(&path).await);
             assert_eq!(middle.check().await.unwrap(), store.check().await.unwrap());
             store.close().await;
-            let empty = "TRUNCATE adjutant_task, adjutant_task_counter, adjutant_applied_change, adjutant_conversation, adjutant_inbox,
+            let empty = "TRUNCATE adjutant_task, adjutant_deleted_task, adjutant_task_number, adjutant_task_counter, adjutant_applied_change, adjutant_conversation, adjutant_inbox,
                          adjutant_event, adjutant_blob, adjutant_decision, adjutant_tool_invocation, adjutant_token, adjutant_budget,
                          adjutant_budget_block, adjutant_budget_booking, adjutant_memory_change, adjutant_snapshot";
             sqlx::raw_sql(empty).execute(&mut connection).await.unwrap();

@@ -109,6 +109,7 @@ async fn it_keeps_the_contracts() {
     contract::token_store(&fresh).await;
     contract::budget_store(&fresh).await;
     contract::memory_ledger(&fresh).await;
+    contract::task_index(&fresh).await;
     contract::what_is_old_goes_and_what_is_pending_never(&fresh().await).await;
     let store = fresh().await;
     assert!(store.status().await.unwrap().product.starts_with("PostgreSQL 1"));

@@ -92,6 +92,7 @@ impl TaskTool for AddTask {
             TaskChanged::Updated { .. }
             | TaskChanged::Completed { .. }
             | TaskChanged::Deleted { .. }
+            | TaskChanged::Restored { .. }
             | TaskChanged::NoSuchTask { .. } => Err(wrong_outcome()),
         }
     }

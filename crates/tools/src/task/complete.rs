@@ -109,9 +109,10 @@ impl TaskTool for CompleteTask {
                 Ok(data)
             }
             TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
-            TaskChanged::Added { .. } | TaskChanged::Updated { .. } | TaskChanged::Deleted { .. } => {
-                Err(wrong_outcome())
-            }
+            TaskChanged::Added { .. }
+            | TaskChanged::Updated { .. }
+            | TaskChanged::Deleted { .. }
+            | TaskChanged::Restored { .. } => Err(wrong_outcome()),
         }
     }
 }

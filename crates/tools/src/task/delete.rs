@@ -102,9 +102,10 @@ impl TaskTool for DeleteTask {
                 Ok(data)
             }
             TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
-            TaskChanged::Added { .. } | TaskChanged::Updated { .. } | TaskChanged::Completed { .. } => {
-                Err(wrong_outcome())
-            }
+            TaskChanged::Added { .. }
+            | TaskChanged::Updated { .. }
+            | TaskChanged::Completed { .. }
+            | TaskChanged::Restored { .. } => Err(wrong_outcome()),
         }
     }
 }

@@ -137,6 +137,8 @@ async fn call(
 /// Words for the person. What the store says may name hosts and files, so it is not repeated here.
 fn store_failed(error: StoreError) -> ToolError {
     ToolError::failed(match error {
+        // These are words for the person.
+        StoreError::Refused { reason } => return ToolError::failed(reason),
         StoreError::Conflict | StoreError::Unavailable { .. } => {
             "The task list did not answer and nothing was changed. Please try again in a moment."
         }

@@ -112,9 +112,10 @@ impl TaskTool for UpdateTask {
                 Ok(data)
             }
             TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
-            TaskChanged::Added { .. } | TaskChanged::Completed { .. } | TaskChanged::Deleted { .. } => {
-                Err(wrong_outcome())
-            }
+            TaskChanged::Added { .. }
+            | TaskChanged::Completed { .. }
+            | TaskChanged::Deleted { .. }
+            | TaskChanged::Restored { .. } => Err(wrong_outcome()),
         }
     }
 }

@@ -86,6 +86,8 @@ impl State {
                 Some(at) => TaskChanged::Deleted { task: tasks.remove(at) },
                 None => TaskChanged::NoSuchTask { id: *id },
             },
+            // No tool asks for it.
+            TaskChange::Restore { id } => TaskChanged::NoSuchTask { id: *id },
         }
     }
 }
