@@ -71,12 +71,12 @@ pub enum MemoryEffect {
     },
     /// The line of a task was added (no `before`), removed (no `after`), changed or moved (both) in the notes.
     Task {
-        /// What is to be done, for the person.
+        /// The words of the task, for the person.
         words: String,
-        /// How it read, and where.
+        /// Its lines before, and their note.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<TaskLines>,
-        /// How it reads, and where: two lines if the next occurrence of the task stands beside the completed one.
+        /// Its lines after, and their note: two if the next occurrence of the task stands beside the completed one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<TaskLines>,
         /// The note that the lines went to did not exist before.
@@ -99,7 +99,7 @@ pub struct TaskLines {
     /// The line below; none at the end of the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<String>,
-    /// How often these lines stood in the note before the change.
+    /// The number of times these lines stood in the note before the change.
     pub found_before: usize,
 }
 

@@ -194,7 +194,7 @@ pub enum TaskChange {
     },
     /// Back again, with its id and as it was.
     Restore {
-        /// Which.
+        /// The deleted task.
         id: TaskId,
     },
 }

@@ -188,7 +188,7 @@ pub enum MemoryError {
     /// A task's line was left as it is.
     #[error("{reason}")]
     Task {
-        /// Why, and what can be done.
+        /// The reason, and what can be done.
         reason: String,
     },
     /// There is nothing to undo.

@@ -48,10 +48,10 @@ pub enum StoreError {
         /// Which place it is, and what to do.
         message: String,
     },
-    /// What was asked for is not done there; the same again will not be either. Nothing was changed.
+    /// The store does not do this; the same again will not be done either. Nothing was changed.
     #[error("{reason}")]
     Refused {
-        /// Why, and what can be done, in words for the person.
+        /// The reason, and what can be done, in words for the person.
         reason: String,
     },
     /// The place itself is unusable until somebody acts: no permission, not a database.

@@ -13,7 +13,7 @@ pub struct TaskNumber {
     pub id: TaskId,
     /// When this was written.
     pub at: Timestamp,
-    /// What the number stands for, in the form of whoever keeps the task.
+    /// The task that it stands for, in the form of whoever keeps the task.
     pub body: String,
 }
 
@@ -24,11 +24,11 @@ pub struct NumbersChange<'a> {
     pub put: &'a [TaskNumber],
     /// Those that stand for nothing any more.
     pub removed: &'a [TaskId],
-    /// What a change of a task led to, under its key.
+    /// The outcome of a change of a task, under its key.
     pub applied: Option<(&'a IdempotencyKey, &'a TaskChanged)>,
 }
 
-/// Which number stands for which task, where tasks are lines of notes, and what was carried out under which key. The notes are the
+/// An index of tasks that are lines of notes: their numbers, and what was carried out under which key. The notes are the
 /// truth: losing this loses the numbers, never a task.
 pub trait TaskIndex: Send + Sync + 'static {
     /// Reads the numbers of a user's vault, lowest first.

@@ -1,4 +1,4 @@
-//! What is done to a task's line: other words, another date, completed.
+//! Changes of a task's line: other words, another date, completed.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::field::{Field, Kind, TaskFormat};
 use super::read::{TaskLine, is_space};
 use super::recurrence::{Recurrence, moved};
 
-/// How the owner of a vault has the plugin write tasks.
+/// The owner's choices for how the plugin writes tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Style {
     /// The format for a line that has no field yet.
@@ -39,7 +39,7 @@ impl Default for Style {
     }
 }
 
-/// What completing makes of a line.
+/// The lines that completing makes of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
     /// The completed line; `None` if the task says that it is deleted when it is done (`🏁 delete`).
@@ -182,7 +182,7 @@ fn no_such_day(text: &str) -> String {
     format!("its date {text} is no day of the calendar, so its next one cannot be found; correct it first")
 }
 
-/// What is to be changed in a task.
+/// A change of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TaskEdit<'a> {
     /// Other words. Tags belong to them; fields that stand at their end are set, others stay.

@@ -35,7 +35,7 @@ pub(crate) struct Field {
     pub(crate) format: TaskFormat,
     /// From its symbol or bracket to its end.
     pub(crate) range: Range<usize>,
-    /// What it says; the symbol itself for a priority in emoji.
+    /// Its value; the symbol itself for a priority in emoji.
     pub(crate) value: Range<usize>,
 }
 

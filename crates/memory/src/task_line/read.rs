@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use super::field::{Field, Kind, TaskFormat};
 
-/// How often the end of a line is looked at for one more field. The plugin's own bound.
+/// The number of times the end of a line is looked at for one more field. The plugin's own bound.
 const ROUNDS_MAX: usize = 21;
 
 /// The order in which the plugin looks for fields; nothing stands for a tag.
@@ -34,14 +34,14 @@ pub(crate) struct TaskLine<'a> {
     pub(crate) mark: usize,
     /// The character between the brackets.
     pub(crate) status: char,
-    /// Where that stands.
+    /// The place of that character.
     pub(crate) status_at: usize,
-    /// What is to be done, before all fields and the tags among them.
+    /// The words of the task, before all fields and the tags among them.
     pub(crate) words: Range<usize>,
     /// Tags that stand after the words, among the fields.
     pub(crate) tags: Vec<Range<usize>>,
     pub(crate) fields: Vec<Field>,
-    /// Where words, tags and fields end: a new field goes here.
+    /// The end of words, tags and fields: a new field goes here.
     pub(crate) end: usize,
     /// `^name`, to which other notes can link.
     pub(crate) block_link: Option<Range<usize>>,

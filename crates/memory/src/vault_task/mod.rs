@@ -32,7 +32,7 @@ pub use settings::TaskStatus;
 pub use store::VaultTaskStore;
 pub(crate) use undo::take_back;
 
-/// How many changes are looked through for deleted tasks.
+/// Changes that are looked through for deleted tasks.
 const LOOKED_THROUGH: usize = 10_000;
 
 /// The tasks in the notes of a vault. Files are read fresh at every operation.
@@ -48,7 +48,7 @@ pub struct TaskList {
     pub more: bool,
 }
 
-/// What is to be changed in a task.
+/// A change of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskEdit {
     /// Other words. Tags belong to them: those that are not said again go. Fields at their end (`📅 2026-11-30`) are set, other
@@ -58,7 +58,7 @@ pub struct TaskEdit {
     pub due: Option<Option<Date>>,
 }
 
-/// What was done to a task.
+/// The outcome of a change of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskWritten {
     /// As it is now; as it was, if it is gone.
@@ -88,7 +88,7 @@ pub struct DeletedTask {
     pub path: String,
     /// Its line.
     pub line: String,
-    /// What was to be done.
+    /// The words of the task.
     pub words: String,
 }
 
@@ -166,7 +166,7 @@ impl TaskWritten {
     }
 }
 
-/// What the history knows of a call.
+/// A call, as far as the history knows it.
 enum Earlier {
     None,
     Begun(Box<MemoryChange>),

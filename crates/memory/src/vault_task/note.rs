@@ -21,11 +21,11 @@ pub struct VaultTask {
     pub address: TaskAddress,
     /// Its line in the note, from 1, when it was read.
     pub line_number: usize,
-    /// What is to be done, with its tags.
+    /// The words of the task, with its tags.
     pub words: String,
     /// The same with its dates, priority and recurrence, as they stand in the line.
     pub text: String,
-    /// How far it is.
+    /// Its status.
     pub status: TaskStatus,
     /// The day it is due, if it has one that exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub(crate) struct NoteTasks<'a> {
     tasks: Vec<Placed<'a>>,
     /// For each task, its place among those that read the same.
     nths: Vec<usize>,
-    /// How many tasks read the same.
+    /// The number of tasks that read the same, by their line.
     counts: HashMap<&'a str, usize>,
     settings: &'a PluginSettings,
     digest: String,

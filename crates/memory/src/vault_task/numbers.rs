@@ -1,4 +1,4 @@
-//! Which number stands for which line: matched anew whenever the notes are read, because their owner changes them too.
+//! The numbers of lines: matched anew whenever the notes are read, because their owner changes them too.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::note::VaultTask;
 use super::place::TaskAddress;
 
-/// What a number stands for.
+/// The task that a number stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
     pub(super) path: String,
     pub(super) line: String,
-    /// What is to be done.
+    /// The words of the task.
     words: String,
     nth: usize,
     around: String,

@@ -1,4 +1,4 @@
-//! Where the tasks of a note stand, and how one of them is found again.
+//! The places of the tasks of a note, and finding one of them again.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub struct TaskAddress {
     pub line: String,
     /// Its place, from 0, among the tasks of the note that read the same.
     pub nth: usize,
-    /// How many there are.
+    /// The number of those.
     pub of: usize,
     /// The digest of the lines above and below it.
     pub around: String,
@@ -87,7 +87,7 @@ fn list_items(text: &str, body: usize) -> Vec<usize> {
     starts
 }
 
-/// Why a task is not found again.
+/// The reason that a task is not found again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// No task of the note reads so.

@@ -1,14 +1,14 @@
-//! What the plugin's own settings say about how tasks are read and written.
+//! The plugin's own settings, as far as they say how tasks are read and written.
 
 use serde_json::Value;
 
 use crate::task_line::{Style, TaskFormat};
 use crate::vault::Vault;
 
-/// Where the plugin keeps them, below `.obsidian`.
+/// Their file, below `.obsidian`.
 const FILE: &str = "plugins/obsidian-tasks-plugin/data.json";
 
-/// How far a task is, by the character between its brackets.
+/// The status of a task, by the character between its brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
@@ -39,7 +39,7 @@ impl TaskStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PluginSettings {
     pub(crate) style: Style,
-    /// What the characters mean that the owner has given a meaning.
+    /// The meanings that the owner has given to characters.
     statuses: Vec<(char, TaskStatus)>,
 }
 

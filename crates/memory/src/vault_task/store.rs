@@ -247,7 +247,7 @@ impl VaultTaskStore {
     }
 }
 
-/// What is to be written of numbers.
+/// Changes of numbers that are to be written.
 #[derive(Default)]
 struct Change {
     put: Vec<Numbered>,

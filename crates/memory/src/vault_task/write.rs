@@ -14,7 +14,7 @@ use crate::vault::path::folded;
 use crate::vault::{NotePath, Stored};
 use crate::{MemoryError, VaultError};
 
-/// What a change plans for a note: nothing, because it is so already, or another text.
+/// A plan for a note: nothing, because it is so already, or another text.
 enum Plan {
     Already(TaskWritten),
     Write(Changed, TaskWritten),

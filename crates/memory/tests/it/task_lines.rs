@@ -308,7 +308,7 @@ async fn a_repeated_call_has_one_effect_also_after_a_crash_between_note_and_hist
     assert_eq!(home.read("b.md"), "- [ ] three\n- [ ] four\n");
 }
 
-/// What stands around tasks; `T` becomes a task's words.
+/// A note of tasks with odd neighbours; `T` becomes a task's words.
 const ODD: &str = "---\ntags: [a]\n- [ ] keep front\n---\n# Keep ü\n\n- [ ] T\n- [ ] T 📅 2025-12-24\n* [/] T #tag ⏫ ^block-T\n+ [ ] T [due:: 2025-12-24] \n\
 1. [ ] T 🔁 every 2 weeks 📅 2025-12-24 🆔 idT\n2. [x] T ✅ 2025-01-01\n\n```js\n- [ ] keep code\n```\n\n> [!note] keep\n> - [ ] T (scheduled:: 2025-12-24)\n> keep quote\n\n\
 - keep list\n    - [ ] T\n      keep below\n\t- [-] T ❌ 2025-01-01\n\n%% - [ ] keep comment %%\n\n| keep | table |\n|---|---|\n\n- [ ]  T  two  spaces \t \n- [ ] same line\n- [ ] T 🔁 every weekday\n\

@@ -11,7 +11,7 @@ use jiff::ToSpan;
 
 use crate::harness::{Home, files};
 
-/// Where the tasks of others are: nowhere.
+/// The store of others' tasks, who have none.
 struct Nobody;
 
 impl TaskStore for Nobody {

@@ -10,7 +10,7 @@ use crate::row;
 /// The form in which numbers are written.
 const VERSION: i64 = 1;
 
-/// What is written together, owned.
+/// Changes that are written together, owned.
 struct Written {
     scope: MemoryScope,
     put: Vec<TaskNumber>,
