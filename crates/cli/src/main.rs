@@ -212,7 +212,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             let model = model_choice::open_alone(&settings, screen).await?;
             screen.note(&talk::header(&*model));
             let agent = |store: &Arc<adjutant_runtime::InMemory>| {
-                wiring::agent(&settings, Arc::clone(&model), store.clone())
+                wiring::agent(&settings, Arc::clone(&model), store.clone(), store.clone())
             };
             return eval::run(&cases, min_pass, json, screen, agent).await;
         }

@@ -19,7 +19,8 @@ use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
 use crate::screen::Screen;
-use crate::{model_choice, store, wiring};
+use crate::store::Stores;
+use crate::{memory, model_choice, store, wiring};
 
 /// How long a client has to ask for the session that cannot be opened.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -62,8 +63,11 @@ async fn opened(
     let (settings, user) = (settings?, user?.unwrap_or_else(UserId::local));
     let store = store::open(&settings).await?;
     let agent = match asks {
-        true => wiring::agent(&settings, model_choice::open(&settings, screen).await?, store)?,
-        false => wiring::agent_without_model(&settings, store)?,
+        true => {
+            let tasks = memory::own_task_store(&settings, &Stores::one(store.clone())).await?;
+            wiring::agent(&settings, model_choice::open(&settings, screen).await?, tasks, store)?
+        }
+        false => wiring::agent_without_model(&settings, store).await?,
     };
     let server = McpServer::builder(agent).report(|error| {
         // Standard error may be closed; then nobody wants to know.

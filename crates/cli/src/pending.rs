@@ -68,7 +68,7 @@ pub(crate) async fn run(
     let mut answer = call.answer(verdict);
     answer.edited = edited;
     // A call that no model asked for needs none to go on, if its tool is one of our own.
-    let own = wiring::agent_without_model(settings, store)?;
+    let own = wiring::agent_without_model(settings, store).await?;
     if own.tools().get(&call.tool).is_some() && own.requested_call(&key).await?.is_some() {
         let response = own.answer(&mut own.context(&key).await?, vec![answer]).await?;
         let text = match json {

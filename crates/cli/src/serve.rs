@@ -21,7 +21,7 @@ use crate::config::{Authentication, Database, Settings, duration};
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::{Stop, Stops};
-use crate::memory::Desk;
+use crate::memory::{self, Desk};
 use crate::screen::Screen;
 use crate::store::Stores;
 use crate::{db, logging, model_choice, servers, store, wiring};
@@ -64,12 +64,14 @@ pub(crate) async fn run(
         }
     };
     let memory = desk.as_ref().and_then(Desk::memory).cloned();
-    let agent = wiring::agent_with(settings, model.clone(), store.clone(), servers.as_ref())?;
+    let stores = Stores::one(store.clone());
+    let tasks = memory::task_store(settings, memory.as_ref(), &stores)?;
+    // Whoever has no vault has their tasks in the database.
+    let agent = wiring::agent_with(settings, model.clone(), store.clone(), store.clone(), servers.as_ref())?;
     // The vault's owner has their own assistant, notes and memory included, as in their terminal; for everybody else it is the task
     // assistant.
     let agent = match desk.as_ref().filter(|desk| desk.memory().is_some()) {
         Some(desk) => {
-            let stores = Stores { conversation: store.clone(), kept: store.clone() };
             let (own, _) = wiring::diana(settings, model, &stores, servers.as_ref(), desk)?;
             own.prepare();
             agent.except_for(desk.owner().clone(), &own)
@@ -111,7 +113,7 @@ pub(crate) async fn run(
     };
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
     let administration = administration::of(settings, &store, servers.as_ref());
-    let service = Service::bind(accepting, config).await?.with_tasks(store.clone());
+    let service = Service::bind(accepting, config).await?.with_tasks(tasks);
     let mut service = service.with_administration(administration);
     if let Some(memory) = memory {
         service = service.with_memory(memory);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, OperatorStore, StoreError, TaskStore,
-    TokenStore,
+    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, OperatorStore, StoreError, TaskIndex,
+    TaskStore, TokenStore,
 };
 use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
@@ -20,9 +20,12 @@ pub(crate) trait Work: Journal + LogStore + ConversationStore + TaskStore + Budg
 impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work for S {}
 
 /// What the commands need.
-pub(crate) trait Store: Work + TokenStore + MemoryLedger + OperatorStore + Maintenance {}
+pub(crate) trait Store:
+    Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + Maintenance
+{
+}
 
-impl<S: Work + TokenStore + MemoryLedger + OperatorStore + Maintenance> Store for S {}
+impl<S: Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + Maintenance> Store for S {}
 
 /// Returns the name under which every command keeps its conversations: the terminal's assistant, the task assistant and
 /// `serve` are instructions of one agent, so that what was begun with one of them goes on with another.
@@ -84,6 +87,11 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
+    /// Returns the stores of everything that is kept in one place.
+    pub(crate) fn one(store: Arc<dyn Store>) -> Self {
+        Self { conversation: store.clone(), kept: store }
+    }
+
     /// The same, with conversations that are gone with the process.
     ///
     /// # Errors
@@ -101,7 +109,7 @@ impl Stores {
 pub(crate) async fn for_talk(settings: &Settings) -> Result<Stores, CliError> {
     if !settings.bounds.temp {
         let store = open(settings).await?;
-        return Ok(Stores { conversation: store.clone(), kept: store });
+        return Ok(Stores::one(store));
     }
     let conversation: Arc<dyn Store> = Arc::new(sqlite::Store::in_memory().await?);
     let is_there = match &settings.database {

@@ -1,8 +1,8 @@
 //! `adjutant tasks`: the task tools in a person's own hand, through the same gate and journal as a model's calls.
 
 use adjutant_core::{
-    Arguments, InputId, PendingCall, RequestedCall, TaskDescription, TaskFilter, ToolInvocation, UserId,
-    Verdict,
+    Arguments, DELETED_TASK_DAYS, InputId, PendingCall, RequestedCall, TaskChange, TaskChanged,
+    TaskDescription, TaskFilter, TaskId, ToolInvocation, UserId, Verdict,
 };
 use adjutant_runtime::{Agent, CallOutcome, RunContext};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::lines::says_yes;
 use crate::report::Problem;
 use crate::screen::Screen;
 use crate::store::Stores;
-use crate::{store, wiring};
+use crate::{memory, store, wiring};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -39,12 +39,16 @@ pub(crate) async fn run(
     yes: &[String],
     json: bool,
 ) -> Result<Exit, CliError> {
-    let (tool, arguments) = call(command);
     let id = key.map(InputId::new).transpose();
     let id = id.map_err(|_| CliError::usage("--idempotency-key must not be empty"))?;
     let kept = store::open(settings).await?;
-    let mut stores = Stores { conversation: kept.clone(), kept };
-    let agent = wiring::agent_without_model_in(settings, &stores)?;
+    let mut stores = Stores::one(kept);
+    let deletes = matches!(command, Tasks::Rm { .. });
+    let (tool, arguments) = match call(command) {
+        Called::Tool(tool, arguments) => (tool, arguments),
+        Called::Restore(task) => return restore(settings, screen, &stores, (task, json)).await,
+    };
+    let agent = wiring::agent_without_model_in(settings, &stores).await?;
     let mut done = match fits(&arguments) {
         Ok(()) => carry_out(&agent, screen, tool, arguments.clone(), (yes, id.clone())).await,
         Err(error) => Err(error),
@@ -53,7 +57,7 @@ pub(crate) async fn run(
     if reads && matches!(&done, Err(error) if error.code == READ_ONLY) {
         // Nothing was done: a look that cannot be recorded is taken without a record.
         stores = stores.leaving_nothing_behind().await?;
-        let agent = wiring::agent_without_model_in(settings, &stores)?;
+        let agent = wiring::agent_without_model_in(settings, &stores).await?;
         done = carry_out(&agent, screen, tool, arguments.clone(), (yes, id)).await;
     }
     let error = match &done {
@@ -80,12 +84,25 @@ pub(crate) async fn run(
     if let (false, Ok((invocation, summary))) = (json, done) {
         let data = || json_line(invocation.result.data.as_deref().unwrap_or(&Value::Null));
         screen.answer_line(&clean(&summary.unwrap_or_else(data)));
+        if let (true, Some(id)) = (deletes, invocation.arguments.get("task_id").and_then(Value::as_str)) {
+            screen.note(&format!(
+                "for {DELETED_TASK_DAYS} days it comes back with: adjutant tasks restore {}",
+                clean_line(id)
+            ));
+        }
     }
     Ok(Exit::Ok)
 }
 
-/// The tool a command stands for.
-fn call(command: Tasks) -> (&'static str, Arguments) {
+/// The meaning of a command.
+enum Called {
+    Tool(&'static str, Arguments),
+    /// No tool: a model does not bring back what a person had deleted.
+    Restore(String),
+}
+
+/// Returns the call that a command stands for.
+fn call(command: Tasks) -> Called {
     let words = |words: Vec<String>| words.join(" ");
     let (tool, arguments) = match command {
         Tasks::List { status } => ("list_tasks", json!({ "status": TaskFilter::from(status) })),
@@ -95,8 +112,38 @@ fn call(command: Tasks) -> (&'static str, Arguments) {
         }
         Tasks::Done { task } => ("complete_task", json!({ "task_id": words(task) })),
         Tasks::Rm { task } => ("delete_task", json!({ "task_id": words(task) })),
+        Tasks::Restore { task } => return Called::Restore(task),
     };
-    (tool, arguments.as_object().cloned().unwrap_or_default())
+    Called::Tool(tool, arguments.as_object().cloned().unwrap_or_default())
+}
+
+/// Brings a deleted task back.
+async fn restore(
+    settings: &Settings,
+    screen: &Screen,
+    stores: &Stores,
+    (task, json): (String, bool),
+) -> Result<Exit, CliError> {
+    let id = TaskId::try_from(task.trim().trim_start_matches('#').to_owned());
+    let id = id.map_err(|error| CliError::usage(clean_line(&error)))?;
+    let tasks = memory::own_task_store(settings, stores).await?;
+    match tasks.apply(&UserId::local(), &TaskChange::Restore { id }, None).await? {
+        TaskChanged::Restored { task, already } => {
+            if json {
+                screen.answer_line(&json_line(&json!({ "task": task, "already": already })));
+                return Ok(Exit::Ok);
+            }
+            let words = format!("“{}”", task.description);
+            screen.answer_line(&clean_line(&match already {
+                true => format!("{words} was not deleted."),
+                false => format!("Brought {words} back."),
+            }));
+            Ok(Exit::Ok)
+        }
+        _ => Err(CliError::unknown(format!("there is no deleted task {id}"))
+            .because(format!("a deleted task is kept for {DELETED_TASK_DAYS} days"))
+            .or_try("adjutant tasks list")),
+    }
 }
 
 /// Whether the words can be a task's: what the tool's schema says of them is for programs.
@@ -180,7 +227,7 @@ mod tests {
             (Tasks::Rm { task: words("1") }, "delete_task", r#"{"task_id":"1"}"#),
         ];
         for (command, tool, arguments) in calls {
-            let (name, given) = call(command);
+            let Called::Tool(name, given) = call(command) else { panic!("{tool}: not a call") };
             assert_eq!((name, json_line(&given).as_str()), (tool, arguments));
         }
     }

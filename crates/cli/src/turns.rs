@@ -79,7 +79,7 @@ pub(crate) async fn run(
                     return Err(CliError::failed("kept; nothing was ended"));
                 }
             }
-            let agent = wiring::agent_without_model(settings, store)?;
+            let agent = wiring::agent_without_model(settings, store).await?;
             match agent.drop_turn(&turn.key).await? {
                 Some(ended) if json => screen.answer_line(&json_line(&json!({ "dropped": ended }))),
                 Some(_) => screen.answer_line("Ended. Its conversation goes on with the next message."),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::BudgetStore;
+use adjutant_core::port::{BudgetStore, TaskStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, Tool, ToolName, TurnLimits,
@@ -17,7 +17,7 @@ use crate::config::{NAMELESS, RunBounds, Settings};
 use crate::error::CliError;
 use crate::instructions::Places;
 use crate::memory::{self, Desk, Told};
-use crate::store::{self, Stores, Work};
+use crate::store::{self, Store, Stores, Work};
 
 /// The task assistant's instruction.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
@@ -44,16 +44,17 @@ const TOLD: &str = "{{text}}";
 /// In an instruction, stands for the setting `user_name`.
 const USER_NAME: &str = "{{user_name}}";
 
-/// The task assistant over a model and a store.
+/// The task assistant over a model and the tasks of a store, whose conversations are kept in another.
 ///
 /// # Errors
 /// A setting names a tool there is not, or the instruction's file cannot be read.
 pub(crate) fn agent(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
-    store: Arc<dyn Work>,
+    tasks: Arc<dyn TaskStore>,
+    work: Arc<dyn Work>,
 ) -> Result<Agent, CliError> {
-    agent_with(settings, model, store, None)
+    agent_with(settings, model, tasks, work, None)
 }
 
 /// The same with the tools of MCP servers.
@@ -63,17 +64,7 @@ pub(crate) fn agent(
 pub(crate) fn agent_with(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
-    store: Arc<dyn Work>,
-    servers: Option<&Servers>,
-) -> Result<Agent, CliError> {
-    task_assistant(settings, model, store.clone(), store, servers)
-}
-
-/// The task assistant over the tasks of one store, whose conversations are kept in another.
-fn task_assistant(
-    settings: &Settings,
-    model: Arc<dyn LanguageModel>,
-    tasks: Arc<dyn Work>,
+    tasks: Arc<dyn TaskStore>,
     work: Arc<dyn Work>,
     servers: Option<&Servers>,
 ) -> Result<Agent, CliError> {
@@ -113,7 +104,7 @@ pub(crate) fn diana(
     let of_vault = if weak { Vec::new() } else { memory::tools(desk) };
     let has_vault = !of_vault.is_empty();
     let work: Arc<dyn Work> = stores.conversation.clone();
-    let mut tools = task_tools(stores.kept.clone());
+    let mut tools = task_tools(memory::task_store(settings, desk.memory(), stores)?);
     tools.extend(of_vault);
     let mut tools = with_foreign(tools, foreign, &work);
     // Before tools are taken away: a rule about one of them is none about nothing.
@@ -221,16 +212,20 @@ fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
 ///
 /// # Errors
 /// As [`agent`].
-pub(crate) fn agent_without_model(settings: &Settings, store: Arc<dyn Work>) -> Result<Agent, CliError> {
-    agent(settings, no_model(), store)
+pub(crate) async fn agent_without_model(
+    settings: &Settings,
+    store: Arc<dyn Store>,
+) -> Result<Agent, CliError> {
+    agent_without_model_in(settings, &Stores::one(store)).await
 }
 
 /// The same over stores that may be two.
 ///
 /// # Errors
-/// As [`agent`].
-pub(crate) fn agent_without_model_in(settings: &Settings, stores: &Stores) -> Result<Agent, CliError> {
-    task_assistant(settings, no_model(), stores.kept.clone(), stores.conversation.clone(), None)
+/// As [`agent`], and as [`memory::own_task_store`].
+pub(crate) async fn agent_without_model_in(settings: &Settings, stores: &Stores) -> Result<Agent, CliError> {
+    let tasks = memory::own_task_store(settings, stores).await?;
+    agent(settings, no_model(), tasks, stores.conversation.clone())
 }
 
 /// A model that is never asked.

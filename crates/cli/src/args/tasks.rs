@@ -37,6 +37,11 @@ pub(crate) enum Tasks {
         #[arg(required = true)]
         task: Vec<String>,
     },
+    /// Bring back a task that was deleted in the last 30 days
+    Restore {
+        /// Its number
+        task: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -117,7 +117,10 @@ pub(super) fn tasks() -> Vec<Candidate> {
 }
 
 fn tasks_of(filter: TaskFilter) -> Vec<Candidate> {
-    let Some(settings) = settings_here() else { return Vec::new() };
+    // Notes are not read for it.
+    let Some(settings) = settings_here().filter(|settings| !settings.memory.tasks_in_notes) else {
+        return Vec::new();
+    };
     from_store(&settings, async move |store| {
         let tasks = TaskStore::list(store, &UserId::local(), filter).await.ok()?;
         let newest = tasks.iter().rev().take(MOST as usize);

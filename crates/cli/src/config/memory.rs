@@ -24,6 +24,12 @@ const LANGUAGES: [&str; LOCALES.len() + 1] = {
     words
 };
 
+/// Values of `vault.tasks`.
+const DATABASE: &str = "database";
+const NOTES: &str = "notes";
+/// The note that new tasks go to. One note, not that of the day: so they are found, and no daily note is made for a task.
+const TASKS_NOTE: &str = "Tasks.md";
+
 /// What the seeds call the section of the vault.
 pub(super) const OLD_SECTION: &str = "obsidian";
 
@@ -34,6 +40,10 @@ pub(crate) struct MemorySettings {
     pub(crate) vault: Option<PathBuf>,
     /// The user whose vault it is where several can ask: see `serve`.
     pub(crate) owner: Option<String>,
+    /// True if tasks are lines of the vault's notes, not of the database.
+    pub(crate) tasks_in_notes: bool,
+    /// The note that new tasks go to then.
+    pub(crate) tasks_note: String,
     /// Whether a conversation is written into the vault when it ends.
     pub(crate) log_conversations: bool,
     pub(crate) options: MemoryOptions,
@@ -55,6 +65,11 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Text(MemoryOptions::default().conversations)),
             ..key("vault.conversations", Kind::Text)
         },
+        Key {
+            default: |_| Some(Value::Text(DATABASE.to_owned())),
+            ..key("vault.tasks", Kind::Word(&[DATABASE, NOTES]))
+        },
+        Key { default: |_| Some(Value::Text(TASKS_NOTE.to_owned())), ..key("vault.tasks_note", Kind::Text) },
         Key {
             alias: Some("memoryPath"),
             default: |_| Some(Value::Text(MemoryOptions::default().path)),
@@ -83,6 +98,8 @@ pub(super) fn memory(values: &Values) -> MemorySettings {
     MemorySettings {
         vault: values.path(VAULT),
         owner: values.text("vault.owner"),
+        tasks_in_notes: values.text("vault.tasks").as_deref() == Some(NOTES),
+        tasks_note: values.text("vault.tasks_note").unwrap_or_else(|| TASKS_NOTE.to_owned()),
         log_conversations: values.truth("vault.log_conversations"),
         options: MemoryOptions {
             path: path.unwrap_or(usual.path),

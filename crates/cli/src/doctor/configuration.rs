@@ -61,7 +61,8 @@ fn of_warning(name: &str, warning: &str) -> Check {
 
 /// Whether the settings fit together: tools that there are, an instruction and prices that can be read.
 pub(super) fn sensible(settings: &Settings) -> Check {
-    match wiring::agent_without_model(settings, Arc::new(InMemory::new())) {
+    let store = Arc::new(InMemory::new());
+    match wiring::agent(settings, wiring::no_model(), store.clone(), store) {
         Ok(_) => Check::ok(GROUP, "settings", "they fit together"),
         Err(error) => {
             let mut check = Check::of_error(GROUP, "settings", &error, "adjutant config show --origin");

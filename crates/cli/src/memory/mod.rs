@@ -5,12 +5,14 @@ mod desk; // what a person does: list, remember, forget, undo
 mod error; // why not, in a person's words
 mod log; // conversations as notes
 mod slash; // the same in a conversation
+mod tasks; // where the tasks are
 mod told; // what a model is told of it, every turn
 mod tools; // what a model may do with it
 
 pub(crate) use command::{Command, run};
 pub(crate) use desk::{Desk, line, why_lines};
 pub(crate) use slash::{ARGUMENT, fact_typed};
+pub(crate) use tasks::{own_task_store, task_store};
 pub(crate) use told::Told;
 pub(crate) use tools::{NAMES as TOOL_NAMES, tools};
 

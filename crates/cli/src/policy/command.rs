@@ -96,7 +96,7 @@ async fn allow(
             .because("a tool of an MCP server can only be allowed at its question, because its exact definition is what you allow")
             .or_try("answer a at its next question"));
     }
-    let agent = wiring::agent_without_model(settings, store::open(settings).await?)?;
+    let agent = wiring::agent_without_model(settings, store::open(settings).await?).await?;
     let mut known = wiring::tool_names(&agent);
     known.extend(memory::TOOL_NAMES);
     if tool == "*" || !known.contains(&tool) {

@@ -1,0 +1,51 @@
+//! The store of a person's tasks: the database, or the notes of their vault.
+
+use std::sync::Arc;
+
+use adjutant_core::port::TaskStore;
+use adjutant_memory::{Memory, VaultTaskStore};
+
+use super::Desk;
+use crate::config::Settings;
+use crate::error::CliError;
+use crate::store::Stores;
+
+/// Returns the store of the tasks, over a vault that is open.
+///
+/// # Errors
+/// `vault.tasks` says that they are in the notes, and there is no vault.
+pub(crate) fn task_store(
+    settings: &Settings,
+    memory: Option<&Memory>,
+    stores: &Stores,
+) -> Result<Arc<dyn TaskStore>, CliError> {
+    if !settings.memory.tasks_in_notes {
+        return Ok(stores.kept.clone());
+    }
+    let Some(memory) = memory else {
+        return Err(CliError::configuration(
+            "vault.tasks says that the tasks are in the notes, and there is no vault",
+        )
+        .or_try("adjutant config set vault.path DIR, or --vault DIR")
+        .or_try("adjutant config set vault.tasks database"));
+    };
+    // A temporary conversation leaves no numbers behind.
+    let index = if settings.bounds.temp { stores.conversation.clone() } else { stores.kept.clone() };
+    let note = settings.memory.tasks_note.as_str();
+    Ok(Arc::new(VaultTaskStore::new(memory.clone(), index, stores.kept.clone(), note)))
+}
+
+/// Returns the store of the tasks of the person of this machine. The vault is opened only if they are there.
+///
+/// # Errors
+/// As [`task_store`]; the vault is not there or cannot be read.
+pub(crate) async fn own_task_store(
+    settings: &Settings,
+    stores: &Stores,
+) -> Result<Arc<dyn TaskStore>, CliError> {
+    if !settings.memory.tasks_in_notes {
+        return Ok(stores.kept.clone());
+    }
+    let desk = Desk::open(settings, stores.kept.clone()).await?;
+    task_store(settings, desk.memory(), stores)
+}
