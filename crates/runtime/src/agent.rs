@@ -343,6 +343,19 @@ impl Agent {
         self.inner.on_model_call.set(Box::new(count)).is_ok()
     }
 
+    /// Calls `tell` with each conversation that this process has worked on and has given back: its turn ended, or waits for somebody.
+    /// Whatever is done behind a turn begins here. It is called on the task of the turn and must not block. The first `tell` stays:
+    /// returns `false`, and changes nothing, if there is one already.
+    ///
+    /// ```
+    /// # fn example(agent: adjutant_runtime::Agent) {
+    /// agent.on_rest(|key| println!("{} is at rest", key.conversation));
+    /// # }
+    /// ```
+    pub fn on_rest(&self, tell: impl Fn(&ConversationKey) + Send + Sync + 'static) -> bool {
+        self.inner.on_rest.set(Box::new(tell)).is_ok()
+    }
+
     /// Returns how many callers wait in this process for a conversation to be free: their input is accepted, and others are in front of it.
     #[must_use]
     pub fn inputs_queued(&self) -> usize {

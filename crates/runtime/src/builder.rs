@@ -354,6 +354,7 @@ impl AgentBuilder {
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
             on_model_call: Arc::default(),
+            on_rest: Arc::default(),
             queued: Queue::default(),
             journal: self.journal,
             logs: self.logs,

@@ -10,6 +10,7 @@ mod ledger; // spending, and the blocks that are held
 mod logs; // the logs
 mod news; // for those that wait
 mod origin; // where a branch begins
+mod past; // searching what was said
 mod state; // all there is
 mod task_store; // the store of tasks
 mod tasks; // the tasks of one user

@@ -27,6 +27,9 @@ use crate::spending::SpendingLimits;
 use crate::waiting::Waiting;
 use crate::warning;
 
+/// Hears of each conversation that is at rest again.
+pub(crate) type TellRest = Box<dyn Fn(&ConversationKey) + Send + Sync>;
+
 /// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -52,6 +55,7 @@ pub(crate) struct Inner {
     pub(crate) weak_tools: WeakTools,
     pub(crate) control_functions: bool,
     pub(crate) on_model_call: Arc<OnceLock<CountModelCall>>,
+    pub(crate) on_rest: Arc<OnceLock<TellRest>>,
     /// Inputs that wait in this process until their conversation is free.
     pub(crate) queued: Queue,
     pub(crate) journal: Arc<dyn Journal>,

@@ -78,7 +78,11 @@ pub(crate) async fn go_on<T>(
         let log = settle(inner, key, log, (first, taken_over), (caller, &*hold)).await?;
         Ok((read(log.conversation()), log))
     });
-    held.run(work).await
+    let done = held.run(work).await;
+    if let Some(tell) = inner.on_rest.get() {
+        tell(key);
+    }
+    done
 }
 
 /// Does what there is to do. `first`: what is recorded if nothing has happened in the conversation yet. `taken_over`: whoever

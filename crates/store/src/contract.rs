@@ -19,6 +19,8 @@ mod long;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance;
 mod memory_ledger;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod passages;
 mod past;
 mod queue;
 mod sample;
@@ -38,6 +40,8 @@ pub use long::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::*;
 pub use memory_ledger::*;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use passages::*;
 pub use past::*;
 pub use queue::*;
 pub use snapshot::*;
@@ -47,6 +51,8 @@ pub use token::*;
 pub use with_change::*;
 pub use work::*;
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use adjutant_core::port::PastConversations;
 use adjutant_core::port::{
     BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, TaskIndex, TaskStore, TokenStore,
 };
@@ -122,6 +128,20 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
 pub async fn snapshots<J: Journal + ConversationStore>(make: impl AsyncFn() -> J) {
     a_snapshot_stands_for_what_came_before(&make().await).await;
     a_branch_goes_on_from_its_own_snapshot(&make().await).await;
+}
+
+/// Everything an index of past conversations must do.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub async fn past_conversations<T>(make: impl AsyncFn() -> T)
+where
+    T: PastConversations + ConversationStore + crate::Maintenance,
+{
+    what_was_said_is_indexed_once_and_found(&make().await).await;
+    what_is_not_indexed_comes_with_a_search(&make().await).await;
+    passages_belong_to_their_user_and_agent(&make().await).await;
+    a_deleted_conversation_leaves_the_index(&make().await).await;
+    a_branch_is_indexed_from_its_place_on(&make().await).await;
+    index_words_hold_any_signs(&make().await).await;
 }
 
 /// Everything a [`TokenStore`] must do.

@@ -11,6 +11,7 @@ mod journaled_change;
 mod language_model;
 mod memory_ledger;
 mod operator;
+mod past;
 mod relay;
 mod task;
 mod task_index;
@@ -36,6 +37,7 @@ pub use operator::{
     COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, Total, Totals, TotalsFilter,
     WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
 };
+pub use past::{Candidate, IndexedPart, Passage, PastConversations, PastFound, PastQuery, Unindexed};
 pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
 pub use task::TaskStore;
 pub use task_index::{NumbersChange, TaskIndex, TaskNumber};

@@ -181,6 +181,10 @@ where
         (&["UPDATE adjutant_conversation SET turn = 'another'"], "the open turn is none, and another is noted"),
         (&["UPDATE adjutant_conversation SET parked_seq = 1"], "what waits for a person"),
         (&["UPDATE adjutant_conversation SET turns = 3"], "1 turns began, and 3 are counted"),
+        (
+            &["UPDATE adjutant_conversation SET indexed_passages = 2, indexed_length = 9"],
+            "the index has 0 passages of 0 words, and 2 of 9 are counted",
+        ),
         (&["DELETE FROM adjutant_decision"], "1 turns began, and the log has 0 decisions"),
         (&["UPDATE adjutant_task SET created_at = 'soon'"], "tasks of anna"),
         (&["UPDATE adjutant_memory_change SET body = '{'"], "the memory of anna in /v"),

@@ -33,6 +33,7 @@ const MIGRATIONS: Migrations = Migrations {
         (14, "named", include_str!("migrations/0014_named.sql")),
         (15, "asks", include_str!("migrations/0015_asks.sql")),
         (16, "tasks", include_str!("migrations/0016_tasks.sql")),
+        (17, "passage", include_str!("migrations/0017_passage.sql")),
     ],
 };
 

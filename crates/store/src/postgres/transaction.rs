@@ -66,6 +66,7 @@ impl Transaction {
 impl Connection for Transaction {
     const LOCKS_ROWS: bool = true;
     const HAS_SEQUENCES: bool = true;
+    const HAS_FTS5: bool = false;
 
     async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
         let statement = self.next(fill(statement, values));

@@ -8,7 +8,7 @@ use adjutant_core::port::{Alternatives, Branched, StoreError};
 use adjutant_core::{ConversationId, ConversationKey};
 
 use super::blob::{self, Wanted};
-use super::{Cell, Connection, Failure, key_values, values};
+use super::{Cell, Connection, Failure, key_values, passage, values};
 use crate::row;
 
 /// The branches of a conversation and of those it comes from, at places that it has, and the conversations they begin in.
@@ -213,6 +213,7 @@ pub(super) async fn give_to_heir<C: Connection>(
         values![conversation, heir, until],
     )
     .await?;
+    passage::give_to_heir(rows, (conversation, heir, until)).await?;
     rows.execute(
         "UPDATE adjutant_conversation SET
            branched_from_key = (SELECT origin.branched_from_key FROM adjutant_conversation AS origin WHERE origin.key = $1),

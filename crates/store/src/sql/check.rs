@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use adjutant_core::conversation::{self, Conversation};
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
-use super::{Backend, Connection, Failure, count, memory_ledger, past, snapshot, task, values};
+use super::{Backend, Connection, Failure, count, memory_ledger, passage, past, snapshot, task, values};
 use crate::maintenance::Finding;
 use crate::row;
 use crate::status::{Status, Waiting};
@@ -114,6 +114,7 @@ async fn conversation<C: Connection>(
         }
         snapshotted(rows, number, events, problems).await?;
     }
+    problems.extend(passage::miscounted(rows, number).await?);
     Ok(())
 }
 

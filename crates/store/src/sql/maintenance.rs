@@ -46,10 +46,13 @@ impl<B: Backend> Maintenance for SqlStore<B> {
         Box::pin(async move {
             let explain = |failure| self.0.explain(failure);
             let place = self.0.about().await.map_err(explain)?.place;
-            let found = self.0.verify().await.map_err(explain)?;
+            // Where the database is damaged, reading on may fail: that is one more finding.
+            let found = match self.0.verify().await.map_err(explain) {
+                Err(StoreError::Unreadable { message }) => vec![message],
+                done => done?,
+            };
             let mut findings: Vec<Finding> =
                 found.into_iter().map(|problem| Finding { place: place.clone(), problem }).collect();
-            // Where the database is damaged, reading on may fail: that is one more finding.
             match check::rows(&*self.0, &mut findings).await.map_err(explain) {
                 Err(StoreError::Unreadable { message }) => findings.push(Finding { place, problem: message }),
                 done => done?,
@@ -205,6 +208,7 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
              UNION ALL SELECT 'budget_block', count(*) FROM adjutant_budget_block
              UNION ALL SELECT 'budget_booking', count(*) FROM adjutant_budget_booking
              UNION ALL SELECT 'memory_change', count(*) FROM adjutant_memory_change
+             UNION ALL SELECT 'passage', count(*) FROM adjutant_passage
              UNION ALL SELECT 'token', count(*) FROM adjutant_token",
             &[],
         )

@@ -21,6 +21,7 @@ mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod open_turns;
 pub(crate) mod operator;
+pub(crate) mod passage;
 pub(crate) mod past;
 pub(crate) mod people;
 mod removal;
@@ -264,6 +265,9 @@ pub trait Connection: Send {
 
     /// Whether the database numbers rows by sequences, which know nothing of a row that comes with its number.
     const HAS_SEQUENCES: bool;
+
+    /// Whether words in texts are looked for by FTS5, and not by `tsvector`.
+    const HAS_FTS5: bool;
 
     /// Carries out a statement; returns how many rows it changed.
     fn execute(

@@ -96,6 +96,7 @@ impl Connection for Rows {
     const LOCKS_ROWS: bool = false;
     /// The highest number is remembered with every row.
     const HAS_SEQUENCES: bool = false;
+    const HAS_FTS5: bool = true;
 
     async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
         self.bytes += values.iter().map(bytes).sum::<usize>();

@@ -37,6 +37,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
         (13, "named", include_str!("migrations/0013_named.sql")),
         (14, "asks", include_str!("migrations/0014_asks.sql")),
         (15, "tasks", include_str!("migrations/0015_tasks.sql")),
+        (16, "passage", include_str!("migrations/0016_passage.sql")),
     ],
 };
 

@@ -14,7 +14,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
-use crate::sql::{Connection as _, budget, conversation, journal, log, operator, past, people, task, work};
+use crate::sql::{
+    Connection as _, budget, conversation, journal, log, operator, passage, past, people, task, work,
+};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -426,6 +428,9 @@ async fn looking_for_work_reads_an_index() {
         let plan = plan(&store, query).await;
         assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{query}: {plan}");
     }
+    let newer = plan(&store, passage::UNINDEXED).await;
+    let index = "USING INDEX adjutant_conversation_unindexed (agent=?)";
+    assert!(newer.contains(index) && !newer.contains("TEMP B-TREE"), "{newer}");
     // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
     let plan = plan(&store, journal::EXPIRED).await;
     assert!(plan.contains("adjutant_conversation_wake"), "{plan}");

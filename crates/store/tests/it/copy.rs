@@ -12,7 +12,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _, Sqlite
 use crate::place;
 
 /// Tables that are not copied.
-const LEFT_OUT: &str = "('adjutant_migration', 'adjutant_worker', 'adjutant_worker_session')";
+const LEFT_OUT: &str = "('adjutant_migration', 'adjutant_worker', 'adjutant_worker_session', 'adjutant_passage_words', \
+    'adjutant_passage_words_config', 'adjutant_passage_words_data', 'adjutant_passage_words_docsize', 'adjutant_passage_words_idx')";
 
 /// JSON that no parser of ours must touch on its way: an escaped NUL, a number that no double holds, a name twice, half a character.
 const ODD: &str = r#"{"nul": "\u0000", "large": 1e400, "twice": 1, "twice": 2, "half": "\ud800", "quotes": "'\\'' $1 E'\\n'"}"#;
@@ -68,6 +69,7 @@ async fn odd(path: &Path) -> sqlite::Store {
              INSERT INTO adjutant_event VALUES (3, 5, 1, 'k', 'turn', NULL, '', 't', 'hash');
              INSERT INTO adjutant_blob VALUES (3, 'hash', '{long}'), (7, 'hash', '{odd}');
              INSERT INTO adjutant_snapshot VALUES (7, 600, 12, 1, 'digest', '{odd}');
+             INSERT INTO adjutant_passage VALUES (5, 7, 3, 0, 'turn', 't', 2, '@m en:one {odd}'), (8, 3, 5, 1, 'turn', 't', 1, 'en:one');
              INSERT INTO adjutant_inbox VALUES (41, 7, 'i', 1, '{odd}', 't', 3, 'r', 'f', 2), (43, 3, 'i', 1, '{{}}', 't', NULL, NULL, NULL, NULL);
              INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, started_at, message, message_chars, model_provider,
                model_name, model_calls, iterations, cost_usd, model_ms, tool_ms)
@@ -100,6 +102,10 @@ async fn a_copy_in_a_file_is_the_same() {
     let copied =
         copy(&from, &to, |rows| told.borrow_mut().push((rows.name.clone(), rows.rows))).await.unwrap();
     assert_eq!(rows(&there).await, rows(&path).await);
+    // What is made from other rows is made there.
+    let found = "SELECT count(*) FROM adjutant_passage_words WHERE adjutant_passage_words MATCH '\"en:one\"'";
+    let found: i64 = sqlx::query_scalar(found).fetch_one(&mut hand(&there).await).await.unwrap();
+    assert_eq!(found, 2);
     assert_eq!(copied.iter().find(|table| table.name == "event").unwrap().rows, 1204);
     let events: Vec<u64> =
         told.take().into_iter().filter(|(name, _)| name == "event").map(|(_, rows)| rows).collect();
@@ -278,6 +284,7 @@ mod server {
         contract::token_store(make).await;
         contract::budget_store(make).await;
         contract::memory_ledger(make).await;
+        contract::past_conversations(make).await;
         let made = made.take();
         assert!(made.len() > 30, "{}", made.len());
         let url = server.create_database("made").await;
@@ -290,7 +297,7 @@ mod server {
             store.close().await;
             let empty = "TRUNCATE adjutant_task, adjutant_deleted_task, adjutant_task_number, adjutant_task_counter, adjutant_applied_change, adjutant_conversation, adjutant_inbox,
                          adjutant_event, adjutant_blob, adjutant_decision, adjutant_tool_invocation, adjutant_token, adjutant_budget,
-                         adjutant_budget_block, adjutant_budget_booking, adjutant_memory_change, adjutant_snapshot";
+                         adjutant_budget_block, adjutant_budget_booking, adjutant_memory_change, adjutant_snapshot, adjutant_passage";
             sqlx::raw_sql(empty).execute(&mut connection).await.unwrap();
         }
     }

@@ -171,10 +171,10 @@ async fn a_copy_is_whole_sound_private_and_never_in_the_way() {
 async fn a_damaged_file_is_found_out_and_not_copied() {
     let (folder, path) = place();
     let store = sqlite::Store::open(&path).await.unwrap();
-    add_tasks(&store, 200).await;
+    add_tasks(&store, 500).await;
     store.close().await;
     let mut bytes = std::fs::read(&path).unwrap();
-    // What lies in the middle of 200 tasks is tasks.
+    // What lies in the middle of 500 tasks is tasks.
     let (middle, end) = (bytes.len() / 2, bytes.len() / 2 + 8192);
     bytes[middle..end].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();

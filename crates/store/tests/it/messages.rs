@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use adjutant_core::port::{
-    Begin, Begun, Change, Claim, Finished, Journal, Known, LogStore, StoreError, TaskStore,
+    Begin, Begun, Change, Claim, Finished, Journal, Known, LogStore, PastConversations as _, StoreError,
+    TaskStore,
 };
 use adjutant_core::{
     AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, TaskChange, TaskDescription,
@@ -442,6 +443,29 @@ async fn of_two_processes_the_one_that_is_behind_is_refused() {
     let decision = b.decision(&key.user, turn[0].turn().unwrap()).await.unwrap().unwrap();
     assert_eq!((decision.model_calls, decision.model_ms, decision.tool_ms), (2, 500, 7));
     assert_eq!(a.check().await.unwrap(), []);
+}
+
+/// Whoever looks whether something is to be put into the index of past conversations asks once if there is nothing, and a turn costs the
+/// same whatever the index has.
+#[tokio::test]
+async fn an_index_that_has_everything_costs_one_message() {
+    let server = Server::start();
+    let counter = Counter::start(&server);
+    let url = format!("{}&port={PORT}", server.create_database("index").await);
+    let store = Store::connect(&url, 2).await.unwrap();
+    let agent = AgentName::adjutant();
+    for number in [1, 2] {
+        assert_eq!(store.unindexed(&agent, 9).await.unwrap(), []);
+        counter.since();
+        assert_eq!(store.unindexed(&agent, 9).await.unwrap(), []);
+        let (asked, queries) = counter.since();
+        assert_eq!((asked, queries.len()), (1, 1), "{queries:?}");
+        take_a_turn(&store, &key(number), number, None).await;
+        assert_eq!(counter.since().0, 4);
+        let newer = store.unindexed(&agent, 9).await.unwrap();
+        let parts: Vec<_> = newer.into_iter().map(|part| (part.key, part.part, Vec::new())).collect();
+        assert_eq!(store.index(&parts).await.unwrap(), 1);
+    }
 }
 
 /// Values are part of a statement: none of them can end it, whatever the server takes a backslash for.

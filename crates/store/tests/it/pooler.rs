@@ -110,6 +110,7 @@ async fn it_keeps_the_contracts() {
     contract::budget_store(&fresh).await;
     contract::memory_ledger(&fresh).await;
     contract::task_index(&fresh).await;
+    contract::past_conversations(&fresh).await;
     contract::what_is_old_goes_and_what_is_pending_never(&fresh().await).await;
     let store = fresh().await;
     assert!(store.status().await.unwrap().product.starts_with("PostgreSQL 1"));

@@ -50,6 +50,7 @@ async fn it_keeps_both_contracts() {
     contract::budget_store(&fresh).await;
     contract::memory_ledger(&fresh).await;
     contract::task_index(&fresh).await;
+    contract::past_conversations(&fresh).await;
     let url = server.create_database("reopened").await;
     contract::everything_is_there_after_reopening(Store::connect(&url, 2).await.unwrap(), async |store| {
         store.close().await;

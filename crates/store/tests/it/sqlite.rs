@@ -31,6 +31,11 @@ async fn memory_keeps_the_memory_ledger_contract() {
 }
 
 #[tokio::test]
+async fn memory_keeps_the_contract_of_past_conversations() {
+    contract::past_conversations(in_memory).await;
+}
+
+#[tokio::test]
 async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
     contract::a_change_is_written_with_its_events(&in_memory().await).await;
