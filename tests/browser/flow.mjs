@@ -335,9 +335,13 @@ export async function flow(browser) {
     });
 
     await here("conversations: search, rename, delete with a question, back and forward", async () => {
-      await page.getByLabel("Search titles of conversations").fill("coffee");
+      await page.getByLabel("Search titles and what was said").fill("coffee");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
-      await page.getByLabel("Search titles of conversations").fill("");
+      await page.getByLabel("Search titles and what was said").fill("was noted");
+      const said = page.locator(".thread .said");
+      await said.getByText("Coffee is noted.").first().waitFor();
+      assert.equal(await page.getByRole("heading", { name: "Said in conversations" }).count(), 1);
+      await page.getByLabel("Search titles and what was said").fill("");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 3);
       await page.getByRole("button", { name: /^Menu of think about/ }).click();
       await page.getByRole("button", { name: "Rename", exact: true }).click();

@@ -34,6 +34,7 @@ mod models; // who can answer
 mod notify; // a program that tells of a question
 #[cfg(feature = "ollama")]
 mod ollama; // a server on this machine
+mod past; // the index of past conversations
 mod pending; // what waits for an answer
 mod pins; // the tools of others that the person agreed to
 mod policy; // what runs without asking

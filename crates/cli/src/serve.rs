@@ -22,6 +22,7 @@ use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::{Stop, Stops};
 use crate::memory::{self, Desk};
+use crate::past::PastIndex;
 use crate::screen::Screen;
 use crate::store::Stores;
 use crate::{db, logging, model_choice, servers, store, wiring};
@@ -81,6 +82,8 @@ pub(crate) async fn run(
             agent
         }
     };
+    let index = PastIndex::keep(store.clone());
+    index.listen(&agent);
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
     config.hosts = [settings.serve.hosts.clone(), options.host].concat();
@@ -114,6 +117,7 @@ pub(crate) async fn run(
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
     let administration = administration::of(settings, &store, servers.as_ref());
     let service = Service::bind(accepting, config).await?.with_tasks(tasks);
+    let service = service.with_past_conversations(store.clone());
     let mut service = service.with_administration(administration);
     if let Some(memory) = memory {
         service = service.with_memory(memory);

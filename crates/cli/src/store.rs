@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, OperatorStore, StoreError, TaskIndex,
-    TaskStore, TokenStore,
+    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, OperatorStore, PastConversations,
+    StoreError, TaskIndex, TaskStore, TokenStore,
 };
 use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
@@ -21,11 +21,14 @@ impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work f
 
 /// What the commands need.
 pub(crate) trait Store:
-    Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + Maintenance
+    Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + PastConversations + Maintenance
 {
 }
 
-impl<S: Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + Maintenance> Store for S {}
+impl<S: Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + PastConversations + Maintenance> Store
+    for S
+{
+}
 
 /// Returns the name under which every command keeps its conversations: the terminal's assistant, the task assistant and
 /// `serve` are instructions of one agent, so that what was begun with one of them goes on with another.

@@ -21,6 +21,7 @@ use crate::error::{CliError, Exit};
 use crate::lines::{Endings, Interrupts, Lines};
 use crate::memory::{self, Desk, Told};
 use crate::notify::{self, Notifier};
+use crate::past::PastIndex;
 use crate::policy::{Allowed, Permissions};
 use crate::render::{Renderer, Spent, context_meter, footer, reading};
 use crate::screen::Screen;
@@ -54,6 +55,8 @@ pub(crate) struct Talk<'a> {
     stores: Stores,
     /// Folders whose files may go along, for this run alone.
     allowed: Vec<PathBuf>,
+    /// The index of past conversations, filled behind the turns. `None`: nothing is kept of this conversation.
+    index: Option<PastIndex>,
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
     yes: Vec<String>,
@@ -119,6 +122,8 @@ impl<'a> Talk<'a> {
             })?;
         }
         agent.prepare();
+        let index = (!settings.bounds.temp).then(|| PastIndex::keep(stores.conversation.clone()));
+        index.iter().for_each(|index| index.listen(&agent));
         let interrupts = Interrupts::new()?;
         let endings = Endings::new()?;
         let user = UserId::local();
@@ -128,6 +133,7 @@ impl<'a> Talk<'a> {
             settings: settings.clone(),
             stores,
             allowed: Vec::new(),
+            index,
             desk,
             told,
             agent,
@@ -172,6 +178,7 @@ impl<'a> Talk<'a> {
         let (agent, told) =
             wiring::diana(&self.settings, Arc::clone(&model), &self.stores, servers, &self.desk)?;
         agent.prepare();
+        self.index.iter().for_each(|index| index.listen(&agent));
         Ok(Answering {
             agent: std::mem::replace(&mut self.agent, agent),
             told: std::mem::replace(&mut self.told, told),

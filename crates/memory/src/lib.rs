@@ -26,6 +26,7 @@ mod error; // why not
 mod key_fact; // facts
 mod memory; // all of it, over one vault
 mod notes; // notes
+mod past; // past conversations
 mod patch; // the way back to the byte
 mod rank; // which text fits a question
 mod recall; // looking for something in all of it
@@ -48,6 +49,7 @@ pub use key_fact::{
 };
 pub use memory::{Cause, Clock, Memory, MemoryOptions};
 pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
+pub use past::{PastHit, PastOptions, PastSearch, index_past, search_past};
 pub use recall::{Place, Recollection};
 pub use tool::{memory_tools, reading_tools};
 pub use vault::{

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adjutant_core::port::MemoryLedger;
+use adjutant_core::port::{MemoryLedger, PastConversations};
 use adjutant_core::{
-    IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope, MemorySource, MemoryState, ToolContext, UserId,
+    AgentName, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope, MemorySource, MemoryState,
+    ToolContext, UserId,
 };
 use jiff::Zoned;
 use uuid::Uuid;
@@ -90,6 +91,7 @@ impl Cause {
 pub struct Memory(Arc<Shared>);
 
 /// What facts, notes and undo have in common.
+#[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) vault: Vault,
     pub(crate) facts: NotePath,
@@ -97,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) ledger: Arc<dyn MemoryLedger>,
     pub(crate) clock: Clock,
     pub(crate) scope: MemoryScope,
+    /// The index of past conversations, and the agent they were held with.
+    pub(crate) past: Option<(Arc<dyn PastConversations>, AgentName)>,
 }
 
 /// What a plan wants to be written.
@@ -123,7 +127,13 @@ impl Memory {
         let inside = Path::new(&options.path).strip_prefix(vault.root()).ok().and_then(Path::to_str);
         let facts = NotePath::parse(inside.unwrap_or(&options.path))?;
         let scope = MemoryScope { user: owner, vault: vault.root().to_string_lossy().into_owned() };
-        Ok(Self(Arc::new(Shared { vault, facts, options, ledger, clock, scope })))
+        Ok(Self(Arc::new(Shared { vault, facts, options, ledger, clock, scope, past: None })))
+    }
+
+    /// Returns the same memory, in which the owner's past conversations with an agent are looked for too.
+    #[must_use]
+    pub fn with_conversations(self, past: Arc<dyn PastConversations>, agent: AgentName) -> Self {
+        Self(Arc::new(Shared { past: Some((past, agent)), ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The facts.

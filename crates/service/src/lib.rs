@@ -44,6 +44,8 @@ mod remote; // runs told to other processes, and by them
 mod request_id; // what a request is called by
 mod router; // every address
 mod runs; // runs that go on whether anybody listens or not
+#[cfg(feature = "memory")]
+mod search; // what was said, by what is meant
 mod serve; // from a socket to an orderly end
 mod session; // the browser's cookie
 mod sign_in; // at a provider, and back again

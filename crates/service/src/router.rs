@@ -75,10 +75,10 @@ pub(crate) fn router(state: Shared) -> Router {
     guarded(router, &state).with_state(state)
 }
 
-/// What is remembered, where the service is built with it.
+/// The addresses of the memory and of the search in what was said, where the service is built with them.
 fn memory() -> OpenApiRouter<Shared> {
     #[cfg(feature = "memory")]
-    return crate::memory::routes();
+    return crate::memory::routes().merge(crate::search::routes());
     #[cfg(not(feature = "memory"))]
     OpenApiRouter::new()
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use adjutant_core::CancellationToken;
+#[cfg(feature = "memory")]
+use adjutant_core::port::PastConversations;
 use adjutant_core::port::TaskStore;
 use adjutant_runtime::{Agent, RunError};
 use ipnet::IpNet;
@@ -193,6 +195,8 @@ impl Service {
             model_titles: config.model_titles,
             #[cfg(feature = "memory")]
             memory: OnceLock::new(),
+            #[cfg(feature = "memory")]
+            past: OnceLock::new(),
             trace_propagation: config.trace_propagation,
         });
         // It is new, so nothing was there before.
@@ -213,6 +217,14 @@ impl Service {
     #[must_use]
     pub fn with_memory(self, memory: adjutant_memory::Memory) -> Self {
         let _ = self.state.memory.set(memory);
+        self
+    }
+
+    /// The same service, in which everybody can search what was said in their conversations. The first index given is the one.
+    #[cfg(feature = "memory")]
+    #[must_use]
+    pub fn with_past_conversations(self, past: Arc<dyn PastConversations>) -> Self {
+        let _ = self.state.past.set(past);
         self
     }
 

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+#[cfg(feature = "memory")]
+use adjutant_core::port::PastConversations;
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{CancellationToken, UserId};
 use adjutant_runtime::{Agent, RunError};
@@ -117,6 +119,9 @@ pub(crate) struct App {
     /// What is remembered of one user, if anything is.
     #[cfg(feature = "memory")]
     pub(crate) memory: OnceLock<adjutant_memory::Memory>,
+    /// The index of past conversations, if there is one.
+    #[cfg(feature = "memory")]
+    pub(crate) past: OnceLock<Arc<dyn PastConversations>>,
     /// True if a request's trace is passed on to models and MCP servers.
     pub(crate) trace_propagation: bool,
 }

@@ -13,6 +13,8 @@ import { shortened } from "./text.js";
 import { languageNow, loadWords, t } from "./words.js";
 
 const THREADS_AT_ONCE = 40;
+const SAID_AT_ONCE = 20;
+const NOTHING_SAID = { threads: [], is_complete: true };
 const DECISIONS_AT_ONCE = 50;
 const DONE_AT_ONCE = 50;
 /** The model has found a title by then, if it is quick; else the list shows it the next time. */
@@ -79,6 +81,7 @@ export async function loadThreads({ more = false } = {}) {
     if (asked !== state.threads.query) return; // something else was searched meanwhile
     const list = more ? [...state.threads.list, ...page.threads] : withBegun(page.threads, asked);
     setIn("threads", { list, cursor: page.next_cursor, loaded: true, problem: null });
+    if (!more) await loadSaid(asked);
     const here = list.find((thread) => thread.thread_id === state.threadId);
     if (here) set({ title: here.title });
     await loadWaits();
@@ -86,6 +89,17 @@ export async function loadThreads({ more = false } = {}) {
     if (problem.status === 401) troubled(problem);
     else setIn("threads", { loaded: true, problem });
   }
+}
+
+/** What was said in conversations that fits the words of a search. Where the service has no such search, there are the titles. */
+async function loadSaid(asked) {
+  const found = asked.trim()
+    ? await call("GET", "/v1/search" + query({ q: asked, limit: SAID_AT_ONCE })).catch((problem) => {
+        if (problem.status !== 404) throw problem;
+        return NOTHING_SAID;
+      })
+    : NOTHING_SAID;
+  if (asked === state.threads.query) setIn("threads", { said: found.threads, saidAll: found.is_complete });
 }
 
 /** The list with the conversation that is just being begun, until the service has it. */

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adjutant_core::port::MemoryLedger;
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{MemoryEffect, UserId};
 use adjutant_memory::{
@@ -15,6 +14,7 @@ use super::tools::with_undo;
 use crate::config::{RunBounds, Settings};
 use crate::display::{clip, local, plural};
 use crate::error::CliError;
+use crate::store::{self, Store};
 
 /// Characters of one fact in a list.
 const SHOWN_MAX: usize = 500;
@@ -38,8 +38,8 @@ impl Desk {
     ///
     /// # Errors
     /// The vault is not there or cannot be read, or `memory.path` leads out of it.
-    pub(crate) async fn open(settings: &Settings, ledger: Arc<dyn MemoryLedger>) -> Result<Self, CliError> {
-        Self::open_for(settings, ledger, UserId::local()).await
+    pub(crate) async fn open(settings: &Settings, store: Arc<dyn Store>) -> Result<Self, CliError> {
+        Self::open_for(settings, store, UserId::local()).await
     }
 
     /// Does the same for the user of this name.
@@ -48,12 +48,12 @@ impl Desk {
     /// As [`Desk::open`].
     pub(crate) async fn open_for(
         settings: &Settings,
-        ledger: Arc<dyn MemoryLedger>,
+        store: Arc<dyn Store>,
         owner: UserId,
     ) -> Result<Self, CliError> {
         let memory = match &settings.memory.vault {
             None => None,
-            Some(path) => Some(open(settings, path.clone(), (owner.clone(), ledger)).await?),
+            Some(path) => Some(open(settings, path.clone(), (owner.clone(), store)).await?),
         };
         let RunBounds { temp, in_chat, .. } = settings.bounds;
         let logs_as = (settings.memory.log_conversations && !temp).then(|| settings.user_name.clone());
@@ -202,7 +202,7 @@ impl Desk {
 async fn open(
     settings: &Settings,
     path: PathBuf,
-    (owner, ledger): (UserId, Arc<dyn MemoryLedger>),
+    (owner, store): (UserId, Arc<dyn Store>),
 ) -> Result<Memory, CliError> {
     let work = settings.dirs.data.join("vault");
     // A disk that sleeps or a share that is away must not hold up everything else.
@@ -210,7 +210,8 @@ async fn open(
     let vault = vault.map_err(|error| CliError::failed(error.to_string()))??.with_work_folder(work);
     #[expect(clippy::disallowed_methods, reason = "this is the clock that the memory is handed")]
     let clock = Arc::new(Zoned::now);
-    Memory::new(vault, owner, settings.memory.options.clone(), ledger, clock).map_err(|error| {
+    let memory = Memory::new(vault, owner, settings.memory.options.clone(), store.clone(), clock);
+    memory.map(|memory| memory.with_conversations(store, store::agent_name())).map_err(|error| {
         CliError::configuration("memory.path cannot be used")
             .because(error.to_string())
             .or_try("a path inside the vault, such as memory/facts.md (adjutant config show --origin)")

@@ -19,6 +19,15 @@ pub(crate) enum Sessions {
         #[arg(long)]
         here: bool,
     },
+    /// Search what was said in all conversations, by what is meant: any form of the words, the best first
+    Search {
+        /// The words; several "in quotes" have to stand there as they are
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// The most conversations to show
+        #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+        limit: u32,
+    },
     /// Show the state of a conversation and its last turns
     Show {
         /// Its id, or enough of its beginning or end to be unique

@@ -9,6 +9,7 @@ mod folder; // where it began
 mod list; // all of them
 mod pick; // by looking
 mod remove; // for good
+mod search; // what was said
 mod show; // where one stands, and its last turns
 
 use adjutant_core::UserId;
@@ -56,6 +57,9 @@ pub(crate) async fn run(
         Sessions::List { limit, search, here } => {
             let only = here.then(|| Folders::new(settings).begun_here());
             list::tell(store, screen, &user, (search.as_deref(), only.as_ref(), limit), json).await?;
+        }
+        Sessions::Search { words, limit } => {
+            search::tell(store, screen, &user, (&words.join(" "), limit), json).await?;
         }
         Sessions::Show { id, turns } => {
             let found = find(store, &user, &id).await?;

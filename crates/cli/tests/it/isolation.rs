@@ -390,6 +390,12 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             .map(|query| (format!("{path}?{query}"), Value::Null))
             .chain([(path.to_owned(), Value::Null)])
             .collect(),
+        ("GET", "/v1/search") => as_anna
+            .iter()
+            .map(|query| format!("{path}?q=said&{query}"))
+            .chain(["said", "zan", "success", "%22you%20said%22"].map(|words| format!("{path}?q={words}")))
+            .map(|path| (path, Value::Null))
+            .collect(),
         ("GET", "/v1/threads") => as_anna
             .iter()
             .map(|query| format!("{path}?{query}"))

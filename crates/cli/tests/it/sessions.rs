@@ -52,6 +52,39 @@ fn where_nothing_was_said_there_is_nothing() {
     assert_eq!(home.json(&["sessions", "show", ""]).1["error"]["code"], "unknown");
 }
 
+/// Conversations are found by what was said in them, whoever said it and whenever, until they are deleted.
+#[test]
+fn what_was_said_is_found() {
+    let home = Home::new();
+    let model = home.script(TALK);
+    assert_eq!(home.json(&["sessions", "search", "anything"]), (0, json!([])));
+    let none = home.run(&["sessions", "search", "anything"]).succeeds();
+    assert_eq!(none.stdout, "Nothing like that was said in any conversation.\n");
+    let moved = begin(&home, &model, "we moved to Munich, and it rained\u{1b}[2J");
+    let train = begin(&home, &model, "the train to Munich was late");
+    home.run(&["-r", &moved, "-m", &model, "the balcony is small"]).succeeds();
+    let (_, found) = home.json(&["sessions", "search", "moving", "Munich"]);
+    let rows = found.as_array().unwrap();
+    let ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [&moved, &train]);
+    let passage = rows[0]["passage"].as_str().unwrap();
+    assert!(passage.starts_with("we moved to Munich, and it rained"), "{found}");
+    assert_eq!(rows[0]["said_by"], "user");
+    assert!(rows[0]["run_id"].is_string() && rows[0]["at"].is_string(), "{found}");
+    let text = home.run(&["sessions", "search", "balconies"]).succeeds().says("adjutant chat -r ID").stdout;
+    assert!(text.contains(tail(&moved)) && text.contains("you: the balcony is small"), "{text}");
+    let shown = home.run(&["sessions", "search", "rain"]).succeeds().stdout;
+    assert!(shown.contains("it rained") && !shown.contains('\u{1b}'), "{shown:?}");
+    let quoted = home.json(&["sessions", "search", "\"train to Munich\""]).1;
+    assert_eq!((quoted.as_array().unwrap().len(), &quoted[0]["id"]), (1, &json!(train)));
+    assert_eq!(home.json(&["sessions", "search", "-n", "1", "Munich"]).1.as_array().unwrap().len(), 1);
+    home.run(&["sessions", "rm", "-y", &moved]).succeeds();
+    assert_eq!(home.json(&["sessions", "search", "balcony"]), (0, json!([])));
+    home.run(&["sessions", "search"]).ends_with(2);
+    home.run(&["sessions", "search", "-n", "0", "x"]).ends_with(2);
+    home.run(&["db", "check"]).succeeds();
+}
+
 #[test]
 fn conversations_are_listed_searched_and_counted() {
     let home = Home::new();

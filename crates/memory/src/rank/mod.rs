@@ -22,6 +22,8 @@ const WORDS_MAX: usize = 200;
 const COMMON_MAX: usize = 4;
 /// Bytes of a text from which its language is told.
 const SAMPLE_BYTES: usize = 400;
+/// Bytes of a stem in an index at most: longer ones are compared by their beginnings.
+const INDEX_WORD_BYTES: usize = 64;
 
 /// Bytes of text for one token, where they are not counted.
 pub(crate) const TOKEN_BYTES: f64 = 5.5;
@@ -167,6 +169,23 @@ impl Query {
         self.scores_among(texts, number, if number > 0.0 { length / number } else { 0.0 })
     }
 
+    /// Returns the words by which an index of texts is searched for it, each with the number of its word: the stems of all languages, as
+    /// [`index_words`] writes them.
+    pub(crate) fn index_words(&self) -> Vec<(String, usize)> {
+        let mut found: Vec<(String, usize)> = Vec::new();
+        for (language, stems) in all_languages().iter().zip(&self.stems) {
+            let stems = stems.get_or_init(|| Stems::of(&self.words, language));
+            for (stem, place) in &stems.places {
+                let is_pair = self.words.get(*place).is_some_and(|(_, is_pair, _)| *is_pair);
+                found.push((index_word(stem, language, is_pair), *place));
+            }
+        }
+        // A pair is the same in every language.
+        found.sort_unstable();
+        found.dedup_by(|one, other| one.0 == other.0);
+        found
+    }
+
     /// Scores texts that are some of `number` with this mean length; the others hold none of its words.
     pub(crate) fn scores_among(&self, texts: &[Counted], number: f64, mean_length: f64) -> Scores {
         let mut holding = vec![0.0; self.len()];
@@ -175,6 +194,17 @@ impl Query {
                 *held += f64::from(*count > 0.0);
             }
         }
+        self.scores_held(texts, &holding, number, mean_length)
+    }
+
+    /// The same where others may hold its words too. `holding`: for each word, the number of all texts that do.
+    pub(crate) fn scores_held(
+        &self,
+        texts: &[Counted],
+        holding: &[f64],
+        number: f64,
+        mean_length: f64,
+    ) -> Scores {
         let weights: Vec<f64> = holding
             .iter()
             .zip(&self.words)
@@ -237,6 +267,31 @@ impl Stems {
         });
         if may_be { self.places.get(&language.stem(token.word)).copied() } else { None }
     }
+}
+
+/// Returns a text as it is put into an index, in pieces of at most so many words: of each piece its words, separated by spaces, and their
+/// number. A word is its stem behind the code of the text's language; a pair of characters stands as it is.
+pub(crate) fn index_words(text: &str, words_max: usize) -> Vec<(String, u32)> {
+    let Some(language) = language_of(text) else { return Vec::new() };
+    let mut pieces: Vec<(String, u32)> = Vec::new();
+    each_token(text, |token| {
+        let stem = if token.is_pair { token.word.to_owned() } else { language.stem(token.word) };
+        let word = index_word(&stem, language, token.is_pair);
+        match pieces.last_mut().filter(|(_, words)| (*words as usize) < words_max) {
+            Some((piece, words)) => {
+                piece.push(' ');
+                piece.push_str(&word);
+                *words += 1;
+            }
+            None => pieces.push((word, 1)),
+        }
+    });
+    pieces
+}
+
+fn index_word(stem: &str, language: &Language, is_pair: bool) -> String {
+    let stem = stem.get(..stem.floor_char_boundary(INDEX_WORD_BYTES)).unwrap_or(stem);
+    if is_pair { stem.to_owned() } else { format!("{}:{stem}", language.code()) }
 }
 
 /// Returns the language of a text, as its beginning tells.

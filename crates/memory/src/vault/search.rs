@@ -77,7 +77,7 @@ pub struct Hit {
 
 /// One condition of a query; a note has to meet all.
 #[derive(Debug)]
-enum Term {
+pub(crate) enum Term {
     /// Words that were quoted, as they stand, folded.
     Text(String),
     /// A tag or one below it.
@@ -275,7 +275,7 @@ fn modified(note: &Walked) -> Option<Timestamp> {
 }
 
 /// Divides a query into the words to rank by and what a note has to meet: quoted words, tags and links.
-fn terms_of(query: &str) -> (String, Vec<Term>) {
+pub(crate) fn terms_of(query: &str) -> (String, Vec<Term>) {
     let (mut words, mut terms) = (Vec::new(), Vec::new());
     let mut rest = query.trim();
     while !rest.is_empty() {
@@ -307,7 +307,7 @@ fn terms_of(query: &str) -> (String, Vec<Term>) {
 }
 
 /// Returns whether a note meets a condition.
-fn meets(text: &str, term: &Term) -> bool {
+pub(crate) fn meets(text: &str, term: &Term) -> bool {
     match term {
         Term::Text(words) => lowered(text).contains(words.as_str()),
         Term::Tag(tag) => has_tag(text, tag),

@@ -89,6 +89,11 @@ impl Language {
         self.number
     }
 
+    /// Returns its code of ISO 639-1.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// Returns whether a normalised word is one of its stop words: it says nothing of what a text is about.
     pub(crate) fn is_stop(&self, word: &str) -> bool {
         STOP_WORDS.get(word).is_some_and(|languages| languages & self.bit() != 0)

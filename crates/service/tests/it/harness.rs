@@ -100,6 +100,8 @@ impl Running {
         config.hosts = vec!["tasks.example".to_owned()];
         set(&mut config);
         let service = Service::bind(agent, config).await.unwrap().with_tasks(store.clone());
+        #[cfg(feature = "memory")]
+        let service = service.with_past_conversations(store.clone());
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
         let logged = Logged::begin(tracing::Level::INFO);

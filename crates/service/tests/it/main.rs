@@ -17,6 +17,8 @@ mod logged;
 mod long_message;
 mod mcp;
 mod openai;
+#[cfg(feature = "memory")]
+mod past;
 mod replicas;
 mod report;
 mod resources;

@@ -20,6 +20,8 @@ export function Side() {
     timer.current = setTimeout(() => searchThreads(words), 200);
   };
   const pinned = threads.query ? [] : pins();
+  const passages = new Map(threads.said.map((found) => [found.thread_id, found.passage]));
+  const said = threads.said.filter((found) => threads.list.every((thread) => thread.thread_id !== found.thread_id));
   const groups = new Map(pinned.length ? [[t("side.pinned"), pinned]] : []);
   for (const thread of threads.list) {
     if (!threads.query && isPinned(thread.thread_id)) continue;
@@ -43,9 +45,16 @@ export function Side() {
         : null}
       ${[...groups].map(([name, list]) => html`<section key=${name}>
         <h2>${name}</h2>
-        <ul>${list.map((thread) => html`<${Thread} key=${thread.thread_id} thread=${thread} isOpen=${thread.thread_id === state.threadId} />`)}</ul>
+        <ul>${list.map((thread) => html`<${Thread} key=${thread.thread_id} thread=${thread} passage=${passages.get(thread.thread_id)} isOpen=${thread.thread_id === state.threadId} />`)}</ul>
       </section>`)}
-      ${threads.loaded && threads.list.length === 0
+      ${said.length
+        ? html`<section>
+            <h2>${t("side.said")}</h2>
+            <ul>${said.map((found) => html`<${Said} key=${found.thread_id} found=${found} isOpen=${found.thread_id === state.threadId} />`)}</ul>
+          </section>`
+        : null}
+      ${threads.saidAll ? null : html`<p class="muted pad" role="status">${t("side.said_not_all")}</p>`}
+      ${threads.loaded && threads.list.length === 0 && said.length === 0
         ? html`<p class="muted pad" role="status">${t(threads.problem ? "side.not_loaded" : threads.query ? "side.nothing_found" : "side.none")}</p>`
         : null}
       ${threads.problem ? html`<button type="button" class="button" onClick=${() => loadThreads()}>${t("common.again")}</button>` : null}
@@ -74,7 +83,21 @@ function Wait({ call, isOpen }) {
   </li>`;
 }
 
-function Thread({ thread, isOpen }) {
+/** A conversation in which something was said that fits a search, with the words. */
+function Said({ found, isOpen }) {
+  const open = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    openThread(found.thread_id);
+  };
+  return html`<li class=${classes("thread", "is-said", isOpen && "is-open")}>
+    <a href=${`#/t/${found.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${moment(found.at)} dir="auto" onClick=${open}>
+      ${found.title || t("side.untitled")}<span class="said" dir="auto">${found.passage}</span>
+    </a>
+  </li>`;
+}
+
+function Thread({ thread, passage, isOpen }) {
   const [mode, setMode] = useState(null); // null | "menu" | "rename" | "delete"
   const row = useRef(null);
   const title = thread.title || t("side.untitled");
@@ -101,14 +124,14 @@ function Thread({ thread, isOpen }) {
     if (name && name !== thread.title) renameThread(thread.thread_id, name);
     leave();
   };
-  return html`<li ref=${row} class=${classes("thread", isOpen && "is-open")} onKeyDown=${key} onFocusOut=${blur}>
+  return html`<li ref=${row} class=${classes("thread", passage && "is-said", isOpen && "is-open")} onKeyDown=${key} onFocusOut=${blur}>
     ${mode === "rename"
       ? html`<form class="thread-edit" onSubmit=${rename}>
           <input data-first name="title" aria-label=${t("side.title")} maxlength="200" dir="auto" value=${thread.title} onBlur=${(event) => event.target.form?.requestSubmit()} />
         </form>`
       : html`<a href=${`#/t/${thread.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${`${title} – ${moment(thread.updated_at)}`} dir="auto"
             onClick=${(event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); openThread(thread.thread_id); } }}>
-            ${title}
+            ${title}${passage ? html`<span class="said" dir="auto">${passage}</span>` : null}
           </a>
           ${thread.pending ? html`<span class="dot" role="img" aria-label=${t("side.waits_here")} title=${t("side.waits_title")} />` : null}
           <${IconButton} icon="more" name=${t("side.menu", { title })} aria-expanded=${mode === "menu"} onClick=${() => setMode(mode ? null : "menu")} />`}

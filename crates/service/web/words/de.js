@@ -45,8 +45,10 @@ export const WORDS = {
   // The conversations on the left.
   "side.name": "Unterhaltungen",
   "side.new": "Neue Unterhaltung",
-  "side.search": "Titel suchen",
-  "side.search_what": "Titel der Unterhaltungen durchsuchen",
+  "side.search": "Suchen",
+  "side.search_what": "Titel und Gesagtes durchsuchen",
+  "side.said": "In Unterhaltungen gesagt",
+  "side.said_not_all": "Ältere Unterhaltungen wurden nicht durchsucht: sie werden vorbereitet. Suche gleich noch einmal.",
   "side.waits": "Wartet auf dich",
   "side.waits_here": "wartet auf deine Antwort",
   "side.waits_title": "Wartet auf deine Antwort",

@@ -45,8 +45,10 @@ export const WORDS = {
   // The conversations on the left.
   "side.name": "Conversations",
   "side.new": "New conversation",
-  "side.search": "Search titles",
-  "side.search_what": "Search titles of conversations",
+  "side.search": "Search",
+  "side.search_what": "Search titles and what was said",
+  "side.said": "Said in conversations",
+  "side.said_not_all": "Older conversations were not searched: they are being made ready. Search again in a moment.",
   "side.waits": "Waits for you",
   "side.waits_here": "waits for your answer",
   "side.waits_title": "Waits for your answer",

@@ -189,7 +189,7 @@ pub async fn passages_belong_to_their_user_and_agent<T: PastConversations>(store
     }
 }
 
-/// What is deleted is in no index any more, whoever deletes it: a person, its age, the removal of its user. One that is begun again
+/// A conversation that is deleted is in no index any more, whoever deletes it: a person, its age, the removal of its user. One that is begun again
 /// is another.
 pub async fn a_deleted_conversation_leaves_the_index<T>(store: &T)
 where

@@ -266,7 +266,7 @@ pub trait Connection: Send {
     /// Whether the database numbers rows by sequences, which know nothing of a row that comes with its number.
     const HAS_SEQUENCES: bool;
 
-    /// Whether words in texts are looked for by FTS5, and not by `tsvector`.
+    /// True if words in texts are looked for by FTS5, and not by `tsvector`.
     const HAS_FTS5: bool;
 
     /// Carries out a statement; returns how many rows it changed.

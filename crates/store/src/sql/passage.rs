@@ -139,7 +139,7 @@ struct Wanted {
     user: Option<UserId>,
     except: Option<ConversationId>,
     turns: u32,
-    /// Whether conversations with an open turn are left out.
+    /// True if conversations with an open turn are left out.
     at_rest: bool,
 }
 
@@ -338,8 +338,8 @@ fn matching<C: Connection>(mark: &str, word: &str) -> String {
     }
 }
 
-/// What of a conversation's passages goes to its heir, and from where on the heir is to be indexed again: what it is given and was not
-/// in the index is behind no mark of its own.
+/// Statements that give passages to an heir, and set its mark so that what it is given and was not in the index is put there: that is
+/// behind no mark of its own.
 const GIVE: [&str; 3] = [
     "UPDATE adjutant_passage SET conversation = $2 WHERE conversation = $1 AND seq <= $3",
     "UPDATE adjutant_conversation SET indexed_turns = 0, indexed_to = (

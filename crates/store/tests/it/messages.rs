@@ -445,8 +445,8 @@ async fn of_two_processes_the_one_that_is_behind_is_refused() {
     assert_eq!(a.check().await.unwrap(), []);
 }
 
-/// Whoever looks whether something is to be put into the index of past conversations asks once if there is nothing, and a turn costs the
-/// same whatever the index has.
+/// Looking for what is not in the index of past conversations takes one message if there is nothing, and a turn costs the same whatever
+/// the index has.
 #[tokio::test]
 async fn an_index_that_has_everything_costs_one_message() {
     let server = Server::start();
