@@ -338,7 +338,7 @@ export async function flow(browser) {
       await page.getByLabel("Search titles and what was said").fill("coffee");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
       await page.getByLabel("Search titles and what was said").fill("was noted");
-      const said = page.locator(".thread .said");
+      const said = page.locator(".thread-said");
       await said.getByText("Coffee is noted.").first().waitFor();
       assert.equal(await page.getByRole("heading", { name: "Said in conversations" }).count(), 1);
       await page.getByLabel("Search titles and what was said").fill("");

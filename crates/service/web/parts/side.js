@@ -92,7 +92,7 @@ function Said({ found, isOpen }) {
   };
   return html`<li class=${classes("thread", "is-said", isOpen && "is-open")}>
     <a href=${`#/t/${found.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${moment(found.at)} dir="auto" onClick=${open}>
-      ${found.title || t("side.untitled")}<span class="said" dir="auto">${found.passage}</span>
+      ${found.title || t("side.untitled")}<span class="thread-said" dir="auto">${found.passage}</span>
     </a>
   </li>`;
 }
@@ -131,7 +131,7 @@ function Thread({ thread, passage, isOpen }) {
         </form>`
       : html`<a href=${`#/t/${thread.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${`${title} – ${moment(thread.updated_at)}`} dir="auto"
             onClick=${(event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); openThread(thread.thread_id); } }}>
-            ${title}${passage ? html`<span class="said" dir="auto">${passage}</span>` : null}
+            ${title}${passage ? html`<span class="thread-said" dir="auto">${passage}</span>` : null}
           </a>
           ${thread.pending ? html`<span class="dot" role="img" aria-label=${t("side.waits_here")} title=${t("side.waits_title")} />` : null}
           <${IconButton} icon="more" name=${t("side.menu", { title })} aria-expanded=${mode === "menu"} onClick=${() => setMode(mode ? null : "menu")} />`}
