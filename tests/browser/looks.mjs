@@ -135,6 +135,11 @@ async function tour(browser, service, name, options) {
     await page.getByRole("button", { name: "Delete…" }).click();
     await look(page, "conversation to delete");
     await page.locator(".thread .ask").getByRole("button", { name: "Keep" }).click();
+    await page.getByLabel("Search titles and what was said").fill("milk");
+    await page.locator(".thread-said").first().waitFor();
+    await look(page, "search");
+    await page.getByLabel("Search titles and what was said").fill("");
+    await page.waitForFunction(() => document.querySelector(".thread-said") === null);
     await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
     await page.getByRole("dialog").waitFor();
     await look(page, "keys");

@@ -126,7 +126,9 @@ pub async fn search_past(
     options: PastOptions,
 ) -> Result<PastSearch, StoreError> {
     let (words, terms) = terms_of(query);
-    let query = Query::of(&[(&words, 1.0)]);
+    // A tag alone is looked for by its words.
+    let words = if words.is_empty() { query } else { &words };
+    let query = Query::of(&[(words, 1.0)]);
     let index_words = query.index_words();
     let wanted: Vec<String> = index_words.iter().map(|(word, _)| word.clone()).collect();
     let asked = PastQuery {

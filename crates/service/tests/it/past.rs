@@ -57,6 +57,8 @@ async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + C
         (2, "Bert goes to Munich by train, and he buys tickets for it"),
         (3, "Die Katzen von Josh mögen den warmen Ofen"),
         (4, "我很喜欢喝绿茶"),
+        (6, "Roses for the #garden/south, see [[Plants]]"),
+        (7, "The garden is dry"),
         (5, "My key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD, keep it"),
     ] {
         say(&agent, "anna", conversation(number), words).await;
@@ -70,8 +72,10 @@ async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + C
         ("\"the balcony\"", vec![1]),
         ("\"balcony the\"", vec![]),
         ("abcdefghijklmnopqrstuvwxyz0123456789ABCD", vec![]),
+        ("#garden", vec![6]),
+        ("[[plants]]", vec![6]),
+        ("roses #kitchen", vec![]),
         ("", vec![]),
-        ("the", vec![1]),
     ];
     for is_indexed in [false, true] {
         for (question, wanted) in &questions {
@@ -81,6 +85,7 @@ async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + C
             assert_eq!(found(&result).is_empty(), wanted.is_empty(), "{is_indexed} {question}: {result:?}");
             assert!(result.is_complete);
         }
+        assert_eq!(search(&*store, "anna", "the").await.found.len(), 3);
         let best = &search(&*store, "anna", "moving to Munich").await.found[0];
         assert!(best.passage.contains("We moved to Munich in spring"), "{best:?}");
         assert_eq!(found(&search(&*store, "bert", "Munich").await), [conversation(9)]);
