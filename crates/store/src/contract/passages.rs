@@ -246,7 +246,7 @@ where
         }
         let found = search(store, "anna", &["n4", "n2", "n3"]).await;
         let own = (child.conversation, 2 * EVENTS + 1);
-        assert_eq!(places(&found.candidates).contains(&own), true, "{found:?}");
+        assert!(places(&found.candidates).contains(&own), "{found:?}");
         assert_eq!(found.holding, if is_indexed { [1, 1, 1] } else { [1, 0, 0] });
         assert_eq!(ConversationStore::delete(store, &parent).await.unwrap(), Deleted::Yes);
         index_all(store, 9).await;

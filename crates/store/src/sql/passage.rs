@@ -204,6 +204,9 @@ async fn index<C: Connection>(
     rows: &mut C,
     parts: &[(ConversationKey, IndexedPart, Vec<Passage>)],
 ) -> Result<u64, Failure> {
+    // In one order, so that of two who do the same one waits for the other.
+    let mut parts: Vec<_> = parts.iter().collect();
+    parts.sort_by_key(|(key, _, _)| key.conversation.0);
     let mut moved = 0;
     for (key, part, passages) in parts {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
