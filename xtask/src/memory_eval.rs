@@ -11,6 +11,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         cargo(["run", "--quiet", "--locked", "--release", "--package", "adjutant-evaluation", "--"]);
     // Paths are meant from where the command was given.
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
-    let status = command.args(arguments).current_dir(here).status().map_err(|error| format!("cargo: {error}"))?;
+    let status =
+        command.args(arguments).current_dir(here).status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("memory-eval: {status}")) }
 }

@@ -33,8 +33,7 @@ impl Figures {
             if limits == usual {
                 self.tokens += told.iter().map(|told| estimate_tokens(&told.line)).sum::<u32>();
             }
-            let ids: Vec<u64> =
-                told.iter().flat_map(|told| home.ids(&told.fact.content)).copied().collect();
+            let ids: Vec<u64> = told.iter().flat_map(|told| home.ids(&told.fact.content)).copied().collect();
             share.count(evidence.iter().all(|any| any.iter().any(|id| ids.contains(id))));
         }
         Ok(())

@@ -37,8 +37,8 @@ impl Home {
         let clock = Arc::new(move || clock.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let vault = Vault::open(folder.path()).map_err(|error| error.to_string())?;
         let (options, ledger) = (MemoryOptions::default(), Arc::new(InMemoryLedger::new()));
-        let memory = Memory::new(vault, UserId::local(), options, ledger, clock)
-            .map_err(|error| error.to_string())?;
+        let memory =
+            Memory::new(vault, UserId::local(), options, ledger, clock).map_err(|error| error.to_string())?;
         let mut ids: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for fact in &set.facts {
             let day = fact.created.at(12, 0, 0, 0).to_zoned(TimeZone::UTC);

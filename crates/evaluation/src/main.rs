@@ -1,12 +1,14 @@
 //! `memory-eval FOLDER [--json]`: what retrieval finds of a memory, over sets of questions with known evidence.
 //!
 //! Each folder in FOLDER is a set: `facts.jsonl`, `notes/*.md` and `questions.jsonl`. Facts are remembered and notes read by the stores
-//! that a turn uses, and asked by the functions that a turn calls; no model helps.
+//! that a turn uses, the conversations of the notes are held again over a database, and all are asked by the functions that a turn calls; no
+//! model helps.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
 mod facts; // the facts that are told with a question
 mod home; // a vault of its own for each set
 mod notes; // the notes that are found for it
+mod past; // the past conversations that are found for it
 mod set; // the files of a set
 
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use self::home::Home;
+use self::past::Past;
 use self::set::Set;
 
 const HELP: &str = "\
@@ -48,6 +51,7 @@ struct Figures {
     facts_at_20: f64,
     notes_at_5: f64,
     notes_at_10: f64,
+    past_at_5: f64,
     /// Mean of the tokens that are told with a question, 10 facts at most.
     told_tokens_mean: f64,
     /// Questions that were asked of facts, of notes, or of both.
@@ -93,11 +97,13 @@ async fn main() -> ExitCode {
 async fn measure(folder: &Path) -> Result<Figures, String> {
     let sets = set::folders(folder)?;
     let (mut told, mut notes) = (facts::Figures::default(), notes::Figures::default());
+    let mut past_at_5 = Share::default();
     let (mut questions, mut facts, mut replaced) = (0, 0, 0);
     for (at, path) in sets.iter().enumerate() {
         eprintln!("{} of {}: {}", at + 1, sets.len(), name(path));
         let set = Set::read(path)?;
         let home = Home::with(&set).await?;
+        let past = Past::with(&set).await?;
         facts += set.facts.len();
         replaced += set.facts.len() - home.facts_kept().await?;
         for question in &set.questions {
@@ -110,6 +116,7 @@ async fn measure(folder: &Path) -> Result<Figures, String> {
             }
             if !of_notes.is_empty() {
                 notes.ask(&home, &question.words, of_notes).await?;
+                past.ask(&mut past_at_5, &question.words, of_notes).await?;
             }
         }
     }
@@ -118,6 +125,7 @@ async fn measure(folder: &Path) -> Result<Figures, String> {
         facts_at_20: told.at_20.of_one(),
         notes_at_5: notes.at_5.of_one(),
         notes_at_10: notes.at_10.of_one(),
+        past_at_5: past_at_5.of_one(),
         told_tokens_mean: f64::from(told.tokens) / f64::from(told.at_10.asked.max(1)),
         questions,
         fact_questions: told.at_10.asked,
@@ -151,5 +159,6 @@ fn show(figures: &Figures, json: bool) {
         percent(figures.notes_at_5),
         percent(figures.notes_at_10)
     );
+    println!("past conversations found for the same: {} of 5", percent(figures.past_at_5));
     println!("{} facts remembered, {} replaced by a later one", figures.facts, figures.facts_replaced);
 }

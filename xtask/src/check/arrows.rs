@@ -89,7 +89,13 @@ const ALLOWED: &[Allowed] = &[
     // What retrieval finds of a memory.
     Allowed {
         package: "adjutant-evaluation",
-        normal: &["adjutant-core", "adjutant-memory"],
+        normal: &[
+            "adjutant-core",
+            "adjutant-memory",
+            "adjutant-providers",
+            "adjutant-runtime",
+            "adjutant-store",
+        ],
         dev: &[],
     },
     // The engine over a simulated store.

@@ -362,7 +362,11 @@ fn of_two_facts_that_cannot_both_be_true_a_person_says_which_holds() {
     #[cfg(unix)]
     for (key, left) in [("n", 2), ("y", 1)] {
         let mut terminal = Terminal::start(&home, &["memory", "add", "Ana lives in Rome"]);
-        terminal.sees("known: Ana lives in Berlin").sees("Does the new fact take its place").keys(key).keys("\r");
+        terminal
+            .sees("known: Ana lives in Berlin")
+            .sees("Does the new fact take its place")
+            .keys(key)
+            .keys("\r");
         terminal.ends();
         assert!(facts(&vault).contains("Ana lives in Rome"));
         assert_eq!(facts(&vault).matches("Ana lives in").count(), left, "{}", facts(&vault));

@@ -91,7 +91,11 @@ impl Query {
                 }
             }
         }
-        Self { words, stems: all_languages().iter().map(|_| OnceLock::new()).collect(), finder: OnceLock::new() }
+        Self {
+            words,
+            stems: all_languages().iter().map(|_| OnceLock::new()).collect(),
+            finder: OnceLock::new(),
+        }
     }
 
     /// Returns whether it has no word.
@@ -359,7 +363,9 @@ mod tests {
             "",
             "no\u{a0}break and\u{2003}wide\ttabs\r\nlines",
         ];
-        for question in ["When did the child go and buy green tea in a cafe?", "绿茶", "Öfen Cafe Boden", "amour breaks"] {
+        for question in
+            ["When did the child go and buy green tea in a cafe?", "绿茶", "Öfen Cafe Boden", "amour breaks"]
+        {
             let query = Query::of(&[(question, 1.0)]);
             for text in texts {
                 let (mut all, mut part) = (Vec::new(), Vec::new());
