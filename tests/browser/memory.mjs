@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { check, lines, open, serve, violations } from "./harness.mjs";
+import { check, lines, open, say, serve, settled, violations } from "./harness.mjs";
 
 const SCRIPT = lines({ text: "I heard you.", repeat: true });
+const BIKE = "Ana rides her bike to work";
 
 export async function memory(browser) {
   const vault = mkdtempSync(join(tmpdir(), "adjutant-vault-"));
@@ -49,6 +50,37 @@ export async function memory(browser) {
       await page.locator(".task-words", { hasText: "<b>coffee</b>" }).waitFor();
       assert.deepEqual(await facts(), ["Josh likes <b>coffee</b>"]);
       assert.deepEqual(await violations(page), []);
+    });
+    await here("memory: what was told with a message is shown at its answer, and mended there", async () => {
+      await page.getByLabel("New fact").fill(BIKE);
+      await page.getByLabel("New fact").press("Enter");
+      await page.locator(".task-words", { hasText: BIKE }).waitFor();
+      await page.getByRole("tab", { name: "Tasks" }).click();
+      await say(page, "how does Ana get to work?");
+      await settled(page, 1);
+      const told = page.locator(".from-memory");
+      await told.getByRole("button", { name: /from memory/ }).click();
+      await told.locator(".task-words", { hasText: BIKE }).waitFor();
+      await told.getByRole("button", { name: `Important: ${BIKE}` }).click();
+      await told.locator("button[aria-pressed=true]").waitFor();
+      assert.match(text(), new RegExp(`${BIKE} #important`));
+      await told.getByRole("button", { name: `Change ${BIKE}` }).click();
+      await told.getByLabel("Fact", { exact: true }).fill("Ana takes the train to work");
+      await told.getByLabel("Fact", { exact: true }).press("Enter");
+      await told.locator(".task-words", { hasText: "takes the train" }).waitFor();
+      assert.match(text(), /Ana takes the train to work #important/);
+      if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, "from-memory.png") });
+      await told.getByRole("button", { name: "Forget Ana takes the train to work" }).click();
+      await told.getByRole("button", { name: "Undo" }).click();
+      await told.locator(".task-words", { hasText: "takes the train" }).waitFor();
+      // Opened again, it is what the model read, and says that it reads otherwise by now.
+      await page.reload();
+      await told.getByRole("button", { name: /from memory/ }).click();
+      await told.getByText("changed or forgotten since").waitFor();
+      assert.match(await told.textContent(), /Ana rides her bike to work/);
+      assert.deepEqual(await violations(page), []);
+      await page.getByRole("tab", { name: "Memory" }).click();
+      await page.getByRole("button", { name: "Forget Ana takes the train to work" }).click();
     });
     await here("memory: a problem is told, and nothing is lost", async () => {
       rmSync(vault, { recursive: true });

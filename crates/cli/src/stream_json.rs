@@ -1,6 +1,6 @@
 //! `--stream-json`: what happens in a run, one JSON object a line. `docs/json-output.md` describes it.
 
-use adjutant_core::{Arguments, CallId, InputId, PromptProgress, ToolResult, TurnId, Usage};
+use adjutant_core::{Arguments, CallId, InputId, PromptProgress, Told, ToolResult, TurnId, Usage};
 use adjutant_runtime::RunEvent;
 use serde::Serialize;
 
@@ -15,6 +15,8 @@ enum Line<'a> {
         turn: &'a TurnId,
         input: &'a InputId,
         model: String,
+        #[serde(skip_serializing_if = "<[Told]>::is_empty")]
+        memory: &'a [Told],
     },
     SummaryStarted {
         messages: usize,
@@ -93,8 +95,8 @@ enum Line<'a> {
 /// that have no form here.
 pub(crate) fn line(event: &RunEvent) -> Option<String> {
     let line = match event {
-        RunEvent::TurnStarted { turn, input, model } => {
-            Line::TurnStarted { turn, input, model: model.to_string() }
+        RunEvent::TurnStarted { turn, input, model, memory } => {
+            Line::TurnStarted { turn, input, model: model.to_string(), memory }
         }
         RunEvent::SummaryStarted { messages, tokens } => {
             Line::SummaryStarted { messages: *messages, tokens: *tokens }

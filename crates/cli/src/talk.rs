@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use adjutant_core::{
     AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PendingCall, PendingKind,
-    PromptProgress, UserId,
+    PromptProgress, TurnId, UserId,
 };
 use adjutant_mcp::client::Servers;
-use adjutant_runtime::{Agent, RunContext, RunStream};
+use adjutant_runtime::{Agent, RunContext, RunEvent, RunStream};
 
 use crate::config::{Database, Settings};
 use crate::confirm::{Approver, Decided, approves};
-use crate::display::clip;
+use crate::display::{clip, plural};
 use crate::error::{CliError, Exit};
 use crate::lines::{Endings, Interrupts, Lines};
 use crate::memory::{self, Desk, Told};
@@ -74,6 +74,8 @@ pub(crate) struct Talk<'a> {
     goes_on: bool,
     /// Whether the person left the last question open with Ctrl-C.
     left_open: bool,
+    /// The turn of which it was said last that something of the memory was told with its message.
+    reminded: Option<TurnId>,
 }
 
 /// Whoever answers.
@@ -151,6 +153,7 @@ impl<'a> Talk<'a> {
             spent: Spent::default(),
             prints,
             goes_on: !headed,
+            reminded: None,
             left_open: false,
         })
     }
@@ -350,7 +353,12 @@ impl<'a> Talk<'a> {
         loop {
             tokio::select! {
                 event = stream.next() => match event {
-                    Some(event) => renderer.event(&event),
+                    Some(event) => {
+                        renderer.event(&event);
+                        if let RunEvent::TurnStarted { turn, memory, .. } = &event {
+                            self.tell_memory(*turn, memory, &mut renderer);
+                        }
+                    }
                     None => break,
                 },
                 () = self.interrupts.next() => {
@@ -385,6 +393,14 @@ impl<'a> Talk<'a> {
         }
         self.after(&response, context, renderer.unread()).await;
         Ok(response)
+    }
+
+    /// Says that the model was told something of the memory, once a turn, to whoever can ask what it was.
+    fn tell_memory(&mut self, turn: TurnId, memory: &[adjutant_core::Told], renderer: &mut Renderer<'_>) {
+        if self.goes_on && !memory.is_empty() && self.reminded.replace(turn) != Some(turn) {
+            let count = plural(memory.len() as u64, "line", "lines");
+            renderer.beside(&format!("◦ {count} of your memory told with it (/memory told)"));
+        }
     }
 
     /// What is told about a turn beside its answer.

@@ -108,7 +108,7 @@ pub(crate) enum Planned<T> {
     /// Nothing: this is the answer already.
     Nothing(T),
     /// This text, with this effect.
-    Write { text: String, effect: MemoryEffect, answer: T },
+    Write { text: String, effect: Box<MemoryEffect>, answer: T },
 }
 
 impl Memory {
@@ -240,7 +240,7 @@ impl Shared {
                     self.finish(begun).await;
                     return Ok(answer);
                 }
-                Planned::Write { text, effect, answer } => (text, effect, answer),
+                Planned::Write { text, effect, answer } => (text, *effect, answer),
             };
             let patch = match (&effect, &stored) {
                 (MemoryEffect::Fact { .. } | MemoryEffect::Task { .. }, Some(stored)) => {

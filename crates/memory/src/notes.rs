@@ -301,7 +301,7 @@ fn planned(
         created,
         answer: json!(written),
     };
-    Planned::Write { text: new, effect, answer: written }
+    Planned::Write { text: new, effect: Box::new(effect), answer: written }
 }
 
 /// The answer of a call that was begun before a crash, if its text stands in the note once more than before.

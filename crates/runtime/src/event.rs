@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, CallId, InputId, Message, ModelId, Notice, PendingCall, PromptProgress, ToolCall,
+    AgentResponse, CallId, InputId, Message, ModelId, Notice, PendingCall, PromptProgress, Told, ToolCall,
     ToolProgress, ToolResult, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ pub enum RunEvent {
         input: InputId,
         /// The model it asks.
         model: ModelId,
+        /// What a memory put in front of the words of its message.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memory: Vec<Told>,
     },
     /// The conversation is long: its older part is being put into few words, by a model call of its own.
     SummaryStarted {

@@ -148,7 +148,11 @@ async fn hold(
             slot.lock_owned().await
         }
     };
-    let remembered = guard.take();
+    let mut remembered = guard.take();
+    let turn = match arrival {
+        Some(arrival) => Box::pin(turn_with_memory(inner, key, arrival, &mut remembered)).await?,
+        None => None,
+    };
     // Made before the first claim: whoever is cancelled in the middle of one may have it.
     let mut held = Held::new(inner, inner.heart.hold(key), guard);
     let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
@@ -157,7 +161,9 @@ async fn hold(
         let asked = Instant::now();
         let begin = Begin {
             input: arrival.map(|arrival| arrival.input),
-            turn: arrival.and_then(|arrival| arrival.turn).map_or(&[], std::slice::from_ref),
+            turn: arrival
+                .and_then(|arrival| turn.as_ref().or(arrival.turn))
+                .map_or(&[], std::slice::from_ref),
             first: arrival.and_then(|arrival| arrival.first),
             worker: held.hold.worker(),
             lease: lease(LEASE),
@@ -187,6 +193,34 @@ async fn hold(
         held.hold.was_claimed(asked);
         return Opened::of(inner, (held, asked), (remembered, newer), taken_over).await.map(Some);
     }
+}
+
+/// Returns the first event of a turn with what of a memory is told with its message, so that both are recorded in one commit with the
+/// input. A conversation that this process does not know is read for it. `None`: the event is what it was.
+async fn turn_with_memory(
+    inner: &Inner,
+    key: &ConversationKey,
+    arrival: Arrival<'_>,
+    remembered: &mut Option<Remembered>,
+) -> Result<Option<Event>, RunError> {
+    let (Some(_), Some(Event::TurnStarted { message, call: None, .. })) = (&inner.recall, arrival.turn)
+    else {
+        return Ok(None);
+    };
+    if remembered.is_none() {
+        *remembered = inner.current(key).await?;
+    }
+    let history = || match (remembered, arrival.first) {
+        (Some(remembered), _) => remembered.conversation().recalled().messages,
+        (None, Some(Event::HistorySet { messages })) => messages.clone(),
+        (None, _) => Vec::new(),
+    };
+    let found = inner.told_with(key, message, history).await;
+    let mut turn = arrival.turn.cloned();
+    if let Some(Event::TurnStarted { told, .. }) = &mut turn {
+        *told = found;
+    }
+    Ok(turn)
 }
 
 /// Tells whoever does not know it yet.

@@ -3,12 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input, LanguageModel,
-    ModelError, Notice, OutputSchema, Told, TurnLimits, UserId,
+    Message, ModelError, Notice, OutputSchema, Told, TurnLimits, UserId,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -160,16 +159,15 @@ impl Inner {
         reply.cost.or_else(nothing).or_else(|| priced(&reply.model)).or_else(|| priced(self.model.id()))
     }
 
-    /// Returns what of the memory is told with a message of this conversation.
+    /// Returns what of the memory is told with a message of this conversation. `history`: the messages that the request begins with.
     pub(crate) async fn told_with(
         &self,
         key: &ConversationKey,
         message: &str,
-        conversation: &Conversation,
+        history: impl FnOnce() -> Vec<Message>,
     ) -> Vec<Told> {
         let Some(source) = &self.recall else { return Vec::new() };
-        let history = conversation.recalled().messages;
-        let asked = RecallRequest { key, message, history: &history };
+        let asked = RecallRequest { key, message, history: &history() };
         timeout(WAIT_MAX, source.for_message(asked)).await.unwrap_or_else(|_| {
             warning::not_recalled(WAIT_MAX);
             Vec::new()

@@ -6,7 +6,7 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
     AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, LongMessage,
-    ToolResult, TurnId, check_history,
+    ToolResult, check_history,
 };
 use uuid::Uuid;
 
@@ -41,7 +41,8 @@ pub(crate) async fn respond(
     let dispatched = dispatcher.filter(|_| known == 0).and_then(|it| Some((it, it.leave()?)));
     let answered = match dispatched {
         Some((dispatcher, leave)) => {
-            match at_once(inner, &input) {
+            // What a memory tells is found by whoever begins with the turn.
+            match turn_of(inner, &input).filter(|_| inner.recall.is_none()) {
                 Some((_, started)) => inner.journal.submit_with_turn(&key, &input, &started).await?,
                 None => inner.journal.submit(&key, &input).await?,
             }
@@ -109,13 +110,6 @@ pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Makes the first event of an input's turn, to be recorded with the input itself. `None`: it starts no turn, or one whose beginning
-/// depends on what was said before.
-fn at_once(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
-    let is_recalled = inner.recall.is_some() && matches!(input.body, InputBody::Message { .. });
-    if is_recalled { None } else { turn_of(inner, input) }
-}
-
 /// Accepts the input and runs the conversation in this process.
 async fn here(
     inner: &Inner,
@@ -125,7 +119,7 @@ async fn here(
     around: (&Emitter, &CancellationToken),
     read: impl FnOnce(&Conversation) -> Option<Answered>,
 ) -> Result<Option<Answered>, RunError> {
-    let started = at_once(inner, input);
+    let started = turn_of(inner, input);
     let history = &context.history;
     let first = (!history.is_empty()).then(|| Event::HistorySet { messages: history.clone() });
     let turn = started.as_ref().map(|(_, event)| event);

@@ -176,7 +176,7 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
     match turn_of(inner, &input) {
         Some((turn, mut started)) => {
             if let Event::TurnStarted { message, call: None, told, .. } = &mut started {
-                *told = inner.told_with(key, message, log.conversation()).await;
+                *told = inner.told_with(key, message, || log.conversation().recalled().messages).await;
             }
             log.append(inner, key, vec![started]).await?;
             Ok(Some(turn))
@@ -293,7 +293,7 @@ async fn drive(
     if asks_model && !limits.words_only {
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
     }
-    let (input, deadline) = (input.clone(), limits.turn_deadline);
+    let (input, memory, deadline) = (input.clone(), told.clone(), limits.turn_deadline);
     let never = CancellationToken::new();
     let (cancelled, trace) =
         if is_of(caller, &log) { (caller.cancelled, caller.trace.cloned()) } else { (&never, None) };
@@ -305,7 +305,7 @@ async fn drive(
     if let Some(input) = stop {
         steps.stop(input);
     }
-    let started = || RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() };
+    let started = || RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone(), memory };
     emitter.emit_begun(hold.worker(), started).await;
     tokio::select! {
         biased;

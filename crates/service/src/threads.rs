@@ -147,9 +147,22 @@ pub(crate) struct Message {
     /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it has not run since.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
+    /// The parts of the person's memory that the model read with a message of theirs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    memory: Vec<FromMemory>,
     /// The user's rating of the answer. It stands at the last words of its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     feedback: Option<Opinion>,
+}
+
+/// A part of the person's memory that was told with a message.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct FromMemory {
+    /// The fact's id: that of its words at that time. Not there for the news that a fact was withdrawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// The line as the model read it.
+    text: String,
 }
 
 /// Facts about a call from the events of a conversation, beside its result.
@@ -215,6 +228,7 @@ impl Message {
             summary: None,
             ms: None,
             asked: None,
+            memory: Vec::new(),
             feedback: None,
         }
     }
@@ -422,6 +436,7 @@ async fn messages(
     let calls = CallNotes::all(&turns.events);
     let mut messages: Vec<Message> =
         page.messages.into_iter().map(|message| Message::of(message).with_call(&calls)).collect();
+    add_memory(&turns.events, &mut messages);
     add_feedback(&app, &key.user, &mut messages).await.map_err(|error| Problem::store(&error))?;
     Ok(Json(ThreadMessages {
         messages,
@@ -429,6 +444,18 @@ async fn messages(
         pending,
         last_message_id,
     }))
+}
+
+/// Adds what was told of the memory to the messages it was told with.
+fn add_memory(events: &[Recorded], messages: &mut [Message]) {
+    for recorded in events {
+        let Event::TurnStarted { turn, told, .. } = &*recorded.event else { continue };
+        let is_asked = |message: &&mut Message| message.run_id == Some(*turn) && message.role == Role::User;
+        if let Some(asked) = messages.iter_mut().find(is_asked).filter(|_| !told.is_empty()) {
+            asked.memory =
+                told.iter().map(|told| FromMemory { id: told.id.clone(), text: told.text.clone() }).collect();
+        }
+    }
 }
 
 /// Adds what the user thinks of answers to the last words of their turns.

@@ -1,7 +1,7 @@
 // What a conversation looks like: turns out of stored messages and out of events. Pure; nothing given is changed.
 //
-// A turn: { key, id, text, at, parts, steps, work, decision, problem, status, feedback } with status running | done | waiting |
-// stopped | failed. `feedback`: what the person thinks of the answer, { rating, comment }; null: nothing. `work`: it is at work since
+// A turn: { key, id, text, at, memory, parts, steps, work, decision, problem, status, feedback } with status running | done | waiting |
+// stopped | failed. `memory`: what of the person's memory was told with the message, { id, text }. `feedback`: what the person thinks of the answer, { rating, comment }; null: nothing. `work`: it is at work since
 // `from` (milliseconds of the clock; null: it is not), and was for `ms` before.
 // A step, for whoever waits: { kind: "model" | "reading" | "retrying" | "tool", ... }, in the order they began.
 // A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
@@ -11,7 +11,7 @@
 
 /** A turn that begins with the person's words. */
 export function newTurn(key, text, at = new Date().toISOString()) {
-  return { key, id: null, text, at, parts: [], steps: [], work: { from: new Date(at).getTime(), ms: 0 }, decision: null, problem: null, status: "running", feedback: null };
+  return { key, id: null, text, at, memory: [], parts: [], steps: [], work: { from: new Date(at).getTime(), ms: 0 }, decision: null, problem: null, status: "running", feedback: null };
 }
 
 /** Returns the milliseconds that the model and the tools worked on a turn, without the person's time to answer; `null`: not known. */
@@ -31,6 +31,7 @@ export function turnsOf(messages, pending, decisions) {
     if (message.role === "user") {
       turn = { ...newTurn(message.run_id ?? `history-${turns.length}`, message.content, message.created_at), id: message.run_id ?? null };
       turn.status = "done";
+      turn.memory = message.memory ?? [];
       turns.push(turn);
       step = 0;
       continue;
@@ -183,6 +184,7 @@ export function afterEvent(turn, event, now = Date.now()) {
     }
     case "CUSTOM":
       if (event.name === "decision") return { ...turn, id: event.value.decision_id, decision: event.value };
+      if (event.name === "memory") return { ...turn, memory: event.value.told };
       if (event.name === "retrying") return withStep(turn, { kind: "retrying", attempt: event.value.attempt, until: now + event.value.wait_ms });
       // Said while a call runs, and gone with its end.
       if (event.name === "progress") return changed(turn, "tool", event.value.tool_call_id, (part) => (part.status === "running" ? { at: event.value.text } : {}));

@@ -30,6 +30,7 @@ impl Chat<'_> {
             Action::Help => commands::help().iter().for_each(|line| screen.side_line(line)),
             Action::Model => self.model(rest).await?,
             Action::Tools => tools::list(&self.talk.agent, &self.settings, self.talk.servers(), screen)?,
+            Action::Memory if rest.trim() == "told" => self.tell_memory().await?,
             Action::Memory => {
                 let lines = self.talk.desk.slash_memory(rest).await?;
                 lines.iter().for_each(|line| screen.side_line(line));

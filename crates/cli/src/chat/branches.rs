@@ -4,7 +4,8 @@ use adjutant_core::port::Alternatives;
 use adjutant_core::{ConversationId, Event, Recorded, TurnId};
 use adjutant_runtime::{BranchError, RunContext};
 
-use super::{Chat, PROMPT};
+use super::Chat;
+use super::editor::PROMPT;
 use crate::display::clip;
 use crate::error::CliError;
 use crate::screen::dim;

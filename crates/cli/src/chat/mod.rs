@@ -4,6 +4,7 @@ mod act; // what commands do
 mod branches; // other ways to go on
 mod commands; // /help and the others
 mod editor; // a line at a terminal
+mod from_memory; // what the last answer rests on
 mod lifecycle; // where a session is
 pub(crate) mod outside; // $EDITOR, the clipboard
 
@@ -22,11 +23,8 @@ use crate::talk::{Opening, Talk};
 use crate::tty::{Ahead, MarkedPastes, Mode};
 use crate::{completions, db, memory};
 
-use editor::{Editor, Typed};
+use editor::{Editor, PROMPT, Typed};
 use lifecycle::{Event, State};
-
-/// What stands before what is typed.
-const PROMPT: &str = "you> ";
 
 /// A second Ctrl-C on an empty line within this time quits.
 const QUIT_WITHIN: Duration = Duration::from_secs(2);

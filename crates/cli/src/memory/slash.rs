@@ -7,7 +7,7 @@ use crate::display::clean_line;
 use crate::error::CliError;
 
 /// What may follow `/memory`.
-pub(crate) const ARGUMENT: &str = "[WORDS | why FACT | edit FACT: WORDS | important FACT]";
+pub(crate) const ARGUMENT: &str = "[WORDS | told | why FACT | edit FACT: WORDS | important FACT]";
 
 /// Lines of the list that are shown at once.
 const LINES_MAX: usize = 50;

@@ -219,6 +219,15 @@ impl<'a> Renderer<'a> {
         }
     }
 
+    /// Shows a line about the turn, unless only its answer is shown.
+    pub(crate) fn beside(&mut self, line: &str) {
+        if self.screen.shows_work() {
+            self.close_line();
+            self.end_text();
+            self.screen.side_line(&dim(line));
+        }
+    }
+
     fn text(&mut self, text: &str) {
         self.count(text);
         let text = clean(text);

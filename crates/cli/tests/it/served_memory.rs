@@ -87,6 +87,46 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
     assert!(!gone.text.contains(&*home.path("Notes").to_string_lossy()), "{gone:?}");
 }
 
+/// The words of a message are what the person said, and what was told with them stands beside.
+#[test]
+fn what_was_told_with_a_message_is_shown_with_it() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"match": "where was Josh born", "text": "In Zanzibar.", "repeat": true}"#]);
+    let service = serve(&home, &model);
+    let token = service.token().to_owned();
+    let mine = |method: &str, path: &str, body: &Value| ask(&service, &token, method, path, body);
+    let fact = mine("POST", "/v1/memory", &json!({"content": FACT})).json()["fact"]["id"].clone();
+    let said = |id: &str| json!({"id": id, "role": "user", "content": "where was Josh born?"});
+    let run = json!({"threadId": "t", "runId": "r", "messages": [said("1")]});
+    let bearer = format!("Bearer {token}");
+    let stream = |run: &Value| {
+        let stream = ("Accept", "text/event-stream");
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json"), stream];
+        send(&service.address, "POST", "/v1/runs", &headers, &run.to_string()).unwrap().text
+    };
+    let events = stream(&run);
+    let events: Vec<Value> = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_memory = |event: &&Value| event["name"] == "memory";
+    let told = &events.iter().find(of_memory).unwrap()["value"]["told"][0];
+    assert_eq!(told["id"], fact, "{events:#?}");
+    assert!(told["text"].as_str().unwrap().contains(FACT));
+
+    let read = mine("GET", "/v1/threads/t/messages", &Value::Null).json();
+    let asked = &read["messages"][0];
+    assert_eq!(asked["content"], "where was Josh born?");
+    assert_eq!(asked["memory"][0]["id"], fact, "{read}");
+    // A client that knows nothing of the conversation is sent all that was said, and nothing else.
+    let run = json!({"threadId": "t", "runId": "s", "messages": [said("2")]});
+    let all = stream(&run);
+    assert!(all.contains("MESSAGES_SNAPSHOT") && !all.contains("found in the person's memory"), "{all}");
+    let written = mine("GET", "/v1/threads/t/export", &Value::Null).text;
+    assert!(written.contains("where was Josh born?") && !written.contains(FACT), "{written}");
+}
+
 #[test]
 fn nobody_else_sees_anything_of_it() {
     let home = Home::new();

@@ -547,6 +547,30 @@ fn a_vault_is_named_completed_attached_and_written_to() {
 }
 
 #[test]
+fn what_the_memory_told_for_an_answer_is_shown_and_mended_there() {
+    let home = Home::new();
+    let vault = home.path("Notes");
+    std::fs::create_dir_all(&vault).unwrap();
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::start(&home, &["--vault", arg(&vault), "-m", &model]);
+    terminal.prompts_after("/help").line("/memory told").prompts_after("no turn yet");
+    terminal.line("#Ana rides her bike to work").prompts_after("/undo");
+    terminal.line("how does Ana get to work?").sees("1 line of your memory").prompts_after("You said");
+    terminal
+        .line("/memory told")
+        .sees("Ana rides her bike to work")
+        .sees("by you")
+        .prompts_after("/forget ID");
+    terminal.line("/memory edit bike: Ana takes the train to work").prompts_after("/undo");
+    terminal.line("/memory told").prompts_after("changed or forgotten since");
+    // What stands there already is not told again; that it is wrong is.
+    terminal.line("and to work on Monday?").sees("2 lines of your memory").prompts_after("You said");
+    terminal.line("/memory told").sees("Ana takes the train to work").prompts_after("/forget ID");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
 fn conversations_are_found_named_taken_up_and_written_out() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);

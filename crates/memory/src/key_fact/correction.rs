@@ -65,6 +65,11 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     if is_near { Relation::Corrects } else { Relation::Beside }
 }
 
+/// Returns whether the person's words name what a known fact says, and the new one does not: "not in Munich".
+pub(crate) fn is_named(known: &str, new: &str, said: &str) -> bool {
+    sentences(known, new).is_some_and(|(known, now)| mentions(&said_of(new, said), &known, &now))
+}
+
 /// Returns the sentences of what a person said that hold a word of a fact; all of it if none does. A few words in front, such as "No.", belong
 /// to the sentence behind them.
 fn said_of(fact: &str, said: &str) -> String {

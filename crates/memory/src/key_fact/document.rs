@@ -9,7 +9,7 @@ use std::ops::Range;
 use jiff::Zoned;
 use jiff::civil::Date;
 
-use super::fact::{IMPORTANT, tags_of, without_important};
+use super::fact::{IMPORTANT, date_mark, tags_of, without_important};
 use crate::VaultError;
 use crate::vault::markdown::{BlockKind, Item, Outline, line_ending};
 
@@ -369,19 +369,6 @@ fn scalar(value: &str) -> &str {
 /// The seed's form of a time: local, to the second, without zone.
 fn stamp(now: &Zoned) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%S").to_string()
-}
-
-/// `[2025-12-10] rest`, also with the date as a link (`[[2025-12-10]]`).
-pub(crate) fn date_mark(words: &str) -> Option<(Date, &str)> {
-    let (inner, rest) = match words.strip_prefix("[[") {
-        Some(linked) => linked.split_once("]]")?,
-        None => words.strip_prefix('[')?.split_once(']')?,
-    };
-    if inner.len() != 10 || !rest.starts_with([' ', '\t']) {
-        return None;
-    }
-    let date = inner.parse::<Date>().ok()?;
-    Some((date, rest.trim_start_matches([' ', '\t'])))
 }
 
 fn is_task(words: &str) -> bool {

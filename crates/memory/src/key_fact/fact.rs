@@ -113,7 +113,7 @@ pub(crate) fn tags_of(text: &str) -> Vec<String> {
 
 /// A date in front belongs to the line, not to the fact.
 fn without_date_mark(text: &str) -> String {
-    match super::document::date_mark(text) {
+    match date_mark(text) {
         Some((date, rest)) => format!("{date}: {}", rest.trim_start()),
         None => text.to_owned(),
     }
@@ -136,4 +136,16 @@ fn is_structure(text: &str) -> bool {
         || (digits.len() < text.len()
             && digits.starts_with(['.', ')'])
             && digits.get(1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
+}
+/// `[2025-12-10] rest`, also with the date as a link (`[[2025-12-10]]`).
+pub(crate) fn date_mark(words: &str) -> Option<(Date, &str)> {
+    let (inner, rest) = match words.strip_prefix("[[") {
+        Some(linked) => linked.split_once("]]")?,
+        None => words.strip_prefix('[')?.split_once(']')?,
+    };
+    if inner.len() != 10 || !rest.starts_with([' ', '\t']) {
+        return None;
+    }
+    let date = inner.parse::<Date>().ok()?;
+    Some((date, rest.trim_start_matches([' ', '\t'])))
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::correction::{Relation, relation};
+use super::correction::{Relation, is_named, relation};
 use super::document::{FactsFile, Line, Section, new_file, touch, verify};
 use super::fact::{FactId, KeyFact, line_of};
 use super::keywords::{Overlap, Words, found_in};
@@ -434,7 +434,8 @@ impl KeyFactStore {
                     (Some(old), None) => FactChange::Forgotten { fact: fact_of(old) },
                     (None, None) => return Err(MemoryError::BrokeOff),
                 };
-                Ok(Planned::Write { text, effect: MemoryEffect::Fact { before, after }, answer })
+                let effect = Box::new(MemoryEffect::Fact { before, after });
+                Ok(Planned::Write { text, effect, answer })
             })
             .await
     }
@@ -544,20 +545,25 @@ fn recent_of(file: &FactsFile, n: usize) -> Vec<KeyFact> {
     by_age(file).into_iter().rev().filter(|line| !line.important).take(n).map(fact_of).collect()
 }
 
-/// Returns the known fact that stands to the words in such a way: the one that shares most keywords with them, the newest of equals.
+/// Returns the known fact that stands to the words in such a way: of several the one that the person's words name, else the one that shares
+/// most keywords with the new ones, the newest of equals.
 fn best_match<'a>(file: &'a FactsFile, content: &str, said: &str, wanted: Relation) -> Option<&'a Line> {
     let new = Words::of(content);
-    let mut best: Option<(Overlap, &Line)> = None;
+    let mut best: Option<(bool, Overlap, &Line)> = None;
     for line in by_age(file) {
         if relation(&line.content, content, said) != wanted {
             continue;
         }
         let overlap = Overlap::between(&new, &Words::of(&line.content));
-        if best.is_none_or(|(most, _)| !most.exceeds(overlap)) {
-            best = Some((overlap, line));
+        let is_named = is_named(&line.content, content, said);
+        let is_better = |(was_named, most, _): (bool, Overlap, &Line)| {
+            if was_named == is_named { !most.exceeds(overlap) } else { is_named }
+        };
+        if best.is_none_or(is_better) {
+            best = Some((is_named, overlap, line));
         }
     }
-    best.map(|(_, line)| line)
+    best.map(|(_, _, line)| line)
 }
 
 fn pick<'a>(file: &'a FactsFile, which: &str) -> Result<&'a Line, MemoryError> {

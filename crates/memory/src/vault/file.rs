@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::NOTE_BYTES_MAX;
 use crate::VaultError;
+
+/// Bytes of one note that are read or written at most: 4 MiB. Larger files are left alone.
+pub const NOTE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// What a file held when it was read: UTF-8 text, a byte order mark included.
 #[derive(Debug, Clone, PartialEq, Eq)]

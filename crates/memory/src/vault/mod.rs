@@ -21,15 +21,13 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 use crate::VaultError;
 
 pub use discover::{System, UserFolders, find_vaults};
+pub use file::NOTE_BYTES_MAX;
 pub(crate) use file::Stored;
 pub(crate) use lock::VaultLock;
 pub use note::{Note, NoteText};
 pub use path::NotePath;
 pub use search::{Filter, Found, Hit, Listed};
 pub(crate) use search::{Term, meets, terms_of};
-
-/// Bytes of one note that are read or written at most: 4 MiB. Larger files are left alone.
-pub const NOTE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// An open vault. Cheap to clone; nothing of its content is kept in memory.
 ///

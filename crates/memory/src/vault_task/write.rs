@@ -17,7 +17,7 @@ use crate::{MemoryError, VaultError};
 /// A plan for a note: nothing, because it is so already, or another text.
 enum Plan {
     Already(TaskWritten),
-    Write(Changed, TaskWritten),
+    Write(Box<Changed>, TaskWritten),
 }
 
 /// The one who changes a task, and what is known of the attempt before.
@@ -37,7 +37,7 @@ impl VaultTasks {
     pub async fn add(&self, words: &str, note: &str, cause: &Cause) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => call,
+            Begun::Call(call) => *call,
         };
         let (vault, name) = (self.0.vault.clone(), note.to_owned());
         let path = blocking(move || {
@@ -50,7 +50,7 @@ impl VaultTasks {
             let note = NoteTasks::read(path.as_str(), text.unwrap_or_default(), &call.settings);
             let changed = note.appended(&line)?;
             let task = last_of(&path, &changed.text, &call.settings)?;
-            Ok(Plan::Write(changed, TaskWritten::of(task)))
+            Ok(Plan::Write(Box::new(changed), TaskWritten::of(task)))
         })
         .await
     }
@@ -64,7 +64,7 @@ impl VaultTasks {
     pub async fn complete(&self, task: &TaskAddress, cause: &Cause) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => call,
+            Begun::Call(call) => *call,
         };
         let path = self.note(&task.path)?;
         self.change(&path, &call, |text| {
@@ -99,7 +99,7 @@ impl VaultTasks {
                 before: Some(before),
                 already: false,
             };
-            Ok(Plan::Write(changed, written))
+            Ok(Plan::Write(Box::new(changed), written))
         })
         .await
     }
@@ -116,7 +116,7 @@ impl VaultTasks {
     ) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => call,
+            Begun::Call(call) => *call,
         };
         let path = self.note(&task.path)?;
         let words = change.words.as_deref();
@@ -139,7 +139,7 @@ impl VaultTasks {
             let changed = note.replaced(index, &[new])?;
             let now = NoteTasks::read(path.as_str(), &changed.text, &call.settings);
             let (_, task) = found(&now, index, &path)?;
-            Ok(Plan::Write(changed, TaskWritten { before: Some(before), ..TaskWritten::of(task) }))
+            Ok(Plan::Write(Box::new(changed), TaskWritten { before: Some(before), ..TaskWritten::of(task) }))
         })
         .await
     }
@@ -151,7 +151,7 @@ impl VaultTasks {
     pub async fn delete(&self, task: &TaskAddress, cause: &Cause) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => call,
+            Begun::Call(call) => *call,
         };
         let path = self.note(&task.path)?;
         self.change(&path, &call, |text| {
@@ -159,7 +159,7 @@ impl VaultTasks {
             let index = note.find(task)?;
             let (_, before) = found(&note, index, &path)?;
             let changed = note.replaced(index, &[])?;
-            Ok(Plan::Write(changed, TaskWritten { gone: true, ..TaskWritten::of(before) }))
+            Ok(Plan::Write(Box::new(changed), TaskWritten { gone: true, ..TaskWritten::of(before) }))
         })
         .await
     }
@@ -177,7 +177,7 @@ impl VaultTasks {
     ) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => call,
+            Begun::Call(call) => *call,
         };
         let from = self.note(&task.path)?;
         let to = self.destination(note).await?;
@@ -262,7 +262,7 @@ impl VaultTasks {
         let now = (self.0.clock)();
         let at = begun.as_ref().map(|change| change.at.to_zoned(now.time_zone().clone()));
         let today = at.unwrap_or(now).date();
-        Ok(Begun::Call(Call { cause, begun, settings, today }))
+        Ok(Begun::Call(Box::new(Call { cause, begun, settings, today })))
     }
 
     /// Returns the path of a task's note.
@@ -321,7 +321,7 @@ impl VaultTasks {
                             created: text.is_none(),
                             answer: json!(answer),
                         };
-                        Planned::Write { text: changed.text, effect, answer }
+                        Planned::Write { text: changed.text, effect: Box::new(effect), answer }
                     }
                 })
             })
@@ -331,7 +331,7 @@ impl VaultTasks {
 
 enum Begun<'a> {
     Answered(Box<TaskWritten>),
-    Call(Call<'a>),
+    Call(Box<Call<'a>>),
 }
 
 /// Returns the answer of a call that was begun before a crash, if its lines stand in the note as it would have left them.

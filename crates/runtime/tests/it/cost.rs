@@ -8,9 +8,9 @@ use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, JournaledChange, Known,
     Loaded, Newer, Relay, Running, StoreError, Take, Taken, TaskStore, Turns, Worker, Writer,
 };
-use adjutant_core::{LogContent, Step, StepKind, StoreId, Summary, trace};
+use adjutant_core::{LogContent, Step, StepKind, StoreId, Summary, Told, trace};
 use adjutant_providers::scripted::{Fault, call, fault, text};
-use adjutant_runtime::{RunContext, RunError, read_trace};
+use adjutant_runtime::{Recall, RecallRequest, RunContext, RunError, read_trace};
 use adjutant_store::Maintenance as _;
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
@@ -332,6 +332,40 @@ async fn a_turn_asks_the_same_of_the_journal_however_long_its_conversation_is() 
             assert_eq!(cost, &usual, "turn {number}");
         }
     }
+}
+
+/// Tells the same with every message.
+struct Always;
+
+impl Recall for Always {
+    fn for_message<'a>(&'a self, _: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>> {
+        let told = Told { id: None, text: "- Anna likes green tea".to_owned() };
+        Box::pin(std::future::ready(vec![told]))
+    }
+}
+
+#[tokio::test]
+async fn a_turn_with_a_memory_is_recorded_as_often_as_one_without() {
+    let store = Arc::new(InMemory::new());
+    let journal = Arc::new(Counting::new(store.clone()));
+    let counted = journal.counted.clone();
+    let agent = builder(ScriptedModel::new(std::iter::repeat_n(text("Yes."), 3)))
+        .dyn_journal(journal, store.clone(), store.clone(), "test")
+        .recall(Always)
+        .build()
+        .unwrap();
+    let mut context = RunContext::default();
+    // Of a conversation that this process does not know it is read once what stands in it.
+    for asked in [vec!["load_newer", "begin", "finish"], vec!["begin", "finish"], vec!["begin", "finish"]] {
+        agent.run_in(&mut context, "go on").await.unwrap();
+        assert_eq!(std::mem::take(&mut *counted.lock().unwrap()).asked, asked);
+    }
+    let all = store.load(&agent.key(&context)).await.unwrap();
+    let told = |recorded: &Recorded| match &*recorded.event {
+        Event::TurnStarted { told, .. } => Some(told.len()),
+        _ => None,
+    };
+    assert_eq!(all.events.iter().filter_map(told).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
 #[tokio::test]

@@ -87,7 +87,12 @@ impl<'a> Encoder<'a> {
     fn events_of(&mut self, event: &RunEvent) -> Vec<Event> {
         let mut events = Vec::new();
         match event {
-            RunEvent::TurnStarted { turn, .. } => self.turn = Some(*turn),
+            RunEvent::TurnStarted { turn, memory, .. } => {
+                self.turn = Some(*turn);
+                if !memory.is_empty() {
+                    events.push(Event::Custom { name: "memory", value: json!({ "told": memory }) });
+                }
+            }
             RunEvent::ModelStarted { number } => {
                 self.close(&mut events);
                 self.call = *number;

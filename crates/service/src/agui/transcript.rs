@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use adjutant_core::told::words_alone;
 use adjutant_core::turn::{ASK_USER, DECLINE};
 use adjutant_core::{
     Arguments, CallId, Event, GateVerdict, GenerateResponse, Message as Said, Recorded, Role, ToolRegistry,
@@ -203,7 +204,8 @@ impl<'a> Turn<'a> {
                 Role::System => {}
                 Role::User => {
                     let id = self.turn.map_or_else(|| else_id(at), |turn| format!("{turn}-user"));
-                    messages.push(Message::User { id, content: message.text() });
+                    // As it was said, without what memory put in front of it.
+                    messages.push(Message::User { id, content: words_alone(&message.text()).to_owned() });
                 }
                 Role::Assistant => {
                     let text = message.text();

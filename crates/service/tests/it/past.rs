@@ -196,7 +196,7 @@ async fn past_conversations_are_recalled() {
     std::fs::write(folder.path().join("Towns.md"), "# Towns\nMunich has a river.\n").unwrap();
     let vault = Vault::open(folder.path()).unwrap();
     let ledger = Arc::new(InMemoryLedger::new());
-    let clock = Arc::new(jiff::Zoned::now);
+    let clock = Arc::new(|| "2026-11-27T09:00:00[UTC]".parse().unwrap());
     let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger, clock).unwrap();
     let nothing = memory.recall("Munich", Some(Place::Conversations), None).await.unwrap();
     assert_eq!(nothing, []);

@@ -80,7 +80,7 @@ export function Chat() {
           : html`${older.cursor === null ? null : html`<button type="button" class="text-button older" aria-busy=${older.loading} onClick=${loadOlder}>${t(older.loading ? "page.loading" : "chat.older")}</button>`}
             <ol class=${classes("turns", run !== null && "is-busy")}>
               ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null} alternatives=${alternatives.get(turn.id)}
-                pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
+                known=${turn.memory.length ? state.memory : null} pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
                 attempt=${run?.turnKey === turn.key ? run.attempt : 0} unsent=${run?.turnKey === turn.key && run.unsent !== null} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
             </ol>
             <${AskAll} />`}

@@ -15,25 +15,32 @@ export function Memory() {
   return html`<div class="nothing"><${Icon} name="memory" /><p>${known ? t(`memory.${absent.code}`) : absent.detail}</p></div>`;
 }
 
+/**
+ * Changes the memory by `work`, says what became of it, and keeps the last change for the way back. Gives whether it was done; `onDone` is
+ * given the change, `onProblem` what stood in the way, or `null`.
+ */
+export async function changing(work, onProblem, onDone = () => {}) {
+  onProblem(null);
+  try {
+    const change = await work();
+    const words = change.message ?? t(`memory.${change.status}`);
+    say(words);
+    setIn("memory", { last: change.message ? null : { words, fact: change.fact, status: change.status } });
+    onDone(change);
+    return true;
+  } catch (error) {
+    onProblem(error);
+    return false;
+  }
+}
+
 function Facts() {
   const { memory } = state;
   const [problem, setProblem] = useState(null);
   useEffect(() => {
     loadMemory();
   }, []);
-  /** Gives whether it was done. */
-  const act = async (work) => {
-    setProblem(null);
-    try {
-      const change = await work();
-      say(change.message ?? t(`memory.${change.status}`));
-      setIn("memory", { last: change.message ? null : { words: t(`memory.${change.status}`), fact: change.fact, status: change.status } });
-      return true;
-    } catch (error) {
-      setProblem(error);
-      return false;
-    }
-  };
+  const act = (work) => changing(work, setProblem);
   if (!memory.loaded) return html`<p class="muted pad" role="status">${t("page.loading")}</p>`;
   const important = memory.list.filter((fact) => fact.important);
   const others = memory.list.filter((fact) => !fact.important);
@@ -42,16 +49,20 @@ function Facts() {
     <${Add} act=${act} />
     ${problem ? html`<${ProblemCard} problem=${problem} onClose=${() => setProblem(null)} />` : null}
     ${memory.problem ? html`<${ProblemCard} problem=${memory.problem} onRetry=${loadMemory} />` : null}
-    ${memory.last && memory.last.status !== "known"
-      ? html`<p class="row done-line"><span dir="auto">${memory.last.words}: ${memory.last.fact.content}</span>
-          <button type="button" class="text-button" onClick=${() => act(undoMemory)}><${Icon} name="retry" /><span>${t("memory.undo")}</span></button></p>`
-      : null}
+    <${LastChange} last=${memory.last} act=${act} />
     ${memory.list.length === 0 && !memory.problem
       ? html`<div class="nothing"><${Icon} name="memory" /><p>${t("memory.none")}</p><p class="muted">${t("memory.none_why")}</p></div>`
       : null}
     ${important.length ? html`<h2 class="group">${t("memory.important")}</h2><ul class="task-list" aria-label=${t("memory.important_name")}>${important.map(item)}</ul>` : null}
     ${others.length ? html`<h2 class="group">${t("memory.recent")}</h2><ul class="task-list" aria-label=${t("memory.recent_name")}>${others.map(item)}</ul>` : null}
   </div>`;
+}
+
+/** The last change, and the way back. */
+export function LastChange({ last, act }) {
+  if (!last || last.status === "known") return null;
+  return html`<p class="row done-line"><span dir="auto">${last.words}: ${last.fact.content}</span>
+    <button type="button" class="text-button" onClick=${() => act(undoMemory)}><${Icon} name="retry" /><span>${t("memory.undo")}</span></button></p>`;
 }
 
 function Add({ act }) {
@@ -66,12 +77,13 @@ function Add({ act }) {
   };
   return html`<form class="add-task" onSubmit=${submit}>
     <label class="only-heard" for="new-fact">${t("memory.new")}</label>
-    <input id="new-fact" ref=${input} dir="auto" maxlength="500" placeholder=${t("memory.new_hint")} autocomplete="off" />
+    <input id="new-fact" ref=${input} dir="auto" maxlength="1000" placeholder=${t("memory.new_hint")} autocomplete="off" />
     <button type="submit" class="icon-button" aria-label=${t("memory.add")} title=${t("memory.add")}><${Icon} name="plus" /></button>
   </form>`;
 }
 
-function Fact({ fact, act }) {
+/** A fact with its tools. `act` does what is asked for, and gives whether it was done; `children` stand below its words. */
+export function Fact({ fact, act, children }) {
   const [isEdited, setEdited] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const row = useRef(null);
@@ -102,7 +114,7 @@ function Fact({ fact, act }) {
         onClick=${() => run(() => reword(fact.id, { important: !fact.important }))}><${Icon} name="star" /></button>
       ${isEdited
         ? html`<form class="grow" onSubmit=${change}>
-            <input data-first name="content" aria-label=${t("memory.fact")} dir="auto" maxlength="500" value=${fact.content} onBlur=${(event) => event.target.form?.requestSubmit()} />
+            <input data-first name="content" aria-label=${t("memory.fact")} dir="auto" maxlength="1000" value=${fact.content} onBlur=${(event) => event.target.form?.requestSubmit()} />
           </form>`
         : html`<span class="task-words" dir="auto" title=${fact.created ? t("memory.recorded", { when: fact.created }) : undefined} onDblClick=${() => setEdited(true)}>${fact.content}</span>
             <span class="task-tools">
@@ -110,5 +122,6 @@ function Fact({ fact, act }) {
               <${IconButton} icon="trash" name=${t("memory.forget", { fact: fact.content })} disabled=${isBusy} onClick=${() => run(() => forget(fact.id))} />
             </span>`}
     </div>
+    ${children}
   </li>`;
 }

@@ -9,11 +9,12 @@ import { CopyButton, IconButton } from "./button.js";
 import { Calls } from "./calls.js";
 import { Details, Working } from "./details.js";
 import { Rating, Reason } from "./feedback.js";
+import { FromMemory } from "./from-memory.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { ProblemCard } from "./problem.js";
 
-export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pending, choices, attempt, unsent, stopping }) {
+export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pending, choices, attempt, unsent, stopping, known }) {
   const isRunning = turn.status === "running";
   const answer = turn.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n\n");
   const [isAsking, ask] = useState(false);
@@ -32,6 +33,7 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pen
     </div>`}
     <div class="answered">
       <h2 class="only-heard">${t("turn.assistant")}</h2>
+      ${turn.memory.length ? html`<${FromMemory} turn=${turn} known=${known} />` : null}
       ${grouped(turn.parts).map((part) => part.kind === "calls"
         ? html`<${Calls} key=${`calls-${part.id}`} parts=${part.parts} pending=${pending} choices=${choices} />`
         : html`<${Markdown} key=${`text-${part.id}`} text=${part.text} done=${part.done} heard=${part.isNew} />`)}

@@ -332,6 +332,12 @@ export const WORDS = {
   "memory.no_vault": "Es wird sich nichts gemerkt: Dieser Dienst hat keinen Ordner mit Notizen.",
   "memory.not_yours": "Über dich wird sich hier nichts gemerkt. Die Notizen und das Gedächtnis dieses Dienstes gehören jemand anderem, und niemand sonst sieht oder ändert sie. Du hast deine Aufgaben und deine Unterhaltungen.",
 
+  // What of it was told with a message.
+  "recalled.name": { one: "{count} Zeile aus dem Gedächtnis", other: "{count} Zeilen aus dem Gedächtnis" },
+  "recalled.why": "Dem Assistenten mit deiner Nachricht mitgegeben. Was du hier änderst, gilt ab der nächsten Nachricht.",
+  "recalled.gone": "seitdem geändert oder vergessen",
+  "recalled.conversation": "zur Unterhaltung",
+
   // What opens the service for the person.
   "access.title": "Dein Zugang",
   "access.browsers": "Browser, in denen du angemeldet bist",

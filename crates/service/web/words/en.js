@@ -332,6 +332,12 @@ export const WORDS = {
   "memory.no_vault": "Nothing is remembered: this service has no folder of notes.",
   "memory.not_yours": "Nothing is remembered of you here. The notes and the memory of this service are somebody else's, and nobody but them sees or changes them. You have your tasks and your conversations.",
 
+  // What of it was told with a message.
+  "recalled.name": { one: "{count} line from memory", other: "{count} lines from memory" },
+  "recalled.why": "Told to the assistant with your message. What you change here holds from the next message on.",
+  "recalled.gone": "changed or forgotten since",
+  "recalled.conversation": "the conversation",
+
   // What opens the service for the person.
   "access.title": "Your access",
   "access.browsers": "Browsers you are signed in with",

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use reedline::{ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, ReedlineMenu, Span, Suggestion};
 
-use crate::chat::PROMPT;
+use super::prompt::PROMPT;
 use crate::chat::commands::COMMANDS;
 use crate::completions::Candidate;
 use crate::display::clean_line;

@@ -26,6 +26,7 @@ use watched::Watched;
 use crate::tty::{Ahead, Mode};
 
 pub(crate) use complete::{Arguments, Names};
+pub(crate) use prompt::PROMPT;
 
 /// How often the editor looks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(100);

@@ -2,6 +2,9 @@ use std::borrow::Cow;
 
 use reedline::{Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus};
 
+/// What stands before what is typed.
+pub(crate) const PROMPT: &str = "you> ";
+
 /// What stands before what a person types.
 pub(super) struct You;
 
@@ -15,7 +18,7 @@ impl Prompt for You {
     }
 
     fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed(crate::chat::PROMPT)
+        Cow::Borrowed(PROMPT)
     }
 
     fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
