@@ -399,7 +399,7 @@ impl<'a> Talk<'a> {
     fn tell_memory(&mut self, turn: TurnId, memory: &[adjutant_core::Told], renderer: &mut Renderer<'_>) {
         if self.goes_on && !memory.is_empty() && self.reminded.replace(turn) != Some(turn) {
             let count = plural(memory.len() as u64, "line", "lines");
-            renderer.beside(&format!("◦ {count} of your memory told with it (/memory told)"));
+            renderer.beside(&format!("◦ {count} from your memory (/memory told)"));
         }
     }
 

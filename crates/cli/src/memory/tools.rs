@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::Desk;
 
 /// The names of the tools, for settings that name one while there is no vault.
-pub(crate) const NAMES: [&str; 6] =
-    ["remember", "write_daily_note", "write_note", "read_note", "search_notes", "list_notes"];
+pub(crate) const NAMES: [&str; 8] =
+    ["remember", "recall", "forget", "write_daily_note", "write_note", "read_note", "search_notes", "list_notes"];
 
 /// How the library's words name the way back.
 const UNDO: &str = "undo: /undo";

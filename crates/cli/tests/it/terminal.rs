@@ -555,7 +555,7 @@ fn what_the_memory_told_for_an_answer_is_shown_and_mended_there() {
     let mut terminal = Terminal::start(&home, &["--vault", arg(&vault), "-m", &model]);
     terminal.prompts_after("/help").line("/memory told").prompts_after("no turn yet");
     terminal.line("#Ana rides her bike to work").prompts_after("/undo");
-    terminal.line("how does Ana get to work?").sees("1 line of your memory").prompts_after("You said");
+    terminal.line("how does Ana get to work?").sees("1 line from your memory").prompts_after("You said");
     terminal
         .line("/memory told")
         .sees("Ana rides her bike to work")
@@ -564,7 +564,7 @@ fn what_the_memory_told_for_an_answer_is_shown_and_mended_there() {
     terminal.line("/memory edit bike: Ana takes the train to work").prompts_after("/undo");
     terminal.line("/memory told").prompts_after("changed or forgotten since");
     // What stands there already is not told again; that it is wrong is.
-    terminal.line("and to work on Monday?").sees("2 lines of your memory").prompts_after("You said");
+    terminal.line("and to work on Monday?").sees("2 lines from your memory").prompts_after("You said");
     terminal.line("/memory told").sees("Ana takes the train to work").prompts_after("/forget ID");
     terminal.keys(CTRL_D);
     terminal.ends_with(0);

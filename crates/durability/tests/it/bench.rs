@@ -30,7 +30,7 @@ pub(crate) struct Bench {
     pub(crate) world: World,
     pub(crate) setup: Setup,
     pub(crate) server: Option<Server>,
-    folder: TempDir,
+    _folder: TempDir,
     journal: Arc<dyn Journal>,
     tasks: Arc<dyn TaskStore>,
     runtime: Runtime,
@@ -97,11 +97,7 @@ impl Bench {
             patience: Duration::from_secs(60),
             confirmation_expiry: Duration::from_secs(3600),
         };
-        Self { world, setup, server, folder, journal, tasks, runtime }
-    }
-
-    pub(crate) fn path(&self) -> &std::path::Path {
-        self.folder.path()
+        Self { world, setup, server, _folder: folder, journal, tasks, runtime }
     }
 
     pub(crate) fn start(&self, harm: Harm) -> Worker {
