@@ -57,7 +57,7 @@ export async function hostile(browser) {
       assert.equal(found.handlers, 0);
       assert.ok(found.links.length > 4);
       for (const [protocol, rel, target] of found.links) {
-        assert.ok(["http:", "https:", "mailto:", "obsidian:"].includes(protocol), protocol);
+        assert.ok(["http:", "https:", "mailto:"].includes(protocol), protocol);
         assert.equal(rel, "noopener noreferrer nofollow");
         assert.equal(target, "_blank");
       }

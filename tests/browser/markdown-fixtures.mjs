@@ -42,7 +42,7 @@ export const ADDRESSES = [
   ["README.md, main.rs, a.py, example.com, e.g. this, //example.com/x, ftp://example.com/", []],
   ["`https://example.com/` [https://example.com/a](https://example.com/b)", ["https://example.com/b"]],
   ["javascript://example.com/%0aalert(1) data://x file:///etc/passwd www. www.a http:// https://", []],
-  ["obsidian://open?vault=Notes <obsidian://open?vault=Notes>", ["obsidian://open?vault=Notes"]],
+  ["obsidian://open?vault=Notes <obsidian://open?vault=Notes> [a](obsidian://advanced-uri?commandid=x)", []],
 ];
 
 /** Equations: the text, and the source of each. */

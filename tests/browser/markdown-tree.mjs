@@ -10,7 +10,7 @@ export async function install() {
   const target = (address) => {
     try {
       const url = new URL(address);
-      return ["http:", "https:", "mailto:", "obsidian:"].includes(url.protocol) ? url.href : null;
+      return ["http:", "https:", "mailto:"].includes(url.protocol) ? url.href : null;
     } catch {
       return null;
     }

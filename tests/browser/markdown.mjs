@@ -307,18 +307,18 @@ async function harmless(page, service) {
         };
       }, html);
       for (const tag of ["IMG", "SCRIPT", "IFRAME", "SVG", "STYLE", "LINK", "BASE", "INPUT", "OBJECT", "FORM"]) assert.ok(!found.tags.includes(tag), tag);
-      for (const link of found.links) assert.match(link, /^(https?:\/\/(example\.com|evil\.example)\/|mailto:|obsidian:)/);
+      for (const link of found.links) assert.match(link, /^(https?:\/\/(example\.com|evil\.example)\/|mailto:)/);
       assert.deepEqual(found.attributes.filter((name) => name.startsWith("on") || name === "src" || name === "style"), []);
     }
   });
 
-  await check("markdown: addresses that are no http, https, mailto or obsidian are no links, in any spelling", async () => {
-    const spellings = ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "java&#115;cript:alert(1)", "java&Tab;script:alert(1)", "&#x6A;avascript&colon;alert(1)", "javascript&#58;alert(1)", "%6aavascript:alert(1)", "\\javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:https://example.com/x", "view-source:https://example.com/", "//example.com/x", "/v1/threads", "?x", "#x", "../x", "filesystem:x", "https&#58;//", "http://", "intent:x"];
+  await check("markdown: addresses that are no http, https or mailto are no links, in any spelling", async () => {
+    const spellings = ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "java&#115;cript:alert(1)", "java&Tab;script:alert(1)", "&#x6A;avascript&colon;alert(1)", "javascript&#58;alert(1)", "%6aavascript:alert(1)", "\\javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:https://example.com/x", "view-source:https://example.com/", "//example.com/x", "/v1/threads", "?x", "#x", "../x", "filesystem:x", "https&#58;//", "http://", "intent:x", "obsidian://open?vault=Notes&append=x", "OBSIDIAN://advanced-uri?commandid=x", "obsidian&#58;//new?name=x"];
     for (const address of spellings) {
       for (const text of [`[a](${address})`, `[a](<${address}>)`, `![a](${address})`, `[a][r]\n\n[r]: ${address}`, `<${address}>`, `[a]( \t${address})`]) {
         const { html } = await drawn(page, text);
-        for (const [, link] of html.matchAll(/href="([^"]*)"/g)) assert.match(link, /^(https?|mailto|obsidian):/, `${text} became ${html}`);
-        assert.ok(!/href="(?!https?:|mailto:|obsidian:)/.test(html), `${text} became ${html}`);
+        for (const [, link] of html.matchAll(/href="([^"]*)"/g)) assert.match(link, /^(https?|mailto):/, `${text} became ${html}`);
+        assert.ok(!/href="(?!https?:|mailto:)/.test(html), `${text} became ${html}`);
       }
     }
   });

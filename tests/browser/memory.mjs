@@ -3,15 +3,25 @@
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { check, lines, open, say, serve, settled, violations } from "./harness.mjs";
 
-const SCRIPT = lines({ text: "I heard you.", repeat: true });
+const LINKS = [
+  "[[Plans/The house]], [[the house#Roof & wall|the roof]], ![[Home]] and **[[Home]]**",
+  "[[Gone]], [[../outside]], [[#Roof]], `[[Home]]`, \\[[Home]], [x [[Home]] y](https://example.com/)",
+  "[a](obsidian://advanced-uri?commandid=app%3Adelete) <obsidian://open?vault=Notes> [[obsidian://new?name=x]] [[javascript:alert(1)|Home]]",
+  "| a |\n|---|\n| [[Home\\|at home]] |",
+  "```\n[[Home]]\n```",
+  "[[defined]] [[1]](https://example.com/cited)\n\n[defined]: https://example.com/defined",
+].join("\n\n");
+const SCRIPT = lines({ match: "links", text: LINKS, repeat: true }, { text: "I heard you.", repeat: true });
 const BIKE = "Ana rides her bike to work";
 
 export async function memory(browser) {
   const vault = mkdtempSync(join(tmpdir(), "adjutant-vault-"));
   mkdirSync(join(vault, ".obsidian"));
+  mkdirSync(join(vault, "Plans"));
+  writeFileSync(join(vault, "Plans", "The house.md"), "---\naliases: [Home]\n---\n");
   const file = join(vault, "memory", "facts.md");
   const text = () => readFileSync(file, "utf8");
   const service = await serve({ script: SCRIPT, toml: `[vault]\npath = ${JSON.stringify(vault)}\n` });
@@ -81,6 +91,20 @@ export async function memory(browser) {
       assert.deepEqual(await violations(page), []);
       await page.getByRole("tab", { name: "Memory" }).click();
       await page.getByRole("button", { name: "Forget Ana takes the train to work" }).click();
+    });
+    await here("notes: what an answer links to is opened in Obsidian where the vault has it, and nothing else is", async () => {
+      await say(page, "links");
+      await settled(page, 2);
+      const house = `obsidian://open?vault=${encodeURIComponent(basename(vault))}&file=Plans%2FThe%20house`;
+      const shown = () => page.locator(".md-note").evaluateAll((links) => links.map((link) => [link.textContent, link.getAttribute("href")]));
+      await page.waitForFunction(() => document.querySelectorAll(".md-note").length >= 5);
+      assert.deepEqual(await shown(), [["Plans/The house", house], ["the roof", `${house}%23Roof%20%26%20wall`], ["Home", house], ["Home", house], ["at home", house]]);
+      const answer = page.locator(".markdown").last();
+      const others = await answer.locator("a:not(.md-note)").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+      assert.deepEqual(others, ["https://example.com/", "https://example.com/defined", "https://example.com/cited"]);
+      const words = await answer.textContent();
+      for (const plain of ["[[Gone]]", "[[../outside]]", "[[#Roof]]", "[[Home]]", "x [[Home]] y", "[[obsidian://new?name=x]]", "[[javascript:alert(1)|Home]]"]) assert.ok(words.includes(plain), plain);
+      assert.deepEqual(await violations(page), []);
     });
     await here("memory: a problem is told, and nothing is lost", async () => {
       rmSync(vault, { recursive: true });

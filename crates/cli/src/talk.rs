@@ -349,7 +349,7 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
     ) -> Result<AgentResponse, CliError> {
         let began = Instant::now();
-        let mut renderer = Renderer::new(self.screen, self.prints);
+        let mut renderer = Renderer::new(self.screen, self.prints, self.desk.vault().cloned());
         loop {
             tokio::select! {
                 event = stream.next() => match event {

@@ -248,6 +248,15 @@ impl Notes {
         blocking(move || vault.list(&filter)).await
     }
 
+    /// Returns the addresses at which Obsidian opens the notes of links; see [`Vault::obsidian_addresses`](crate::Vault::obsidian_addresses).
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn addresses(&self, links: Vec<String>) -> Result<Vec<Option<String>>, MemoryError> {
+        let vault = self.0.vault.clone();
+        blocking(move || vault.obsidian_addresses(&links)).await
+    }
+
     /// The file of the facts has a form of its own.
     fn guard(&self, path: &NotePath) -> Result<(), MemoryError> {
         let facts = &self.0.facts;

@@ -30,6 +30,8 @@ mod me; // who asks, and whom
 mod memory; // what is remembered of the vault's owner
 mod metrics; // figures for whoever runs it
 mod named; // errors that say which request they are of
+#[cfg(feature = "memory")]
+mod notes; // where notes that answers link to are opened
 mod object; // bodies that are objects
 mod observe; // what is known of every request
 mod openai; // the agent for clients of OpenAI's API

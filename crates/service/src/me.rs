@@ -29,6 +29,8 @@ struct Me {
     demo: bool,
     /// Something is remembered of who asks: see `/v1/memory`.
     memory: bool,
+    /// The name of the vault with the user's notes: links to them are looked up at `/v1/notes/links`. `null`: they have none here.
+    vault: Option<String>,
     /// The model finds titles of conversations: a moment after the first answer there may be another one.
     model_titles: bool,
     /// The reason nothing is remembered; absent if `memory` is true.
@@ -93,6 +95,10 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
     let memory_absent = crate::memory::absent(&app, &caller.user);
     #[cfg(not(feature = "memory"))]
     let memory_absent = Some(("not_built", "This service was built without a memory."));
+    #[cfg(feature = "memory")]
+    let vault = crate::memory::memory_of(&app, &caller.user).map(|memory| memory.vault().name());
+    #[cfg(not(feature = "memory"))]
+    let vault = None;
     let agent = app.agent.for_user(&caller.user);
     let registry = agent.tools();
     let tools = registry.definitions(None).into_iter().map(|tool| AgentTool {
@@ -115,6 +121,7 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
         demo: model.provider.as_str() == "scripted",
         memory: memory_absent.is_none(),
         memory_absent: memory_absent.map(|(code, detail)| MemoryAbsent { code, detail }),
+        vault,
         model_titles: app.model_titles,
         operator: app.administration.get().is_some() && caller.role.includes(Role::Operator),
         agent: agent.display_name().to_owned(),

@@ -127,7 +127,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// The memory, for its owner.
-fn memory_of<'a>(app: &'a App, user: &UserId) -> Option<&'a Memory> {
+pub(crate) fn memory_of<'a>(app: &'a App, user: &UserId) -> Option<&'a Memory> {
     app.memory.get().filter(|memory| memory.owner() == user)
 }
 
@@ -323,7 +323,7 @@ impl Changed {
 }
 
 /// Where on the disk the vault is, and what a database said, is for whoever runs the service.
-fn problem(error: MemoryError) -> Problem {
+pub(crate) fn problem(error: MemoryError) -> Problem {
     let conflict = |detail: String| {
         Problem::new(StatusCode::CONFLICT, "memory_conflict", "The memory was left as it is", detail)
     };

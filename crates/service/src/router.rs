@@ -78,7 +78,7 @@ pub(crate) fn router(state: Shared) -> Router {
 /// The addresses of the memory and of the search in what was said, where the service is built with them.
 fn memory() -> OpenApiRouter<Shared> {
     #[cfg(feature = "memory")]
-    return crate::memory::routes().merge(crate::search::routes());
+    return crate::memory::routes().merge(crate::notes::routes()).merge(crate::search::routes());
     #[cfg(not(feature = "memory"))]
     OpenApiRouter::new()
 }

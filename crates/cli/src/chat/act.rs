@@ -189,7 +189,7 @@ impl Chat<'_> {
         screen.note("summarizing the conversation so far; Ctrl-C stops");
         // Until it begins, a turn that runs in this conversation elsewhere is waited for.
         screen.live(&Status::new("waiting"), "");
-        let mut renderer = Renderer::new(screen, false);
+        let mut renderer = Renderer::new(screen, false, None);
         let done = {
             let agent = self.talk.agent.clone();
             tokio::select! {
@@ -302,7 +302,8 @@ impl Chat<'_> {
         let context = self.talk.agent.context(&key).await?;
         self.go_to(context).await;
         self.talk.screen.note(&format!("going on with “{}”", sessions::title(&summary)));
-        self.answer = sessions::show_again(self.talk.screen, &*self.talk.store, &self.context).await?;
+        let vault = self.talk.desk.vault();
+        self.answer = sessions::show_again(self.talk.screen, &*self.talk.store, &self.context, vault).await?;
         Ok(())
     }
 }

@@ -76,7 +76,8 @@ impl Chat<'_> {
         let Some(id) = place.conversations.get(wanted) else { return Ok(()) };
         let context = self.talk.agent.context(&store::key_of(&self.talk.user, *id)).await?;
         self.go_to(context).await;
-        self.answer = sessions::show_again(screen, &*self.talk.store, &self.context).await?;
+        let vault = self.talk.desk.vault();
+        self.answer = sessions::show_again(screen, &*self.talk.store, &self.context, vault).await?;
         Ok(())
     }
 

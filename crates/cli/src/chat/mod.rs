@@ -134,7 +134,7 @@ impl<'a> Chat<'a> {
         }
         let answer = match start {
             Start::New => None,
-            _ => sessions::show_again(screen, &*talk.store, &context).await?,
+            _ => sessions::show_again(screen, &*talk.store, &context, talk.desk.vault()).await?,
         };
         let editor = open_editor(settings, &mut talk).await;
         talk.ahead = if editor.is_some() { Ahead::Keys } else { Ahead::Lines };

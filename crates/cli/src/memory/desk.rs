@@ -65,6 +65,11 @@ impl Desk {
         self.memory.as_ref()
     }
 
+    /// Returns the vault, if there is one.
+    pub(crate) fn vault(&self) -> Option<&Vault> {
+        self.memory.as_ref().map(Memory::vault)
+    }
+
     /// Returns the user whose vault it is.
     pub(crate) fn owner(&self) -> &UserId {
         &self.owner

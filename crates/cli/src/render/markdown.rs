@@ -2,9 +2,12 @@
 //!
 //! pulldown-cmark says what a text means, termimad styles it. Nothing the text says is left out: links show where they go, and HTML is shown as it is written.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
+use adjutant_memory::Vault;
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
 use termimad::FmtText;
 use termimad::minimad::{Composite, CompositeStyle, Compound, Line, Text};
 
@@ -24,6 +27,13 @@ const LOOK_BACK: usize = 256;
 /// Columns that are left for words, however deep they stand.
 const COLUMNS_MIN: usize = 12;
 
+/// What stands before the address of a link that a terminal opens (OSC 8), and behind it. Without an address, the link ends.
+const LINK: &str = "\x1b]8;;";
+const LINK_END: &str = "\x1b\\";
+
+/// Links to notes that are looked up in one block.
+const NOTES_MAX: usize = 100;
+
 /// The longest rule across the page, in columns.
 const RULE_COLUMNS: usize = 60;
 
@@ -32,11 +42,18 @@ pub(super) struct Layout {
     look: Look,
     /// The block of code that is open.
     code: Code,
+    /// The notes that an answer may link to.
+    vault: Option<Vault>,
 }
 
 impl Layout {
     pub(super) fn new(look: Look) -> Self {
-        Self { look, code: Code::new("") }
+        Self { look, code: Code::new(""), vault: None }
+    }
+
+    /// Returns the same, in which links to notes of this vault open them in Obsidian.
+    pub(super) fn with_notes(self, vault: Option<Vault>) -> Self {
+        Self { vault: vault.filter(|_| self.look.styled), ..self }
     }
 
     /// Returns the lines of a whole answer, each with its end.
@@ -52,7 +69,8 @@ impl Layout {
         let mut shown = if block.gap { "\n".to_owned() } else { String::new() };
         match &block.content {
             Content::Markdown(source) => {
-                for line in Page::of(source, &self.look, columns).lines {
+                let notes = self.vault.as_ref().map(|vault| notes_in(source, vault)).unwrap_or_default();
+                for line in Page::of(source, &self.look, columns, notes).lines {
                     shown.push_str(&line);
                     shown.push('\n');
                 }
@@ -82,6 +100,27 @@ impl Layout {
     }
 }
 
+/// Returns the addresses of the notes that a block links to, by the links; of what is no note of the vault there is none.
+fn notes_in(source: &str, vault: &Vault) -> HashMap<String, Arc<str>> {
+    if !source.contains("[[") {
+        return HashMap::new();
+    }
+    let mut links: Vec<String> = Vec::new();
+    for event in Parser::new_ext(source, OPTIONS.union(Options::ENABLE_WIKILINKS)) {
+        if let Event::Start(
+            Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, .. }
+            | Tag::Image { link_type: LinkType::WikiLink { .. }, dest_url, .. },
+        ) = event
+            && links.len() < NOTES_MAX
+        {
+            links.push(dest_url.into_string());
+        }
+    }
+    // A vault that is gone opens nothing, and the answer is shown all the same.
+    let addresses = vault.obsidian_addresses(&links).unwrap_or_default();
+    links.into_iter().zip(addresses).filter_map(|(link, address)| Some((link, address?.into()))).collect()
+}
+
 /// What a line stands in.
 #[derive(Debug)]
 enum Container {
@@ -106,6 +145,12 @@ struct Page<'a> {
     strikeout: usize,
     /// Where links go, and the number of spans before their words.
     links: Vec<(String, usize)>,
+    /// Where notes are opened, by the links to them.
+    notes: HashMap<String, Arc<str>>,
+    /// The address of the note whose link is open.
+    note: Option<Arc<str>>,
+    /// Bytes of a link to what is no note: they stand as they were written.
+    written: Range<usize>,
     heading: Option<HeadingLevel>,
     code: Option<(String, String)>,
     table: Option<Table>,
@@ -116,7 +161,9 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn of(source: &'a str, look: &'a Look, columns: usize) -> Self {
+    fn of(source: &'a str, look: &'a Look, columns: usize, notes: HashMap<String, Arc<str>>) -> Self {
+        // Without a note that is there, brackets mean what they mean in Markdown.
+        let options = if notes.is_empty() { OPTIONS } else { OPTIONS.union(Options::ENABLE_WIKILINKS) };
         let mut page = Self {
             source,
             look,
@@ -129,13 +176,16 @@ impl<'a> Page<'a> {
             italic: 0,
             strikeout: 0,
             links: Vec::new(),
+            notes,
+            note: None,
+            written: 0..0,
             heading: None,
             code: None,
             table: None,
             row: 0..0,
             gap: false,
         };
-        let events = Parser::new_ext(source, OPTIONS).into_offset_iter();
+        let events = Parser::new_ext(source, options).into_offset_iter();
         // Where its links go is said by a text, and is no part of its blocks.
         let definitions =
             events.reference_definitions().iter().map(|(_, definition)| definition.span.clone());
@@ -164,6 +214,9 @@ impl<'a> Page<'a> {
 
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         let at = range.start;
+        if self.written.contains(&at) {
+            return;
+        }
         match event {
             Event::Start(tag) => self.start(tag, range),
             Event::End(tag) => self.end(tag),
@@ -256,6 +309,16 @@ impl<'a> Page<'a> {
             Tag::Strong => self.mark("**", |page| page.bold += 1),
             Tag::Emphasis => self.mark("*", |page| page.italic += 1),
             Tag::Strikethrough => self.mark("~~", |page| page.strikeout += 1),
+            Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, .. }
+            | Tag::Image { link_type: LinkType::WikiLink { .. }, dest_url, .. } => {
+                self.note = self.notes.get(&*dest_url).cloned();
+                if self.note.is_none() {
+                    self.say(clean_line(self.source.get(at..end).unwrap_or_default()));
+                    self.written = at..end;
+                } else {
+                    self.links.push((String::new(), self.spans.len()));
+                }
+            }
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.links.push((clean_line(&dest_url), self.spans.len()));
             }
@@ -316,6 +379,7 @@ impl<'a> Page<'a> {
 
     /// Words of a link may lie about where it goes.
     fn end_link(&mut self) {
+        self.note = None;
         let Some((to, first)) = self.links.pop() else { return };
         let words: String = self.spans.iter().skip(first).map(|span| span.words.as_str()).collect();
         if !to.is_empty() && words != to && format!("mailto:{words}") != to {
@@ -380,6 +444,7 @@ impl<'a> Page<'a> {
             italic: styled && self.italic > 0,
             code: false,
             strikeout: styled && self.strikeout > 0,
+            opens: self.note.clone(),
         }
     }
 
@@ -411,8 +476,16 @@ impl<'a> Page<'a> {
     }
 
     fn styled(&self, line: &[Span], style: CompositeStyle) -> String {
-        let text = Text { lines: vec![Line::Normal(composite(line, style))] };
-        FmtText::from_text(&self.look.skin, text, None).to_string().trim_end_matches('\n').to_owned()
+        let parts = line.chunk_by(|one, other| one.opens == other.opens).map(|spans| {
+            let text = Text { lines: vec![Line::Normal(composite(spans, style))] };
+            let words = FmtText::from_text(&self.look.skin, text, None).to_string();
+            let words = words.trim_end_matches('\n');
+            match spans.first().and_then(|span| span.opens.as_deref()) {
+                Some(address) => format!("{LINK}{address}{LINK_END}{words}{LINK}{LINK_END}"),
+                None => words.to_owned(),
+            }
+        });
+        parts.collect()
     }
 
     /// Columns for words.

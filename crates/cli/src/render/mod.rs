@@ -20,6 +20,7 @@ pub(crate) use footer::{Spent, context_meter, footer};
 use std::time::Duration;
 
 use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult, TurnId};
+use adjutant_memory::Vault;
 use adjutant_runtime::RunEvent;
 use tokio::time::Instant;
 
@@ -39,9 +40,9 @@ const REASON_CHARS: usize = 200;
 /// Bytes of the unfinished answer that the live line looks at.
 const TAIL_BYTES: usize = 2 * 1_024;
 
-/// Lays out a whole answer for the screen: as it was shown when it came.
-pub(crate) fn laid_out(screen: &Screen, answer: &str) -> String {
-    Layout::new(Look::new(screen.styles_answers())).whole(answer, screen.columns())
+/// Lays out a whole answer for the screen: as it was shown when it came. `vault`: the notes that it may link to.
+pub(crate) fn laid_out(screen: &Screen, vault: Option<Vault>, answer: &str) -> String {
+    Layout::new(Look::new(screen.styles_answers())).with_notes(vault).whole(answer, screen.columns())
 }
 
 /// Shows the events of one run.
@@ -73,11 +74,11 @@ pub(crate) struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    /// `answers`: whether answers are shown as text.
-    pub(crate) fn new(screen: &'a Screen, answers: bool) -> Self {
+    /// `answers`: whether answers are shown as text. `vault`: the notes that they may link to.
+    pub(crate) fn new(screen: &'a Screen, answers: bool, vault: Option<Vault>) -> Self {
         Self {
             screen,
-            layout: Layout::new(Look::new(screen.styles_answers())),
+            layout: Layout::new(Look::new(screen.styles_answers())).with_notes(vault),
             live: answers && screen.shows_answers_live(),
             streamed: String::new(),
             blocks: Blocks::default(),

@@ -2,6 +2,8 @@
 //!
 //! termimad breaks a line also where only the style changes, before the full stop behind a bold word.
 
+use std::sync::Arc;
+
 use termimad::StrFit;
 
 /// Words in one style.
@@ -12,12 +14,14 @@ pub(super) struct Span {
     pub(super) italic: bool,
     pub(super) code: bool,
     pub(super) strikeout: bool,
+    /// The address that the terminal opens them at.
+    pub(super) opens: Option<Arc<str>>,
 }
 
 impl Span {
     /// Words without a style.
     pub(super) fn plain(words: String) -> Self {
-        Self { words, bold: false, italic: false, code: false, strikeout: false }
+        Self { words, bold: false, italic: false, code: false, strikeout: false, opens: None }
     }
 
     fn with(&self, words: &str) -> Self {
@@ -126,7 +130,7 @@ mod tests {
     use super::*;
 
     fn span(words: &str, bold: bool) -> Span {
-        Span { words: words.to_owned(), bold, italic: false, code: false, strikeout: false }
+        Span { bold, ..Span::plain(words.to_owned()) }
     }
 
     #[track_caller]

@@ -4,6 +4,7 @@ use adjutant_core::port::BranchPoint;
 use adjutant_core::{
     Message, Role, Session, TranscriptCall, TranscriptMessage, TurnId, conversation, transcript,
 };
+use adjutant_memory::Vault;
 use adjutant_runtime::RunContext;
 use adjutant_service::export::Export;
 use jiff::Timestamp;
@@ -103,7 +104,8 @@ pub(crate) struct LastAnswer {
     pub(crate) turn: Option<TurnId>,
 }
 
-/// Shows the last turns of a conversation that goes on, and what waits in it, on standard error. Returns its last answer.
+/// Shows the last turns of a conversation that goes on, and what waits in it, on standard error. Returns its last answer. `vault`:
+/// the notes that answers may link to.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -111,6 +113,7 @@ pub(crate) async fn show_again(
     screen: &Screen,
     store: &dyn Store,
     context: &RunContext,
+    vault: Option<&Vault>,
 ) -> Result<Option<LastAnswer>, CliError> {
     let known = store.load(&context.key(&store::agent_name())).await?;
     let said: Vec<TranscriptMessage> = if known.events.is_empty() {
@@ -123,7 +126,7 @@ pub(crate) async fn show_again(
         let is_last = shown.iter().skip(at + 1).all(|later| later.role != Role::Assistant);
         match message.role {
             Role::Assistant if screen.styles_answers() => {
-                show_answer(screen, &message.content, if is_last { LAST_LINES } else { LINES });
+                show_answer(screen, vault, &message.content, if is_last { LAST_LINES } else { LINES });
             }
             Role::User | Role::Assistant => {
                 words_of(message).iter().for_each(|line| screen.side_line(&dim(line)));
@@ -139,7 +142,7 @@ pub(crate) async fn show_again(
 }
 
 /// Shows an answer as it was shown when it came, but for what is over `lines_max` of its lines.
-fn show_answer(screen: &Screen, answer: &str, lines_max: usize) {
+fn show_answer(screen: &Screen, vault: Option<&Vault>, answer: &str, lines_max: usize) {
     let answer = clean(answer);
     let answer = answer.trim();
     if answer.is_empty() {
@@ -147,7 +150,7 @@ fn show_answer(screen: &Screen, answer: &str, lines_max: usize) {
     }
     let mut lines = answer.lines();
     let first: Vec<&str> = lines.by_ref().take(lines_max).collect();
-    screen.side(&render::laid_out(screen, &first.join("\n")));
+    screen.side(&render::laid_out(screen, vault.cloned(), &first.join("\n")));
     if lines.next().is_some() {
         screen.side_line(&dim("…"));
     }

@@ -465,6 +465,7 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             as_anna.iter().map(|query| (format!("{path}?{query}"), Value::Null)).collect()
         }
         ("POST", "/v1/memory") => vec![(path.to_owned(), json!({"content": "I am anna", "user": "anna"}))],
+        ("POST", "/v1/notes/links") => vec![(path.to_owned(), json!({"links": ["zanzibar", "facts"]}))],
         ("PATCH", "/v1/memory/{id}") => {
             of_runs(path, "{id}").into_iter().map(|(path, _)| (path, json!({"important": true}))).collect()
         }

@@ -191,6 +191,38 @@ fn what_a_model_says_does_not_steer_the_terminal() {
     }
 }
 
+#[test]
+fn notes_that_an_answer_links_to_are_opened_in_obsidian() {
+    let home = Home::new();
+    let vault = home.path("My Notes");
+    std::fs::create_dir_all(vault.join("Plans")).unwrap();
+    std::fs::write(vault.join("Plans/The house.md"), "---\naliases: [Home]\n---\n").unwrap();
+    let model = home.script(&[&says(
+        "See [[the house#Roof|the **new** roof]], ![[Home]], [[Gone|away]] and `[[Home]]`.\n\n\
+         | note |\n|---|\n| [[Home\\|at home]] |\n\n\
+         [x](obsidian://advanced-uri?commandid=a) [[Home\u{1b}]0;title\u{7}]]\n\n```\n[[Home]]\n```\n",
+    )]);
+    let args = ["--vault", arg(&vault), "-m", &model, "hello"];
+    let seen = Seen::run(&home, 120, 60, &[], &args);
+    seen.is_clean().has_line("See the new roof, Home, [[Gone|away]] and [[Home]].").has_line("│at home│");
+    let opens: Vec<&str> = seen
+        .raw
+        .split("\u{1b}]8;;")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("\u{1b}\\"))
+        .map(|it| it.0)
+        .collect();
+    let house = "obsidian://open?vault=My%20Notes&file=Plans%2FThe%20house";
+    let roof = format!("{house}%23Roof");
+    assert_eq!(opens, [roof.as_str(), "", house, "", house, ""], "{:?}", seen.raw);
+    assert!(seen.text.contains("x (obsidian://advanced-uri?commandid=a)"), "{}", seen.text);
+    for (variables, args) in [(&[("NO_COLOR", "1")][..], &args[..]), (&[], &["-m", &model, "hello"])] {
+        let plain = Seen::run(&home, 120, 60, variables, args);
+        assert!(!plain.raw.contains("\u{1b}]"), "{:?}", plain.raw);
+        assert!(plain.text.contains("[[the house#Roof|the"), "{}", plain.text);
+    }
+}
+
 /// A home with a task, and a model that deletes it and says so.
 fn home_with_milk() -> (Home, String) {
     let home = Home::new();

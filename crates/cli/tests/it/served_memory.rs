@@ -80,11 +80,23 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
         assert_eq!(reply.status, status, "{method} {path}: {reply:?}");
         reply.is_problem(code, path.split_once('?').map_or(path, |(path, _)| path));
     }
+    std::fs::create_dir(home.path("Notes/Plans")).unwrap();
+    std::fs::write(home.path("Notes/Plans/The house.md"), "").unwrap();
+    assert_eq!(mine("GET", "/v1/me", &none).json()["vault"], "Notes");
+    let links = json!({"links": ["the house#Roof", "Gone"]});
+    let opened = "obsidian://open?vault=Notes&file=Plans%2FThe%20house%23Roof";
+    assert_eq!(mine("POST", "/v1/notes/links", &links).json(), json!({"addresses": [opened, null]}));
+    for wrong in [json!({"links": vec!["a"; 101]}), json!({"links": ["a".repeat(1_001)]}), json!({})] {
+        let reply = mine("POST", "/v1/notes/links", &wrong);
+        assert_eq!(reply.status, 422, "{reply:?}");
+        reply.is_problem("invalid_request", "/v1/notes/links");
+    }
     // The vault may go away while it is served.
     std::fs::rename(home.path("Notes"), home.path("Elsewhere")).unwrap();
     let gone = mine("GET", "/v1/memory", &none);
     assert_eq!(gone.status, 409, "{gone:?}");
     assert!(!gone.text.contains(&*home.path("Notes").to_string_lossy()), "{gone:?}");
+    assert_eq!(mine("POST", "/v1/notes/links", &links).status, 409);
 }
 
 /// The words of a message are what the person said, and what was told with them stands beside.
@@ -145,13 +157,14 @@ fn nobody_else_sees_anything_of_it() {
         ("PATCH", one.as_str(), &fact),
         ("DELETE", one.as_str(), &Value::Null),
         ("POST", "/v1/memory/undo", &Value::Null),
+        ("POST", "/v1/notes/links", &json!({"links": ["facts"]})),
     ] {
         let reply = ask(&service, &bert, method, path, body);
         assert_eq!(reply.status, 404, "{method} {path}: {reply:?}");
         assert!(!reply.text.contains("Zanzibar"), "{reply:?}");
     }
     let me = ask(&service, &bert, "GET", "/v1/me", &Value::Null);
-    assert_eq!(me.json()["memory"], false);
+    assert_eq!((&me.json()["memory"], &me.json()["vault"]), (&json!(false), &Value::Null));
     assert!(
         !me.text.contains("\"remember\""),
         "where several can ask, it is the task assistant: {}",

@@ -5,6 +5,7 @@ mod file; // one file, read and replaced
 mod lock; // one writer at a time
 pub(crate) mod markdown; // blocks, headings, code, comments
 pub(crate) mod note; // front matter, tags, aliases, links
+mod obsidian; // links that open there
 mod passage; // a note in pieces
 pub(crate) mod path; // names
 mod ranking; // how well notes fit a question

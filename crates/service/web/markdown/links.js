@@ -1,6 +1,7 @@
 // Which addresses may be followed.
 
-const SCHEMES = new Set(["http:", "https:", "mailto:", "obsidian:"]);
+// Not `obsidian:`: such an address may write into notes, or run a command of a plugin. Those of notes are made by the service.
+const SCHEMES = new Set(["http:", "https:", "mailto:"]);
 
 /** The address of a link that may be followed, or `null`. A relative one would be the page's own, and is none. */
 export function linkTarget(address) {

@@ -5,6 +5,7 @@ import { t } from "../words.js";
 import { CodeBlock } from "./code.js";
 import { Equation } from "./equation.js";
 import { linkTarget } from "./links.js";
+import { NoteLink } from "./note-link.js";
 import { languageOf } from "./parser.js";
 
 // Marks within each other in one line; those beyond are shown as they are. A page whose nodes go deeper breaks.
@@ -101,6 +102,7 @@ class Builder {
         case "hardbreak": this.#put(h("br")); break;
         case "image": this.#put(image(token, tokens)); break;
         case "math": this.#put(equation(token)); break;
+        case "note": this.#put(h(NoteLink, { ...token.meta, shown: token.content })); break;
         case "em_open": case "strong_open": case "s_open": case "link_open":
           depth += 1;
           if (depth > MARKS_MAX) this.#open((children) => [token.markup, ...children, token.markup]);

@@ -4,6 +4,7 @@
 
 import MarkdownIt from "../vendor/markdown-it.esm.min.js";
 import { addMath } from "./math-rules.js";
+import { addNotes } from "./note-rule.js";
 
 // Lists and quotations within each other; what is deeper is shown as it is. A list and its item are two levels.
 const LEVELS_MAX = 40;
@@ -26,6 +27,7 @@ wrap(parser.block.ruler, "table", finishedTable, ["paragraph", "reference"]);
 wrap(parser.block.ruler, "lheading", finishedUnderline);
 wrap(parser.block.ruler, "reference", finishedDefinition);
 addMath(parser);
+addNotes(parser);
 
 /** The language that a block of code names, as it is meant: `c&#43;&#43;` is `c++`. */
 export function languageOf({ info }) {
@@ -41,10 +43,10 @@ export function languageOf({ info }) {
  *
  * `known(label)` gives a definition from elsewhere; `defined` holds those in `source` afterwards.
  */
-export function parse(source, { isOpen = false, math = false, known = () => undefined } = {}) {
+export function parse(source, { isOpen = false, math = false, notes = false, known = () => undefined } = {}) {
   const defined = Object.create(null);
   const isCut = isOpen && source !== "" && !source.endsWith("\n");
-  const env = { math, openLine: isCut ? lines(source) : Infinity, asked: null };
+  const env = { math, notes, openLine: isCut ? lines(source) : Infinity, asked: null };
   env.references = new Proxy(defined, {
     get(own, label) {
       const found = known(label);

@@ -14,6 +14,7 @@ const GROWTH = 1 / 8;
 
 export class MarkdownStream {
   #math;
+  #notes;
   #text = "";
   #rest = "";
   #readLength = 0;
@@ -24,9 +25,10 @@ export class MarkdownStream {
   #final = [];
   #open = [];
 
-  /** `math` says whether there are equations. */
-  constructor({ math = false } = {}) {
+  /** `math` says whether there are equations, `notes` whether there are links to notes. */
+  constructor({ math = false, notes = false } = {}) {
     this.#math = math;
+    this.#notes = notes;
     /** Characters that the parser was given, in all. */
     this.charactersRead = 0;
   }
@@ -75,7 +77,7 @@ export class MarkdownStream {
 
   #parse(source, options) {
     this.charactersRead += source.length;
-    return parse(source, { ...options, math: this.#math });
+    return parse(source, { ...options, math: this.#math, notes: this.#notes });
   }
 
   #ask({ tokens }, place) {

@@ -3,6 +3,7 @@
 import { nodes, words } from "../markdown/nodes.js";
 import { MarkdownStream } from "../markdown/stream.js";
 import { math } from "../settings.js";
+import { state } from "../state.js";
 import { Component, h } from "../vendor/htm-preact-standalone.module.js";
 import { memo, say, useEffect, useMemo, useRef } from "./base.js";
 
@@ -47,7 +48,7 @@ class Reader {
     try {
       const blocks = this.#stream?.show(text, isDone);
       if (blocks) return blocks;
-      this.#stream = new MarkdownStream({ math: math.isOn() });
+      this.#stream = new MarkdownStream({ math: math.isOn(), notes: state.me?.vault != null });
       this.#finished = 0;
       return this.#stream.show(text, isDone);
     } catch {

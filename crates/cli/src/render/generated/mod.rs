@@ -52,7 +52,7 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
     let above: Vec<String> = (0..ABOVE).map(|line| format!("shell {}", 100 + line)).collect();
     terminal.print(&format!("{}\n", above.join("\n")));
     let screen = Screen::of_test(terminal.clone(), styled, terminal.size());
-    let mut renderer = Renderer::new(&screen, true);
+    let mut renderer = Renderer::new(&screen, true, None);
     renderer.event(&RunEvent::ModelStarted { number: 1 });
     let most = [1, 2, 3, 7, 40, 400][number(6)];
     let mut rest = answer.source.as_str();
