@@ -1,12 +1,13 @@
 //! The memory as a whole: facts, notes and the way back, over one vault of one owner.
 
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_core::port::{MemoryLedger, PastConversations};
 use adjutant_core::{
-    AgentName, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope, MemorySource, MemoryState,
-    ToolContext, UserId,
+    AgentName, ConversationId, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope, MemorySource,
+    MemoryState, ToolContext, UserId,
 };
 use jiff::Zoned;
 use uuid::Uuid;
@@ -23,6 +24,9 @@ pub type Clock = Arc<dyn Fn() -> Zoned + Send + Sync>;
 
 /// How often a change is planned again because another program wrote in between.
 pub(crate) const ATTEMPTS_MAX: usize = 8;
+
+/// Conversations of which it is known what is attached.
+const ATTACHED_MAX: usize = 64;
 
 /// Settings of a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +105,12 @@ pub(crate) struct Shared {
     pub(crate) scope: MemoryScope,
     /// The index of past conversations, and the agent they were held with.
     pub(crate) past: Option<(Arc<dyn PastConversations>, AgentName)>,
+    /// The notes that are attached in conversations.
+    attached: Arc<Mutex<Attached>>,
 }
+
+/// The paths of the notes that are attached in each of the last conversations, the newest last.
+type Attached = VecDeque<(ConversationId, Vec<String>)>;
 
 /// What a plan wants to be written.
 pub(crate) enum Planned<T> {
@@ -127,7 +136,16 @@ impl Memory {
         let inside = Path::new(&options.path).strip_prefix(vault.root()).ok().and_then(Path::to_str);
         let facts = NotePath::parse(inside.unwrap_or(&options.path))?;
         let scope = MemoryScope { user: owner, vault: vault.root().to_string_lossy().into_owned() };
-        Ok(Self(Arc::new(Shared { vault, facts, options, ledger, clock, scope, past: None })))
+        Ok(Self(Arc::new(Shared {
+            vault,
+            facts,
+            options,
+            ledger,
+            clock,
+            scope,
+            past: None,
+            attached: Arc::default(),
+        })))
     }
 
     /// Returns the same memory, in which the owner's past conversations with an agent are looked for too.
@@ -158,6 +176,26 @@ impl Memory {
     #[must_use]
     pub fn owner(&self) -> &UserId {
         &self.0.scope.user
+    }
+
+    /// Tells which notes are attached in a conversation, by their paths, in place of those that were told before: a search there ranks
+    /// them a little higher. Kept for the last 64 conversations, in this process.
+    pub fn attach(&self, conversation: ConversationId, notes: Vec<String>) {
+        let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        attached.retain(|(known, _)| *known != conversation);
+        if !notes.is_empty() {
+            attached.push_back((conversation, notes));
+        }
+        if attached.len() > ATTACHED_MAX {
+            attached.pop_front();
+        }
+    }
+
+    /// Returns the paths of the notes that are attached in a conversation.
+    pub(crate) fn attached(&self, conversation: ConversationId) -> Vec<String> {
+        let attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = attached.iter().find(|(known, _)| *known == conversation);
+        known.map(|(_, notes)| notes.clone()).unwrap_or_default()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

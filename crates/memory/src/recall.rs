@@ -84,7 +84,8 @@ impl Memory {
             let (vault, query) = (self.vault().clone(), query.to_owned());
             // The facts were looked through above.
             let facts = self.shared().facts.to_string();
-            let filter = Filter { limit: OF_EACH, ..Filter::default() };
+            let attached = current.map(|current| self.attached(current)).unwrap_or_default();
+            let filter = Filter { limit: OF_EACH, attached, ..Filter::default() };
             let passages = blocking(move || vault.passages(&query, &filter)).await?;
             let passages = passages.into_iter().filter(|passage| passage.path != facts);
             found.extend(passages.map(|passage| Recollection {

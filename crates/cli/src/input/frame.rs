@@ -25,6 +25,17 @@ pub(crate) fn framed(what: &str, text: &str) -> String {
     [&filled(before), text, &filled(after)].concat()
 }
 
+/// Returns the paths of the notes in frames of a text.
+pub(crate) fn notes_in(text: &str) -> impl Iterator<Item = &str> {
+    let (first, _) = FRAME.split_once("{{text}}").unwrap_or((FRAME, ""));
+    let first = first.trim().trim_start_matches("{{mark}}").trim_end_matches("{{mark}}");
+    let (before, behind) = first.split_once("{{what}}").unwrap_or((first, ""));
+    text.split(before).skip(1).filter_map(move |rest| {
+        let line = rest.lines().next()?.trim_end_matches('-').strip_suffix(behind)?;
+        line.strip_prefix("note \"")?.strip_suffix('"')
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +57,18 @@ mod tests {
         assert_eq!(last, "----- End of standard input. -----");
         assert_eq!(frame.matches(last).count(), 1, "{frame}");
         assert!(framed("standard input", &frame).ends_with("\n------ End of standard input. ------\n"));
+    }
+
+    #[test]
+    fn notes_are_known_by_their_frames() {
+        let note = |path: &str| framed(&format!("note \"{path}\""), "note \"x\"\ntext");
+        let text = format!("see @A and b{}{}{}", note("A.md"), framed("file \"f\"", ""), note("B/c d.md"));
+        assert_eq!(notes_in(&text).collect::<Vec<_>>(), ["A.md", "B/c d.md"]);
+        assert_eq!(
+            notes_in(&framed("note \"D.md\"", &text)).collect::<Vec<_>>(),
+            ["D.md", "A.md", "B/c d.md"]
+        );
+        assert_eq!(notes_in("note \"A.md\"").count(), 0);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::screen::Screen;
 use text::{Text, Unusable};
 
-pub(crate) use frame::framed;
+pub(crate) use frame::{framed, notes_in};
 use stdin::Input;
 pub(crate) use stdin::Stdin;
 

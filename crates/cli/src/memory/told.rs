@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use adjutant_core::turn::estimate_tokens;
-use adjutant_core::{BoxFuture, LanguageModel, Notice, UserId};
+use adjutant_core::{BoxFuture, LanguageModel, Message, Notice, UserId};
 use adjutant_memory::{IMPORTANT_TOKENS_MAX, Memory, ToldLimits};
 use adjutant_runtime::{FreshInstruction, Recall, RecallRequest, TurnInstruction};
 
 use super::Desk;
+use crate::input::notes_in;
 use crate::instructions::{Instructions, Places};
 
 /// Says it. Cheap to clone.
@@ -104,6 +105,9 @@ impl Recall for Told {
             let Some(memory) = self.memory.as_ref().filter(|_| asked.key.user == self.owner) else {
                 return Vec::new();
             };
+            let said = asked.history.iter().map(Message::text).chain([asked.message.to_owned()]);
+            let attached = said.flat_map(|text| notes_in(&text).map(str::to_owned).collect::<Vec<_>>());
+            memory.attach(asked.key.conversation, attached.collect());
             let (limits, count) = (ToldLimits::default(), |text: &str| self.count(text));
             // That it cannot be read is told beside the answer, by what makes the instruction.
             memory.told(asked.message, asked.history, limits, &count).await.unwrap_or_default()

@@ -5,6 +5,7 @@
 
 mod finder; // where a word may stand
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -192,19 +193,24 @@ impl Query {
 
     /// Scores texts that are some of `number` with this mean length; the others hold none of its words.
     pub(crate) fn scores_among(&self, texts: &[Counted], number: f64, mean_length: f64) -> Scores {
+        self.scores_held(texts, &self.holding(texts), number, mean_length)
+    }
+
+    /// Returns, for each of its words, the number of texts that hold it.
+    pub(crate) fn holding<T: Borrow<Counted>>(&self, texts: &[T]) -> Vec<f64> {
         let mut holding = vec![0.0; self.len()];
         for text in texts {
-            for (held, count) in holding.iter_mut().zip(&text.counts) {
+            for (held, count) in holding.iter_mut().zip(&text.borrow().counts) {
                 *held += f64::from(*count > 0.0);
             }
         }
-        self.scores_held(texts, &holding, number, mean_length)
+        holding
     }
 
     /// The same where others may hold its words too. `holding`: for each word, the number of all texts that do.
-    pub(crate) fn scores_held(
+    pub(crate) fn scores_held<T: Borrow<Counted>>(
         &self,
-        texts: &[Counted],
+        texts: &[T],
         holding: &[f64],
         number: f64,
         mean_length: f64,
@@ -221,7 +227,7 @@ impl Query {
             parts.map(|(count, weight)| weight * count * (K1 + 1.0) / (count + saturation)).sum()
         };
         let most = weights.iter().sum::<f64>() * (K1 + 1.0);
-        Scores { each: texts.iter().map(score).collect(), most }
+        Scores { each: texts.iter().map(|text| score(text.borrow())).collect(), most }
     }
 }
 

@@ -50,7 +50,8 @@ impl Tool for ListNotes {
         Box::pin(async move {
             let args: Args = read(arguments)?;
             self.memory.shared().check_owner(&context.user)?;
-            let filter = Filter { folder: args.folder, tag: args.tag, limit: args.limit.unwrap_or(LIMIT) };
+            let limit = args.limit.unwrap_or(LIMIT);
+            let filter = Filter { folder: args.folder, tag: args.tag, limit, ..Filter::default() };
             Ok(json!(self.memory.notes().list(&filter).await?))
         })
     }

@@ -60,7 +60,9 @@ impl Tool for SearchNotes {
         Box::pin(async move {
             let args: Args = read(arguments)?;
             self.memory.shared().check_owner(&context.user)?;
-            let filter = Filter { folder: args.folder, tag: args.tag, limit: args.limit.unwrap_or(LIMIT) };
+            let attached = self.memory.attached(context.conversation);
+            let limit = args.limit.unwrap_or(LIMIT);
+            let filter = Filter { folder: args.folder, tag: args.tag, limit, attached };
             Ok(json!(self.memory.notes().search(&args.query, &filter).await?))
         })
     }

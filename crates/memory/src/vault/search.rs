@@ -12,7 +12,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 use super::note::{aliases, is_below, links, tags};
 use super::passage::Passage;
 use super::path::{folded, folder, link_target};
-use super::ranking::{self, Fit, Sizes};
+use super::ranking::{self, About, BY_PASSAGE_MAX, Closer, Fit, Sizes, Whole};
 use super::walk::{Walked, read_all};
 use super::{Note, NotePath, Vault};
 use crate::VaultError;
@@ -36,6 +36,8 @@ pub struct Filter {
     pub tag: Option<String>,
     /// How many at most, 1 to 100. What is beyond is counted.
     pub limit: usize,
+    /// The paths of notes that are searched for a little more: those that are attached in the conversation.
+    pub attached: Vec<String>,
 }
 
 /// Notes, and how many there are.
@@ -155,7 +157,8 @@ impl Vault {
 
     /// The notes that fit a query best, best first. Words are ranked by, in any of their forms; `"several words"` have to
     /// stand there as they are, `#tag` is a tag and `[[Note]]` a link to that note that a note has to have. Names and other names count
-    /// more than text, then the better passage, then what was changed last. Every file is read afresh.
+    /// more than text. Of notes that fit nearly as well those come first that are attached, that link to a better one or are linked from
+    /// it, and that were changed last. Every file is read afresh.
     ///
     /// # Errors
     /// [`VaultError::Name`] for a query without words, and as [`Vault::list`].
@@ -205,18 +208,14 @@ impl Vault {
         let sizes = Sizes::default();
         let (mut notes, mut fitting) = (Vec::new(), Vec::new());
         for (note, fits) in read_all(&walk.notes, |note, text| {
-            let fits = ranking::fitting(title(&note.path), text, &ranked, &sizes);
+            let fits = ranking::whole(title(&note.path), text, &ranked, &sizes);
             let wanted = (ranked.is_empty() || fits.is_some()) && terms.iter().all(|term| meets(text, term));
             wanted.then(|| (note.clone(), fits))
         }) {
             notes.push(note);
             fitting.extend(fits);
         }
-        let mut fits = ranking::rank(&fitting, &ranked, &sizes).into_iter();
-        let mut found: Vec<(Walked, Fit)> = notes
-            .into_iter()
-            .map(|note| (note, fits.next().unwrap_or(Fit { score: 0.0, passage: None })))
-            .collect();
+        let mut found = by_fit(notes, &fitting, &filter.attached, (&ranked, &sizes));
         found.sort_by(|(_, fit), (_, other)| other.score.total_cmp(&fit.score));
         // The system is asked for the times of those alone that fit equally well.
         let equal = |(_, fit): &(Walked, Fit), (_, other): &(Walked, Fit)| fit.score == other.score;
@@ -225,6 +224,42 @@ impl Vault {
         }
         Ok(Search { found, query: ranked, terms, more: walk.more })
     }
+}
+
+/// Returns notes with how well they fit. All are scored as a whole, which leaves half of a score; the best of them also by passage.
+fn by_fit(
+    notes: Vec<Walked>,
+    fitting: &[Whole],
+    attached: &[String],
+    (query, sizes): (&Query, &Sizes),
+) -> Vec<(Walked, Fit)> {
+    // Without words there is nothing to rank by.
+    let wholes = ranking::by_whole(fitting, query, sizes);
+    let mut order: Vec<usize> = (0..wholes.len()).collect();
+    let score = |at: usize| wholes.get(at).copied().unwrap_or_default();
+    order.sort_by(|one, other| score(*other).total_cmp(&score(*one)));
+    order.truncate(BY_PASSAGE_MAX);
+    let looked_at: Vec<Walked> = order.iter().filter_map(|at| notes.get(*at).cloned()).collect();
+    let closer = read_all(&looked_at, |note, text| {
+        let is_attached = attached.contains(&note.path);
+        let about = About { path: note.path.clone(), modified: modified(note), is_attached };
+        Some(ranking::closer(text, query, about))
+    });
+    // A note that vanished in between is told as it was found.
+    let places: HashMap<&str, usize> =
+        looked_at.iter().zip(&order).map(|(note, at)| (note.path.as_str(), *at)).collect();
+    let best: Vec<(usize, f64, Closer)> = closer
+        .into_iter()
+        .filter_map(|closer| {
+            let at = *places.get(closer.about.path.as_str())?;
+            Some((at, score(at), closer))
+        })
+        .collect();
+    let fits = ranking::rank(fitting, &best, query, sizes);
+    let mut fits: HashMap<usize, Fit> = best.iter().map(|(at, ..)| *at).zip(fits).collect();
+    let fit = |at: usize| Fit { score: f64::midpoint(score(at), 0.0), passage: None };
+    let notes = notes.into_iter().enumerate();
+    notes.map(|(at, note)| (note, fits.remove(&at).unwrap_or_else(|| fit(at)))).collect()
 }
 
 /// What a search found, best first, and what it looked for.

@@ -178,7 +178,8 @@ async fn lists_keep_to_folder_tag_and_limit_and_say_what_is_left_out() {
     let listed = notes.list(&all()).await.unwrap();
     assert_eq!((listed.notes.len(), listed.total), (20, 31));
     assert_eq!(listed.cut.unwrap(), "20 of 31 notes are shown; narrow it by folder, tag or words");
-    let filter = Filter { folder: "Many/".to_owned(), tag: Some("#Even".to_owned()), limit: 100 };
+    let filter =
+        Filter { folder: "Many/".to_owned(), tag: Some("#Even".to_owned()), limit: 100, ..Filter::default() };
     let listed = notes.list(&filter).await.unwrap();
     assert_eq!((listed.total, listed.cut, listed.notes[0].path.as_str()), (15, None, "Many/00.md"));
     for folder in ["Gone", "../x", "/etc", ".obsidian", "Top.md"] {
@@ -263,4 +264,90 @@ fn vaults_of_icloud_are_found() {
         std::fs::create_dir_all(home.path().join("Desk/.obsidian")).unwrap();
         assert_eq!(vaults(home.path(), system, None), [format!("{place}/Phone"), "Desk".to_owned()]);
     }
+}
+
+/// Sets when a note was changed last: so many days before now.
+fn aged(home: &Home, path: &str, days: u64) {
+    let file = std::fs::File::options().write(true).open(home.vault().join(path)).unwrap();
+    let now = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_765_000_000);
+    file.set_modified(now - std::time::Duration::from_secs(days * 86_400)).unwrap();
+}
+
+#[tokio::test]
+async fn of_notes_that_fit_as_well_links_age_and_what_is_attached_decide() {
+    let home = Home::new();
+    let same = "The roof of the house needs new tiles before winter. [[Gone]]\n";
+    for name in ["A", "B", "C", "D", "E"] {
+        home.write(&format!("Work/{name}.md"), same);
+        aged(&home, &format!("Work/{name}.md"), 400);
+    }
+    assert_eq!(found(&home, "roof tiles").await[0], "Work/A.md");
+    aged(&home, "Work/B.md", 390);
+    assert_eq!(found(&home, "roof tiles").await[..2], ["Work/B.md", "Work/A.md"]);
+    // A note that says more of it links to one of them, by the end of its path and another spelling.
+    home.write(
+        "Plan.md",
+        "# Roof tiles\n\nThe roof: tiles, tiles, tiles. See [[work/c|there]] and [[Gone]].\n",
+    );
+    aged(&home, "Plan.md", 400);
+    assert_eq!(found(&home, "roof tiles").await[..3], ["Plan.md", "Work/C.md", "Work/B.md"]);
+    // And one that links to it.
+    home.write("Work/D.md", same.replace("Gone", "Plan"));
+    aged(&home, "Work/D.md", 400);
+    let linked = found(&home, "roof tiles").await;
+    assert_eq!(linked[0], "Plan.md");
+    let mut next = linked[1..3].to_vec();
+    next.sort();
+    assert_eq!(next, ["Work/C.md", "Work/D.md"], "{linked:?}");
+    let filter = Filter { attached: vec!["Work/E.md".to_owned()], ..all() };
+    let hits = home.memory.notes().search("roof tiles", &filter).await.unwrap().notes;
+    assert_eq!([hits[0].path.as_str(), hits[1].path.as_str()], ["Plan.md", "Work/E.md"]);
+    // None of that lifts a note that fits clearly less, or not at all.
+    home.write(
+        "Other.md",
+        "A roof, among many other words about gardens, boats, trains and what else there is.\n",
+    );
+    home.write("None.md", "[[Plan]]\n");
+    let filter = Filter { attached: vec!["Other.md".to_owned(), "None.md".to_owned()], ..all() };
+    let hits = home.memory.notes().search("roof tiles", &filter).await.unwrap().notes;
+    assert_eq!(hits.last().unwrap().path, "Other.md");
+    assert!(hits.iter().all(|hit| hit.path != "None.md"));
+}
+
+#[tokio::test]
+async fn what_is_attached_in_a_conversation_is_looked_at_first_there() {
+    let home = Home::new();
+    for name in ["A", "B", "C"] {
+        home.write(&format!("{name}.md"), "The roof needs tiles.\n");
+        aged(&home, &format!("{name}.md"), 400);
+    }
+    let here = context("local", 1);
+    home.memory.attach(here.conversation, vec!["C.md".to_owned()]);
+    let sources = |found: Vec<adjutant_memory::Recollection>| found.into_iter().map(|found| found.source);
+    let recalled = home.memory.recall("roof", None, Some(here.conversation)).await.unwrap();
+    assert_eq!(sources(recalled).next().unwrap(), "C.md");
+    let tool = adjutant_memory::reading_tools(&home.memory);
+    let search = tool.iter().find(|tool| tool.definition().name.as_str() == "search_notes").unwrap();
+    let arguments = serde_json::from_value(serde_json::json!({"query": "roof"})).unwrap();
+    let answer = search.call(&here, arguments).await.unwrap();
+    assert_eq!(answer["notes"][0]["path"], "C.md");
+    home.memory.attach(here.conversation, Vec::new());
+    let recalled = home.memory.recall("roof", None, Some(here.conversation)).await.unwrap();
+    assert_eq!(sources(recalled).next().unwrap(), "A.md");
+}
+
+/// Of more notes than are looked at by passage the best come first, and all are counted.
+#[tokio::test]
+async fn many_notes_that_fit_are_ranked_as_a_whole_before_their_passages_are_read() {
+    let home = Home::new();
+    for number in 0..300 {
+        home.write(
+            &format!("Many/{number}.md"),
+            format!("The boat and {number} other words.\n\n# More\n\nA boat.\n"),
+        );
+    }
+    home.write("Best.md", "# The harbour\n\nThe boat is in the harbour.\n");
+    let hits = home.memory.notes().search("boat harbour", &all()).await.unwrap();
+    assert_eq!((hits.total, hits.notes[0].path.as_str()), (301, "Best.md"));
+    assert_eq!(hits.notes[0].heading.as_deref(), Some("The harbour"));
 }

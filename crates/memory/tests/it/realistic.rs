@@ -342,7 +342,7 @@ async fn many_operations_among_many_notes() {
                 let _ = home.memory.undo().await;
             }
             _ => {
-                let filter = Filter { folder: "日記".to_owned(), tag: None, limit: 5 };
+                let filter = Filter { folder: "日記".to_owned(), limit: 5, ..Filter::default() };
                 assert!(notes.search("text", &filter).await.unwrap().total > 0);
                 assert!(notes.list(&filter).await.unwrap().total > size::cases(1_000, 200));
                 *done.entry("search").or_default() += 1;
