@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::UserId;
-use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, Vault};
+use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, NOTE_BYTES_MAX, Vault};
 use jiff::Zoned;
 use serde_json::{Map, Value};
 
@@ -120,6 +120,11 @@ fn template_trouble(vault: &Vault, daily: &DailyNotes) -> Option<(String, &'stat
 }
 
 fn broken(file: &Path) -> Option<String> {
+    // Larger ones are not followed, and not read.
+    let bytes = std::fs::metadata(file).map_or(0, |about| about.len());
+    if bytes > NOTE_BYTES_MAX {
+        return Some(format!("it has {bytes} bytes, and {NOTE_BYTES_MAX} at most are read"));
+    }
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,

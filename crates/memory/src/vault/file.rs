@@ -30,10 +30,16 @@ pub(super) struct Place<'a> {
 
 /// Reads it, at most [`NOTE_BYTES_MAX`].
 pub(super) fn read(path: &Path, name: &str) -> Result<Stored, VaultError> {
-    let bytes = read_bytes(path).map_err(|error| VaultError::of_file(name, "read", &error))?;
+    let failed = |error: io::Error| VaultError::of_file(name, "read", &error);
+    let too_large = |bytes| VaultError::TooLarge { name: name.to_owned(), bytes, max: NOTE_BYTES_MAX };
+    // Of a file that says how large it is nothing is read.
+    let size = fs::metadata(path).map_err(failed)?.len();
+    if size > NOTE_BYTES_MAX {
+        return Err(too_large(size));
+    }
+    let bytes = read_bytes(path).map_err(failed)?;
     if bytes.len() as u64 > NOTE_BYTES_MAX {
-        let bytes = fs::metadata(path).map_or(bytes.len() as u64, |about| about.len());
-        return Err(VaultError::TooLarge { name: name.to_owned(), bytes, max: NOTE_BYTES_MAX });
+        return Err(too_large(bytes.len() as u64));
     }
     String::from_utf8(bytes)
         .map(Stored)

@@ -1,7 +1,7 @@
 //! All notes of a vault.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,11 +109,8 @@ pub(crate) fn read_all<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    // No more than is looked at: a file of any size may lie there.
-    read_with(notes, NOTE_BYTES_MAX + 1, |note, bytes| {
-        let fits = bytes.len() as u64 <= NOTE_BYTES_MAX;
-        fits.then(|| look(note, &String::from_utf8_lossy(bytes))).flatten()
-    })
+    let part = Part { bytes_max: NOTE_BYTES_MAX, is_whole: true };
+    read_with(notes, part, |note, bytes| look(note, &String::from_utf8_lossy(bytes)))
 }
 
 /// The same for the beginnings of the notes, where their front matter is: 16 KiB of each.
@@ -121,13 +118,37 @@ pub(crate) fn read_heads<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    read_with(notes, HEAD_BYTES, |note, bytes| look(note, &String::from_utf8_lossy(bytes)))
+    let part = Part { bytes_max: HEAD_BYTES, is_whole: false };
+    read_with(notes, part, |note, bytes| look(note, &String::from_utf8_lossy(bytes)))
 }
 
-/// Reads up to `bytes_max` of each. A thread reads all of its files into the same memory.
+/// The part of a file that is read.
+#[derive(Clone, Copy)]
+struct Part {
+    bytes_max: u64,
+    /// A file that has more is not read at all.
+    is_whole: bool,
+}
+
+/// Reads a part of a file into `bytes`. `false`: it has more than is read.
+fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    bytes.clear();
+    let file = fs::File::open(path)?;
+    let size = file.metadata()?.len();
+    if part.is_whole && size > part.bytes_max {
+        return Ok(false);
+    }
+    // It may grow in between, and some files say nothing of their size.
+    let room = if part.is_whole { part.bytes_max + 1 } else { part.bytes_max };
+    bytes.reserve(usize::try_from(size.min(part.bytes_max)).unwrap_or_default());
+    file.take(room).read_to_end(bytes)?;
+    Ok(bytes.len() as u64 <= part.bytes_max)
+}
+
+/// Reads a part of each. A thread reads all of its files into the same memory.
 fn read_with<T: Send>(
     notes: &[Walked],
-    bytes_max: u64,
+    part: Part,
     look: impl Fn(&Walked, &[u8]) -> Option<T> + Sync,
 ) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
@@ -140,10 +161,7 @@ fn read_with<T: Send>(
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(note) = notes.get(at) else { break };
-                    bytes.clear();
-                    let read = fs::File::open(&note.real)
-                        .and_then(|file| file.take(bytes_max).read_to_end(&mut bytes));
-                    if read.is_ok()
+                    if read_part(&note.real, part, &mut bytes).is_ok_and(|is_read| is_read)
                         && let Some(seen) = look(note, &bytes)
                     {
                         mine.push((at, seen));

@@ -11,6 +11,8 @@ mod moment;
 mod notes;
 mod paths;
 mod processes; // two writers, and one that is killed
+#[cfg(target_os = "linux")]
+mod reads; // how much of files is read
 mod realistic; // a vault as people have them
 #[path = "../../../../tests/size.rs"]
 mod size; // how many cases

@@ -1,0 +1,71 @@
+//! How much of files is read: nothing of those over the bound.
+
+use std::fs::{self, File};
+
+use adjutant_memory::{Cause, Filter, MemoryOptions, VaultError};
+
+use crate::harness::{Home, tokens};
+
+/// Bytes of a file over the bound.
+const LARGE: u64 = 3 * 1024 * 1024 * 1024;
+/// Bytes that this process may read meanwhile: less than the bound of a single note.
+const READ_MAX: u64 = 1024 * 1024;
+
+fn large(home: &Home, path: &str) {
+    let path = home.vault().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    File::create(path).unwrap().set_len(LARGE).unwrap();
+}
+
+/// Bytes that this process has read so far, from files and whatever else.
+fn bytes_read() -> u64 {
+    let io = fs::read_to_string("/proc/self/io").unwrap();
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_file_over_the_bound_is_not_read() {
+    let home = Home::new();
+    home.write("Small.md", "A boat.\n");
+    for number in 0..8 {
+        large(&home, &format!("Large {number}.md"));
+    }
+    for settings in ["daily-notes.json", "templates.json", "community-plugins.json"] {
+        large(&home, &format!(".obsidian/{settings}"));
+    }
+    for plugin in ["periodic-notes", "obsidian-tasks-plugin"] {
+        large(&home, &format!(".obsidian/plugins/{plugin}/data.json"));
+    }
+    let before = bytes_read();
+    let (memory, all) = (&home.memory, Filter { limit: 20, ..Filter::default() });
+    let found = memory.notes().search("boat", &all).await.unwrap();
+    assert_eq!((found.total, found.notes[0].path.as_str()), (1, "Small.md"));
+    let tagged = Filter { tag: Some("boat".to_owned()), ..all.clone() };
+    assert_eq!(memory.notes().list(&tagged).await.unwrap().total, 0);
+    assert_eq!(memory.notes().list(&all).await.unwrap().total, 9);
+    assert_eq!(memory.recall("boat", None, None).await.unwrap().len(), 1);
+    assert!(memory.notes().read("No such alias", None).await.is_err());
+    let links = vec!["Large 1".to_owned(), "No such alias".to_owned()];
+    let addresses = memory.notes().addresses(links).await.unwrap();
+    assert!(addresses[0].is_some() && addresses[1].is_none());
+    let error = memory.notes().read("Large 1", None).await.unwrap_err();
+    assert!(error.to_string().contains(&LARGE.to_string()), "{error}");
+    assert!(memory.notes().write("Large 1", "more", true, &Cause::person()).await.is_err());
+    memory.notes().write_daily("slept well", None, &Cause::person()).await.unwrap();
+    assert!(memory.tasks().list().await.unwrap().tasks.is_empty());
+
+    // The facts, and a template.
+    large(&home, "memory/facts.md");
+    let told = memory.told("boat", &[], adjutant_memory::ToldLimits::default(), &tokens).await;
+    let large_facts = |error: &adjutant_memory::MemoryError| {
+        matches!(error, adjutant_memory::MemoryError::Vault(VaultError::TooLarge { bytes: LARGE, .. }))
+    };
+    assert!(large_facts(&told.unwrap_err()));
+    assert!(large_facts(&memory.facts().add("I have a boat", false, &Cause::person()).await.unwrap_err()));
+    home.write(".obsidian/daily-notes.json", "{\"template\": \"Large 2\", \"folder\": \"days\"}");
+    let other = home.open(MemoryOptions::default()).unwrap();
+    let written = other.notes().write_daily("slept well", None, &Cause::person()).await.unwrap();
+    assert!(written.notices.iter().any(|notice| notice.contains("Large 2")), "{written:?}");
+    let read = bytes_read() - before;
+    assert!(read < READ_MAX, "{read} bytes were read");
+}
