@@ -44,7 +44,13 @@ impl Home {
             let day = fact.created.at(12, 0, 0, 0).to_zoned(TimeZone::UTC);
             *now.lock().unwrap_or_else(PoisonError::into_inner) = day.map_err(|error| error.to_string())?;
             let change = memory.facts().add(&fact.words, false, &Cause::person()).await;
-            let change = change.map_err(|error| format!("fact {}: {error}", fact.id))?;
+            let change = match change {
+                Ok(change) => change,
+                Err(error) => {
+                    eprintln!("  fact {} is not remembered: {error}", fact.id);
+                    continue;
+                }
+            };
             if let FactChange::Updated { fact, before } = &change {
                 eprintln!("  replaced: {before}\n        by: {}", fact.content);
             }

@@ -10,6 +10,7 @@ mod home; // a vault of its own for each set
 mod notes; // the notes that are found for it
 mod past; // the past conversations that are found for it
 mod set; // the files of a set
+mod year; // what a turn costs after a year
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,8 +23,18 @@ use self::set::Set;
 
 const HELP: &str = "\
 memory-eval FOLDER [--json]
-    FOLDER   a folder of sets; each has facts.jsonl, notes/*.md and questions.jsonl
-    --json   one object on standard output, with shares of 1
+memory-eval --year [--json]
+
+    FOLDER   a folder of sets, or one of them; each set has
+             facts.jsonl      {\"id\": 1, \"created\": \"2026-03-01\", \"fact\": \"Ana moved to Graz.\"}
+             notes/*.md       conversations; what was said in them is quoted
+             questions.jsonl  {\"question\": \"Where does Ana live?\", \"category\": 1, \"notes\": [\"One.md\"], \"facts_any_of_each\": [[1]]}
+                              notes: all of them are needed; facts_any_of_each: one fact of each list, null where no fact says it;
+                              category 5, which nothing answers, is left out
+    --year   what a turn costs with the memory of a year, beside that of the first day
+    --json   one object on standard output; shares are of 1
+
+It ends with 0, with 1 if something cannot be read or measured, and with 2 if it is called in another way.
 ";
 
 /// Evidence that was found, of questions that were asked.
@@ -39,29 +50,34 @@ impl Share {
         self.asked += 1;
     }
 
-    fn of_one(self) -> f64 {
-        f64::from(self.found) / f64::from(self.asked.max(1))
+    /// `None`: nothing was asked.
+    fn of_one(self) -> Option<f64> {
+        (self.asked > 0).then(|| f64::from(self.found) / f64::from(self.asked))
     }
 }
 
 /// The figures of all sets.
 #[derive(Debug, Serialize)]
 struct Figures {
-    facts_at_10: f64,
-    facts_at_20: f64,
-    notes_at_5: f64,
-    notes_at_10: f64,
-    past_at_5: f64,
+    facts_at_10: Option<f64>,
+    facts_at_20: Option<f64>,
+    notes_at_5: Option<f64>,
+    notes_at_10: Option<f64>,
+    past_at_5: Option<f64>,
     /// Mean of the tokens that are told with a question, 10 facts at most.
-    told_tokens_mean: f64,
+    told_tokens_mean: Option<f64>,
     /// Questions that were asked of facts, of notes, or of both.
     questions: u32,
     /// Those of them with evidence in facts.
+    #[serde(skip)]
     fact_questions: u32,
     /// Those of them with evidence in notes.
+    #[serde(skip)]
     note_questions: u32,
     /// Facts that were to be remembered, and those that a later one took the place of.
+    #[serde(skip)]
     facts: usize,
+    #[serde(skip)]
     facts_replaced: usize,
 }
 
@@ -70,17 +86,30 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (options, folders): (Vec<String>, Vec<String>) =
         arguments.into_iter().partition(|argument| argument.starts_with('-'));
-    let (json, folder) = match (options.as_slice(), folders.as_slice()) {
-        ([], [folder]) => (false, folder),
-        ([option], [folder]) if option == "--json" => (true, folder),
-        _ => {
+    let has = |name: &str| options.iter().any(|option| option == name);
+    if has("--help") || has("-h") {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let known = ["--json", "--year"];
+    let unknown = options.iter().find(|option| !known.contains(&option.as_str()));
+    let shown = match (unknown, folders.as_slice()) {
+        (None, [folder]) if !has("--year") => {
+            measure(Path::new(folder)).await.map(|figures| figures.shown(has("--json")))
+        }
+        (None, []) if has("--year") => year::measure().await.map(|figures| figures.shown(has("--json"))),
+        (unknown, folders) => {
+            match unknown {
+                Some(option) => eprintln!("there is no option {option}\n"),
+                None => eprintln!("one folder is measured, {} are named\n", folders.len()),
+            }
             eprint!("{HELP}");
             return ExitCode::from(2);
         }
     };
-    match measure(Path::new(folder)).await {
-        Ok(figures) => {
-            show(&figures, json);
+    match shown {
+        Ok(shown) => {
+            println!("{shown}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -102,6 +131,9 @@ async fn measure(folder: &Path) -> Result<Figures, String> {
     for (at, path) in sets.iter().enumerate() {
         eprintln!("{} of {}: {}", at + 1, sets.len(), name(path));
         let set = Set::read(path)?;
+        for missing in set.missing() {
+            eprintln!("  a question needs {missing}, which is not in the set");
+        }
         let home = Home::with(&set).await?;
         let past = Past::with(&set).await?;
         facts += set.facts.len();
@@ -120,13 +152,21 @@ async fn measure(folder: &Path) -> Result<Figures, String> {
             }
         }
     }
+    if questions == 0 {
+        return Err(format!(
+            "{}: no question has evidence in facts or notes, so there is nothing to measure\n\
+             try: name evidence in questions.jsonl, as `memory-eval --help` says",
+            folder.display()
+        ));
+    }
     Ok(Figures {
         facts_at_10: told.at_10.of_one(),
         facts_at_20: told.at_20.of_one(),
         notes_at_5: notes.at_5.of_one(),
         notes_at_10: notes.at_10.of_one(),
         past_at_5: past_at_5.of_one(),
-        told_tokens_mean: f64::from(told.tokens) / f64::from(told.at_10.asked.max(1)),
+        told_tokens_mean: (told.at_10.asked > 0)
+            .then(|| f64::from(told.tokens) / f64::from(told.at_10.asked)),
         questions,
         fact_questions: told.at_10.asked,
         note_questions: notes.at_5.asked,
@@ -140,25 +180,31 @@ fn name(path: &Path) -> String {
     name.as_deref().unwrap_or(path).display().to_string()
 }
 
-fn show(figures: &Figures, json: bool) {
-    if json {
-        println!("{}", serde_json::to_string(figures).unwrap_or_default());
-        return;
+impl Figures {
+    /// Returns them as JSON, or in words.
+    fn shown(&self, json: bool) -> String {
+        if json {
+            return serde_json::to_string(self).unwrap_or_default();
+        }
+        let percent =
+            |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+        [
+            format!(
+                "facts told with {} questions: {} of 10, {} of 20; {:.0} tokens on average",
+                self.fact_questions,
+                percent(self.facts_at_10),
+                percent(self.facts_at_20),
+                self.told_tokens_mean.unwrap_or_default()
+            ),
+            format!(
+                "notes found for {} questions: {} of 5, {} of 10",
+                self.note_questions,
+                percent(self.notes_at_5),
+                percent(self.notes_at_10)
+            ),
+            format!("past conversations found for the same: {} of 5", percent(self.past_at_5)),
+            format!("{} facts remembered, {} replaced by a later one", self.facts, self.facts_replaced),
+        ]
+        .join("\n")
     }
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    println!(
-        "facts told with {} questions: {} of 10, {} of 20; {:.0} tokens on average",
-        figures.fact_questions,
-        percent(figures.facts_at_10),
-        percent(figures.facts_at_20),
-        figures.told_tokens_mean
-    );
-    println!(
-        "notes found for {} questions: {} of 5, {} of 10",
-        figures.note_questions,
-        percent(figures.notes_at_5),
-        percent(figures.notes_at_10)
-    );
-    println!("past conversations found for the same: {} of 5", percent(figures.past_at_5));
-    println!("{} facts remembered, {} replaced by a later one", figures.facts, figures.facts_replaced);
 }

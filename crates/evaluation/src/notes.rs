@@ -1,6 +1,6 @@
 //! The notes that are found for a question: by the function behind the tool `search_notes`.
 
-use adjutant_memory::Filter;
+use adjutant_memory::{Filter, MemoryError, VaultError};
 
 use crate::Share;
 use crate::home::{Home, NOTES};
@@ -23,9 +23,14 @@ impl Figures {
         evidence: &[String],
     ) -> Result<(), String> {
         let filter = Filter { folder: NOTES.to_owned(), limit: 10, ..Filter::default() };
-        let found = home.memory.notes().search(question, &filter).await.map_err(|error| error.to_string())?;
+        let found = match home.memory.notes().search(question, &filter).await {
+            Ok(found) => found.notes,
+            // A question without a word.
+            Err(MemoryError::Vault(VaultError::Name { .. })) => Vec::new(),
+            Err(error) => return Err(error.to_string()),
+        };
         let names: Vec<&str> =
-            found.notes.iter().filter_map(|hit| hit.path.strip_prefix(NOTES)?.strip_prefix('/')).collect();
+            found.iter().filter_map(|hit| hit.path.strip_prefix(NOTES)?.strip_prefix('/')).collect();
         for (first, share) in [(5, &mut self.at_5), (10, &mut self.at_10)] {
             let first: Vec<&&str> = names.iter().take(first).collect();
             share.count(evidence.iter().all(|note| first.contains(&&note.as_str())));

@@ -1,14 +1,21 @@
 //! The files of a set.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// The category of questions that nothing in the set answers.
-const UNANSWERABLE: u8 = 5;
+const UNANSWERABLE: u64 = 5;
+/// The files of a set, and its folder of notes.
+const FACTS: &str = "facts.jsonl";
+const QUESTIONS: &str = "questions.jsonl";
+const NOTES: &str = "notes";
 
 /// Facts, notes, and questions with the evidence that they need.
 pub(crate) struct Set {
@@ -41,7 +48,7 @@ pub(crate) struct Question {
 struct Line {
     question: String,
     #[serde(default)]
-    category: Option<u8>,
+    category: Option<Value>,
     #[serde(default)]
     notes: Option<Vec<String>>,
     #[serde(default)]
@@ -50,14 +57,39 @@ struct Line {
 
 impl Set {
     /// Reads a set. Questions that nothing in it answers are left out.
+    ///
+    /// # Errors
+    /// The first file that is missing or cannot be read, and a line that is not as it has to be.
     pub(crate) fn read(folder: &Path) -> Result<Self, String> {
-        let lines: Vec<Line> = lines(&folder.join("questions.jsonl"))?;
-        let answerable = lines.into_iter().filter(|line| line.category != Some(UNANSWERABLE));
+        let lines: Vec<Line> = lines(&folder.join(QUESTIONS))?;
+        let answerable = lines.into_iter().filter(|line| !line.is_unanswerable());
         Ok(Self {
-            facts: lines_of_facts(folder)?,
-            notes: notes(&folder.join("notes"))?,
+            facts: self::lines(&folder.join(FACTS))?,
+            notes: notes(&folder.join(NOTES))?,
             questions: answerable.map(Question::of).collect(),
         })
+    }
+
+    /// Returns what questions need and the set does not hold: it can never be found.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let facts: BTreeSet<u64> = self.facts.iter().map(|fact| fact.id).collect();
+        let notes: BTreeSet<&str> = self.notes.iter().map(|(name, _)| name.as_str()).collect();
+        let mut missing = BTreeSet::new();
+        for question in &self.questions {
+            let needed = question.notes.iter().filter(|note| !notes.contains(note.as_str()));
+            missing.extend(needed.map(|note| format!("the note {note:?}")));
+            for any in question.facts.iter().flatten().filter(|any| !any.iter().any(|id| facts.contains(id)))
+            {
+                missing.insert(format!("any of the facts {any:?}"));
+            }
+        }
+        missing.into_iter().collect()
+    }
+}
+
+impl Line {
+    fn is_unanswerable(&self) -> bool {
+        self.category.as_ref().and_then(Value::as_u64) == Some(UNANSWERABLE)
     }
 }
 
@@ -71,27 +103,23 @@ impl Question {
 
 /// Returns the sets of a folder, by name; the folder itself if it is one.
 pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let is_set = |path: &Path| path.join("questions.jsonl").is_file();
+    // A folder with a part of a set is one too, so that what it lacks is told.
+    let is_set = |path: &Path| [FACTS, QUESTIONS, NOTES].iter().any(|part| path.join(part).exists());
     if is_set(folder) {
         return Ok(vec![folder.to_owned()]);
     }
     let mut sets: Vec<PathBuf> = entries(folder)?.into_iter().filter(|path| is_set(path)).collect();
     sets.sort();
     match sets.is_empty() {
-        true => Err(format!("{}: no folder with a questions.jsonl is in it", folder.display())),
+        true => Err(format!(
+            "{}: there is no set in it\ntry: name a folder of folders, each with {FACTS}, {QUESTIONS} and {NOTES}/*.md",
+            folder.display()
+        )),
         false => Ok(sets),
     }
 }
 
-fn lines_of_facts(folder: &Path) -> Result<Vec<Fact>, String> {
-    let path = folder.join("facts.jsonl");
-    if path.exists() { lines(&path) } else { Ok(Vec::new()) }
-}
-
 fn notes(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
     let mut notes = Vec::new();
     for path in entries(folder)? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -110,14 +138,22 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
 
 fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, String> {
     let text = fs::read_to_string(path).map_err(|error| said(path, &error))?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let lines =
+        text.trim_start_matches('\u{FEFF}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(at, line)| {
-            serde_json::from_str(line).map_err(|error| format!("{}:{}: {error}", path.display(), at + 1))
+            serde_json::from_str(line).map_err(|error| {
+                let place = format!("{}:{}", path.display(), at + 1);
+                format!("{place}: the line cannot be read: {error}\ntry: mend it; each line is one JSON object, as `memory-eval --help` says")
+            })
         })
         .collect()
 }
 
 fn said(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
+    let next = match error.kind() {
+        ErrorKind::NotFound => "try: check the name; a set has facts.jsonl, questions.jsonl and notes/*.md",
+        _ => "try: check what it is, and whether you may read it",
+    };
+    format!("{}: it cannot be read: {error}\n{next}", path.display())
 }
