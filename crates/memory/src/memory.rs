@@ -13,7 +13,7 @@ use jiff::Zoned;
 use uuid::Uuid;
 
 use crate::daily::{Daily, Locale};
-use crate::key_fact::KeyFactStore;
+use crate::key_fact::{Kept, KeyFactStore};
 use crate::notes::Notes;
 use crate::patch;
 use crate::vault::{NotePath, Stored, Vault, VaultLock};
@@ -105,6 +105,8 @@ pub(crate) struct Shared {
     pub(crate) scope: MemoryScope,
     /// The index of past conversations, and the agent they were held with.
     pub(crate) past: Option<(Arc<dyn PastConversations>, AgentName)>,
+    /// The facts as they were read last.
+    pub(crate) kept: Arc<Kept>,
     /// The notes that are attached in conversations.
     attached: Arc<Mutex<Attached>>,
 }
@@ -144,6 +146,7 @@ impl Memory {
             clock,
             scope,
             past: None,
+            kept: Arc::default(),
             attached: Arc::default(),
         })))
     }

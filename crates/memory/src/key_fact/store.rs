@@ -1,6 +1,6 @@
 //! The operations on facts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use adjutant_core::{FactLine, MemoryEffect, MemorySource, MemoryState, Message};
@@ -11,10 +11,11 @@ use serde::Serialize;
 use super::correction::{Relation, is_named, relation};
 use super::document::{FactsFile, Line, Section, new_file, touch, verify};
 use super::fact::{FactId, KeyFact, line_of};
+use super::kept::{Facts, Mark};
 use super::keywords::{Overlap, Words, found_in};
 use super::prompt::{self, ImportantFacts};
 use crate::MemoryError;
-use crate::memory::{Cause, Planned, Shared};
+use crate::memory::{Cause, Planned, Shared, blocking};
 use crate::vault::Stored;
 
 /// How many changes are looked through for the dates and sources of a list.
@@ -125,7 +126,8 @@ impl KeyFactStore {
     /// # Errors
     /// As [`KeyFactStore::list`].
     pub async fn important(&self) -> Result<Vec<KeyFact>, MemoryError> {
-        Ok(facts_of(&self.read().await?).into_iter().filter(KeyFact::is_important).collect())
+        let file = self.read().await?;
+        Ok(facts_of(&file).into_iter().filter(KeyFact::is_important).collect())
     }
 
     /// The `n` most recent facts that are not important, newest first: by date, then by place. A line without date counts
@@ -134,7 +136,8 @@ impl KeyFactStore {
     /// # Errors
     /// As [`KeyFactStore::list`].
     pub async fn recent(&self, n: usize) -> Result<Vec<KeyFact>, MemoryError> {
-        Ok(recent_of(&self.read().await?, n))
+        let file = self.read().await?;
+        Ok(recent_of(&file, n))
     }
 
     /// Returns the important facts as a model's instruction has them, marked as possibly stale and as data: the newest first, 250
@@ -146,7 +149,8 @@ impl KeyFactStore {
         &self,
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> Result<ImportantFacts, MemoryError> {
-        Ok(self.instruction_of(&self.read().await?, count))
+        let file = self.read().await?;
+        Ok(self.instruction_of(&file, count))
     }
 
     pub(super) fn instruction_of(
@@ -168,19 +172,34 @@ impl KeyFactStore {
             return Ok(Vec::new());
         }
         let said: Vec<String> = said.iter().map(Message::text).collect();
+        let words = self.all_withdrawn().await?;
+        let stands = words.iter().filter(|words| said.iter().any(|text| text.contains(words.as_str())));
+        Ok(stands.map(|words| prompt::withdrawn(words)).collect())
+    }
+
+    /// Returns the words of facts that were corrected or forgotten, each once, the last first.
+    async fn all_withdrawn(&self) -> Result<Arc<[String]>, MemoryError> {
+        let shared = &self.0;
         let file = self.read().await?;
-        let changes = self.0.ledger.newest(&self.0.scope, CHANGES_READ).await.unwrap_or_default();
-        let mut withdrawn = Vec::new();
+        let newest = shared.ledger.newest(&shared.scope, 1).await.unwrap_or_default();
+        let Some(newest) = newest.first().map(|change| (change.id, change.state)) else {
+            return Ok(Arc::default());
+        };
+        if let Some(known) = file.withdrawn_up_to(newest) {
+            return Ok(known);
+        }
+        let changes = shared.ledger.newest(&shared.scope, CHANGES_READ).await.unwrap_or_default();
+        let holds: HashSet<&str> = file.lines().iter().map(|line| line.content.as_str()).collect();
+        let mut words: Vec<String> = Vec::new();
         for change in changes.iter().filter(|change| change.state == MemoryState::Done) {
             let MemoryEffect::Fact { before: Some(before), .. } = &change.effect else { continue };
-            let holds = file.lines().iter().any(|line| line.content == before.text);
-            let stands = said.iter().any(|text| text.contains(&before.text));
-            let text = prompt::withdrawn(&before.text);
-            if stands && !holds && !withdrawn.contains(&text) {
-                withdrawn.push(text);
+            if !holds.contains(before.text.as_str()) && !words.contains(&before.text) {
+                words.push(before.text.clone());
             }
         }
-        Ok(withdrawn)
+        let words: Arc<[String]> = words.into();
+        file.keep_withdrawn(newest, &words);
+        Ok(words)
     }
 
     /// The facts that hold a keyword of the query, or the query itself, best first.
@@ -314,9 +333,24 @@ impl KeyFactStore {
         self.apply(cause, |file, _| Ok(Plan::Remove { line: pick(file, which)?.clone() })).await
     }
 
-    pub(super) async fn read(&self) -> Result<FactsFile, MemoryError> {
-        let stored = self.0.read(&self.0.facts).await?;
-        Ok(FactsFile::parse(stored.as_ref().map(Stored::text).unwrap_or_default()))
+    /// Reads the file, unless it is the one that was read last.
+    pub(super) async fn read(&self) -> Result<Arc<Facts>, MemoryError> {
+        let shared = self.0.clone();
+        let now = (shared.clock)().timestamp();
+        blocking(move || {
+            let located = shared.vault.locate(&shared.facts)?;
+            let before = Mark::of(&located.real);
+            if let Some(facts) = before.as_ref().and_then(|mark| shared.kept.get(mark)) {
+                return Ok(facts);
+            }
+            let stored = shared.vault.read_stored(&shared.facts)?;
+            let facts = Arc::new(Facts::of(stored.as_ref().map(Stored::text).unwrap_or_default()));
+            if let Some(before) = before {
+                shared.kept.put(before, Mark::of(&located.real).as_ref(), now, &facts);
+            }
+            Ok(facts)
+        })
+        .await
     }
 
     /// When each text was first written down and where it was learned, as far as the history knows.

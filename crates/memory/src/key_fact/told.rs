@@ -4,12 +4,13 @@ use adjutant_core::turn::estimate_tokens;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::document::{FactsFile, Line};
+use super::document::Line;
 use super::fact::{FactId, KeyFact};
+use super::kept::Facts;
 use super::prompt;
 use super::store::{KeyFactStore, fact_of};
 use crate::MemoryError;
-use crate::rank::{Counted, Query, Scores};
+use crate::rank::{Query, Scores};
 
 /// The weight of the words that were said before the message, beside its own.
 const BEFORE: f64 = 0.25;
@@ -106,8 +107,8 @@ fn within<'a>(
 }
 
 /// Returns the facts that may be told, best first, with their scores.
-fn ranked<'a>(file: &'a FactsFile, query: &Query) -> Vec<(&'a Line, f64)> {
-    let counted: Vec<Counted> = file.lines().iter().map(|line| query.count(&line.content)).collect();
+fn ranked<'a>(file: &'a Facts, query: &Query) -> Vec<(&'a Line, f64)> {
+    let counted = query.count_in(file.index());
     let Scores { each: own, most } = query.scores(&counted);
     let days = days(file.lines());
     let neighbour = |at: usize, other: Option<usize>| {

@@ -4,12 +4,14 @@
 //! the words of the question are looked for in the stems of that language.
 
 mod finder; // where a word may stand
+mod index; // the words of many texts
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use self::finder::Finder;
+pub(crate) use self::index::Index;
 
 use crate::words::{Language, Tally, Token, all_languages, each_token};
 
@@ -110,6 +112,7 @@ impl Query {
     }
 
     /// Counts its words in a text.
+    #[cfg(test)]
     pub(crate) fn count(&self, text: &str) -> Counted {
         let mut counted = Counted::default();
         let length = self.each_match(text, |_, word| counted.add(word, 1.0, self.len()));

@@ -1,6 +1,7 @@
-//! How much of files is read: nothing of those over the bound.
+//! How much of files is read: nothing of those over the bound, and of the facts only what is new.
 
 use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
 
 use adjutant_memory::{Cause, Filter, MemoryOptions, VaultError};
 
@@ -68,4 +69,34 @@ async fn a_file_over_the_bound_is_not_read() {
     assert!(written.notices.iter().any(|notice| notice.contains("Large 2")), "{written:?}");
     let read = bytes_read() - before;
     assert!(read < READ_MAX, "{read} bytes were read");
+}
+
+#[tokio::test]
+async fn the_facts_are_read_again_only_where_the_file_is_another() {
+    let home = Home::new();
+    let lines: String =
+        (0..1_000).map(|number| format!("- [2025-11-01] Number {number} is a boat\n")).collect();
+    let text = format!("# Key Facts\n\n## Recent\n\n{lines}");
+    // As if it had been written long ago, so that nothing is in doubt.
+    let write = |text: &str| {
+        home.write("memory/facts.md", text);
+        let file = File::options().write(true).open(home.vault().join("memory/facts.md")).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_000_000)).unwrap();
+    };
+    write(&text);
+    let before = bytes_read();
+    for number in 0..10 {
+        let told = home.told(&format!("number {number}")).await;
+        assert!(told[0].contains(&format!("Number {number} is a boat")), "{told:?}");
+        home.instruction().await;
+    }
+    let read = bytes_read() - before;
+    assert!(read < 2 * text.len() as u64, "{read} bytes of a file of {} were read", text.len());
+    // As many bytes, and the same time.
+    write(&text.replace("boat", "goat"));
+    assert!(home.told("number 7").await[0].contains("Number 7 is a goat"));
+    home.remember("Number 7000 is a raft").await;
+    assert!(home.told("number 7000").await[0].contains("raft"));
+    fs::remove_file(home.vault().join("memory/facts.md")).unwrap();
+    assert!(home.told("number 7").await.is_empty());
 }
