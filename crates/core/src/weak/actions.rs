@@ -70,8 +70,12 @@ pub(super) fn schema(
         .filter(|tool| guard.offers(tool))
         .filter_map(|tool| Some(action(tool.name.as_str(), arguments(tool, things, chars_max, guard)?)))
         .collect();
-    let fitting =
-        CONTROLS.iter().filter(|control| control.function != Some(ASK_USER) || !guard.wants_a_fact());
+    let fits = |control: &&Control| match control.function {
+        Some(DECLINE) => true,
+        Some(ASK_USER) => !guard.wants_a_fact() && !guard.only_declines(),
+        _ => !guard.only_declines(),
+    };
+    let fitting = CONTROLS.iter().filter(fits);
     let word = fitting.map(|Control { name, argument, .. }| {
         action(
             name,
@@ -86,6 +90,8 @@ pub(super) fn schema(
     let word = list(word.collect(), 1, 1);
     if calls.is_empty() {
         word
+    } else if guard.is_certain() {
+        list(calls, guard.actions_min(), ACTIONS_MAX)
     } else {
         json!({ "anyOf": [list(calls, guard.actions_min(), ACTIONS_MAX), word] })
     }
@@ -113,6 +119,9 @@ fn arguments(
     chars_max: usize,
     guard: &Guard<'_>,
 ) -> Option<Value> {
+    if let Some(quote) = guard.quote_for(tool) {
+        return Some(quote.schema());
+    }
     let mut schema = bounded(&tool.parameters, chars_max);
     let fields = schema.as_object_mut()?;
     fields.insert("additionalProperties".to_owned(), Value::Bool(false));

@@ -54,6 +54,7 @@ pub(super) fn decode(
     let guard = Guard::new(said, references, tools);
     let contents = match read(&response.text()) {
         Some(actions) => contents(&actions, &guard, tools),
+        None if guard.is_certain() => contents(&[], &guard, tools),
         None => vec![asked(0, &Doubt::NotUnderstood)],
     };
     let calls = contents.iter().any(|content| matches!(content, Content::ToolCall(_)));
@@ -77,7 +78,7 @@ fn read(text: &str) -> Option<Vec<Action>> {
 }
 
 fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) -> Vec<Content> {
-    if let Some(doubt) = guard.bare_mention() {
+    if let Some(doubt) = guard.bare_mention().or_else(|| guard.words_missing()) {
         return vec![asked(0, &doubt)];
     }
     let word = actions.iter().find_map(|action| Some((actions::control(&action.tool)?, &action.args)));
@@ -89,6 +90,7 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
             None => doubt = Some(Doubt::NotUnderstood),
         }
     }
+    proposed.extend(guard.owed(&proposed));
     let mut accepted: Vec<(&str, Arguments)> = Vec::new();
     for checked in guard.check(&proposed) {
         match checked {
@@ -115,7 +117,7 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
 fn said(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
     let words = args.get(control.argument).and_then(Value::as_str).unwrap_or_default().trim();
     if words.is_empty() || guard.claims_a_change(words) {
-        return asked(0, &Doubt::NotUnderstood);
+        return asked(0, &guard.not_done());
     }
     match control.function {
         Some(name) => call(0, name, [(control.argument.to_owned(), json!(words))].into_iter().collect()),

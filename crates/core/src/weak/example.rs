@@ -72,6 +72,11 @@ impl Examples {
         Ok(examples)
     }
 
+    /// Returns whether one of them shows a tool.
+    pub(super) fn show(&self, tool: &ToolDefinition) -> bool {
+        self.all.iter().flat_map(|example| &example.answer).any(|action| action.tool == tool.name.as_str())
+    }
+
     /// The examples that these tools can answer.
     pub(super) fn fitting<'a>(&'a self, tools: &'a [&ToolDefinition]) -> impl Iterator<Item = &'a Example> {
         let known = |name: &str| {

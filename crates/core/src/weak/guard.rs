@@ -9,7 +9,8 @@ use crate::tool::{Arguments, Reference, ToolDefinition};
 
 use super::doubt::Doubt;
 use super::english::{self, Likeness, contains_in_row, order};
-use super::nature::{Nature, free_texts, is_verb_of, nature};
+use super::nature::{Nature, free_texts, is_verb_of, nature, quotes};
+use super::quote::{More, Quote};
 use super::said::Said;
 use super::things;
 
@@ -27,7 +28,14 @@ pub(super) type Checked<'a> = Result<(&'a str, Arguments), Doubt<'a>>;
 pub(super) struct Guard<'a> {
     pub(super) said: &'a Said,
     pub(super) things: Vec<&'a Reference>,
-    pub(super) tools: &'a [&'a ToolDefinition],
+    /// All but those that take words of the person as they are.
+    pub(super) tools: Vec<&'a ToolDefinition>,
+    /// The words that the message has for those that do.
+    pub(super) quotes: Vec<Quote<'a>>,
+    /// The rest of the message.
+    pub(super) more: More,
+    /// The first word of the name of each tool that changes something.
+    pub(super) verbs: Vec<&'a str>,
     /// Words of the message that may name something.
     pub(super) words: Vec<String>,
     /// For each thing, which of `words` speak of it.
@@ -43,12 +51,20 @@ impl<'a> Guard<'a> {
         let words = english::content(&said.message);
         let hits = things::hits(&words, &things);
         let numbers = english::numbers(&said.message);
-        Self { said, things, tools, words, hits, numbers }
+        let speaks_of_things = things.iter().zip(&hits).any(|(thing, hits)| !thing.done && !hits.is_empty());
+        let (quotes, more) = Quote::all(said, tools, speaks_of_things);
+        let verbs = tools
+            .iter()
+            .filter(|tool| !tool.annotations.read_only)
+            .filter_map(|tool| tool.name.as_str().split('_').next())
+            .collect();
+        let tools = tools.iter().copied().filter(|tool| self::quotes(tool).is_none()).collect();
+        Self { said, things, tools, quotes, more, verbs, words, hits, numbers }
     }
 
     /// The message is nothing but words of a thing: what should be done with it is not said.
     pub(super) fn bare_mention(&self) -> Option<Doubt<'a>> {
-        if self.said.answers() {
+        if self.said.answers() || !self.quotes.is_empty() {
             return None;
         }
         let words: Vec<String> = english::tokens(&self.said.message)
@@ -69,30 +85,16 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// Whether words to the person say that something was changed: nothing is when there is no call.
-    pub(super) fn claims_a_change(&self, words: &str) -> bool {
-        let words = english::tokens(words);
-        let verbs: Vec<&str> = self
-            .tools
-            .iter()
-            .filter(|tool| !tool.annotations.read_only)
-            .filter_map(|tool| tool.name.as_str().split('_').next())
-            .collect();
-        words.iter().enumerate().any(|(at, word)| {
-            let past = word.ends_with("ed")
-                && verbs.iter().any(|verb| english::likeness(word, verb) == Likeness::Same);
-            let by_us = at == 0
-                || matches!(words[at - 1].as_str(), "i" | "i've" | "have" | "been" | "now" | "successfully");
-            past && by_us
-        })
-    }
-
     /// Checks the calls of one answer.
     pub(super) fn check(&self, proposed: &[Proposed<'a>]) -> Vec<Checked<'a>> {
         let mut touched: Vec<&'a Reference> = Vec::new();
         let mut earlier: Vec<(&str, Arguments)> = Vec::new();
         let mut checked = Vec::new();
         for call in proposed {
+            if quotes(call.tool).is_some() {
+                checked.extend(self.quoted(call.tool));
+                continue;
+            }
             let one = self.check_one(call, proposed).and_then(|(name, arguments, thing)| {
                 let call_again = earlier.iter().any(|(other, same)| *other == name && *same == arguments);
                 match thing {
@@ -144,7 +146,16 @@ impl<'a> Guard<'a> {
                 self.check_new_words(tool, thing, &text.unwrap_or_default())?
             }
             (Nature::Makes, _, Some(text)) => self.check_made(tool, &text)?,
-            (Nature::Looks | Nature::Makes | Nature::Rewords | Nature::Settles | Nature::Destroys, _, _) => {}
+            (
+                Nature::Looks
+                | Nature::Makes
+                | Nature::Rewords
+                | Nature::Settles
+                | Nature::Destroys
+                | Nature::Quotes(_),
+                _,
+                _,
+            ) => {}
         }
         Ok((tool.name.as_str(), arguments, thing.map(|thing| self.things[thing])))
     }

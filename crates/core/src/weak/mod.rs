@@ -10,6 +10,7 @@
 
 mod actions; // what the answer may be
 mod answer; // reading the answer
+mod claim; // what words to the person say was done
 mod doubt; // questions instead of guesses
 mod english; // what words show
 mod example; // how it is done, shown
@@ -17,7 +18,9 @@ mod guard; // what a call has to show for itself
 mod nature; // what a tool does
 mod offer; // what a message can mean
 mod prompt; // what the model reads
+mod quote; // words of the person for tools that take them as they are
 mod said; // what the person said
+mod speech; // what a message does: state, ask, order to keep
 mod things; // what the person has
 mod which; // which of them is meant
 
@@ -37,6 +40,8 @@ const OUTPUT_TOKENS_BASE: u32 = 320;
 #[derive(Debug, Clone, Default)]
 pub struct WeakTools {
     examples: Examples,
+    /// Of tools that are shown only to messages which have words for them.
+    on_demand: Vec<Examples>,
 }
 
 impl WeakTools {
@@ -64,20 +69,39 @@ impl WeakTools {
     /// # Errors
     /// [`InvalidExamples`] names the line.
     pub fn from_jsonl(text: &str) -> Result<Self, InvalidExamples> {
-        Examples::from_jsonl(text).map(|examples| Self { examples })
+        Examples::from_jsonl(text).map(|examples| Self { examples, on_demand: Vec::new() })
+    }
+
+    /// Adds the examples of further tools, which take words of the person as they are: a `fact`, an `activity` for a diary, a `query`.
+    ///
+    /// Only a message that has words for one of them is sent with these tools and examples, behind the others. So the requests of all other
+    /// messages are what they are without them, and what they begin with is the same for all messages.
+    #[must_use]
+    pub fn with_on_demand(mut self, more: Self) -> Self {
+        self.on_demand.push(more.examples);
+        self.on_demand.extend(more.on_demand);
+        self
     }
 
     /// The same request for a weak model: no tools, a schema for the answer, and a transcript of instruction, examples
     /// and one last message that holds what the person has and says.
     ///
-    /// All messages but the last depend on the tools alone: they are the same bytes in every request of an agent.
+    /// All messages but the last depend on the tools alone: they are the same bytes in every request of an agent, but for what
+    /// [`WeakTools::with_on_demand`] adds behind them.
     #[must_use]
     pub fn encode(&self, request: &GenerateRequest, references: &[Reference]) -> GenerateRequest {
         let said = Said::read(&request.messages);
         let tools = offered(request);
         let things = Things::new(references, &said, &tools);
-        let mut messages = prompt::head(&self.examples, request, &tools);
-        messages.extend(prompt::last(&said, &things, &tools));
+        let guard = Guard::new(&said, references, &tools);
+        let is_on_demand = |tool: &&ToolDefinition| self.on_demand.iter().any(|examples| examples.show(tool));
+        let (more, always): (Vec<_>, Vec<_>) = tools.iter().copied().partition(is_on_demand);
+        let mut messages = prompt::head(&self.examples, request, &always);
+        if !guard.quotes.is_empty() || guard.only_declines() {
+            let shown = |examples| prompt::on_demand(examples, &more, &tools);
+            messages.extend(self.on_demand.iter().flat_map(shown));
+        }
+        messages.extend(prompt::last(&said, &things, &tools, &guard));
         let mut encoded = GenerateRequest::new(messages);
         encoded.config = request.config.clone();
         let wanted =
@@ -86,7 +110,6 @@ impl WeakTools {
         encoded.config.max_tokens = MaxTokens::new(allowed).ok();
         encoded.time_left = request.time_left;
         encoded.trace.clone_from(&request.trace);
-        let guard = Guard::new(&said, references, &tools);
         encoded.response_schema = Some(actions::schema(&tools, &things, &said, &guard));
         encoded
     }

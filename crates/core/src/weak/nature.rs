@@ -19,10 +19,53 @@ pub(super) enum Nature {
     Settles,
     /// Destroys a thing; a human confirms it.
     Destroys,
+    /// Takes words of the person as they are.
+    Quotes(Quotes),
+}
+
+/// The meaning of the words that a tool takes as they are. Its schema says so by the name of the argument that holds them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quotes {
+    /// A `fact` to be kept.
+    Keeps,
+    /// An `activity` for a diary.
+    Logs,
+    /// A `query` of what is known.
+    Seeks,
+    /// A `fact` to be destroyed; a human confirms it.
+    Forgets,
+}
+
+impl Quotes {
+    /// Returns the argument that holds the words.
+    pub(super) fn argument(self) -> &'static str {
+        match self {
+            Self::Keeps | Self::Forgets => "fact",
+            Self::Logs => "activity",
+            Self::Seeks => "query",
+        }
+    }
+}
+
+/// Returns what the words are that a tool takes as they are, if it is such a tool.
+pub(super) fn quotes(tool: &ToolDefinition) -> Option<Quotes> {
+    let takes = |quotes: &Quotes| {
+        let argument =
+            tool.parameters.get("properties").and_then(|properties| properties.get(quotes.argument()));
+        argument.and_then(|argument| argument.get("type")).and_then(Value::as_str) == Some("string")
+    };
+    let kinds: &[Quotes] = match (tool.annotations.read_only, tool.annotations.destructive) {
+        (true, _) => &[Quotes::Seeks],
+        (false, true) => &[Quotes::Forgets],
+        (false, false) => &[Quotes::Keeps, Quotes::Logs],
+    };
+    kinds.iter().copied().filter(|_| tool.references.is_empty()).find(takes)
 }
 
 pub(super) fn nature(tool: &ToolDefinition) -> Nature {
-    if tool.annotations.read_only {
+    if let Some(quotes) = quotes(tool) {
+        Nature::Quotes(quotes)
+    } else if tool.annotations.read_only {
         Nature::Looks
     } else if tool.annotations.destructive {
         Nature::Destroys

@@ -4,18 +4,25 @@ use crate::tool::{Reference, ToolDefinition};
 
 use super::english::{self, order};
 use super::guard::Guard;
-use super::nature::{Nature, is_named_for, is_verb_of, nature};
+use super::nature::{Nature, is_named_for, is_verb_of, nature, quotes};
+use super::quote::Quote;
 use super::things;
 
 impl Guard<'_> {
     /// Whether a tool fits the message at all. What the guards would refuse is not offered, so that a weak model cannot
     /// choose it in the place of what is meant.
     pub(super) fn offers(&self, tool: &ToolDefinition) -> bool {
+        if quotes(tool).is_some() {
+            return self.quote_for(tool).is_some_and(Quote::can_be_called);
+        }
         match nature(tool) {
+            _ if self.only_quotes() || self.only_declines() => false,
             _ if self.says_nothing() || self.ordered_instead(tool) => false,
             _ if english::asks_about_the_listener(&self.said.message) => false,
             Nature::Looks => !self.orders_a_change() && !self.names_by_number(tool),
-            Nature::Makes | Nature::Rewords | Nature::Settles | Nature::Destroys => !self.wants_a_fact(),
+            Nature::Makes | Nature::Rewords | Nature::Settles | Nature::Destroys | Nature::Quotes(_) => {
+                !self.wants_a_fact()
+            }
         }
     }
 
@@ -39,12 +46,15 @@ impl Guard<'_> {
             Nature::Destroys => self.destroys(tool) && !self.forbidden(tool),
             Nature::Rewords if prefers_open || !self.rewords(tool) => false,
             Nature::Rewords => !any || self.numbers.contains(&thing.id) || !self.verb_only(at, None),
-            Nature::Looks | Nature::Makes => true,
+            Nature::Looks | Nature::Makes | Nature::Quotes(_) => true,
         }
     }
 
     /// How many actions the message asks for at least: two, if an order follows something else that was said.
     pub(super) fn actions_min(&self) -> usize {
+        if self.only_quotes() {
+            return 1;
+        }
         let words = english::tokens(&self.said.message);
         let rewords = |verb: &String| {
             self.tools.iter().any(|tool| nature(tool) == Nature::Rewords && is_verb_of(tool, verb))
@@ -114,10 +124,10 @@ impl Guard<'_> {
     fn says_nothing(&self) -> bool {
         let words = english::tokens(&self.said.message);
         let kind = |word: &String| {
-            things::kinds(self.tools).any(|kind| english::likeness(kind, word) == english::Likeness::Same)
+            things::kinds(&self.tools).any(|kind| english::likeness(kind, word) == english::Likeness::Same)
         };
         let question = english::asks_for_a_fact(&self.said.message) || self.said.message.contains('?');
-        let pointed = things::kinds(self.tools).any(|kind| self.place(kind).is_some());
+        let pointed = things::kinds(&self.tools).any(|kind| self.place(kind).is_some());
         !(question || pointed || self.said.answers() || self.says_what_to_do() || words.iter().any(kind))
             && self.words.is_empty()
     }

@@ -11,6 +11,7 @@ use crate::tool::{Reference, ToolDefinition};
 use super::actions::{CONTROLS, Control};
 use super::english;
 use super::example::{Action, Example, Examples};
+use super::guard::Guard;
 use super::said::Said;
 use super::things::{self, Things};
 
@@ -30,24 +31,60 @@ pub(super) fn head(
     };
     let mut system = examples.instruction.clone().unwrap_or_else(own).trim().to_owned();
     system.push_str("\nAnswer with a JSON list of actions. Actions:\n");
-    for tool in tools {
-        let _ = writeln!(system, "- {}({}): {}", tool.name, parameters(tool), one_line(&tool.description));
-    }
+    list_actions(&mut system, tools);
     for Control { name, argument, description, .. } in &CONTROLS {
         let _ = writeln!(system, "- {name}({argument}): {description}");
     }
     let mut messages: Vec<Message> = Message::system(system.trim_end()).into_iter().collect();
-    for example in examples.fitting(tools) {
-        messages.extend(Message::user(shown(example, tools)));
-        messages
-            .extend(Message::assistant(vec![Part::ours(Content::Text { text: written(&example.answer) })]));
+    messages.extend(examples.fitting(tools).flat_map(|example| turns(shown(example, tools), example)));
+    messages
+}
+
+/// Further actions and examples, as more of the conversation.
+pub(super) fn on_demand(
+    examples: &Examples,
+    more: &[&ToolDefinition],
+    all: &[&ToolDefinition],
+) -> Vec<Message> {
+    let mut actions = "More actions:\n".to_owned();
+    list_actions(&mut actions, more);
+    if let Some(instruction) = &examples.instruction {
+        let _ = writeln!(actions, "{}", one_line(instruction));
+    }
+    let mut messages = Vec::new();
+    for example in examples.fitting(all) {
+        // The roles take turns, so it stands in front of what the person says first.
+        let text = format!("{}{}", std::mem::take(&mut actions), shown(example, all));
+        messages.extend(turns(text, example));
     }
     messages
 }
 
+fn list_actions(text: &mut String, tools: &[&ToolDefinition]) {
+    for tool in tools {
+        let _ = writeln!(text, "- {}({}): {}", tool.name, parameters(tool), one_line(&tool.description));
+    }
+}
+
+/// Returns what the person says in an example, and the answer.
+fn turns(said: String, example: &Example) -> Vec<Message> {
+    let answer = Message::assistant(vec![Part::ours(Content::Text { text: written(&example.answer) })]);
+    Message::user(said).into_iter().chain(answer).collect()
+}
+
 /// What the person has and says.
-pub(super) fn last(said: &Said, things: &Things<'_>, tools: &[&ToolDefinition]) -> Option<Message> {
-    let mut text = listed(&things.shown, things.hidden, tools);
+pub(super) fn last(
+    said: &Said,
+    things: &Things<'_>,
+    tools: &[&ToolDefinition],
+    guard: &Guard<'_>,
+) -> Option<Message> {
+    // Where nothing of it can be meant, it would only distract.
+    let mut text = if guard.only_quotes() || guard.only_declines() {
+        String::new()
+    } else {
+        listed(&things.shown, things.hidden, tools)
+    };
     if let Some(before) =
         said.before.as_deref().filter(|_| said.answers() || english::looks_back(&said.message))
     {

@@ -79,7 +79,12 @@ pub(super) fn kinds<'a>(tools: &'a [&ToolDefinition]) -> impl Iterator<Item = &'
 
 /// The words a model sees and uses for a thing: its own, on one line, bounded.
 pub(super) fn name(thing: &Reference) -> String {
-    let line: String = thing.label.split_whitespace().collect::<Vec<_>>().join(" ");
+    shortened(&thing.label)
+}
+
+/// Words on one line, bounded.
+pub(super) fn shortened(words: &str) -> String {
+    let line: String = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.chars().count() <= LABEL_CHARS_MAX {
         return line;

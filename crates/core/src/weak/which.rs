@@ -176,7 +176,7 @@ impl<'a> Guard<'a> {
                     mine.iter().any(|&at| count(&spoken, &self.words[at]) > count(&new, &self.words[at]));
                 !outside && self.verb_only(chosen, None)
             }
-            Nature::Looks | Nature::Makes | Nature::Destroys => false,
+            Nature::Looks | Nature::Makes | Nature::Destroys | Nature::Quotes(_) => false,
         };
         if rivals.is_empty() && !verb_only {
             return None;
