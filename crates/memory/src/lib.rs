@@ -51,7 +51,7 @@ pub use memory::{Cause, Clock, Memory, MemoryOptions};
 pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
 pub use past::{PastHit, PastOptions, PastSearch, index_past, search_past};
 pub use recall::{Place, Recollection};
-pub use tool::{memory_tools, reading_tools};
+pub use tool::{brief_tools, memory_tools, reading_tools};
 pub use vault::{
     Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders, Vault,
     find_vaults,

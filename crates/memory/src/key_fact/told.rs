@@ -69,6 +69,17 @@ impl KeyFactStore {
         Ok(within(ranked, limits, count))
     }
 
+    /// Returns the fact that fits words best, if it holds most of them.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub(crate) async fn nearest(&self, words: &str) -> Result<Option<KeyFact>, MemoryError> {
+        let limits = ToldLimits { facts: 1, ..ToldLimits::default() };
+        let found = self.all_fitting(words, limits).await?.into_iter().next();
+        let asked = Query::of(&[(words, 1.0)]);
+        Ok(found.map(|told| told.fact).filter(|fact| asked.has_most_in(&fact.content)))
+    }
+
     /// Returns the facts that hold words of a query best, best first, important ones among them.
     ///
     /// # Errors

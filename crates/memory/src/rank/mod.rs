@@ -120,6 +120,12 @@ impl Query {
         counted
     }
 
+    /// Returns whether more than half of its words stand in a text.
+    pub(crate) fn has_most_in(&self, text: &str) -> bool {
+        let there = self.count(text).counts.iter().filter(|count| **count > 0.0).count();
+        there * 2 > self.len()
+    }
+
     /// Calls `take` with the place of each token that is one of its words and the word's number; returns the number of all tokens.
     pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(usize, usize)) -> usize {
         let Some((language, stems)) = self.stems_for(text) else { return 0 };

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{definition, message, read, with_message, writes};
-use crate::{Cause, Memory};
+use crate::{Cause, Memory, MemoryError};
 
 /// Forgets a fact, after the person said yes.
 pub(super) struct Forget {
@@ -55,7 +55,14 @@ impl Tool for Forget {
             let args: Args = read(arguments)?;
             self.memory.shared().check_owner(&context.user)?;
             // What is asked is what is done, whatever is remembered meanwhile.
-            let fact = self.memory.facts().find(&args.fact).await?;
+            let facts = self.memory.facts();
+            let fact = match facts.find(&args.fact).await {
+                // The person says whether it is the one.
+                Err(error @ MemoryError::NoSuchFact { .. }) => {
+                    facts.nearest(&args.fact).await?.ok_or(error)?
+                }
+                found => found?,
+            };
             let preview = Some(format!("Forget “{}”?", fact.content));
             let arguments = json!({ "fact": fact.content }).as_object().cloned().unwrap_or_default();
             Ok(Prepared::Ready { arguments, preview })

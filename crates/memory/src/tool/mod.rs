@@ -2,6 +2,7 @@
 //!
 //! A model can add and read, and forget a fact after the person said yes. It cannot overwrite or delete notes, or leave the vault.
 
+mod brief;
 mod forget;
 mod list_notes;
 mod read_note;
@@ -18,6 +19,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::Memory;
+
+pub use brief::brief_tools;
 
 /// All tools over one memory, in the order models see them. They refuse every user but the memory's owner.
 #[must_use]

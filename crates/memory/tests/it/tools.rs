@@ -1,7 +1,7 @@
 //! The tools at their boundary: arguments in, data and words out.
 
 use adjutant_core::{Annotations, Prepared, ToolContext, ToolError, ToolRegistry};
-use adjutant_memory::{memory_tools, reading_tools};
+use adjutant_memory::{Cause, brief_tools, memory_tools, reading_tools};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, context};
@@ -195,4 +195,54 @@ async fn arguments_that_do_not_fit_are_told_back() {
         );
     }
     assert_eq!(std::fs::read_dir(home.vault()).unwrap().count(), 0);
+}
+
+/// Returns what a tool for a small model says to the person.
+async fn brief(home: &Home, tool: &str, arguments: Value) -> Result<String, ToolError> {
+    let mut registry = ToolRegistry::new();
+    for tool in brief_tools(&home.memory, Some("Josh")) {
+        registry.register(tool).unwrap();
+    }
+    let Value::Object(arguments) = arguments else { panic!("{arguments} is no object") };
+    registry.check_arguments(tool, &arguments).map_err(ToolError::invalid)?;
+    // A call of each tool is another one.
+    let context = context("local", u32::try_from(tool.len()).unwrap());
+    let tool = registry.get(tool).unwrap();
+    let Prepared::Ready { arguments, .. } = tool.prepare(&context, arguments).await? else { panic!("asked") };
+    let data = tool.call(&context, arguments.clone()).await?;
+    Ok(tool.describe(&arguments, &data).unwrap())
+}
+
+#[tokio::test]
+async fn a_small_models_tools_say_what_is_known_and_what_is_not() {
+    let home = Home::new();
+    let asked = |query: &str| json!({ "query": query });
+    let nothing = brief(&home, "recall", json!({})).await.unwrap();
+    assert!(nothing.starts_with("Nothing is kept yet."), "{nothing}");
+    let unknown = brief(&home, "recall", asked("what is my sister's name?")).await.unwrap();
+    assert!(unknown.starts_with("I do not know that"), "{unknown}");
+
+    for fact in ["My sister's name is Anna", "Anna lives in Munich", "I am allergic to nuts"] {
+        home.memory.facts().add(fact, false, &Cause::person()).await.unwrap();
+    }
+    home.memory.notes().write_daily("The boiler was serviced", None, &Cause::person()).await.unwrap();
+    let found = brief(&home, "recall", asked("what is my sister's name?")).await.unwrap();
+    assert_eq!(found.lines().next(), Some("- My sister's name is Anna (2025-12-10)"), "{found}");
+    assert!(!found.contains("nuts"), "{found}");
+    let found = brief(&home, "recall", asked("when was the boiler serviced?")).await.unwrap();
+    assert!(found.contains("serviced (note ") && found.contains("2025-12-10.md"), "{found}");
+    let near = brief(&home, "recall", asked("what is my brother's name?")).await.unwrap();
+    assert!(near.starts_with("I do not know exactly that. What fits best:\n"), "{near}");
+    for all in [json!({}), asked("what do you know about Josh?"), asked("tell me everything about josh")] {
+        let all = brief(&home, "recall", all).await.unwrap();
+        assert!(all.starts_with("This is what I know:\n") && all.lines().count() == 4, "{all}");
+    }
+
+    // A contradiction is said: there is no second turn in which it could be asked.
+    let kept = brief(&home, "remember", json!({ "fact": "Anna lives in Bonn" })).await.unwrap();
+    assert!(kept.contains("I know “Anna lives in Munich” too"), "{kept}");
+    assert!(brief(&home, "remember", json!({ "fact": "x", "important": true })).await.is_err());
+    let forgotten = brief(&home, "forget", json!({ "fact": "what I am allergic to" })).await.unwrap();
+    assert!(forgotten.contains("forgotten: I am allergic to nuts"), "{forgotten}");
+    assert!(brief(&home, "forget", json!({ "fact": "the colour of my bike" })).await.is_err());
 }
