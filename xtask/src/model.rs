@@ -36,6 +36,7 @@ const EVALUATIONS: &[Evaluation] = &[
         sample: Some(Sample { every: 3, min_pass: 18 }),
     },
     Evaluation { file: "evals/held-out.jsonl", min_pass: 148, sample: None },
+    Evaluation { file: "evals/memory.jsonl", min_pass: 30, sample: Some(Sample { every: 1, min_pass: 30 }) },
 ];
 
 /// Gets the model, with any binary that can fetch one. `None` if it cannot be had.

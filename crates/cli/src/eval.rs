@@ -1,8 +1,9 @@
 //! `adjutant eval FILE...`: does the agent do what its cases expect?
 //!
-//! Each case has a fresh store, which is a fresh user too: tasks and conversations live nowhere else. The agent is the one
-//! that `ask` runs. Nobody answers confirmations.
+//! Each case has a fresh store, which is a fresh user too: tasks and conversations live nowhere else. The agent is the task
+//! assistant, or with a memory the one of the terminal, over a fresh vault. Nobody answers confirmations.
 
+mod bench; // where a case runs
 mod case; // what is expected
 mod judge; // whether it holds
 mod report; // what is printed
@@ -13,17 +14,19 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use adjutant_core::port::{Journal as _, TaskStore as _};
+use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    AgentResponse, Event, GateVerdict, ModelId, Recorded, Refusal, TaskChange, TaskChanged, TaskFilter,
-    ToolRegistry, TurnError, UserId, Verdict,
+    AgentResponse, Event, GateVerdict, LanguageModel, ModelId, Recorded, Refusal, TaskFilter, ToolRegistry,
+    TurnError, UserId, Verdict,
 };
-use adjutant_runtime::{Agent, InMemory, RunContext};
+use adjutant_runtime::RunContext;
 
+use crate::config::Settings;
 use crate::display::{clean_line, json_line};
 use crate::error::{CliError, Exit};
 use crate::screen::{Screen, dim};
-use case::{Case, TaskBefore};
+use bench::Bench;
+use case::Case;
 use judge::{Observed, judge};
 use report::{CaseReport, Summary, rounded};
 
@@ -34,16 +37,22 @@ A case is one JSON object on one line:
   tasks               the tasks before the turn, in order of creation, so that their ids are 1, 2, ...:
                       [{\"description\": \"...\", \"completed\": false}]
   history             optional, what was said before: [{\"role\": \"user\" | \"assistant\", \"text\": \"...\"}]
+  facts               optional, what is known before, in words: [\"...\"]
+  said                optional, what the user says before, each in a conversation of its own: [\"...\"]
   input               what the user says
   expect              what it must lead to; what is not given is not judged
     .decision         one of these: [\"RESPOND_ONLY\", \"INVOKE_TOOL\", ...]
     .tools            exactly these were executed; [] is none
-    .pending          exactly this waits for a yes: {\"tool\": \"delete_task\", \"task_id\": \"1\"}
+    .pending          exactly this waits for a yes: {\"tool\": \"delete_task\", \"task_id\": \"1\"}, or with words of
+                      the question: {\"tool\": \"forget\", \"has\": [words]}
     .reply_has        words the reply contains, in any case
     .reply_lacks      words it does not
     .tasks_after      all tasks after the turn, in any order: [{\"has\": [words], \"completed\": false}]
+    .facts_after      all facts after the turn, in any order: [[words]]
+    .note_today       words of today's note; [] is that there is none
 
-Each case has a fresh store and user, and confirmations stay unanswered. With --json: one object for each case, then the
+Each case has a fresh store and user, and confirmations stay unanswered. With --memory, and where a case has one of facts,
+said, facts_after and note_today, the agent is the one of the terminal, over an empty vault; else it is the task assistant. With --json: one object for each case, then the
 summary. Exit code 0 if enough cases passed, no call was invalid and nothing was deleted without a yes; else 1.
 ";
 
@@ -89,28 +98,29 @@ fn text_of(file: &str) -> std::io::Result<String> {
     }
 }
 
-/// Runs the cases one after the other and prints how each went. `agent` makes the agent of `ask` over a store.
+/// Runs the cases one after the other and prints how each went. `memory`: all of them with a memory.
 ///
 /// # Errors
 /// If the model cannot be asked at all: a wrong key or name would fail every case in the same way.
 pub(crate) async fn run(
     cases: &Cases,
     min_pass: Option<usize>,
-    json: bool,
+    (memory, json): (bool, bool),
     screen: &Screen,
-    agent: impl Fn(&Arc<InMemory>) -> Result<Agent, CliError>,
+    (settings, model): (&Settings, Arc<dyn LanguageModel>),
 ) -> Result<Exit, CliError> {
     let id_width = cases.0.iter().map(|(_, case)| case.id.chars().count()).max().unwrap_or(0);
     // At a terminal the rows themselves show how far it is.
     let progress = screen.shows_progress() && !screen.shows_answers_live();
     let mut reports = Vec::new();
-    let mut model = None;
+    let mut answered = None;
     for (index, (file, case)) in cases.0.iter().enumerate() {
         if progress {
             screen.side(&format!("\r{}", dim(&format!("{}/{}", index + 1, cases.0.len()))));
         }
-        let ran = run_case(file, case, &agent).await?;
-        model = Some(ran.model);
+        let bench = Bench::of(case, memory, settings, &model).await?;
+        let ran = run_case(file, case, &bench).await?;
+        answered = Some(ran.model);
         screen.answer_line(&if json {
             json_line(&ran.report)
         } else {
@@ -121,7 +131,7 @@ pub(crate) async fn run(
     if progress {
         screen.side("\r");
     }
-    let model = model.map(|model| model.to_string()).unwrap_or_default();
+    let model = answered.map(|model| model.to_string()).unwrap_or_default();
     let summary = Summary::of(model, &reports, min_pass);
     if json {
         screen.answer_line(&json_line(&summary));
@@ -136,15 +146,9 @@ struct Ran {
     model: ModelId,
 }
 
-async fn run_case(
-    file: &str,
-    case: &Case,
-    agent: &impl Fn(&Arc<InMemory>) -> Result<Agent, CliError>,
-) -> Result<Ran, CliError> {
-    let store = Arc::new(InMemory::new());
+async fn run_case(file: &str, case: &Case, bench: &Bench) -> Result<Ran, CliError> {
     let user = UserId::local();
-    set_up(&store, &user, &case.tasks).await?;
-    let agent = agent(&store)?;
+    let Bench { store, agent, .. } = bench;
     let mut context = RunContext::new(user.clone()).with_history(case.history());
     let start = Instant::now();
     let response = agent.run_in(&mut context, case.input.as_str()).await?;
@@ -156,7 +160,9 @@ async fn run_case(
         executed: executed(&events),
         pending: response.decision.pending.clone(),
         reply: response.content.clone(),
-        tasks: store.list(&user, TaskFilter::All).await?,
+        tasks: TaskStore::list(&**store, &user, TaskFilter::All).await?,
+        facts: bench.facts().await?,
+        note_today: bench.note_today()?,
     };
     let mut reasons = judge(&case.expect, &observed);
     reasons.extend(model_failure(&response)?);
@@ -174,18 +180,6 @@ async fn run_case(
         unconfirmed_deletes: unconfirmed_deletes(&events, agent.tools()),
     };
     Ok(Ran { report, model: agent.model().id().clone() })
-}
-
-/// Gives the user their tasks: ids count from 1 in this order.
-async fn set_up(store: &InMemory, user: &UserId, tasks: &[TaskBefore]) -> Result<(), CliError> {
-    for task in tasks {
-        let add = TaskChange::Add { description: task.description.clone() };
-        let added = store.apply(user, &add, None).await?;
-        if let (true, TaskChanged::Added { task }) = (task.completed, added) {
-            store.apply(user, &TaskChange::Complete { id: task.id }, None).await?;
-        }
-    }
-    Ok(())
 }
 
 /// The tools that ran, whatever came of it.

@@ -63,7 +63,6 @@ mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
@@ -207,15 +206,12 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Models(command)) => {
             return models::run(&load()?, screen, command, !yes.is_empty(), json).await;
         }
-        Some(Command::Eval { files, min_pass }) => {
+        Some(Command::Eval { files, min_pass, memory }) => {
             let cases = eval::read(&files, min_pass)?;
             let settings = load()?;
             let model = model_choice::open_alone(&settings, screen).await?;
             screen.note(&talk::header(&*model));
-            let agent = |store: &Arc<adjutant_runtime::InMemory>| {
-                wiring::agent(&settings, Arc::clone(&model), store.clone(), store.clone())
-            };
-            return eval::run(&cases, min_pass, json, screen, agent).await;
+            return eval::run(&cases, min_pass, (memory, json), screen, (&settings, model)).await;
         }
         Some(Command::Init(options)) => {
             return init::run(&sources, screen, options, sources.vault.clone(), !yes.is_empty()).await;

@@ -113,7 +113,7 @@ impl<'a> Talk<'a> {
         let (agent, told) = wiring::diana(settings, Arc::clone(&model), &stores, servers.as_ref(), &desk)?;
         match &told {
             Some(told) => told.unread().await.iter().for_each(|unread| screen.note(unread)),
-            None if desk.memory().is_some() => screen.note(memory::TOO_SMALL),
+            None if desk.memory().is_some() => screen.note(memory::SMALL),
             None => {}
         }
         for name in &yes {

@@ -32,8 +32,9 @@ const DIANA_TEMP: &str = include_str!("../../../prompts/diana_temp.md");
 /// What is added to it when tools of other programs joined.
 const FOREIGN_TOOLS: &str = include_str!("../../../prompts/foreign_tools.md");
 
-/// Examples of the task tools, for models that need them.
+/// Examples of the task tools and of those of a memory, for models that need them.
 const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
+const EXAMPLES_OF_MEMORY: &str = include_str!("../../../prompts/weak/memory.jsonl");
 
 /// What is added to it when the person tells this run how the assistant is to be.
 const TOLD_FOR_RUN: &str = include_str!("../../../prompts/told_for_run.md");
@@ -86,7 +87,7 @@ pub(crate) fn agent_with(
 }
 
 /// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that cannot be trusted with free
-/// tool calls is the task assistant, with its few and simple tools, here too.
+/// tool calls is the task assistant, with its few and simple tools, here too, and has few and simple ones of the memory.
 ///
 /// Also what the agent is told anew every turn; none for such a model.
 ///
@@ -101,7 +102,8 @@ pub(crate) fn diana(
 ) -> Result<(Agent, Option<Told>), CliError> {
     let weak = model.capabilities().weak_tools;
     let foreign = servers.filter(|_| !weak).map(Servers::tools).unwrap_or_default();
-    let of_vault = if weak { Vec::new() } else { memory::tools(desk) };
+    let owner = (settings.user_name != NAMELESS).then_some(settings.user_name.as_str());
+    let of_vault = if weak { memory::brief(desk, owner) } else { memory::tools(desk) };
     let has_vault = !of_vault.is_empty();
     let work: Arc<dyn Work> = stores.conversation.clone();
     let mut tools = task_tools(memory::task_store(settings, desk.memory(), stores)?);
@@ -169,7 +171,8 @@ fn builder(
         max_tokens: settings.llm.max_tokens,
         ..GenerationConfig::default()
     };
-    let examples = WeakTools::from_jsonl(EXAMPLES).map_err(|error| CliError::failed(error.to_string()))?;
+    let read = |text| WeakTools::from_jsonl(text).map_err(|error| CliError::failed(error.to_string()));
+    let examples = read(EXAMPLES)?.with_on_demand(read(EXAMPLES_OF_MEMORY)?);
     let mut agent = Agent::builder(store::agent_name())
         .display_name(name)
         .version(env!("CARGO_PKG_VERSION"))

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::files::File;
 
-/// Function words, words of task keeping, days, courtesies and everyday verbs and adjectives. No noun that could be what
+/// Function words, words of keeping tasks and facts, days, courtesies and everyday verbs and adjectives. No noun that could be what
 /// a task is about.
 const ORDINARY: &str = "
     about again all already also and another bye cheer cheers any anything are back been before bring bought but buy call can cancel change check
@@ -24,6 +24,7 @@ const ORDINARY: &str = "
     world would write written yes yesterday yet you your
     monday tuesday wednesday thursday friday saturday sunday
     add answer ask description due entry item message person question request status task tasks text todo todos user
+    behind diana diary exactly fact facts know memory mind name prefer told way
 ";
 
 /// Where model-visible text lives.
@@ -65,13 +66,16 @@ pub(crate) fn leaks(files: &[File]) -> Vec<String> {
     found
 }
 
-/// What a model would recognise of a case: the user's words, the tasks, the history.
+/// What a model would recognise of a case: the user's words, the tasks, the history, the facts.
 fn texts_of_case(line: &str) -> Option<Vec<String>> {
     let case: Value = serde_json::from_str(line).ok()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let mut texts = vec![text(&case["input"])?];
     for (list, field) in [("tasks", "description"), ("history", "text")] {
         texts.extend(case[list].as_array().into_iter().flatten().filter_map(|entry| text(&entry[field])));
+    }
+    for list in ["facts", "said"] {
+        texts.extend(case[list].as_array().into_iter().flatten().filter_map(text));
     }
     Some(texts)
 }

@@ -104,6 +104,9 @@ pub(crate) enum Command {
         /// Succeed if at least so many cases pass; without: all of them
         #[arg(long, value_name = "N")]
         min_pass: Option<usize>,
+        /// Run every case with the assistant of the terminal, over an empty vault
+        #[arg(long)]
+        memory: bool,
     },
     /// Serve over HTTP until Ctrl-C
     Serve(Serve),

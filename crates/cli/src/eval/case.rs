@@ -17,6 +17,12 @@ pub(crate) struct Case {
     /// What was said before.
     #[serde(default)]
     history: Vec<Said>,
+    /// The facts that are known before.
+    #[serde(default)]
+    pub(crate) facts: Vec<String>,
+    /// The messages of the user before, each in a conversation of its own.
+    #[serde(default)]
+    pub(crate) said: Vec<String>,
     /// What the user says.
     pub(crate) input: String,
     /// What it must lead to.
@@ -61,6 +67,10 @@ pub(crate) struct Expect {
     pub(crate) reply_lacks: Vec<String>,
     /// All tasks after the turn, in any order.
     pub(crate) tasks_after: Option<Vec<TaskAfter>>,
+    /// All facts after the turn, in any order: each contains its words, in any case.
+    pub(crate) facts_after: Option<Vec<Vec<String>>>,
+    /// Today's note contains each of these, in any case. Empty: there is none.
+    pub(crate) note_today: Option<Vec<String>>,
 }
 
 /// The call that must wait for a human.
@@ -68,7 +78,11 @@ pub(crate) struct Expect {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PendingExpected {
     pub(crate) tool: String,
-    pub(crate) task_id: TaskId,
+    #[serde(default)]
+    pub(crate) task_id: Option<TaskId>,
+    /// The question contains each of these, in any case.
+    #[serde(default)]
+    pub(crate) has: Vec<String>,
 }
 
 /// A task after the turn.
@@ -120,12 +134,21 @@ impl Case {
         self.history.iter().filter_map(|said| said.message().ok()).collect()
     }
 
+    /// Returns whether it speaks of a memory.
+    pub(crate) fn needs_memory(&self) -> bool {
+        let before = !self.facts.is_empty() || !self.said.is_empty();
+        before || self.expect.facts_after.is_some() || self.expect.note_today.is_some()
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.id.trim().is_empty() {
             return Err("id is empty".to_owned());
         }
         if self.input.trim().is_empty() {
             return Err("input is empty".to_owned());
+        }
+        if self.facts.iter().chain(&self.said).any(|text| text.trim().is_empty()) {
+            return Err("a text of facts or said is empty".to_owned());
         }
         if self.expect == Expect::default() {
             return Err("expect is empty: the case could not fail".to_owned());
@@ -206,7 +229,7 @@ mod tests {
         check_bad("{", "EOF while parsing an object (column 1)");
         check_bad(
             r#"{"id":"a","tasks":[],"input":"x","expect":{"decisions":["INVOKE_TOOL"]}}"#,
-            "unknown field `decisions`, expected one of `decision`, `tools`, `pending`, `reply_has`, `reply_lacks`, `tasks_after` (column 54)",
+            "unknown field `decisions`, expected one of `decision`, `tools`, `pending`, `reply_has`, `reply_lacks`, `tasks_after`, `facts_after`, `note_today` (column 54)",
         );
         check_bad(r#"{"id":"a","tasks":[],"expect":{"tools":[]}}"#, "missing field `input` (column 43)");
         check_bad(

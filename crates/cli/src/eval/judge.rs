@@ -21,6 +21,10 @@ pub(crate) struct Observed {
     pub(crate) reply: String,
     /// All tasks after the turn.
     pub(crate) tasks: Vec<Task>,
+    /// All facts after the turn.
+    pub(crate) facts: Vec<String>,
+    /// Today's note; empty if there is none.
+    pub(crate) note_today: String,
 }
 
 /// Why the case failed, one reason for each field that does not hold; empty: it passed.
@@ -51,11 +55,27 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
     if let Some(wanted) = &expect.tasks_after {
         reasons.extend(judge_tasks(wanted, &observed.tasks));
     }
+    if let Some(wanted) = &expect.facts_after {
+        reasons.extend(judge_facts(wanted, &observed.facts));
+    }
+    match expect.note_today.as_deref() {
+        Some([]) if !observed.note_today.is_empty() => reasons.push("there is a note of today".to_owned()),
+        Some(words) => {
+            let lacking = words.iter().filter(|word| !contains(&observed.note_today, word));
+            reasons.extend(lacking.map(|word| format!("today's note lacks {word:?}")));
+        }
+        None => {}
+    }
     reasons
 }
 
+fn contains(text: &str, word: &str) -> bool {
+    text.to_lowercase().contains(&word.to_lowercase())
+}
+
 fn judge_pending(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<String> {
-    let wanted = format!("{} of task {}", wanted.tool, wanted.task_id);
+    let Some(task) = wanted.task_id else { return judge_asked(wanted, pending) };
+    let wanted = format!("{} of task {task}", wanted.tool);
     let waiting: Vec<String> = pending
         .iter()
         .map(|call| {
@@ -68,6 +88,39 @@ fn judge_pending(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<St
         [] => Some(format!("nothing waits, expected {wanted}")),
         _ => Some(format!("{} waits, expected {wanted}", waiting.join(" and "))),
     }
+}
+
+/// Returns whether the one call that waits is the tool's, and is asked with these words.
+fn judge_asked(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<String> {
+    let asks = |call: &PendingCall| {
+        call.tool == wanted.tool && wanted.has.iter().all(|word| contains(&call.preview, word))
+    };
+    let words = wanted.has.join(" ");
+    match pending {
+        [only] if asks(only) => None,
+        [] => Some(format!("nothing waits, expected {} of {words}", wanted.tool)),
+        _ => {
+            let waiting: Vec<String> =
+                pending.iter().map(|call| format!("{} ({})", call.tool, call.preview)).collect();
+            Some(format!("{} waits, expected {} of {words}", waiting.join(" and "), wanted.tool))
+        }
+    }
+}
+
+/// Each expectation takes the first fact that fits and is left.
+fn judge_facts(wanted: &[Vec<String>], facts: &[String]) -> Vec<String> {
+    let mut left: Vec<&String> = facts.iter().collect();
+    let mut reasons = Vec::new();
+    for words in wanted {
+        match left.iter().position(|fact| words.iter().all(|word| contains(fact, word))) {
+            Some(at) => {
+                left.remove(at);
+            }
+            None => reasons.push(format!("no fact \u{201c}{}\u{201d}", words.join(" "))),
+        }
+    }
+    reasons.extend(left.iter().map(|fact| format!("unexpected fact \u{201c}{fact}\u{201d}")));
+    reasons
 }
 
 fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
@@ -161,6 +214,8 @@ mod tests {
             pending: Vec::new(),
             reply: "Fine, your Owl is fed.".to_owned(),
             tasks: vec![task(1, "Buy oat milk", false), task(2, "Buy milk", false)],
+            facts: vec!["The owl is called Ida".to_owned()],
+            note_today: "- 14:05 Fed the owl".to_owned(),
         }
     }
 
@@ -235,6 +290,29 @@ mod tests {
             &seen,
             &["delete_task of task 8 and delete_task of task 9 waits, expected delete_task of task 8"],
         );
+    }
+
+    #[test]
+    fn a_call_that_waits_is_known_by_its_question_too() {
+        let expect = json!({"pending": {"tool": "forget", "has": ["ida"]}});
+        let mut seen = observed();
+        check(expect.clone(), &seen, &["nothing waits, expected forget of ida"]);
+        seen.pending = vec![PendingCall { preview: "Forget “Ida”?".to_owned(), ..waiting("forget", "") }];
+        check(expect.clone(), &seen, &[]);
+        seen.pending[0].preview = "Forget “Otto”?".to_owned();
+        check(expect, &seen, &["forget (Forget “Otto”?) waits, expected forget of ida"]);
+    }
+
+    #[test]
+    fn facts_and_the_note_hold_or_fail() {
+        check(json!({"facts_after": [["OWL", "ida"]], "note_today": ["fed"]}), &observed(), &[]);
+        check(
+            json!({"facts_after": [["otto"]]}),
+            &observed(),
+            &["no fact \u{201c}otto\u{201d}", "unexpected fact \u{201c}The owl is called Ida\u{201d}"],
+        );
+        check(json!({"note_today": []}), &observed(), &["there is a note of today"]);
+        check(json!({"note_today": ["otto"]}), &observed(), &["today's note lacks \"otto\""]);
     }
 
     #[test]

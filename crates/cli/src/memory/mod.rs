@@ -14,8 +14,8 @@ pub(crate) use desk::{Desk, line, why_lines};
 pub(crate) use slash::{ARGUMENT, fact_typed};
 pub(crate) use tasks::{own_task_store, task_store};
 pub(crate) use told::Told;
-pub(crate) use tools::{NAMES as TOOL_NAMES, tools};
+pub(crate) use tools::{NAMES as TOOL_NAMES, brief, tools};
 
 /// What is told of a model that cannot be trusted with free tool calls.
-pub(crate) const TOO_SMALL: &str = "this model is too small for a memory and notes of its own: it has the tasks only, and the \
-                                    vault is yours by commands (adjutant memory; another model: -m MODEL)";
+pub(crate) const SMALL: &str = "this model is small: it keeps facts, finds them and what stands in notes, forgets one after a yes, and adds \
+                                to today's note, in English; other notes it cannot write (another model: -m MODEL)";

@@ -6,14 +6,22 @@ use std::time::Duration;
 use adjutant_core::{
     Arguments, BoxFuture, Prepared, Probe, Reference, Tool, ToolContext, ToolDefinition, ToolError, UserId,
 };
-use adjutant_memory::memory_tools;
+use adjutant_memory::{brief_tools, memory_tools};
 use serde_json::Value;
 
 use super::Desk;
 
 /// The names of the tools, for settings that name one while there is no vault.
-pub(crate) const NAMES: [&str; 8] =
-    ["remember", "recall", "forget", "write_daily_note", "write_note", "read_note", "search_notes", "list_notes"];
+pub(crate) const NAMES: [&str; 8] = [
+    "remember",
+    "recall",
+    "forget",
+    "write_daily_note",
+    "write_note",
+    "read_note",
+    "search_notes",
+    "list_notes",
+];
 
 /// How the library's words name the way back.
 const UNDO: &str = "undo: /undo";
@@ -21,8 +29,18 @@ const UNDO: &str = "undo: /undo";
 /// All tools over the memory of this desk; none without a vault.
 pub(crate) fn tools(desk: &Desk) -> Vec<Arc<dyn Tool>> {
     let Some(memory) = desk.memory() else { return Vec::new() };
+    named(memory_tools(memory), desk)
+}
+
+/// Those for a model that cannot be trusted with free tool calls. `owner`: what the person is called.
+pub(crate) fn brief(desk: &Desk, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
+    let Some(memory) = desk.memory() else { return Vec::new() };
+    named(brief_tools(memory, owner), desk)
+}
+
+fn named(tools: Vec<Arc<dyn Tool>>, desk: &Desk) -> Vec<Arc<dyn Tool>> {
     let named = |tool| -> Arc<dyn Tool> { Arc::new(Named { tool, undo: desk.undo_command() }) };
-    memory_tools(memory).into_iter().map(named).collect()
+    tools.into_iter().map(named).collect()
 }
 
 /// Words with the way back as it can be gone here.
