@@ -29,7 +29,7 @@ export async function flow(browser) {
   const here = (name, work) => check(name, work, page);
   try {
     await here("empty: examples of what the agent's tools can do, the demo says that it is one, the focus may be had at once", async () => {
-      assert.deepEqual(await page.locator(".examples button").allInnerTexts(), ["Add buy milk", "What is on my list?", "What can you do?"]);
+      assert.deepEqual(await page.locator(".examples button").allInnerTexts(), ["Add buy milk", "What is on my list?", "Remember that …", "What can you do?"]);
       assert.equal(await page.locator(".ability").count(), 0, "there are no servers");
       assert.match(await page.locator(".banner").innerText(), /Demo/);
       await page.getByText("No tasks yet.").waitFor();

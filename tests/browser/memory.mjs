@@ -1,4 +1,4 @@
-// What is remembered, beside the conversation: seen and changed by hand, in the vault's own file.
+// What is remembered, beside the conversation: seen and changed by hand, in the vault's own file or in the database.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,6 +18,37 @@ const SCRIPT = lines({ match: "links", text: LINKS, repeat: true }, { text: "I h
 const BIKE = "Ana rides her bike to work";
 
 export async function memory(browser) {
+  await inDatabase(browser);
+  await inVault(browser);
+}
+
+async function inDatabase(browser) {
+  const service = await serve({ script: SCRIPT });
+  const page = await open(browser, service);
+  const here = (name, work) => check(name, work, page);
+  try {
+    await here("memory: without a vault, facts are kept in the database, and are there again", async () => {
+      await page.getByRole("tab", { name: "Memory" }).click();
+      await page.getByText("in the database of this service").waitFor();
+      await page.getByLabel("New fact").fill("Josh likes green tea");
+      await page.getByLabel("New fact").press("Enter");
+      await page.locator(".task-words", { hasText: "Josh likes green tea" }).waitFor();
+      await page.reload();
+      await page.getByRole("tab", { name: "Memory" }).click();
+      await page.locator(".task-words", { hasText: "Josh likes green tea" }).waitFor();
+      await page.getByRole("button", { name: "Forget Josh likes green tea" }).click();
+      await page.getByText("Nothing is remembered yet.").waitFor();
+      await page.getByRole("button", { name: "Undo" }).click();
+      await page.locator(".task-words", { hasText: "Josh likes green tea" }).waitFor();
+      assert.deepEqual(await violations(page), []);
+    });
+  } finally {
+    await page.close();
+    await service.stop();
+  }
+}
+
+async function inVault(browser) {
   const vault = mkdtempSync(join(tmpdir(), "adjutant-vault-"));
   mkdirSync(join(vault, ".obsidian"));
   mkdirSync(join(vault, "Plans"));

@@ -5,13 +5,14 @@ mod administration; // how it is, for whoever runs it
 mod browser; // the page, opened
 mod dispatch; // who has conversations go on, if not this process
 mod gauges; // the database and the MCP servers, in figures
+mod remembering; // who has which memory
 mod session; // the token of whoever starts it
 mod state; // where other processes of this machine find it
 
 use std::pin::pin;
 use std::sync::Arc;
 
-use adjutant_core::{CancellationToken, UserId};
+use adjutant_core::CancellationToken;
 use adjutant_service::{ServeError, Service, ServiceConfig};
 use clap::ValueEnum as _;
 use serde_json::json;
@@ -21,13 +22,14 @@ use crate::config::{Authentication, Database, Settings, duration};
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::{Stop, Stops};
-use crate::memory::{self, Desk};
+use crate::memory;
 use crate::past::PastIndex;
 use crate::screen::Screen;
 use crate::store::Stores;
-use crate::{db, logging, model_choice, servers, store, wiring};
+use crate::{db, logging, model_choice, servers, store};
 use access::Access;
 use dispatch::Worker;
+use remembering::Remembering;
 use state::StateFile;
 
 /// Serves until it is told to stop; then it takes nothing new and lets what runs end. Told by SIGTERM, it first answers for a
@@ -47,6 +49,7 @@ pub(crate) async fn run(
     screen.log_by(logging::begin(format, settings.serve.log.as_deref(), screen.verbosity())?);
     let bind = options.bind.unwrap_or(settings.serve.bind);
     let how = options.auth.unwrap_or(settings.serve.auth);
+    let vaults = memory::vaults(settings)?;
     let store = store::open(settings).await?;
     let Access { auth, secret } = Access::of(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
@@ -55,33 +58,10 @@ pub(crate) async fn run(
         servers.settled().await;
         servers::tell_news(servers, screen);
     }
-    // The service does its work without the vault too.
-    let owner = owner(settings)?;
-    let desk = match Desk::open_for(settings, store.clone(), owner).await {
-        Ok(desk) => Some(desk),
-        Err(error) => {
-            screen.note(&format!("nothing is remembered, and nothing of it shown: {}", error.message));
-            None
-        }
-    };
-    let memory = desk.as_ref().and_then(Desk::memory).cloned();
     let stores = Stores::one(store.clone());
-    let tasks = memory::task_store(settings, memory.as_ref(), &stores)?;
-    // Whoever has no vault has their tasks in the database.
-    let agent = wiring::agent_with(settings, model.clone(), store.clone(), store.clone(), servers.as_ref())?;
-    // The vault's owner has their own assistant, notes and memory included, as in their terminal; for everybody else it is the task
-    // assistant.
-    let agent = match desk.as_ref().filter(|desk| desk.memory().is_some()) {
-        Some(desk) => {
-            let (own, _) = wiring::diana(settings, model, &stores, servers.as_ref(), desk)?;
-            own.prepare();
-            agent.except_for(desk.owner().clone(), &own)
-        }
-        None => {
-            agent.prepare();
-            agent
-        }
-    };
+    let remembering = Remembering::open(settings, vaults, &stores, screen).await;
+    let tasks = memory::task_store(settings, remembering.of_vaults(), &stores)?;
+    let agent = remembering.agent(settings, &model, &stores, servers.as_ref())?;
     let index = PastIndex::keep(store.clone());
     index.listen(&agent);
     let model = agent.model().id().to_string();
@@ -117,11 +97,8 @@ pub(crate) async fn run(
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
     let administration = administration::of(settings, &store, servers.as_ref());
     let service = Service::bind(accepting, config).await?.with_tasks(tasks);
-    let service = service.with_past_conversations(store.clone());
-    let mut service = service.with_administration(administration);
-    if let Some(memory) = memory {
-        service = service.with_memory(memory);
-    }
+    let service = service.with_past_conversations(store.clone()).with_administration(administration);
+    let mut service = service.with_memories(remembering.memories());
     if let Some(servers) = &servers {
         let missing = servers.missing();
         service = service.with_readiness(Arc::new(move || {
@@ -150,10 +127,7 @@ pub(crate) async fn run(
         secret,
         model,
         store: settings.database.to_string(),
-        notes: match &desk {
-            Some(desk) if desk.memory().is_some() => notes_of(desk.owner(), how),
-            _ => "none: there is no vault (adjutant init)".to_owned(),
-        },
+        notes: remembering.in_words(how),
         worker: worker.as_ref().map(Worker::url),
         state_file,
     };
@@ -223,30 +197,6 @@ pub(crate) async fn run(
         servers.stop().await;
     }
     Ok(Exit::Ok)
-}
-
-/// Returns the user whose vault it is: the person of this machine, unless `vault.owner` names another.
-fn owner(settings: &Settings) -> Result<UserId, CliError> {
-    let Some(name) = &settings.memory.owner else { return Ok(UserId::local()) };
-    UserId::new(name.as_str()).map_err(|error| CliError::configuration(format!("vault.owner: {error}")))
-}
-
-/// Returns who has the notes of a vault, in words for whoever starts the service.
-fn notes_of(owner: &UserId, how: Authentication) -> String {
-    match (how, *owner == UserId::local()) {
-        (Authentication::Jwt | Authentication::Oidc | Authentication::Proxy, true) => {
-            "nobody who signs in has the notes: vault.owner says who does, by the name they sign in with"
-                .to_owned()
-        }
-        (Authentication::None, false) => {
-            format!("{owner} has the notes, and everybody here is local (serve.auth)")
-        }
-        (Authentication::None, true) => "you have the notes, and everybody here is you".to_owned(),
-        (_, true) => "you have the notes; everybody else has their tasks, without notes or memory".to_owned(),
-        (_, false) => {
-            format!("{owner} has the notes; everybody else has their tasks, without notes or memory")
-        }
-    }
 }
 
 /// What is said once it listens.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, OperatorStore, PastConversations,
-    StoreError, TaskIndex, TaskStore, TokenStore,
+    BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, OperatorStore,
+    PastConversations, StoreError, TaskIndex, TaskStore, TokenStore,
 };
 use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
@@ -21,12 +21,20 @@ impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work f
 
 /// What the commands need.
 pub(crate) trait Store:
-    Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + PastConversations + Maintenance
+    Work + TokenStore + MemoryLedger + FactStore + TaskIndex + OperatorStore + PastConversations + Maintenance
 {
 }
 
-impl<S: Work + TokenStore + MemoryLedger + TaskIndex + OperatorStore + PastConversations + Maintenance> Store
-    for S
+impl<
+    S: Work
+        + TokenStore
+        + MemoryLedger
+        + FactStore
+        + TaskIndex
+        + OperatorStore
+        + PastConversations
+        + Maintenance,
+> Store for S
 {
 }
 

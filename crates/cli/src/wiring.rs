@@ -9,6 +9,7 @@ use adjutant_core::{
     nearest,
 };
 use adjutant_mcp::client::{Health, ServerReport, Servers};
+use adjutant_memory::DatabaseMemory;
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, AgentBuilder, Prices};
 use adjutant_tools::{ReadResult, task_tools};
@@ -16,11 +17,14 @@ use adjutant_tools::{ReadResult, task_tools};
 use crate::config::{NAMELESS, RunBounds, Settings};
 use crate::error::CliError;
 use crate::instructions::Places;
-use crate::memory::{self, Desk, Told};
+use crate::memory::{self, Desk, Told, ToldOfEach};
 use crate::store::{self, Store, Stores, Work};
 
 /// The task assistant's instruction.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
+
+/// What is added to it where facts about users are kept in the database.
+const MEMORY: &str = include_str!("../../../prompts/memory.md");
 
 /// The instruction of the assistant of the terminal, and what is added to it for what she can do.
 const DIANA: &str = include_str!("../../../prompts/diana.md");
@@ -55,10 +59,11 @@ pub(crate) fn agent(
     tasks: Arc<dyn TaskStore>,
     work: Arc<dyn Work>,
 ) -> Result<Agent, CliError> {
-    agent_with(settings, model, tasks, work, None)
+    agent_with(settings, model, tasks, work, None, None)
 }
 
-/// The same with the tools of MCP servers.
+/// The same with the tools of MCP servers, and with a memory of each user. A model that cannot be trusted with free tool calls has no
+/// memory.
 ///
 /// # Errors
 /// As [`agent`].
@@ -68,11 +73,16 @@ pub(crate) fn agent_with(
     tasks: Arc<dyn TaskStore>,
     work: Arc<dyn Work>,
     servers: Option<&Servers>,
+    memory: Option<&DatabaseMemory>,
 ) -> Result<Agent, CliError> {
+    let memory = memory.filter(|_| !model.capabilities().weak_tools);
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let joined = if foreign.is_empty() { "" } else { FOREIGN_TOOLS };
-    let instruction = instruction(settings, &[CONSTITUTION], joined)?;
-    let tools = with_foreign(task_tools(tasks), foreign, &work);
+    let about_memory = if memory.is_some() { MEMORY } else { "" };
+    let instruction = instruction(settings, &[CONSTITUTION, about_memory], joined)?;
+    let mut tools = task_tools(tasks);
+    tools.extend(memory.map(memory::tools_in_database).unwrap_or_default());
+    let tools = with_foreign(tools, foreign, &work);
     let policy = policy(settings, &names_of(&tools), servers)?;
     let limits = limits(settings, model.capabilities());
     let parts = Parts {
@@ -83,7 +93,10 @@ pub(crate) fn agent_with(
         policy,
         limits,
     };
-    Ok(builder(settings, model, parts, work.clone(), work)?.build()?)
+    let builder = builder(settings, model.clone(), parts, work.clone(), work)?;
+    let Some(memory) = memory else { return Ok(builder.build()?) };
+    let told = ToldOfEach::new(memory.clone(), model);
+    Ok(builder.turn_instruction(told.clone()).recall(told).build()?)
 }
 
 /// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that cannot be trusted with free
@@ -143,7 +156,8 @@ pub(crate) fn diana(
         return Ok((builder.build()?, None));
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let told = Told::new(desk, Places::new(&settings.dirs, project), model);
+    let places = desk.has_files().then(|| Places::new(&settings.dirs, project));
+    let told = Told::new(desk, places, model);
     Ok((builder.turn_instruction(told.clone()).recall(told.clone()).build()?, Some(told)))
 }
 

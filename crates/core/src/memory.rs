@@ -1,6 +1,6 @@
 //! What a person's memory changed, when, and because of which conversation.
 //!
-//! The vault's files are the truth; this is what a line of markdown cannot show.
+//! Of a vault, the files are the truth; this is what a line of markdown cannot show.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,17 @@ use crate::id::{CallId, ConversationId, IdempotencyKey, TurnId, UserId};
 pub struct MemoryScope {
     /// The vault's owner.
     pub user: UserId,
-    /// The vault: its absolute path, symbolic links resolved. A vault that is moved starts an empty history.
+    /// The vault: its absolute path, symbolic links resolved. A vault that is moved starts an empty history. Empty: the facts are in the
+    /// database.
     pub vault: String,
+}
+
+impl MemoryScope {
+    /// Returns the scope of a user's facts in the database.
+    #[must_use]
+    pub fn database(user: UserId) -> Self {
+        Self { user, vault: String::new() }
+    }
 }
 
 /// Where something was learned.
@@ -28,16 +37,31 @@ pub struct MemorySource {
     pub call: CallId,
 }
 
-/// A fact as it stood in the file.
+/// A fact that is kept in the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFact {
+    /// Its words, in one line.
+    pub text: String,
+    /// Whether a model is always told.
+    pub important: bool,
+    /// When it was first remembered.
+    pub created_at: Timestamp,
+    /// When it got the words and the importance it has.
+    pub updated_at: Timestamp,
+    /// Where it got its words; none if the person wrote them.
+    pub source: Option<MemorySource>,
+}
+
+/// A fact as it stood in the file, or in the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactLine {
     /// The fact's own words, the key by which its history is found.
     pub text: String,
-    /// The bytes of the file: the list item with its mark, its date and whatever hangs below it.
+    /// The bytes of the file: the list item with its mark, its date and whatever hangs below it. In the database: its words.
     pub line: String,
     /// Whether it stood among the important ones.
     pub important: bool,
-    /// Its place in its section, from 0.
+    /// Its place in its section, from 0; in the database, among all facts.
     pub place: usize,
     /// When the fact was first written down, as far as anybody knows.
     pub created: Option<Timestamp>,

@@ -23,7 +23,8 @@ impl Figures {
         evidence: &[String],
     ) -> Result<(), String> {
         let filter = Filter { folder: NOTES.to_owned(), limit: 10, ..Filter::default() };
-        let found = match home.memory.notes().search(question, &filter).await {
+        let notes = home.memory.notes().ok_or("there is no vault")?;
+        let found = match notes.search(question, &filter).await {
             Ok(found) => found.notes,
             // A question without a word.
             Err(MemoryError::Vault(VaultError::Name { .. })) => Vec::new(),

@@ -40,7 +40,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         "log" => {
             for line in io::stdin().lock().lines() {
-                let written = memory.notes().write_daily(&line?, None, &Cause::person()).await?;
+                let written = memory
+                    .notes()
+                    .ok_or("there is a vault")?
+                    .write_daily(&line?, None, &Cause::person())
+                    .await?;
                 writeln!(out, "{}", written.words())?;
                 out.flush()?;
             }
@@ -48,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "complete" | "delete" => {
             for line in io::stdin().lock().lines() {
                 let words = line?;
-                let tasks = memory.tasks();
+                let tasks = memory.tasks().ok_or("there is a vault")?;
                 let done = loop {
                     let found = tasks.list().await?.tasks.into_iter().find(|task| task.words == words);
                     let task = found.ok_or("there is no such task")?.address;
@@ -73,8 +77,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         "search" => {
             let begun = Instant::now();
-            let found =
-                memory.notes().search(&rest.join(" "), &Filter { limit: 20, ..Filter::default() }).await?;
+            let found = memory
+                .notes()
+                .ok_or("there is a vault")?
+                .search(&rest.join(" "), &Filter { limit: 20, ..Filter::default() })
+                .await?;
             for note in found.notes {
                 writeln!(out, "{}", note.path)?;
             }
@@ -83,7 +90,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "notes" => {
             let begun = Instant::now();
             let filter = Filter { folder: rest.join(" "), limit: 20, ..Filter::default() };
-            let found = memory.notes().list(&filter).await?;
+            let found = memory.notes().ok_or("there is a vault")?.list(&filter).await?;
             for note in found.notes {
                 writeln!(out, "{}", note.path)?;
             }

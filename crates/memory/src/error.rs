@@ -208,12 +208,28 @@ pub enum MemoryError {
         /// What the store said, for logs: it may name hosts and files.
         reason: String,
     },
-    /// Another user's vault.
-    #[error("this vault belongs to another user")]
+    /// The database with the facts did not answer.
+    #[error("the facts cannot be read or changed at the moment")]
+    Store {
+        /// What the store said, for logs: it may name hosts and files.
+        reason: String,
+    },
+    /// Others changed the facts again and again meanwhile.
+    #[error("the facts are being changed by others at the moment; nothing was changed")]
+    Busy,
+    /// Another user's memory.
+    #[error("this memory belongs to another user")]
     NotYours,
     /// The work was broken off.
     #[error("the vault operation was broken off; look at the note before trying again")]
     BrokeOff,
+}
+
+impl MemoryError {
+    /// What a store of facts said.
+    pub(crate) fn of_store(error: StoreError) -> Self {
+        Self::Store { reason: error.to_string() }
+    }
 }
 
 impl From<StoreError> for MemoryError {
@@ -248,6 +264,8 @@ impl From<MemoryError> for ToolError {
             | MemoryError::NothingToUndo
             | MemoryError::ChangedSince { .. }
             | MemoryError::Ledger { .. }
+            | MemoryError::Store { .. }
+            | MemoryError::Busy
             | MemoryError::NotYours => Self::failed(error.to_string()),
         }
     }

@@ -1,4 +1,4 @@
-//! What outlives a session: facts and notes, in plain markdown that belongs to its owner.
+//! What outlives a session: facts and notes, in plain markdown that belongs to its owner, or facts in a database.
 //!
 //! Files are read fresh and written atomically; nothing that was not written here is changed. The time, the settings and
 //! the history's database are handed in.
@@ -24,7 +24,8 @@ mod conversation; // conversations as notes
 mod daily; // daily notes
 mod error; // why not
 mod key_fact; // facts
-mod memory; // all of it, over one vault
+mod memories; // whose memory is where
+mod memory; // all of it, of one person
 mod notes; // notes
 mod past; // past conversations
 mod patch; // the way back to the byte
@@ -47,11 +48,13 @@ pub use key_fact::{
     FACT_CHARS_MAX, FactChange, FactId, IMPORTANT_TOKENS_MAX, ImportantFacts, InMemoryLedger, KeyFact,
     KeyFactStore, NewFact, ToldFact, ToldLimits, Undone, Why,
 };
+pub use memories::{DatabaseMemory, Memories};
 pub use memory::{Cause, Clock, Memory, MemoryOptions};
 pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
 pub use past::{PastHit, PastOptions, PastSearch, index_past, search_past};
 pub use recall::{Place, Recollection};
-pub use tool::{brief_tools, memory_tools, reading_tools};
+pub use told::TurnFacts;
+pub use tool::{brief_tools, fact_tools, memory_tools, reading_tools};
 pub use vault::{
     Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders, Vault,
     find_vaults,

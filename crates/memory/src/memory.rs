@@ -1,10 +1,10 @@
-//! The memory as a whole: facts, notes and the way back, over one vault of one owner.
+//! The memory as a whole: facts, notes and the way back, over one vault of one owner, or over their facts in a database.
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adjutant_core::port::{MemoryLedger, PastConversations};
+use adjutant_core::port::{FactStore, MemoryLedger, PastConversations};
 use adjutant_core::{
     AgentName, ConversationId, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope, MemorySource,
     MemoryState, ToolContext, UserId,
@@ -90,25 +90,48 @@ impl Cause {
     }
 }
 
-/// The memory of one person in one vault. Cheap to clone; files are read fresh at every operation.
+/// The memory of one person: in one vault, or their facts in a database. Cheap to clone; everything is read fresh at every operation.
 #[derive(Clone)]
-pub struct Memory(Arc<Shared>);
+pub struct Memory {
+    place: Place,
+    /// The index of past conversations, and the agent they were held with.
+    past: Option<(Arc<dyn PastConversations>, AgentName)>,
+}
 
-/// What facts, notes and undo have in common.
+/// Where facts are kept.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Vault(Arc<Shared>),
+    Database(Arc<InDatabase>),
+}
+
+/// What memories of both kinds have.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) scope: MemoryScope,
+    pub(crate) max_facts: usize,
+    pub(crate) ledger: Arc<dyn MemoryLedger>,
+    pub(crate) clock: Clock,
+}
+
+/// What facts, notes and undo have in common in a vault.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) vault: Vault,
     pub(crate) facts: NotePath,
     pub(crate) options: MemoryOptions,
-    pub(crate) ledger: Arc<dyn MemoryLedger>,
-    pub(crate) clock: Clock,
-    pub(crate) scope: MemoryScope,
-    /// The index of past conversations, and the agent they were held with.
-    pub(crate) past: Option<(Arc<dyn PastConversations>, AgentName)>,
+    pub(crate) common: Common,
     /// The facts as they were read last.
     pub(crate) kept: Arc<Kept>,
     /// The notes that are attached in conversations.
     attached: Arc<Mutex<Attached>>,
+}
+
+/// A user's facts in a database.
+#[derive(Clone)]
+pub(crate) struct InDatabase {
+    pub(crate) facts: Arc<dyn FactStore>,
+    pub(crate) common: Common,
 }
 
 /// The paths of the notes that are attached in each of the last conversations, the newest last.
@@ -138,53 +161,55 @@ impl Memory {
         let inside = Path::new(&options.path).strip_prefix(vault.root()).ok().and_then(Path::to_str);
         let facts = NotePath::parse(inside.unwrap_or(&options.path))?;
         let scope = MemoryScope { user: owner, vault: vault.root().to_string_lossy().into_owned() };
-        Ok(Self(Arc::new(Shared {
-            vault,
-            facts,
-            options,
-            ledger,
-            clock,
-            scope,
-            past: None,
-            kept: Arc::default(),
-            attached: Arc::default(),
-        })))
+        let common = Common { scope, max_facts: options.max_facts, ledger, clock };
+        let (kept, attached) = (Arc::default(), Arc::default());
+        let shared = Shared { vault, facts, options, common, kept, attached };
+        Ok(Self { place: Place::Vault(Arc::new(shared)), past: None })
+    }
+
+    pub(crate) fn in_database(
+        facts: Arc<dyn FactStore>,
+        common: Common,
+        past: Option<(Arc<dyn PastConversations>, AgentName)>,
+    ) -> Self {
+        Self { place: Place::Database(Arc::new(InDatabase { facts, common })), past }
     }
 
     /// Returns the same memory, in which the owner's past conversations with an agent are looked for too.
     #[must_use]
     pub fn with_conversations(self, past: Arc<dyn PastConversations>, agent: AgentName) -> Self {
-        Self(Arc::new(Shared { past: Some((past, agent)), ..Arc::unwrap_or_clone(self.0) }))
+        Self { past: Some((past, agent)), ..self }
     }
 
     /// The facts.
     #[must_use]
     pub fn facts(&self) -> KeyFactStore {
-        KeyFactStore(self.0.clone())
+        KeyFactStore(self.place.clone())
     }
 
-    /// The notes and daily notes.
+    /// The notes and daily notes. `None` without a vault.
     #[must_use]
-    pub fn notes(&self) -> Notes {
-        Notes(self.0.clone())
+    pub fn notes(&self) -> Option<Notes> {
+        self.in_vault().cloned().map(Notes)
     }
 
-    /// The vault.
+    /// The vault, if there is one.
     #[must_use]
-    pub fn vault(&self) -> &Vault {
-        &self.0.vault
+    pub fn vault(&self) -> Option<&Vault> {
+        self.in_vault().map(|shared| &shared.vault)
     }
 
     /// Whose it is.
     #[must_use]
     pub fn owner(&self) -> &UserId {
-        &self.0.scope.user
+        &self.common().scope.user
     }
 
     /// Tells which notes are attached in a conversation, by their paths, in place of those that were told before: a search there ranks
     /// them a little higher. Kept for the last 64 conversations, in this process.
     pub fn attach(&self, conversation: ConversationId, notes: Vec<String>) {
-        let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(shared) = self.in_vault() else { return };
+        let mut attached = shared.attached.lock().unwrap_or_else(PoisonError::into_inner);
         attached.retain(|(known, _)| *known != conversation);
         if !notes.is_empty() {
             attached.push_back((conversation, notes));
@@ -194,15 +219,64 @@ impl Memory {
         }
     }
 
+    pub(crate) fn in_vault(&self) -> Option<&Arc<Shared>> {
+        match &self.place {
+            Place::Vault(shared) => Some(shared),
+            Place::Database(_) => None,
+        }
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(crate) fn common(&self) -> &Common {
+        self.place.common()
+    }
+
+    pub(crate) fn past(&self) -> Option<&(Arc<dyn PastConversations>, AgentName)> {
+        self.past.as_ref()
+    }
+}
+
+impl Place {
+    pub(crate) fn common(&self) -> &Common {
+        match self {
+            Self::Vault(shared) => &shared.common,
+            Self::Database(database) => &database.common,
+        }
+    }
+}
+
+impl Shared {
     /// Returns the paths of the notes that are attached in a conversation.
     pub(crate) fn attached(&self, conversation: ConversationId) -> Vec<String> {
-        let attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
         let known = attached.iter().find(|(known, _)| *known == conversation);
         known.map(|(_, notes)| notes.clone()).unwrap_or_default()
     }
+}
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0
+impl Common {
+    /// Returns what the call of this cause did before, if it did anything.
+    pub(crate) async fn earlier(&self, cause: &Cause) -> Result<Option<MemoryChange>, MemoryError> {
+        match &cause.key {
+            Some(key) => Ok(self.ledger.by_key(&self.scope, key).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// A change that has not begun.
+    pub(crate) fn new_change(&self, cause: &Cause, effect: MemoryEffect) -> MemoryChange {
+        MemoryChange {
+            id: Uuid::now_v7(),
+            at: (self.clock)().timestamp(),
+            source: cause.source.clone(),
+            key: cause.key.clone(),
+            effect,
+            state: MemoryState::Begun,
+            patch: None,
+        }
     }
 }
 
@@ -217,11 +291,6 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Shared {
-    /// Refuses everybody but the owner.
-    pub(crate) fn check_owner(&self, user: &UserId) -> Result<(), MemoryError> {
-        if *user == self.scope.user { Ok(()) } else { Err(MemoryError::NotYours) }
-    }
-
     pub(crate) async fn lock(&self) -> Result<VaultLock, MemoryError> {
         let vault = self.vault.clone();
         blocking(move || vault.lock()).await
@@ -246,19 +315,6 @@ impl Shared {
             Ok((lock, done))
         })
         .await
-    }
-
-    /// A change that has not begun.
-    pub(crate) fn new_change(&self, cause: &Cause, effect: MemoryEffect) -> MemoryChange {
-        MemoryChange {
-            id: Uuid::now_v7(),
-            at: (self.clock)().timestamp(),
-            source: cause.source.clone(),
-            key: cause.key.clone(),
-            effect,
-            state: MemoryState::Begun,
-            patch: None,
-        }
     }
 
     /// Changes one file: locked, read, planned, written into the history, replaced, and planned again if another program
@@ -291,9 +347,9 @@ impl Shared {
             };
             let change = match begun.take() {
                 Some(change) => MemoryChange { effect, state: MemoryState::Begun, patch, ..change },
-                None => MemoryChange { patch, ..self.new_change(cause, effect) },
+                None => MemoryChange { patch, ..self.common.new_change(cause, effect) },
             };
-            self.ledger.put(&self.scope, &change).await?;
+            self.common.ledger.put(&self.common.scope, &change).await?;
             match self.replace(lock, path, stored, text).await {
                 Ok((_, true)) => {
                     self.finish(Some(change)).await;
@@ -305,7 +361,7 @@ impl Shared {
                 }
                 Err(error) => {
                     let change = MemoryChange { state: MemoryState::Void, ..change };
-                    let _ = self.ledger.put(&self.scope, &change).await;
+                    let _ = self.common.ledger.put(&self.common.scope, &change).await;
                     return Err(error);
                 }
             }
@@ -318,14 +374,14 @@ impl Shared {
     pub(crate) async fn finish(&self, change: Option<MemoryChange>) {
         if let Some(change) = change {
             let change = MemoryChange { state: MemoryState::Done, ..change };
-            let _ = self.ledger.put(&self.scope, &change).await;
+            let _ = self.common.ledger.put(&self.common.scope, &change).await;
         }
     }
 
     pub(crate) async fn void(&self, change: Option<MemoryChange>) {
         if let Some(change) = change {
             let change = MemoryChange { state: MemoryState::Void, ..change };
-            let _ = self.ledger.put(&self.scope, &change).await;
+            let _ = self.common.ledger.put(&self.common.scope, &change).await;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{MemoryChange, MemoryEffect, MemoryState};
+use adjutant_core::{ConversationId, MemoryChange, MemoryEffect, MemoryState, UserId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -74,6 +74,11 @@ pub(crate) fn visible(text: &str) -> String {
 }
 
 impl Notes {
+    /// Refuses everybody but the owner.
+    pub(crate) fn of(&self, user: &UserId) -> Result<&Self, MemoryError> {
+        if *user == self.0.common.scope.user { Ok(self) } else { Err(MemoryError::NotYours) }
+    }
+
     /// Adds an entry to today's daily note, under its heading, and makes the note from its template if there is none.
     ///
     /// # Errors
@@ -91,7 +96,7 @@ impl Notes {
             Earlier::Begun(change) => Some(*change),
             Earlier::None => None,
         };
-        let now = (shared.clock)();
+        let now = (shared.common.clock)();
         // A repeat after a crash writes what the call wrote, on the day it was made.
         let time =
             begun.as_ref().map_or_else(|| now.clone(), |change| change.at.to_zoned(now.time_zone().clone()));
@@ -248,6 +253,11 @@ impl Notes {
         blocking(move || vault.list(&filter)).await
     }
 
+    /// Returns the paths of the notes that are attached in a conversation.
+    pub(crate) fn attached(&self, conversation: ConversationId) -> Vec<String> {
+        self.0.attached(conversation)
+    }
+
     /// Returns the addresses at which Obsidian opens the notes of links; see [`Vault::obsidian_addresses`](crate::Vault::obsidian_addresses).
     ///
     /// # Errors
@@ -275,7 +285,9 @@ impl Notes {
     /// What the history knows of this call.
     async fn earlier(&self, cause: &Cause) -> Result<Earlier, MemoryError> {
         let Some(key) = &cause.key else { return Ok(Earlier::None) };
-        let Some(change) = self.0.ledger.by_key(&self.0.scope, key).await? else { return Ok(Earlier::None) };
+        let Some(change) = self.0.common.ledger.by_key(&self.0.common.scope, key).await? else {
+            return Ok(Earlier::None);
+        };
         let MemoryEffect::Note { answer, .. } = &change.effect else { return Ok(Earlier::None) };
         Ok(match change.state {
             MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone()) {

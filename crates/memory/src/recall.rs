@@ -58,8 +58,8 @@ impl Memory {
     /// through if the memory has them ([`Memory::with_conversations`]), but for the one that goes on, `current`.
     ///
     /// # Errors
-    /// [`MemoryError::Vault`] for a query without words, and if the vault cannot be read; [`MemoryError::Ledger`] if the store does not
-    /// answer.
+    /// [`MemoryError::Vault`] for a query without words, and if the vault cannot be read; [`MemoryError::Ledger`] or
+    /// [`MemoryError::Store`] if the store does not answer.
     pub async fn recall(
         &self,
         query: &str,
@@ -80,11 +80,13 @@ impl Memory {
                 score: told.score,
             }));
         }
-        if from.is_none_or(|place| place == Place::Notes) {
-            let (vault, query) = (self.vault().clone(), query.to_owned());
+        if from.is_none_or(|place| place == Place::Notes)
+            && let Some(shared) = self.in_vault()
+        {
+            let (vault, query) = (shared.vault.clone(), query.to_owned());
             // The facts were looked through above.
-            let facts = self.shared().facts.to_string();
-            let attached = current.map(|current| self.attached(current)).unwrap_or_default();
+            let facts = shared.facts.to_string();
+            let attached = current.map(|current| shared.attached(current)).unwrap_or_default();
             let filter = Filter { limit: OF_EACH, attached, ..Filter::default() };
             let passages = blocking(move || vault.passages(&query, &filter)).await?;
             let passages = passages.into_iter().filter(|passage| passage.path != facts);
@@ -99,10 +101,10 @@ impl Memory {
             }));
         }
         if from.is_none_or(|place| place == Place::Conversations)
-            && let Some((past, agent)) = &self.shared().past
+            && let Some((past, agent)) = self.past()
         {
             let options = PastOptions { limit: OF_EACH, chars: SAID_CHARS, except: current };
-            let zone = (self.shared().clock)().time_zone().clone();
+            let zone = (self.common().clock)().time_zone().clone();
             let past = search_past(&**past, (agent, self.owner()), query, options).await?;
             found.extend(past.found.into_iter().map(|hit| Recollection {
                 from: Place::Conversations,

@@ -228,7 +228,8 @@ impl Agent {
         Self { dispatcher: Some(Arc::new(Dispatcher::new(dispatch))), ..self.clone() }
     }
 
-    /// The same agent, which in the conversations of one user is what `other` is: its words, model, tools, policy and bounds. Name,
+    /// The same agent, which in the conversations of one user is what `other` is: its words, model, tools, policy and bounds; there may
+    /// be such an exception for each of any number of users. Name,
     /// store, budgets and everything that turns share are this agent's, so that one sweep goes on with the work of all users, each
     /// with what is theirs. What is asked of the handle itself, such as [`Agent::tools`], is what everybody else has: see
     /// [`Agent::for_user`].

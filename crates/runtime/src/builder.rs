@@ -1,5 +1,6 @@
 //! Collects what an agent needs, and checks it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
@@ -366,7 +367,7 @@ impl AgentBuilder {
             heart,
             waiting,
             audience: Arc::default(),
-            exception: None,
+            exceptions: BTreeMap::new(),
         }))
     }
 }

@@ -1,5 +1,6 @@
 //! Everything that an agent consists of, shared by its clones.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -72,14 +73,14 @@ pub(crate) struct Inner {
     pub(crate) waiting: Arc<Waiting>,
     /// Those who wait for what is run elsewhere.
     pub(crate) audience: Arc<Audience>,
-    /// The user for whom it is another, and what it is for them. All that is shared between turns is the same there.
-    pub(crate) exception: Option<(UserId, Arc<Self>)>,
+    /// The users for whom it is another, and what it is for each. All that is shared between turns is the same there.
+    pub(crate) exceptions: BTreeMap<UserId, Arc<Self>>,
 }
 
 impl Inner {
     /// Returns what the agent is for this user.
     pub(crate) fn of(self: &Arc<Self>, user: &UserId) -> &Arc<Self> {
-        self.exception.as_ref().filter(|(only, _)| only == user).map_or(self, |(_, own)| own)
+        self.exceptions.get(user).unwrap_or(self)
     }
 
     /// The same, which for one user is what `other` is: what it says, can do and may do, within the bounds of `other`. Store, caches,
@@ -99,10 +100,12 @@ impl Inner {
             gate: other.gate.clone(),
             weak_tools: other.weak_tools.clone(),
             control_functions: other.control_functions,
-            exception: None,
+            exceptions: BTreeMap::new(),
             ..self.clone()
         };
-        Self { exception: Some((user, Arc::new(own))), ..self.clone() }
+        let mut all = self.clone();
+        all.exceptions.insert(user, Arc::new(own));
+        all
     }
 
     /// Tells the log and whoever counts that a call of the model ended. `None`: nobody waited for it any more.

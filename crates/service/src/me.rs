@@ -31,6 +31,10 @@ struct Me {
     memory: bool,
     /// The name of the vault with the user's notes: links to them are looked up at `/v1/notes/links`. `null`: they have none here.
     vault: Option<String>,
+    /// Where it is: `vault` or `database`; absent if `memory` is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    memory_in: Option<&'static str>,
     /// The model finds titles of conversations: a moment after the first answer there may be another one.
     model_titles: bool,
     /// The reason nothing is remembered; absent if `memory` is true.
@@ -51,7 +55,7 @@ struct Me {
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"code": "no_vault", "detail": "This service has no folder of notes, so nothing is remembered."}))]
 struct MemoryAbsent {
-    /// `no_vault`, `not_yours` or `not_built`.
+    /// `no_vault`, `not_yours`, `out_of_reach` or `not_built`.
     code: &'static str,
     /// In words for a person.
     detail: &'static str,
@@ -93,10 +97,14 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
     #[cfg(feature = "memory")]
     let memory_absent = crate::memory::absent(&app, &caller.user);
+    #[cfg(feature = "memory")]
+    let memory_in = crate::memory::place(&app, &caller.user);
+    #[cfg(not(feature = "memory"))]
+    let memory_in = None;
     #[cfg(not(feature = "memory"))]
     let memory_absent = Some(("not_built", "This service was built without a memory."));
     #[cfg(feature = "memory")]
-    let vault = crate::memory::memory_of(&app, &caller.user).map(|memory| memory.vault().name());
+    let vault = crate::memory::memory_of(&app, &caller.user).and_then(|memory| Some(memory.vault()?.name()));
     #[cfg(not(feature = "memory"))]
     let vault = None;
     let agent = app.agent.for_user(&caller.user);
@@ -120,6 +128,7 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
         model: model.to_string(),
         demo: model.provider.as_str() == "scripted",
         memory: memory_absent.is_none(),
+        memory_in,
         memory_absent: memory_absent.map(|(code, detail)| MemoryAbsent { code, detail }),
         vault,
         model_titles: app.model_titles,

@@ -1,5 +1,4 @@
-//! `/v1/memory`: what is remembered of the vault's owner, for the panel beside a conversation. For everybody else there is
-//! no memory.
+//! `/v1/memory`: what is remembered of whoever asks, in their vault or in the database, for the panel beside a conversation.
 
 use adjutant_core::{MemoryChange, MemoryEffect, UserId};
 use adjutant_memory::{
@@ -50,7 +49,7 @@ struct Fact {
     run_id: Option<String>,
 }
 
-/// What is remembered, in the order of the file, or the best match first.
+/// What is remembered, in the order of the file, in a database oldest first; or the best match first.
 #[derive(Debug, Serialize, ToSchema)]
 struct Facts {
     facts: Vec<Fact>,
@@ -84,7 +83,7 @@ struct Change {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"content": "Takes the tea without sugar", "important": false}))]
 struct NewFact {
-    /// One line. Words much like those of a known fact correct that one.
+    /// One line. Words that announce a correction ("actually", "no longer") of a known fact take its place.
     #[schema(min_length = 1, max_length = 1000, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     content: String,
     /// Whether the agent is always told.
@@ -126,31 +125,43 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(undo))
 }
 
-/// The memory, for its owner.
-pub(crate) fn memory_of<'a>(app: &'a App, user: &UserId) -> Option<&'a Memory> {
-    app.memory.get().filter(|memory| memory.owner() == user)
+/// The memory of a user, if they have one.
+pub(crate) fn memory_of(app: &App, user: &UserId) -> Option<Memory> {
+    app.memories.get()?.of(user)
+}
+
+/// Returns where the facts about a user are, as a word, if they have a memory: `vault` or `database`.
+pub(crate) fn place(app: &App, user: &UserId) -> Option<&'static str> {
+    let memory = memory_of(app, user)?;
+    Some(if memory.vault().is_some() { "vault" } else { "database" })
 }
 
 /// Returns why nothing is remembered of this user, as a word and in words for them. `None`: something is.
 pub(crate) fn absent(app: &App, user: &UserId) -> Option<(&'static str, &'static str)> {
-    match app.memory.get() {
-        None => Some(("no_vault", "This service has no folder of notes, so nothing is remembered.")),
+    match app.memories.get() {
         Some(_) if memory_of(app, user).is_some() => None,
-        Some(_) => Some((
+        Some(memories) if memories.is_out_of_reach(user) => Some((
+            "out_of_reach",
+            "Your notes could not be opened when this service began, so nothing is remembered until it begins again with them.",
+        )),
+        Some(memories) if !memories.is_empty() => Some((
             "not_yours",
             "Nothing is remembered of you here: the notes and the memory of this service are somebody else's, and nobody but them \
              sees or changes them. You have your tasks and your conversations.",
         )),
+        Some(_) | None => {
+            Some(("no_vault", "This service has no folder of notes, so nothing is remembered."))
+        }
     }
 }
 
-fn of_owner<'a>(app: &'a App, User(user): &User) -> Result<&'a Memory, Problem> {
+fn of_user(app: &App, User(user): &User) -> Result<Memory, Problem> {
     memory_of(app, user).ok_or_else(|| Problem::unknown("memory"))
 }
 
-/// The facts that are remembered of the owner of the vault.
+/// The facts that are remembered of whoever asks.
 ///
-/// The file is read fresh: what was changed by hand counts.
+/// Those of a vault are read fresh: what was changed by hand counts. Without a vault they are in the database.
 #[utoipa::path(get, path = "/v1/memory", operation_id = "list_facts", tag = "memory", params(ListQuery), responses(
     (status = 200, description = "The facts.", body = Facts),
     (status = 404, description = "Nothing is remembered of whoever asks."),
@@ -163,7 +174,7 @@ async fn list(
 ) -> Result<Json<Facts>, Problem> {
     let Query(ListQuery { q }) = query?;
     let words = search_words(q.as_deref(), FACT_CHARS_MAX)?;
-    let facts = of_owner(&app, &user)?.facts();
+    let facts = of_user(&app, &user)?.facts();
     let found = match words {
         Some(words) => facts.search(words).await,
         None => facts.list().await,
@@ -186,7 +197,7 @@ async fn remember(
 ) -> Result<Json<Changed>, Problem> {
     let Json(Object(NewFact { content, important })) = body?;
     at_most("content", &content, FACT_CHARS_MAX)?;
-    let facts = of_owner(&app, &user)?.facts();
+    let facts = of_user(&app, &user)?.facts();
     facts
         .add(&content, important, &Cause::person())
         .await
@@ -266,18 +277,18 @@ async fn forget(
     (status = 409, description = "What was changed was changed by hand since; it was left as it is."),
 ))]
 async fn undo(State(app): State<Shared>, user: User) -> Result<Json<TakenBack>, Problem> {
-    let undone = of_owner(&app, &user)?.undo().await.map_err(problem)?;
+    let undone = of_user(&app, &user)?.undo().await.map_err(problem)?;
     Ok(Json(TakenBack { message: undone.words }))
 }
 
-/// The owner's facts, and the id of one there is. Only by its id: words that fit several are for people who can be asked.
+/// The user's facts, and the id of one there is. Only by its id: words that fit several are for people who can be asked.
 async fn fact_of(
     app: &App,
     user: &User,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<(KeyFactStore, String), Problem> {
     let Path(id) = id?;
-    let facts = of_owner(app, user)?.facts();
+    let facts = of_user(app, user)?.facts();
     let known = facts.list().await.map_err(problem)?.into_iter().any(|fact| fact.id.as_str() == id);
     if known { Ok((facts, id)) } else { Err(Problem::unknown("fact")) }
 }
@@ -335,6 +346,12 @@ pub(crate) fn problem(error: MemoryError) -> Problem {
             conflict("the vault's folder is not there at the moment; nothing was changed".to_owned())
         }
         MemoryError::NotYours => Problem::unknown("memory"),
+        MemoryError::Store { .. } => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "Not available right now",
+            error.to_string(),
+        ),
         error => conflict(error.to_string()),
     }
 }

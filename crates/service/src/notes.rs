@@ -55,7 +55,8 @@ async fn links(
     User(user): User,
     body: Result<Json<Object<Links>>, JsonRejection>,
 ) -> Result<Json<Addresses>, Problem> {
-    let memory = memory_of(&app, &user).ok_or_else(|| Problem::unknown("vault"))?;
+    let notes = memory_of(&app, &user).and_then(|memory| memory.notes());
+    let notes = notes.ok_or_else(|| Problem::unknown("vault"))?;
     let Json(Object(Links { links })) = body?;
     if links.len() > LINKS_MAX {
         return Err(Problem::invalid(format!("links has at most {LINKS_MAX} of them")));
@@ -63,6 +64,6 @@ async fn links(
     for link in &links {
         at_most("a link", link, LINK_CHARS_MAX)?;
     }
-    let addresses = memory.notes().addresses(links).await.map_err(crate::memory::problem)?;
+    let addresses = notes.addresses(links).await.map_err(crate::memory::problem)?;
     Ok(Json(Addresses { addresses }))
 }

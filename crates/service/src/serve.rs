@@ -194,7 +194,7 @@ impl Service {
             background_prompts: config.background_prompts,
             model_titles: config.model_titles,
             #[cfg(feature = "memory")]
-            memory: OnceLock::new(),
+            memories: OnceLock::new(),
             #[cfg(feature = "memory")]
             past: OnceLock::new(),
             trace_propagation: config.trace_propagation,
@@ -211,12 +211,12 @@ impl Service {
         self
     }
 
-    /// The same service, which also shows the owner of a memory what is remembered, and lets them change it. The first
-    /// memory given is the one.
+    /// The same service, which also shows each user what is remembered of them, and lets them change it. The first memories given are
+    /// the ones.
     #[cfg(feature = "memory")]
     #[must_use]
-    pub fn with_memory(self, memory: adjutant_memory::Memory) -> Self {
-        let _ = self.state.memory.set(memory);
+    pub fn with_memories(self, memories: adjutant_memory::Memories) -> Self {
+        let _ = self.state.memories.set(memories);
         self
     }
 

@@ -116,9 +116,9 @@ pub(crate) struct App {
     pub(crate) background_prompts: BackgroundPrompts,
     /// True if the model finds the titles of conversations.
     pub(crate) model_titles: bool,
-    /// What is remembered of one user, if anything is.
+    /// What is remembered of users, if anything is.
     #[cfg(feature = "memory")]
-    pub(crate) memory: OnceLock<adjutant_memory::Memory>,
+    pub(crate) memories: OnceLock<adjutant_memory::Memories>,
     /// The index of past conversations, if there is one.
     #[cfg(feature = "memory")]
     pub(crate) past: OnceLock<Arc<dyn PastConversations>>,

@@ -13,6 +13,7 @@
 mod begin;
 mod branch;
 mod budget;
+mod fact;
 mod journal;
 mod log;
 mod long;
@@ -34,6 +35,7 @@ mod work;
 pub use begin::*;
 pub use branch::*;
 pub use budget::*;
+pub use fact::*;
 pub use journal::*;
 pub use log::*;
 pub use long::*;
@@ -54,7 +56,8 @@ pub use work::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use adjutant_core::port::PastConversations;
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, TaskIndex, TaskStore, TokenStore,
+    BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, TaskIndex, TaskStore,
+    TokenStore,
 };
 
 /// Everything a [`TaskStore`] must do.
@@ -176,4 +179,12 @@ pub async fn memory_ledger<T: MemoryLedger>(make: impl AsyncFn() -> T) {
     changes_of_a_memory_come_back_as_they_were(&make().await).await;
     a_change_of_a_memory_is_replaced_in_its_place(&make().await).await;
     memories_belong_to_their_user_and_vault(&make().await).await;
+}
+
+/// Everything a [`FactStore`] must do, and the [`MemoryLedger`] beside it.
+pub async fn fact_store<T: FactStore + MemoryLedger>(make: impl AsyncFn() -> T) {
+    facts_are_added_changed_and_removed_with_their_history(&make().await).await;
+    facts_are_changed_only_as_they_were_known(&make().await).await;
+    facts_belong_to_their_user(&make().await).await;
+    of_many_who_change_facts_one_at_a_time_does(&make().await).await;
 }

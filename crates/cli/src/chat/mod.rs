@@ -393,7 +393,7 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
     let options = editor::Options {
         history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
         names: {
-            let vault = talk.desk.memory().map(|memory| memory.vault().root().to_owned());
+            let vault = talk.desk.memory().and_then(|memory| Some(memory.vault()?.root().to_owned()));
             Arc::new(move |typed: &str| {
                 let notes = vault.iter().flat_map(|root| mention::names(root, typed));
                 notes.chain(mention::paths(typed)).collect()

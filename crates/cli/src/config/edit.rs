@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use adjutant_core::nearest;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value as TomlValue};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value as TomlValue};
 
 use super::key::{KEYS, Key, Kind, Value};
 use super::layers::{self, Owner};
@@ -179,6 +179,10 @@ fn in_toml(value: &Value, text: &str) -> TomlValue {
         },
         Value::Truth(truth) => (*truth).into(),
         Value::List(names) => names.iter().map(String::as_str).collect::<Array>().into(),
+        Value::Paths(paths) => {
+            let pairs = paths.iter().map(|(name, path)| (name.as_str(), path.to_string_lossy().into_owned()));
+            pairs.collect::<InlineTable>().into()
+        }
         Value::Text(_) | Value::Path(_) | Value::Duration(_) | Value::Database(_) | Value::Secret(_) => {
             text.trim().into()
         }
@@ -243,6 +247,7 @@ deny = [ 'a', ]
                 Kind::Address => "127.0.0.1:1".to_owned(),
                 Kind::Database => "postgres://h/d".to_owned(),
                 Kind::Keep => "forever".to_owned(),
+                Kind::Paths => "anna=/some/folder".to_owned(),
                 Kind::Text | Kind::Path | Kind::List | Kind::Secret => "word".to_owned(),
             };
             let place = Place::new("");

@@ -1,6 +1,7 @@
 //! Every setting there is: its name, what it may be, and where it may come from.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -52,6 +53,8 @@ pub(crate) enum Kind {
     },
     /// Names.
     List,
+    /// Names, each with a path; a relative one starts at the configuration file it stands in.
+    Paths,
     /// Yes or no.
     Truth,
     /// One of a few words.
@@ -77,6 +80,7 @@ pub(crate) enum Value {
     Integer(u64),
     Duration(Duration),
     List(Vec<String>),
+    Paths(BTreeMap<String, PathBuf>),
     Truth(bool),
     Database(Database),
     Secret(Secret),
@@ -308,6 +312,7 @@ impl Kind {
                 format!("a time with its unit from {} to {}, such as \"30s\"", duration(min), duration(max))
             }
             Self::List => "a list of names".to_owned(),
+            Self::Paths => "a table of names and paths, in text NAME=PATH,NAME=PATH".to_owned(),
             Self::Truth => "true or false".to_owned(),
             Self::Word(words) => words.join(" or "),
             Self::Address => "an address and a port, such as 127.0.0.1:8080".to_owned(),
@@ -325,7 +330,13 @@ impl Kind {
             | Self::Truth
             | Self::Word(_)
             | Self::Keep => true,
-            Self::Text | Self::Path | Self::List | Self::Address | Self::Database | Self::Secret => false,
+            Self::Text
+            | Self::Path
+            | Self::List
+            | Self::Paths
+            | Self::Address
+            | Self::Database
+            | Self::Secret => false,
         }
     }
 
@@ -351,6 +362,13 @@ impl Kind {
             Self::Keep | Self::Word(_) | Self::Address => Value::Text(text.to_owned()),
             Self::Database => Value::Database(Database::parse(text)?),
             Self::Duration { .. } => Value::Duration(read_duration(text)?),
+            Self::Paths => {
+                let pairs = text.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
+                    let (name, path) = pair.split_once('=')?;
+                    Some((name.trim().to_owned(), PathBuf::from(path.trim())))
+                });
+                Value::Paths(pairs.collect::<Option<_>>()?)
+            }
             Self::List => Value::List(
                 text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
             ),
@@ -367,6 +385,9 @@ impl Kind {
             (Self::Number { min, max }, Value::Number(number)) => (min..=max).contains(number),
             (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
             (Self::Duration { min, max }, Value::Duration(time)) => (min..=max).contains(time),
+            (Self::Paths, Value::Paths(paths)) => {
+                paths.iter().all(|(name, path)| !name.is_empty() && !path.as_os_str().is_empty())
+            }
             (Self::List, Value::List(_))
             | (Self::Truth, Value::Truth(_))
             | (Self::Database, Value::Database(_)) => true,
@@ -390,6 +411,10 @@ impl std::fmt::Display for Value {
             Self::Truth(truth) => write!(f, "{truth}"),
             Self::Duration(time) => f.write_str(&duration(*time)),
             Self::List(names) => f.write_str(&names.join(", ")),
+            Self::Paths(paths) => {
+                let pairs = paths.iter().map(|(name, path)| format!("{name}={}", path.display()));
+                f.write_str(&pairs.collect::<Vec<_>>().join(", "))
+            }
             Self::Database(database) => write!(f, "{database}"),
             Self::Secret(_) => f.write_str("set, not shown"),
         }

@@ -227,6 +227,9 @@ impl File<'_> {
         };
         let read = match read {
             Value::Path(path) => Value::Path(self.beside(path)),
+            Value::Paths(paths) => {
+                Value::Paths(paths.into_iter().map(|(name, path)| (name, self.beside(path))).collect())
+            }
             Value::Database(Database::Sqlite(path)) => Value::Database(Database::Sqlite(self.beside(path))),
             other => other,
         };
@@ -313,6 +316,15 @@ pub(super) fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
         (Kind::List, DeValue::Array(names)) => Value::List(
             names.iter().map(|name| Some(name.get_ref().as_str()?.to_owned())).collect::<Option<_>>()?,
         ),
+        (Kind::Paths, DeValue::Table(paths)) => Value::Paths(
+            paths
+                .iter()
+                .map(|(name, path)| {
+                    Some((name.get_ref().to_string(), PathBuf::from(path.get_ref().as_str()?)))
+                })
+                .collect::<Option<_>>()?,
+        ),
+        (Kind::Paths, DeValue::String(text)) => return kind.read(text, false),
         _ => return None,
     })
 }

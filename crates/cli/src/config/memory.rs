@@ -1,5 +1,6 @@
 //! `[vault]` and `[memory]`: a person's folder of notes, and what is remembered in it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use adjutant_memory::{Daily, LOCALES, MemoryOptions};
@@ -40,6 +41,10 @@ pub(crate) struct MemorySettings {
     pub(crate) vault: Option<PathBuf>,
     /// The user whose vault it is where several can ask: see `serve`.
     pub(crate) owner: Option<String>,
+    /// Other users of the service with a vault of their own, and where it is.
+    pub(crate) users: BTreeMap<String, PathBuf>,
+    /// True if facts about the users of the service that have no vault are kept in the database. Default: true.
+    pub(crate) in_database: bool,
     /// True if tasks are lines of the vault's notes, not of the database.
     pub(crate) tasks_in_notes: bool,
     /// The note that new tasks go to then.
@@ -53,8 +58,13 @@ pub(crate) struct MemorySettings {
 /// and written.
 pub(super) fn keys() -> Vec<Key> {
     vec![
-        Key { alias: Some("vaultPath"), unset: "none: nothing is remembered", ..key(VAULT, Kind::Path) },
+        Key {
+            alias: Some("vaultPath"),
+            unset: "none: nothing is remembered in the terminal",
+            ..key(VAULT, Kind::Path)
+        },
         Key { quiet: true, unset: "the person of this machine", ..key("vault.owner", Kind::Text) },
+        Key { quiet: true, unset: "nobody else has a vault", ..key("vault.users", Kind::Paths) },
         Key { default: |_| Some(Value::Text("auto".to_owned())), ..key("vault.daily", Kind::Text) },
         Key {
             default: |_| Some(Value::Text(AUTO.to_owned())),
@@ -79,6 +89,7 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Integer(MemoryOptions::default().max_facts as u64)),
             ..key("memory.max_facts", Kind::Integer { min: 1, max: 10_000 })
         },
+        Key { default: |_| Some(Value::Truth(true)), ..key("memory.database", Kind::Truth) },
         Key {
             default: |_| Some(Value::Text(MemoryOptions::default().heading)),
             ..key("memory.heading", Kind::Text)
@@ -98,6 +109,8 @@ pub(super) fn memory(values: &Values) -> MemorySettings {
     MemorySettings {
         vault: values.path(VAULT),
         owner: values.text("vault.owner"),
+        users: values.paths("vault.users").into_iter().map(|(user, path)| (user, home(path))).collect(),
+        in_database: values.truth("memory.database"),
         tasks_in_notes: values.text("vault.tasks").as_deref() == Some(NOTES),
         tasks_note: values.text("vault.tasks_note").unwrap_or_else(|| TASKS_NOTE.to_owned()),
         log_conversations: values.truth("vault.log_conversations"),

@@ -409,6 +409,10 @@ impl Values {
         if let Some(Value::List(names)) = self.get(name) { names.clone() } else { Vec::new() }
     }
 
+    fn paths(&self, name: &str) -> BTreeMap<String, PathBuf> {
+        if let Some(Value::Paths(paths)) = self.get(name) { paths.clone() } else { BTreeMap::new() }
+    }
+
     /// The database's address, else the file.
     fn database(&self) -> Option<Database> {
         match self.get(DATABASE) {

@@ -89,6 +89,9 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Duration { .. } => json!({ "type": "string", "pattern": TIME }),
         Kind::Keep => json!({ "type": "string", "pattern": format!("{TIME}|^{FOREVER}$") }),
         Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Paths => json!({
+            "type": "object", "additionalProperties": { "type": "string", "minLength": 1 },
+        }),
         Kind::Truth => json!({ "type": "boolean" }),
         Kind::Word(words) => json!({ "enum": words }),
     }

@@ -298,6 +298,8 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.bind" | "serve.metrics_bind" => ("127.0.0.1:77", "\"127.0.0.1:77\""),
         "vault.path" => ("/some/folder", "\"/some/folder\""),
         "vault.daily" | "vault.conversations" | "memory.path" | "memory.heading" => ("word", "\"word\""),
+        "vault.users" => ("anna=/some/folder", "{ anna = \"/some/folder\" }"),
+        "memory.database" => ("false", "false"),
         "vault.tasks" => ("notes", "\"notes\""),
         "vault.tasks_note" => ("word", "\"word\""),
         "vault.locale" => ("pt-br", "\"pt-br\""),

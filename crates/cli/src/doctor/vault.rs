@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::Check;
 use crate::config::Settings;
 use crate::display::plural;
+use crate::memory::{self, OwnVault};
 
 const GROUP: &str = "memory";
 
@@ -21,8 +22,40 @@ const PLUGINS: &str = "community-plugins.json";
 
 /// The vault and what is remembered in it.
 pub(super) async fn look(settings: &Settings) -> Vec<Check> {
+    let mut checks = own(settings).await;
+    checks.extend(of_users(settings));
+    checks
+}
+
+/// The vaults of other users of the service.
+fn of_users(settings: &Settings) -> Vec<Check> {
+    if settings.memory.users.is_empty() {
+        return Vec::new();
+    }
+    let vaults = match memory::vaults(settings) {
+        Ok(vaults) => vaults,
+        Err(error) => {
+            return vec![Check::of_error(GROUP, "vault.users", &error, "adjutant config path")];
+        }
+    };
+    let of_users = vaults.into_iter().filter(|own| !own.is_of_machine());
+    let check = |own: OwnVault| match Vault::open(&own.path) {
+        Ok(vault) => Check { name: own.setting, ..writable(&vault) },
+        Err(error) => Check::fail(GROUP, "vault.users", format!("{}: {error}", own.user))
+            .because("nothing is remembered of this user")
+            .mend(format!("mkdir -p {}, or another folder in vault.users", own.path.display())),
+    };
+    of_users.map(check).collect()
+}
+
+async fn own(settings: &Settings) -> Vec<Check> {
     let Some(path) = &settings.memory.vault else {
-        return vec![Check::ok(GROUP, "vault", "none: nothing is remembered")];
+        let facts = if settings.memory.in_database {
+            "none: nothing is remembered in the terminal; the service keeps facts in the database"
+        } else {
+            "none: nothing is remembered"
+        };
+        return vec![Check::ok(GROUP, "vault", facts)];
     };
     let vault = match Vault::open(path) {
         Ok(vault) => vault,

@@ -10,7 +10,9 @@ use adjutant_memory::{
 };
 use jiff::Zoned;
 
+use super::database::UNDO;
 use super::tools::with_undo;
+use super::vaults::OwnVault;
 use crate::config::{RunBounds, Settings};
 use crate::display::{clip, local, plural};
 use crate::error::CliError;
@@ -25,6 +27,8 @@ pub(crate) struct Desk {
     memory: Option<Memory>,
     /// Whose vault it is.
     owner: UserId,
+    /// Whether the files of the person of this machine are its owner's.
+    has_files: bool,
     /// Nothing may be written.
     temp: bool,
     /// Whether `/undo` can be typed.
@@ -39,17 +43,26 @@ impl Desk {
     /// # Errors
     /// The vault is not there or cannot be read, or `memory.path` leads out of it.
     pub(crate) async fn open(settings: &Settings, store: Arc<dyn Store>) -> Result<Self, CliError> {
-        Self::open_for(settings, store, UserId::local()).await
+        Self::open_for(settings, store, UserId::local(), true).await
     }
 
-    /// Does the same for the user of this name.
+    /// Opens a user's own vault. `settings`: those of [`OwnVault::settings`].
     ///
     /// # Errors
     /// As [`Desk::open`].
-    pub(crate) async fn open_for(
+    pub(crate) async fn open_own(
+        settings: &Settings,
+        store: Arc<dyn Store>,
+        own: &OwnVault,
+    ) -> Result<Self, CliError> {
+        Self::open_for(settings, store, own.user.clone(), own.is_of_machine()).await
+    }
+
+    async fn open_for(
         settings: &Settings,
         store: Arc<dyn Store>,
         owner: UserId,
+        has_files: bool,
     ) -> Result<Self, CliError> {
         let memory = match &settings.memory.vault {
             None => None,
@@ -57,7 +70,7 @@ impl Desk {
         };
         let RunBounds { temp, in_chat, .. } = settings.bounds;
         let logs_as = (settings.memory.log_conversations && !temp).then(|| settings.user_name.clone());
-        Ok(Self { memory, owner, temp, in_chat, logs_as })
+        Ok(Self { memory, owner, has_files, temp, in_chat, logs_as })
     }
 
     /// The library's memory, for reading; none without a vault.
@@ -75,6 +88,11 @@ impl Desk {
         &self.owner
     }
 
+    /// Returns true if the instruction files of the person of this machine are its owner's.
+    pub(crate) fn has_files(&self) -> bool {
+        self.has_files
+    }
+
     /// What the person is called in notes of conversations, if these are written.
     pub(super) fn logs_as(&self) -> Option<&str> {
         self.logs_as.as_deref()
@@ -82,7 +100,12 @@ impl Desk {
 
     /// How the person takes back the last change.
     pub(crate) fn undo_command(&self) -> &'static str {
-        if self.in_chat { "/undo" } else { "adjutant memory undo" }
+        match (self.in_chat, self.owner == UserId::local()) {
+            (true, _) => "/undo",
+            (false, true) => "adjutant memory undo",
+            // Whoever signs in to the service has no terminal here.
+            (false, false) => UNDO,
+        }
     }
 
     /// What the first line of a conversation says of it, such as `vault Notes · memory 12 facts`.
@@ -95,7 +118,8 @@ impl Desk {
             Err(_) => "cannot be read".to_owned(),
         };
         let temp = if self.temp { " · temporary: nothing is kept" } else { "" };
-        format!("vault {} · memory {facts}{temp}", clip(&memory.vault().name(), 60))
+        let vault = memory.vault().map(Vault::name).unwrap_or_default();
+        format!("vault {} · memory {facts}{temp}", clip(&vault, 60))
     }
 
     /// All facts, in the order of the file.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{BoxFuture, LanguageModel, Message, Notice, UserId};
-use adjutant_memory::{IMPORTANT_TOKENS_MAX, Memory, ToldLimits};
+use adjutant_memory::{IMPORTANT_TOKENS_MAX, ImportantFacts, Memory, MemoryError, ToldLimits};
 use adjutant_runtime::{FreshInstruction, Recall, RecallRequest, TurnInstruction};
 
 use super::Desk;
@@ -18,7 +18,8 @@ use crate::instructions::{Instructions, Places};
 pub(crate) struct Told {
     memory: Option<Memory>,
     owner: UserId,
-    places: Places,
+    /// The instruction files; none of them is another user's.
+    places: Option<Places>,
     model: Arc<dyn LanguageModel>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct ToldPart {
 }
 
 impl Told {
-    pub(crate) fn new(desk: &Desk, places: Places, model: Arc<dyn LanguageModel>) -> Self {
+    pub(crate) fn new(desk: &Desk, places: Option<Places>, model: Arc<dyn LanguageModel>) -> Self {
         Self { memory: desk.memory().cloned(), owner: desk.owner().clone(), places, model }
     }
 
@@ -67,7 +68,7 @@ impl Told {
     }
 
     async fn files(&self) -> Vec<Instructions> {
-        let places = self.places.clone();
+        let Some(places) = self.places.clone() else { return Vec::new() };
         tokio::task::spawn_blocking(move || places.read()).await.unwrap_or_default()
     }
 
@@ -76,20 +77,9 @@ impl Told {
         let Some(memory) = &self.memory else { return (String::new(), None) };
         let facts = match memory.facts().instruction(&|text| self.count(text)).await {
             Ok(facts) => facts,
-            Err(error) => {
-                let text =
-                    format!("The memory could not be read, and this answer is given without it: {error}.");
-                return (String::new(), Some(Notice { code: "memory_unread".to_owned(), text }));
-            }
+            Err(error) => return (String::new(), Some(unread(&error))),
         };
-        let notice = (facts.left_out > 0).then(|| Notice {
-            code: "memory_in_part".to_owned(),
-            text: format!(
-                "{} of the important facts are told only where they fit: the model's instruction has room for \
-                 {IMPORTANT_TOKENS_MAX} tokens of them. `adjutant memory edit ID --not-important` takes importance away.",
-                facts.left_out
-            ),
-        });
+        let notice = in_part(&facts, "`adjutant memory edit ID --not-important` takes importance away.");
         (facts.text, notice)
     }
 
@@ -132,7 +122,25 @@ impl TurnInstruction for Told {
     }
 }
 
+/// Says that a memory could not be read.
+pub(super) fn unread(error: &MemoryError) -> Notice {
+    let text = format!("The memory could not be read, and this answer is given without it: {error}.");
+    Notice { code: "memory_unread".to_owned(), text }
+}
+
+/// Says that there is no room for all important facts, and the remedy.
+pub(super) fn in_part(facts: &ImportantFacts, remedy: &str) -> Option<Notice> {
+    (facts.left_out > 0).then(|| Notice {
+        code: "memory_in_part".to_owned(),
+        text: format!(
+            "{} of the important facts are told only where they fit: the model's instruction has room for \
+             {IMPORTANT_TOKENS_MAX} tokens of them. {remedy}",
+            facts.left_out
+        ),
+    })
+}
+
 #[expect(clippy::disallowed_methods, reason = "the person's own clock and zone are what the model is told")]
-fn today() -> String {
+pub(super) fn today() -> String {
     jiff::Zoned::now().strftime("%A, %Y-%m-%d").to_string()
 }

@@ -29,18 +29,22 @@ const UNDO: &str = "undo: /undo";
 /// All tools over the memory of this desk; none without a vault.
 pub(crate) fn tools(desk: &Desk) -> Vec<Arc<dyn Tool>> {
     let Some(memory) = desk.memory() else { return Vec::new() };
-    named(memory_tools(memory), desk)
+    all_named(memory_tools(memory), desk)
 }
 
 /// Those for a model that cannot be trusted with free tool calls. `owner`: what the person is called.
 pub(crate) fn brief(desk: &Desk, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
     let Some(memory) = desk.memory() else { return Vec::new() };
-    named(brief_tools(memory, owner), desk)
+    all_named(brief_tools(memory, owner), desk)
 }
 
-fn named(tools: Vec<Arc<dyn Tool>>, desk: &Desk) -> Vec<Arc<dyn Tool>> {
-    let named = |tool| -> Arc<dyn Tool> { Arc::new(Named { tool, undo: desk.undo_command() }) };
-    tools.into_iter().map(named).collect()
+fn all_named(tools: Vec<Arc<dyn Tool>>, desk: &Desk) -> Vec<Arc<dyn Tool>> {
+    tools.into_iter().map(|tool| named(tool, desk.undo_command())).collect()
+}
+
+/// The same tool, whose words name this way back.
+pub(super) fn named(tool: Arc<dyn Tool>, undo: &'static str) -> Arc<dyn Tool> {
+    Arc::new(Named { tool, undo })
 }
 
 /// Words with the way back as it can be gone here.

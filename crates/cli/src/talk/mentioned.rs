@@ -43,7 +43,7 @@ impl Talk<'_> {
 
     /// The note of that name, or why there is none; `None` without a vault.
     async fn note(&self, name: &str) -> Option<Result<NoteText, String>> {
-        let read = self.desk.memory()?.notes().read(name, None).await;
+        let read = self.desk.memory()?.notes()?.read(name, None).await;
         if let Ok(note) = &read {
             self.screen.note(&format!("  attached: {}", told(note)));
         }

@@ -67,6 +67,7 @@ fn words(kept: &[TableRows]) -> String {
         plural(rows("task"), "task", "tasks"),
     ];
     for (name, one, many) in [
+        ("fact", "fact", "facts"),
         ("memory_change", "change of the memory", "changes of the memory"),
         ("token", "access token", "access tokens"),
     ] {

@@ -1,4 +1,4 @@
-//! The memory over HTTP: for the vault's owner, and nobody else.
+//! The memory over HTTP: of the vault's owner, of others with a vault of their own, and of everybody else in the database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,8 @@ use std::sync::mpsc::channel;
 
 use serde_json::{Value, json};
 
-use crate::harness::Home;
+use crate::harness::{Home, Run};
+use crate::server::Server;
 use crate::service::{Reply, Serving, send};
 use crate::vendor::{self, Vendor};
 
@@ -19,11 +20,21 @@ fn ask(service: &Serving, token: &str, method: &str, path: &str, body: &Value) -
     send(&service.address, method, path, &headers, &body).unwrap()
 }
 
+/// Facts about those who have no vault are not kept.
+const VAULT_ALONE: (&str, &str) = ("ADJUTANT_MEMORY_DATABASE", "false");
+
 fn serve(home: &Home, model: &str) -> Serving {
     let vault = home.path("Notes");
     std::fs::create_dir_all(vault.join(".obsidian")).unwrap();
     let mut command = home.command(&["serve", "--json", "-m", model, "--bind", "127.0.0.1:0"]);
+    command.envs([VAULT_ALONE]);
     Serving::start(command.env("ADJUTANT_VAULT_PATH", vault))
+}
+
+/// Makes a token of a user.
+fn token(home: &Home, user: &str) -> String {
+    let made = home.run(&["token", "create", "--user", user, "--json"]).succeeds().json();
+    made["token"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -205,7 +216,7 @@ fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
     let model = gemini();
     let none = Value::Null;
     let hello = json!({"message": "hello"});
-    let service = serve_with(&home, &model, &[]);
+    let service = serve_with(&home, &model, &[VAULT_ALONE]);
     let me = |service: &Serving, token: &str| offered(&ask(service, token, "GET", "/v1/me", &none).json());
     let alone = me(&service, service.token());
     assert_eq!(alone.0, "diana");
@@ -243,7 +254,7 @@ fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
     // In the same process, and after a restart; the other name of the owner's model stays good.
     everything(&service);
     drop(service);
-    let service = serve_with(&home, &model, &[]);
+    let service = serve_with(&home, &model, &[VAULT_ALONE]);
     everything(&service);
     assert_eq!(me(&service, service.token()), alone);
     assert_eq!(ask(&service, &own, "GET", "/v1/models/adjutant", &none).status, 200);
@@ -272,7 +283,7 @@ fn the_owner_may_be_somebody_who_signs_in_elsewhere() {
     let service = serve_with(&home, &model, &[&proxy[..], &[("ADJUTANT_VAULT_OWNER", "ana")]].concat());
     let (ana, eve) = (me(&service, "ana"), me(&service, "eve"));
     assert!(ana.0 == "diana" && ana.2 && ana.1.len() == 13, "{ana:?}");
-    assert!(eve.0 == "adjutant" && !eve.2 && eve.1.len() == 5, "{eve:?}");
+    assert!(eve.0 == "adjutant" && eve.2 && eve.1.len() == 8, "{eve:?}");
     drop(service);
     model.stop();
 }
@@ -323,4 +334,236 @@ fn what_a_lost_process_left_goes_on_with_the_tools_of_whose_it_is() {
     assert_eq!(both, [(false, true), (true, true)], "{first}\n{second}");
     drop(service);
     model.stop();
+}
+
+/// Says something in a thread, and returns what the model was asked.
+fn say(service: &Serving, model: &Vendor, token: &str, words: &str) -> String {
+    model.so_far();
+    let said = ask(service, token, "POST", "/v1/chat", &json!({"message": words, "thread_id": "t1"}));
+    assert_eq!(said.status, 200, "{said:?}");
+    model.so_far().iter().map(|asked| asked.body.to_string()).collect()
+}
+
+fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
+    let model = gemini();
+    let made = |user: &str| {
+        let mut command = home.command(&["token", "create", "--user", user, "--json"]);
+        let made = Run::of(command.envs(more.iter().copied())).succeeds().json();
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let (anna, bert) = (made("anna"), made("bert"));
+    let none = Value::Null;
+    let service = serve_with(home, &model, more);
+    let (agent, tools, has_memory) = offered(&ask(&service, &anna, "GET", "/v1/me", &none).json());
+    assert!(agent == "adjutant" && has_memory, "{agent}");
+    assert_eq!(tools[5..], ["remember", "recall", "forget"]);
+    assert_eq!(ask(&service, &anna, "GET", "/v1/me", &none).json()["memory_in"], "database");
+    let add = |token: &str, content: &str, important: bool| {
+        ask(&service, token, "POST", "/v1/memory", &json!({"content": content, "important": important}))
+            .json()
+    };
+    let id = |added: &Value| added["fact"]["id"].as_str().unwrap().to_owned();
+    let fact = id(&add(&anna, "Anna was born in Zanzibar", false));
+    let tea = id(&add(&anna, "Anna drinks Darjeeling", true));
+    add(&bert, "Bert was born in Rome", false);
+
+    // Each is told what is theirs: what is important in the instruction, what fits with the message.
+    let asked = say(&service, &model, &anna, "Where was I born?");
+    let fits = format!("Anna was born in Zanzibar ({fact})");
+    assert!(asked.contains(&fits) && asked.contains(&tea) && asked.contains("Today is "), "{asked}");
+    assert!(!asked.contains("Rome"), "{asked}");
+    let asked = say(&service, &model, &bert, "Where was I born?");
+    assert!(asked.contains("Bert was born in Rome"), "{asked}");
+    for word in ["Zanzibar", "Darjeeling", "_note", "notes", "vault", "Diana"] {
+        assert!(!asked.contains(word), "{word}: {asked}");
+    }
+
+    // Found, changed, explained and forgotten, each by whom it is about.
+    let of = |token: &str, method: &str, path: &str, body: &Value| ask(&service, token, method, path, body);
+    let found = of(&anna, "GET", "/v1/memory?q=born", &none).json();
+    assert_eq!(found["facts"].as_array().unwrap().len(), 1, "{found}");
+    let one = format!("/v1/memory/{fact}");
+    for (method, body) in [("GET", &none), ("DELETE", &none), ("PATCH", &json!({"important": true}))] {
+        assert_eq!(of(&bert, method, &one, body).status, 404, "{method}");
+    }
+    assert_eq!(of(&anna, "GET", &one, &none).json()["history"].as_array().unwrap().len(), 1);
+    let changed = of(&anna, "PATCH", &one, &json!({"content": "Anna was born in Pemba"})).json();
+    assert_eq!(
+        (&changed["status"], &changed["before"]),
+        (&json!("updated"), &json!("Anna was born in Zanzibar"))
+    );
+    let one = format!("/v1/memory/{}", id(&changed));
+    assert_eq!(of(&anna, "GET", &one, &none).json()["history"].as_array().unwrap().len(), 2);
+    let asked = say(&service, &model, &anna, "Where was I born?");
+    assert!(asked.contains("Withdrawn, it does not hold any more: Anna was born in Zanzibar"), "{asked}");
+    assert_eq!(of(&anna, "DELETE", &one, &none).json()["status"], "forgotten");
+    assert!(
+        of(&anna, "POST", "/v1/memory/undo", &none).json()["message"].as_str().unwrap().contains("Pemba")
+    );
+
+    // With a conversation goes what was said in it, and no fact; and everything is there after a restart.
+    assert_eq!(of(&anna, "DELETE", "/v1/threads/t1", &none).status, 204);
+    let before = of(&anna, "GET", "/v1/memory", &none).json();
+    assert_eq!(before["facts"].as_array().unwrap().len(), 2, "{before}");
+    drop(service);
+    let service = serve_with(home, &model, more);
+    assert_eq!(ask(&service, &anna, "GET", "/v1/memory", &none).json(), before);
+    drop(service);
+    // And with a user, all of it.
+    let delete = |user: &str| {
+        let mut command = home.command(&["users", "delete", user, "-y", "--json"]);
+        Run::of(command.envs(more.iter().copied())).succeeds()
+    };
+    let deleted = delete("anna").stdout;
+    assert!(deleted.contains("fact"), "{deleted}");
+    let service = serve_with(home, &model, more);
+    let anna = made("anna");
+    assert_eq!(ask(&service, &anna, "GET", "/v1/memory", &none).json(), json!({"facts": []}));
+    assert_eq!(ask(&service, &anna, "POST", "/v1/memory/undo", &none).status, 404);
+    let berts = ask(&service, &bert, "GET", "/v1/memory", &none).json();
+    assert_eq!(berts["facts"].as_array().unwrap().len(), 1, "{berts}");
+    drop(service);
+    model.stop();
+}
+
+#[test]
+fn everybody_without_a_vault_has_facts_in_a_file() {
+    everybody_has_facts(&Home::new(), &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_without_a_vault_has_facts_on_a_server() {
+    let server = Server::start();
+    let url = server.create_database("facts").await;
+    tokio::task::block_in_place(|| everybody_has_facts(&Home::new(), &[("DATABASE_URL", url.as_str())]));
+}
+
+#[test]
+fn a_fact_is_remembered_once_however_its_process_dies() {
+    let mut kills = 0;
+    for boundary in 1.. {
+        let home = Home::new();
+        let anna = token(&home, "anna");
+        let model = home.script(&[
+            r#"{"match": "success", "text": "Kept."}"#,
+            r#"{"match": "born", "calls": [{"name": "remember", "args": {"fact": "Anna was born in Zanzibar"}}]}"#,
+            r#"{"match": "are you there", "text": "hello"}"#,
+        ]);
+        let serve = || home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+        let service = Serving::start(serve().env("ADJUTANT_KILL_AT", boundary.to_string()));
+        let bearer = format!("Bearer {anna}");
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let say = |service: &Serving, words: &str| {
+            let body = json!({"message": words, "thread_id": "t1"}).to_string();
+            send(&service.address, "POST", "/v1/chat", &headers, &body)
+        };
+        let answered = say(&service, "I was born in Zanzibar");
+        drop(service);
+        if answered.is_ok_and(|reply| reply.status == 200) {
+            break;
+        }
+        kills += 1;
+        // What was accepted is done before anything else in its conversation.
+        let service = Serving::start(&mut serve());
+        let next = say(&service, "are you there").unwrap();
+        assert_eq!(next.json()["content"], "hello", "{boundary}: {next:?}");
+        let facts = ask(&service, &anna, "GET", "/v1/memory", &Value::Null).json();
+        let turns = ask(&service, &anna, "GET", "/v1/decisions", &Value::Null).json();
+        let turns = turns["decisions"].as_array().unwrap().len();
+        let facts = facts["facts"].as_array().unwrap();
+        assert_eq!(facts.len(), turns - 1, "{boundary}: {facts:?}");
+        for fact in facts {
+            let one = format!("/v1/memory/{}", fact["id"].as_str().unwrap());
+            let why = ask(&service, &anna, "GET", &one, &Value::Null).json();
+            assert_eq!(why["history"].as_array().unwrap().len(), 1, "{boundary}: {why}");
+            assert!(why["thread_id"].is_string() && why["run_id"].is_string(), "{why}");
+        }
+    }
+    // Input, turn, model, intent, effect, result, model, end.
+    assert!(kills >= 8, "only {kills} places to die at");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a daily note is of a day of the real world")]
+fn each_user_may_have_a_vault_of_their_own() {
+    let home = Home::new();
+    let (anna, bert, eve) = (token(&home, "anna"), token(&home, "bert"), token(&home, "eve"));
+    let today = jiff::Zoned::now().date();
+    let model = home.script(&[
+        r#"{"match": "success", "text": "Done.", "repeat": true}"#,
+        r#"{"match": "log ", "calls": [{"name": "write_daily_note", "args": {"activity": "{{rest}}"}}], "repeat": true}"#,
+        r#"{"match": "keep ", "calls": [{"name": "remember", "args": {"fact": "{{rest}}"}}], "repeat": true}"#,
+    ]);
+    let folders = ["Anna", "Bert"].map(|name| home.path(name));
+    for folder in &folders {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let start = |users: &str| {
+        let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+        command.env("ADJUTANT_VAULT_USERS", users);
+        command
+    };
+    let [of_anna, of_bert] = folders.each_ref().map(|folder| folder.display().to_string());
+    let service = Serving::start(&mut start(&format!("anna={of_anna}, bert={of_bert}")));
+    let place = |token: &str| ask(&service, token, "GET", "/v1/me", &Value::Null).json()["memory_in"].clone();
+    assert_eq!([&anna, &bert, &eve].map(|token| place(token)), ["vault", "vault", "database"]);
+    for (token, name) in [(&anna, "Anna"), (&bert, "Bert")] {
+        for words in [format!("log {name} fixed the boiler"), format!("keep {name} was born in Zanzibar")] {
+            let said = ask(&service, token, "POST", "/v1/chat", &json!({"message": words}));
+            assert_eq!(said.json()["content"], "Done.", "{said:?}");
+        }
+    }
+    for (folder, own, other) in [(&folders[0], "Anna", "Bert"), (&folders[1], "Bert", "Anna")] {
+        let daily = std::fs::read_to_string(folder.join(format!("{today}.md"))).unwrap();
+        let facts = std::fs::read_to_string(folder.join("memory/facts.md")).unwrap();
+        assert!(daily.contains(own) && !daily.contains(other), "{daily}");
+        assert!(facts.contains(own) && !facts.contains(other), "{facts}");
+    }
+    let found =
+        ask(&service, &anna, "POST", "/v1/tools/search_notes/invoke", &json!({"args": {"query": "boiler"}}));
+    assert!(found.text.contains("Anna") && !found.text.contains("Bert"), "{found:?}");
+    assert_eq!(
+        ask(&service, &eve, "POST", "/v1/tools/search_notes/invoke", &json!({"args": {"query": "boiler"}}))
+            .status,
+        404
+    );
+    drop(service);
+
+    // A vault that is away gives nobody a second memory, and others their own as before.
+    std::fs::rename(&folders[0], home.path("Away")).unwrap();
+    let service = Serving::start(&mut start(&format!("anna={of_anna}, bert={of_bert}")));
+    let me = ask(&service, &anna, "GET", "/v1/me", &Value::Null).json();
+    assert_eq!(
+        (&me["memory"], &me["memory_absent"]["code"]),
+        (&json!(false), &json!("out_of_reach")),
+        "{me}"
+    );
+    assert!(!me.to_string().contains("remember"), "{me}");
+    assert_eq!(ask(&service, &anna, "POST", "/v1/memory", &json!({"content": "x"})).status, 404);
+    assert_eq!(
+        ask(&service, &bert, "GET", "/v1/memory", &Value::Null).json()["facts"].as_array().unwrap().len(),
+        1
+    );
+    drop(service);
+    std::fs::rename(home.path("Away"), &folders[0]).unwrap();
+
+    // Two users of one folder, or of one inside the other's, are refused, and so is a second vault of one.
+    let inside = format!("{of_anna}/Private");
+    for (users, path) in [
+        (format!("anna={of_anna}, bert={of_anna}"), None),
+        (format!("anna={of_anna}, bert={inside}"), None),
+        (format!("anna={of_anna}"), Some(&of_anna)),
+        (format!("local={of_anna}"), Some(&of_bert)),
+    ] {
+        let refused = |mut command: std::process::Command| {
+            command.envs(path.map(|path| ("ADJUTANT_VAULT_PATH", path)));
+            Run::of(&mut command)
+        };
+        let serve = refused(start(&users));
+        assert_eq!(serve.code, 3, "{users} {path:?}: {serve:?}");
+        let mut doctor = home.command(&["doctor", "-m", &model]);
+        doctor.env("ADJUTANT_VAULT_USERS", &users);
+        let doctor = refused(doctor);
+        assert!(doctor.stdout.contains("vault.users"), "{users}: {doctor:?}");
+    }
 }

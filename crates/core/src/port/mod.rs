@@ -6,6 +6,7 @@ mod budget;
 mod change;
 mod claim;
 mod conversation;
+mod fact;
 mod journal;
 mod journaled_change;
 mod language_model;
@@ -26,6 +27,7 @@ pub use budget::{Ask, BudgetStore, GrantRequest, Granted};
 pub use change::{Change, Changes};
 pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
+pub use fact::{FactStore, FactsChange, FactsFound};
 pub use journal::{
     AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Rated, Restorable,
     StoreError, Turns,

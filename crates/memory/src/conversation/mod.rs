@@ -54,15 +54,15 @@ impl Memory {
     ///
     /// What stands in the note stays, byte for byte, whoever wrote it; only `modified` and `logged` in its front matter are
     /// kept up to date. Where adding is not possible (the note ends in an open code block, or is full), a second note
-    /// goes on. It is not part of the history: `undo` does not take it back.
+    /// goes on. It is not part of the history: `undo` does not take it back. Without a vault nothing is written.
     ///
     /// # Errors
     /// [`VaultError::Name`] if the folder cannot be one of the vault, and whatever keeps the file from being written: nothing
     /// is changed then.
     pub async fn log_conversation(&self, log: ConversationLog) -> Result<Logged, MemoryError> {
-        let shared = self.shared();
+        let Some(shared) = self.in_vault() else { return Ok(Logged::default()) };
         let (vault, folder) = (shared.vault.clone(), shared.options.conversations.clone());
-        let now = (shared.clock)();
+        let now = (shared.common.clock)();
         blocking(move || {
             let place = Place::of(&folder, &log, now.time_zone())?;
             let lock = vault.lock()?;

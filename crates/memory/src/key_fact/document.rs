@@ -9,7 +9,8 @@ use std::ops::Range;
 use jiff::Zoned;
 use jiff::civil::Date;
 
-use super::fact::{IMPORTANT, date_mark, tags_of, without_important};
+use super::fact::{IMPORTANT, date_mark, without_important};
+use super::known::Known;
 use crate::VaultError;
 use crate::vault::markdown::{BlockKind, Item, Outline, line_ending};
 
@@ -29,15 +30,9 @@ impl Section {
     }
 }
 
-/// A fact as it stands in the file.
+/// Where and how a fact stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Its words, without date and `#important`.
-    pub(crate) content: String,
-    pub(crate) tags: Vec<String>,
-    pub(crate) date: Option<Date>,
-    /// By its tag or by where it stands.
-    pub(crate) important: bool,
     pub(crate) section: Section,
     /// The bytes of the item, without the last line ending.
     pub(crate) bytes: String,
@@ -55,6 +50,8 @@ pub(crate) struct FactsFile {
     /// The block of `# Key Facts`.
     part: Option<usize>,
     lines: Vec<Line>,
+    /// What the lines say, one for each.
+    facts: Vec<Known>,
 }
 
 impl FactsFile {
@@ -63,17 +60,26 @@ impl FactsFile {
         let part = outline.blocks.iter().position(|block| {
             matches!(&block.kind, BlockKind::Heading { level: 1, title } if title.eq_ignore_ascii_case("Key Facts"))
         });
-        let mut file = Self { text: text.to_owned(), outline, part, lines: Vec::new() };
-        file.lines = file.read_lines();
+        let mut file = Self { text: text.to_owned(), outline, part, lines: Vec::new(), facts: Vec::new() };
+        (file.lines, file.facts) = file.read_lines().into_iter().unzip();
         file
     }
 
-    /// The facts, in the order of the file.
+    /// The lines of the facts, in the order of the file.
     pub(crate) fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    fn read_lines(&self) -> Vec<Line> {
+    /// The facts, in the order of the file.
+    pub(crate) fn facts(&self) -> &[Known] {
+        &self.facts
+    }
+
+    pub(crate) fn into_facts(self) -> Vec<Known> {
+        self.facts
+    }
+
+    fn read_lines(&self) -> Vec<(Line, Known)> {
         let mut lines = Vec::new();
         let Some(part) = self.part else { return lines };
         let mut section = None;
@@ -101,7 +107,7 @@ impl FactsFile {
         lines
     }
 
-    fn line(&self, item: &Item, section: Section, place: usize) -> Option<Line> {
+    fn line(&self, item: &Item, section: Section, place: usize) -> Option<(Line, Known)> {
         let words = self.text.get(item.words.clone())?;
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
         if words.is_empty() || is_task(&words) {
@@ -116,13 +122,10 @@ impl FactsFile {
             return None;
         }
         let important = tagged || section == Section::Important;
-        let mut tags = tags_of(&content);
-        if important {
-            tags.insert(0, IMPORTANT.to_owned());
-        }
         let bytes = self.text.get(item.range.clone())?.trim_end_matches(['\r', '\n']).to_owned();
         let (item, words) = (item.range.clone(), item.words.clone());
-        Some(Line { content, tags, date, important, section, bytes, place, item, words })
+        let known = Known { content, important, date, created_at: None, source: None };
+        Some((Line { section, bytes, place, item, words }, known))
     }
 
     /// With one more fact, at the end of its section.
@@ -135,14 +138,21 @@ impl FactsFile {
         self.insert(section, usize::MAX, &line)
     }
 
-    /// With other words in one line. Mark, date and whatever hangs below it stay. A fact that becomes important, or is no
-    /// longer, moves to the other section; `created` is its date there.
-    pub(crate) fn reword(&self, line: &Line, content: &str, important: bool, created: Date) -> String {
+    /// With other words in one line. Its mark and whatever hangs below it stay; `created` is its date, if it has one. A fact that becomes
+    /// important, or is no longer, moves to the other section.
+    pub(crate) fn reword(&self, at: usize, content: &str, important: bool, created: Date) -> String {
+        let (Some(line), Some(known)) = (self.lines.get(at), self.facts.get(at)) else {
+            return self.text.clone();
+        };
         let words = self.text.get(line.words.clone()).unwrap_or_default();
         let tagged = words.split_whitespace().any(|word| word == IMPORTANT);
-        let date_bytes = words.len() - date_mark(words).map_or(words.len(), |(_, rest)| rest.len());
-        let date = words.get(..date_bytes).unwrap_or_default();
-        if important == line.important {
+        // The mark stays as it is written, unless it is another day's.
+        let date = match date_mark(words) {
+            Some((date, _)) if date != created => format!("[{created}] "),
+            Some((_, rest)) => words.strip_suffix(rest).unwrap_or_default().to_owned(),
+            None => String::new(),
+        };
+        if important == known.important {
             let tag = if tagged { format!(" {IMPORTANT}") } else { String::new() };
             return self.splice(line.words.clone(), &format!("{date}{content}{tag}"));
         }
@@ -386,7 +396,7 @@ fn is_task(words: &str) -> bool {
 pub(crate) fn verify(name: &str, new: &str, expected: &mut [(bool, String)]) -> Result<(), VaultError> {
     let file = FactsFile::parse(new);
     let mut found: Vec<(bool, String)> =
-        file.lines().iter().map(|line| (line.important, line.content.clone())).collect();
+        file.facts.iter().map(|fact| (fact.important, fact.content.clone())).collect();
     found.sort();
     expected.sort();
     if found == expected {

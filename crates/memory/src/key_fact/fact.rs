@@ -89,7 +89,7 @@ pub(crate) fn line_of(words: &str) -> Result<(String, bool), MemoryError> {
     if chars > FACT_CHARS_MAX {
         return Err(MemoryError::Fact {
             reason: format!(
-                "a fact has at most {FACT_CHARS_MAX} characters, this one has {chars}; put the rest into a note"
+                "a fact has at most {FACT_CHARS_MAX} characters, this one has {chars}; say it in fewer words, or as several facts"
             ),
         });
     }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use adjutant_core::{FactLine, FilePatch, MemoryChange, MemoryEffect, MemoryState};
 use serde::Serialize;
 
-use super::document::{FactsFile, Line, Section, touch, verify};
+use super::document::{FactsFile, Section, touch, verify};
 use super::fact::KeyFact;
-use super::store::{expected_of, facts_of};
-use crate::memory::{Shared, blocking};
+use super::in_file::expected_of;
+use crate::memory::{Place, Shared, blocking};
 use crate::patch::taken_back;
 use crate::vault::{NotePath, Stored};
 use crate::vault_task;
@@ -42,6 +42,7 @@ impl KeyFactStore {
     /// As [`KeyFactStore::find`]; [`MemoryError::Ledger`].
     pub async fn why(&self, which: &str) -> Result<Why, MemoryError> {
         let fact = self.find(which).await?;
+        let common = self.0.common();
         let mut found: BTreeMap<_, MemoryChange> = BTreeMap::new();
         let mut looked = BTreeSet::new();
         let mut texts = vec![fact.content.clone()];
@@ -49,7 +50,7 @@ impl KeyFactStore {
             if !looked.insert(text.clone()) {
                 continue;
             }
-            for change in self.0.ledger.about(&self.0.scope, &text).await? {
+            for change in common.ledger.about(&common.scope, &text).await? {
                 if matches!(change.state, MemoryState::Undone | MemoryState::Void) {
                     continue;
                 }
@@ -72,24 +73,22 @@ impl Memory {
     /// [`MemoryError::NothingToUndo`]; [`MemoryError::ChangedSince`] if the owner has changed the same words by hand:
     /// nothing is touched then, and the next undo takes the change before.
     pub async fn undo(&self) -> Result<Undone, MemoryError> {
-        let shared = self.shared();
-        for change in shared.ledger.newest(&shared.scope, UNDO_MAX).await? {
+        let common = self.common();
+        for change in common.ledger.newest(&common.scope, UNDO_MAX).await? {
             if matches!(change.state, MemoryState::Undone | MemoryState::Void) {
                 continue;
             }
-            let done = match &change.effect {
-                MemoryEffect::Fact { before, after } => {
-                    shared.undo_fact(before.as_ref(), after.as_ref(), change.patch.as_ref()).await?
+            let done = match self.place() {
+                Place::Vault(shared) => shared.undo(&change).await?,
+                Place::Database(database) => {
+                    let words = undo_words(&change.effect);
+                    if database.undo(&change).await? { words } else { None }
                 }
-                MemoryEffect::Note { path, inserted, created, .. } => {
-                    shared.undo_note(path, inserted, *created).await?
-                }
-                MemoryEffect::Task { .. } => vault_task::take_back(shared, &change).await?,
             };
             let state = if done.is_some() { MemoryState::Undone } else { MemoryState::Void };
             let begun = change.state == MemoryState::Begun;
             let change = MemoryChange { state, ..change };
-            shared.ledger.put(&shared.scope, &change).await?;
+            common.ledger.put(&common.scope, &change).await?;
             return match done {
                 Some(words) => Ok(Undone { change, words }),
                 // It was written down and, as the file says, never carried out.
@@ -112,28 +111,39 @@ fn what(effect: &MemoryEffect) -> String {
 }
 
 impl Shared {
-    /// Words for the person, or nothing if the file no longer reads as the change left it.
+    /// Takes a change back. Words for the person, or nothing if the file no longer reads as the change left it.
+    async fn undo(&self, change: &MemoryChange) -> Result<Option<String>, MemoryError> {
+        match &change.effect {
+            MemoryEffect::Fact { before, after } => {
+                let words = undo_words(&change.effect);
+                let done = self.undo_fact(before.as_ref(), after.as_ref(), change.patch.as_ref()).await?;
+                Ok(words.filter(|_| done))
+            }
+            MemoryEffect::Note { path, inserted, created, .. } => {
+                self.undo_note(path, inserted, *created).await
+            }
+            MemoryEffect::Task { .. } => vault_task::take_back(self, change).await,
+        }
+    }
+
     async fn undo_fact(
         &self,
         before: Option<&FactLine>,
         after: Option<&FactLine>,
         patch: Option<&FilePatch>,
-    ) -> Result<Option<String>, MemoryError> {
-        let Some(words) = undo_words(before, after) else { return Ok(None) };
-        let done = self
-            .rewrite(&self.facts, |text| {
-                // Nobody has been there since.
-                if let Some(before) = patch.and_then(|patch| taken_back(text, patch)) {
-                    return Ok(Some(before));
-                }
-                let file = FactsFile::parse(text);
-                let Some((new, mut expected)) = undone_text(&file, before, after) else { return Ok(None) };
-                let new = touch(&new, &(self.clock)());
-                verify(self.facts.as_str(), &new, &mut expected)?;
-                Ok(Some(new))
-            })
-            .await?;
-        Ok(done.then_some(words))
+    ) -> Result<bool, MemoryError> {
+        self.rewrite(&self.facts, |text| {
+            // Nobody has been there since.
+            if let Some(before) = patch.and_then(|patch| taken_back(text, patch)) {
+                return Ok(Some(before));
+            }
+            let file = FactsFile::parse(text);
+            let Some((new, mut expected)) = undone_text(&file, before, after) else { return Ok(None) };
+            let new = touch(&new, &(self.common.clock)());
+            verify(self.facts.as_str(), &new, &mut expected)?;
+            Ok(Some(new))
+        })
+        .await
     }
 
     async fn undo_note(
@@ -189,7 +199,9 @@ impl Shared {
     }
 }
 
-fn undo_words(before: Option<&FactLine>, after: Option<&FactLine>) -> Option<String> {
+/// Words for the person about a change of a fact that was taken back.
+fn undo_words(effect: &MemoryEffect) -> Option<String> {
+    let MemoryEffect::Fact { before, after } = effect else { return None };
     let words = match (before, after) {
         (None, Some(after)) => format!("Forgot “{}” again.", after.text),
         (Some(before), Some(_)) => format!("It reads “{}” again.", before.text),
@@ -208,11 +220,12 @@ fn undone_text(
     after: Option<&FactLine>,
 ) -> Option<(String, Expected)> {
     // What the change left must still stand there, byte for byte: whatever was added to it by hand would be lost.
-    let now: Option<&Line> = match after {
-        Some(after) => Some(file.lines().iter().find(|line| line.bytes == after.line)?),
+    let now: Option<usize> = match after {
+        Some(after) => Some(file.lines().iter().position(|line| line.bytes == after.line)?),
         None => None,
     };
     let mut expected = expected_of(file, now);
+    let now = now.and_then(|at| file.lines().get(at));
     let without = now.map(|line| file.remove(line));
     let Some(before) = before else { return without.map(|text| (text, expected)) };
     if expected.iter().any(|(_, text)| *text == before.text) {
@@ -227,10 +240,11 @@ fn undone_text(
             rest.as_ref().unwrap_or(file).insert(section, before.place, &before.line)
         }
     };
-    let importance = facts_of(&FactsFile::parse(&text))
+    let importance = FactsFile::parse(&text)
+        .facts()
         .iter()
         .find(|fact| fact.content == before.text)
-        .is_some_and(KeyFact::is_important);
+        .is_some_and(|fact| fact.important);
     expected.push((importance, before.text.clone()));
     Some((text, expected))
 }

@@ -1,4 +1,4 @@
-//! The file of the facts as it was read last, kept as long as it is the same file.
+//! The facts as they were read, and those of a file kept as long as it is the same file.
 
 use std::fs;
 #[cfg(unix)]
@@ -12,16 +12,17 @@ use adjutant_core::MemoryState;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::document::FactsFile;
-use crate::rank::Index;
+use super::known::Known;
+use crate::rank::{Counted, Index, Query};
 
 /// A file that was changed less than so many seconds before it was read is read again: a file system may give two changes one time.
 const SETTLED_SECONDS: i64 = 2;
 
-/// The facts of a file, and what was found out about them.
+/// Facts in the order of the file, or oldest first, and what was found out about them.
 pub(crate) struct Facts {
-    file: FactsFile,
-    index: OnceLock<Index>,
+    facts: Vec<Known>,
+    /// The words of all facts, once they are looked for. `None`: the facts are read anew the next time.
+    index: Option<OnceLock<Index>>,
     withdrawn: Mutex<Option<Withdrawn>>,
 }
 
@@ -29,13 +30,23 @@ pub(crate) struct Facts {
 type Withdrawn = ((Uuid, MemoryState), Arc<[String]>);
 
 impl Facts {
-    pub(crate) fn of(text: &str) -> Self {
-        Self { file: FactsFile::parse(text), index: OnceLock::new(), withdrawn: Mutex::default() }
+    /// Facts that may be kept.
+    pub(crate) fn to_keep(facts: Vec<Known>) -> Self {
+        Self { facts, index: Some(OnceLock::new()), withdrawn: Mutex::default() }
     }
 
-    /// Returns the words of all facts, in their order.
-    pub(crate) fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::of(self.file.lines().iter().map(|line| line.content.as_str())))
+    /// Facts that are read anew the next time.
+    pub(crate) fn once(facts: Vec<Known>) -> Self {
+        Self { facts, index: None, withdrawn: Mutex::default() }
+    }
+
+    /// Counts the words of a query in each fact.
+    pub(crate) fn counted(&self, query: &Query) -> Vec<Counted> {
+        let contents = || self.facts.iter().map(|fact| fact.content.as_str());
+        match &self.index {
+            Some(index) => query.count_in(index.get_or_init(|| Index::of(contents()))),
+            None => contents().map(|content| query.count(content)).collect(),
+        }
     }
 
     /// Returns the words that were withdrawn up to a change, if they are known.
@@ -51,10 +62,10 @@ impl Facts {
 }
 
 impl Deref for Facts {
-    type Target = FactsFile;
+    type Target = [Known];
 
-    fn deref(&self) -> &FactsFile {
-        &self.file
+    fn deref(&self) -> &[Known] {
+        &self.facts
     }
 }
 

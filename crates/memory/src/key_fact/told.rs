@@ -4,11 +4,11 @@ use adjutant_core::turn::estimate_tokens;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::document::Line;
 use super::fact::{FactId, KeyFact};
 use super::kept::Facts;
+use super::known::Known;
 use super::prompt;
-use super::store::{KeyFactStore, fact_of};
+use super::store::KeyFactStore;
 use crate::MemoryError;
 use crate::rank::{Query, Scores};
 
@@ -60,13 +60,24 @@ impl KeyFactStore {
         limits: ToldLimits,
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> Result<Vec<ToldFact>, MemoryError> {
-        let file = self.read().await?;
+        let facts = self.read().await?;
+        Ok(self.fitting_of(&facts, message, before, limits, count))
+    }
+
+    /// The same of facts that were read.
+    pub(crate) fn fitting_of(
+        &self,
+        facts: &Facts,
+        message: &str,
+        before: &[&str],
+        limits: ToldLimits,
+        count: &(dyn Fn(&str) -> u32 + Sync),
+    ) -> Vec<ToldFact> {
         let texts: Vec<(&str, f64)> =
             std::iter::once((message, 1.0)).chain(before.iter().map(|text| (*text, BEFORE))).collect();
-        let always = self.instruction_of(&file, count).told;
-        let ranked = ranked(&file, &Query::of(&texts)).into_iter();
-        let ranked = ranked.filter(|(line, _)| !always.contains(&FactId::of(&line.content)));
-        Ok(within(ranked, limits, count))
+        let always = self.important_of(facts, count).told;
+        let is_told = |fact: &Known| fact.important && always.contains(&FactId::of(&fact.content));
+        within(ranked(facts, &Query::of(&texts), is_told).into_iter(), limits, count)
     }
 
     /// Returns the fact that fits words best, if it holds most of them.
@@ -89,25 +100,25 @@ impl KeyFactStore {
         query: &str,
         limits: ToldLimits,
     ) -> Result<Vec<ToldFact>, MemoryError> {
-        let file = self.read().await?;
-        let ranked = ranked(&file, &Query::of(&[(query, 1.0)])).into_iter();
+        let facts = self.read().await?;
+        let ranked = ranked(&facts, &Query::of(&[(query, 1.0)]), |_| false).into_iter();
         Ok(within(ranked.filter(|(_, score)| *score > 0.0), limits, &estimate_tokens))
     }
 }
 
 /// Takes as many as the limits allow.
 fn within<'a>(
-    ranked: impl Iterator<Item = (&'a Line, f64)>,
+    ranked: impl Iterator<Item = (&'a Known, f64)>,
     limits: ToldLimits,
     count: &dyn Fn(&str) -> u32,
 ) -> Vec<ToldFact> {
     let mut told = Vec::new();
     let mut room = limits.tokens;
-    for (line, score) in ranked {
+    for (known, score) in ranked {
         if told.len() == limits.facts {
             break;
         }
-        let fact = fact_of(line);
+        let fact = known.fact();
         let line = prompt::line(&fact);
         if let Some(left) = room.checked_sub(count(&line)) {
             room = left;
@@ -117,36 +128,37 @@ fn within<'a>(
     told
 }
 
-/// Returns the facts that may be told, best first, with their scores.
-fn ranked<'a>(file: &'a Facts, query: &Query) -> Vec<(&'a Line, f64)> {
-    let counted = query.count_in(file.index());
+/// Returns the facts that may be told, best first, with their scores, without those that are told anyway.
+fn ranked<'a>(facts: &'a Facts, query: &Query, is_told: impl Fn(&Known) -> bool) -> Vec<(&'a Known, f64)> {
+    let counted = facts.counted(query);
     let Scores { each: own, most } = query.scores(&counted);
-    let days = days(file.lines());
+    let days = days(facts);
     let neighbour = |at: usize, other: Option<usize>| {
         let other = other.filter(|other| days.get(*other) == days.get(at));
         other.and_then(|other| own.get(other)).copied().unwrap_or(0.0)
     };
-    let mut ranked: Vec<(usize, &Line, f64)> = Vec::new();
-    for (at, (line, score)) in file.lines().iter().zip(&own).enumerate() {
+    let mut ranked: Vec<(usize, &Known, f64)> = Vec::new();
+    for (at, (fact, score)) in facts.iter().zip(&own).enumerate() {
         let beside = neighbour(at, at.checked_sub(1)) + neighbour(at, Some(at + 1));
         let score = score + NEIGHBOURS * beside;
-        ranked.push((at, line, if most > 0.0 { score / most } else { 0.0 }));
+        ranked.push((at, fact, if most > 0.0 { score / most } else { 0.0 }));
     }
+    ranked.retain(|(_, fact, _)| !is_told(fact));
     let age = |at: usize| (days.get(at).copied().flatten(), at);
     let mut newest: Vec<usize> = ranked.iter().map(|(at, _, _)| *at).collect();
     newest.sort_by_key(|at| std::cmp::Reverse(age(*at)));
     newest.truncate(NEWEST);
     ranked.retain(|(at, _, score)| *score > 0.0 || newest.contains(at));
     ranked.sort_by(|one, other| other.2.total_cmp(&one.2).then_with(|| age(other.0).cmp(&age(one.0))));
-    ranked.into_iter().map(|(_, line, score)| (line, score)).collect()
+    ranked.into_iter().map(|(_, fact, score)| (fact, score)).collect()
 }
 
-/// Returns the day of each line: its own, or that of the lines above it.
-fn days(lines: &[Line]) -> Vec<Option<Date>> {
+/// Returns the day of each fact: its own, or that of those above it.
+fn days(facts: &[Known]) -> Vec<Option<Date>> {
     let mut above = None;
-    let day = |line: &Line| {
-        above = line.date.or(above);
+    let day = |fact: &Known| {
+        above = fact.date.or(above);
         above
     };
-    lines.iter().map(day).collect()
+    facts.iter().map(day).collect()
 }

@@ -112,7 +112,6 @@ impl Query {
     }
 
     /// Counts its words in a text.
-    #[cfg(test)]
     pub(crate) fn count(&self, text: &str) -> Counted {
         let mut counted = Counted::default();
         let length = self.each_match(text, |_, word| counted.add(word, 1.0, self.len()));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{definition, forget, read, reads, remember, write_daily_note, writes};
 use crate::rank::Query;
-use crate::{KeyFact, Memory, MemoryError, Place, Recollection};
+use crate::{KeyFact, Memories, Memory, MemoryError, Place, Recollection};
 
 /// The most that is shown as the answer to a question.
 const FOUND_MAX: usize = 5;
@@ -35,24 +35,28 @@ pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
         let definition = definition(name, description, properties, &[argument], annotations);
         Arc::new(Brief { tool, definition })
     };
-    vec![
+    let memories = Memories::of_one(memory.clone());
+    let mut tools = vec![
         one(
-            Arc::new(remember::Remember::new(memory)),
+            Arc::new(remember::Remember::new(&memories)),
             "remember",
             "Keep a fact that the user states about themselves or wants kept",
             "fact",
             writes(),
         ),
         Arc::new(Recall::new(memory, owner)),
-        one(
-            Arc::new(write_daily_note::WriteDailyNote::new(memory)),
+    ];
+    if let Some(notes) = memory.notes() {
+        tools.push(one(
+            Arc::new(write_daily_note::WriteDailyNote::new(&notes)),
             "write_daily_note",
             "Write an entry into the user's diary of today",
             "activity",
             writes(),
-        ),
-        one(Arc::new(forget::Forget::new(memory)), "forget", "Forget a fact", "fact", destroys),
-    ]
+        ));
+    }
+    tools.push(one(Arc::new(forget::Forget::new(&memories)), "forget", "Forget a fact", "fact", destroys));
+    tools
 }
 
 /// A tool with a definition of its own, which takes less than the tool does.
@@ -194,7 +198,9 @@ impl Tool for Recall {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
+            if context.user != *self.memory.owner() {
+                return Err(MemoryError::NotYours.into());
+            }
             let query = args.query.unwrap_or_default();
             let asked = Query::of(&[(&*query, 1.0)]);
             Ok(if asked.is_empty() || self.is_about_owner(&query) {

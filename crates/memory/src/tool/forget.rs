@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{definition, message, read, with_message, writes};
-use crate::{Cause, Memory, MemoryError};
+use crate::{Cause, Memories, MemoryError};
 
 /// Forgets a fact, after the person said yes.
 pub(super) struct Forget {
     definition: ToolDefinition,
-    memory: Memory,
+    memories: Memories,
 }
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct Args {
 }
 
 impl Forget {
-    pub(super) fn new(memory: &Memory) -> Self {
+    pub(super) fn new(memories: &Memories) -> Self {
         let annotations = Annotations { destructive: true, ..writes() };
         let definition = definition(
             "forget",
@@ -37,7 +37,7 @@ impl Forget {
             &["fact"],
             annotations,
         );
-        Self { definition, memory: memory.clone() }
+        Self { definition, memories: memories.clone() }
     }
 }
 
@@ -53,9 +53,9 @@ impl Tool for Forget {
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
+            let memory = self.memories.of(&context.user).ok_or(MemoryError::NotYours)?;
             // What is asked is what is done, whatever is remembered meanwhile.
-            let facts = self.memory.facts();
+            let facts = memory.facts();
             let fact = match facts.find(&args.fact).await {
                 // The person says whether it is the one.
                 Err(error @ MemoryError::NoSuchFact { .. }) => {
@@ -76,8 +76,8 @@ impl Tool for Forget {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
-            let change = self.memory.facts().forget(&args.fact, &Cause::call(context)).await?;
+            let memory = self.memories.of(&context.user).ok_or(MemoryError::NotYours)?;
+            let change = memory.facts().forget(&args.fact, &Cause::call(context)).await?;
             let words = change.words();
             Ok(with_message(change, words))
         })

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{LIMIT, definition, folder_property, limit_property, read, reads, tag_property};
-use crate::{Filter, Memory};
+use crate::{Filter, Notes};
 
 /// Lists notes.
 pub(super) struct ListNotes {
     definition: ToolDefinition,
-    memory: Memory,
+    notes: Notes,
 }
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct Args {
 }
 
 impl ListNotes {
-    pub(super) fn new(memory: &Memory) -> Self {
+    pub(super) fn new(notes: &Notes) -> Self {
         let definition = definition(
             "list_notes",
             "List the notes of the user's vault, of a folder or with a tag, by path.",
@@ -33,7 +33,7 @@ impl ListNotes {
             &[],
             reads(),
         );
-        Self { definition, memory: memory.clone() }
+        Self { definition, notes: notes.clone() }
     }
 }
 
@@ -49,10 +49,10 @@ impl Tool for ListNotes {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
+            let notes = self.notes.of(&context.user)?;
             let limit = args.limit.unwrap_or(LIMIT);
             let filter = Filter { folder: args.folder, tag: args.tag, limit, ..Filter::default() };
-            Ok(json!(self.memory.notes().list(&filter).await?))
+            Ok(json!(notes.list(&filter).await?))
         })
     }
 

@@ -1,4 +1,4 @@
-//! What a model may do with the vault: one file per tool.
+//! What a model may do with a memory: one file per tool.
 //!
 //! A model can add and read, and forget a fact after the person said yes. It cannot overwrite or delete notes, or leave the vault.
 
@@ -18,22 +18,40 @@ use adjutant_core::{Annotations, Arguments, Tool, ToolDefinition, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::Memory;
+use crate::{DatabaseMemory, Memories, Memory};
+use recall::LooksIn;
 
 pub use brief::brief_tools;
 
-/// All tools over one memory, in the order models see them. They refuse every user but the memory's owner.
+/// All tools over one memory, in the order models see them: those over notes only if it has any. They refuse every user but the memory's
+/// owner.
 #[must_use]
 pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
+    let notes = memory.notes();
+    let looks_in = LooksIn { notes: notes.is_some(), conversations: memory.past().is_some() };
+    let mut tools = over_facts(&Memories::of_one(memory.clone()), looks_in);
+    if let Some(notes) = &notes {
+        tools.push(Arc::new(write_daily_note::WriteDailyNote::new(notes)));
+        tools.push(Arc::new(write_note::WriteNote::new(notes)));
+        tools.push(Arc::new(read_note::ReadNote::new(notes)));
+        tools.push(Arc::new(search_notes::SearchNotes::new(notes)));
+        tools.push(Arc::new(list_notes::ListNotes::new(notes)));
+    }
+    tools
+}
+
+/// The tools over the facts of a database. Each works in the memory of whoever asks, whatever a model says.
+#[must_use]
+pub fn fact_tools(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
+    let looks_in = LooksIn { notes: false, conversations: memory.has_conversations() };
+    over_facts(&Memories::default().with_others(memory.clone()), looks_in)
+}
+
+fn over_facts(memories: &Memories, looks_in: LooksIn) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(remember::Remember::new(memory)),
-        Arc::new(recall::Recall::new(memory)),
-        Arc::new(forget::Forget::new(memory)),
-        Arc::new(write_daily_note::WriteDailyNote::new(memory)),
-        Arc::new(write_note::WriteNote::new(memory)),
-        Arc::new(read_note::ReadNote::new(memory)),
-        Arc::new(search_notes::SearchNotes::new(memory)),
-        Arc::new(list_notes::ListNotes::new(memory)),
+        Arc::new(remember::Remember::new(memories)),
+        Arc::new(recall::Recall::new(memories, looks_in)),
+        Arc::new(forget::Forget::new(memories)),
     ]
 }
 

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{definition, message, read, with_message, writes};
-use crate::{Cause, FACT_CHARS_MAX, Memory, NewFact};
+use crate::{Cause, FACT_CHARS_MAX, Memories, MemoryError, NewFact};
 
 /// Remembers a fact about the person.
 pub(super) struct Remember {
     definition: ToolDefinition,
-    memory: Memory,
+    memories: Memories,
 }
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ struct Args {
 }
 
 impl Remember {
-    pub(super) fn new(memory: &Memory) -> Self {
+    pub(super) fn new(memories: &Memories) -> Self {
         let definition = definition(
             "remember",
             "Remember one lasting fact about the user for later conversations, or correct one that you were told. Use when \
@@ -48,7 +48,7 @@ impl Remember {
             &["fact"],
             writes(),
         );
-        Self { definition, memory: memory.clone() }
+        Self { definition, memories: memories.clone() }
     }
 }
 
@@ -75,8 +75,8 @@ impl Tool for Remember {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
-            let facts = self.memory.facts();
+            let memory = self.memories.of(&context.user).ok_or(MemoryError::NotYours)?;
+            let facts = memory.facts();
             let corrects = args.corrects.as_deref().filter(|which| !which.trim().is_empty());
             let said = &*context.message;
             let new = NewFact { words: &args.fact, important: args.important, corrects, said };

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{LIMIT, definition, folder_property, limit_property, read, reads, tag_property};
-use crate::{Filter, Memory};
+use crate::{Filter, Notes};
 
 /// Searches notes.
 pub(super) struct SearchNotes {
     definition: ToolDefinition,
-    memory: Memory,
+    notes: Notes,
 }
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ struct Args {
 }
 
 impl SearchNotes {
-    pub(super) fn new(memory: &Memory) -> Self {
+    pub(super) fn new(notes: &Notes) -> Self {
         let definition = definition(
             "search_notes",
             "Find notes of the user's vault by what they are about, best first, with the lines that match.",
@@ -43,7 +43,7 @@ impl SearchNotes {
             &["query"],
             reads(),
         );
-        Self { definition, memory: memory.clone() }
+        Self { definition, notes: notes.clone() }
     }
 }
 
@@ -59,11 +59,11 @@ impl Tool for SearchNotes {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
-            let attached = self.memory.attached(context.conversation);
+            let notes = self.notes.of(&context.user)?;
+            let attached = notes.attached(context.conversation);
             let limit = args.limit.unwrap_or(LIMIT);
             let filter = Filter { folder: args.folder, tag: args.tag, limit, attached };
-            Ok(json!(self.memory.notes().search(&args.query, &filter).await?))
+            Ok(json!(notes.search(&args.query, &filter).await?))
         })
     }
 

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{definition, message, read, with_message, writes};
-use crate::{Cause, Memory};
+use crate::{Cause, Notes};
 
 /// Adds an entry to today's daily note.
 pub(super) struct WriteDailyNote {
     definition: ToolDefinition,
-    memory: Memory,
+    notes: Notes,
 }
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct Args {
 }
 
 impl WriteDailyNote {
-    pub(super) fn new(memory: &Memory) -> Self {
+    pub(super) fn new(notes: &Notes) -> Self {
         let definition = definition(
             "write_daily_note",
             "Write an entry to today's daily log in Obsidian. The time is added by itself.",
@@ -33,7 +33,7 @@ impl WriteDailyNote {
             &["activity"],
             writes(),
         );
-        Self { definition, memory: memory.clone() }
+        Self { definition, notes: notes.clone() }
     }
 }
 
@@ -60,8 +60,7 @@ impl Tool for WriteDailyNote {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
-            let notes = self.memory.notes();
+            let notes = self.notes.of(&context.user)?;
             let written =
                 notes.write_daily(&args.activity, args.title.as_deref(), &Cause::call(context)).await?;
             let words = written.words();

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{definition, message, read, with_message, writes};
-use crate::{Cause, Memory, WRITE_CHARS_MAX};
+use crate::{Cause, Notes, WRITE_CHARS_MAX};
 
 /// Writes a new note, or adds to one.
 pub(super) struct WriteNote {
     definition: ToolDefinition,
-    memory: Memory,
+    notes: Notes,
 }
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ struct Args {
 }
 
 impl WriteNote {
-    pub(super) fn new(memory: &Memory) -> Self {
+    pub(super) fn new(notes: &Notes) -> Self {
         let definition = definition(
             "write_note",
             "Write a new note into the user's vault, or add to the end of a note that exists. Existing text is never \
@@ -48,7 +48,7 @@ impl WriteNote {
             &["note", "content"],
             writes(),
         );
-        Self { definition, memory: memory.clone() }
+        Self { definition, notes: notes.clone() }
     }
 }
 
@@ -76,8 +76,7 @@ impl Tool for WriteNote {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            self.memory.shared().check_owner(&context.user)?;
-            let notes = self.memory.notes();
+            let notes = self.notes.of(&context.user)?;
             let written = notes.write(&args.note, &args.content, args.append, &Cause::call(context)).await?;
             let words = written.words();
             Ok(with_message(written, words))

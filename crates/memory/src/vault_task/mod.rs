@@ -93,10 +93,10 @@ pub struct DeletedTask {
 }
 
 impl Memory {
-    /// Returns the tasks in the notes.
+    /// Returns the tasks in the notes. `None` without a vault.
     #[must_use]
-    pub fn tasks(&self) -> VaultTasks {
-        VaultTasks(self.shared().clone())
+    pub fn tasks(&self) -> Option<VaultTasks> {
+        self.in_vault().cloned().map(VaultTasks)
     }
 }
 
@@ -126,8 +126,8 @@ impl VaultTasks {
     /// # Errors
     /// [`MemoryError::Ledger`].
     pub async fn deleted(&self) -> Result<Vec<DeletedTask>, MemoryError> {
-        let changes = self.0.ledger.newest(&self.0.scope, LOOKED_THROUGH).await?;
-        let now = (self.0.clock)().timestamp();
+        let changes = self.0.common.ledger.newest(&self.0.common.scope, LOOKED_THROUGH).await?;
+        let now = (self.0.common.clock)().timestamp();
         let kept = |change: &MemoryChange| now.duration_since(change.at).as_hours() < DELETED_TASK_DAYS * 24;
         Ok(changes.into_iter().filter(kept).filter_map(deleted).collect())
     }
@@ -137,14 +137,14 @@ impl VaultTasks {
     /// # Errors
     /// [`MemoryError::Task`] if there is no such deleted task.
     pub async fn restore(&self, change: Uuid) -> Result<DeletedTask, MemoryError> {
-        let found = self.0.ledger.newest(&self.0.scope, LOOKED_THROUGH).await?;
+        let found = self.0.common.ledger.newest(&self.0.common.scope, LOOKED_THROUGH).await?;
         let found = found.into_iter().find(|known| known.id == change && deleted(known.clone()).is_some());
         let Some(found) = found else {
             return Err(note::refused("there is no such deleted task; they are kept for 30 days".to_owned()));
         };
         take_back(&self.0, &found).await?;
         let undone = MemoryChange { state: MemoryState::Undone, ..found };
-        self.0.ledger.put(&self.0.scope, &undone).await?;
+        self.0.common.ledger.put(&self.0.common.scope, &undone).await?;
         deleted(MemoryChange { state: MemoryState::Done, ..undone })
             .ok_or_else(|| note::refused("there is no such deleted task".to_owned()))
     }
@@ -176,7 +176,9 @@ enum Earlier {
 impl Shared {
     async fn earlier_task(&self, cause: &Cause) -> Result<Earlier, MemoryError> {
         let Some(key) = &cause.key else { return Ok(Earlier::None) };
-        let Some(change) = self.ledger.by_key(&self.scope, key).await? else { return Ok(Earlier::None) };
+        let Some(change) = self.common.ledger.by_key(&self.common.scope, key).await? else {
+            return Ok(Earlier::None);
+        };
         let MemoryEffect::Task { answer, .. } = &change.effect else { return Ok(Earlier::None) };
         Ok(match change.state {
             MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone()) {

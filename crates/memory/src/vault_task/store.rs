@@ -14,12 +14,12 @@ use super::note::VaultTask;
 use super::numbers::{Known, Numbered, matched};
 use super::{TaskAddress, TaskEdit, TaskStatus, TaskWritten, VaultTasks};
 use crate::memory::Cause;
-use crate::{Memory, MemoryError, VaultError};
+use crate::{MemoryError, VaultError};
 
 /// A [`TaskStore`] over the notes of a vault. The lines are the truth; a database has the numbers by which people and models name
 /// them, and what was carried out under which key. Whoever is not the vault's owner has their tasks elsewhere.
 pub struct VaultTaskStore {
-    memory: Memory,
+    tasks: VaultTasks,
     index: Arc<dyn TaskIndex>,
     others: Arc<dyn TaskStore>,
     note: String,
@@ -33,23 +33,23 @@ struct Row {
 }
 
 impl VaultTaskStore {
-    /// Over the notes of `memory`. New tasks go to the end of `note`; the tasks of everybody but the owner are in `others`.
+    /// Over the tasks of a vault. New tasks go to the end of `note`; the tasks of everybody but the owner are in `others`.
     #[must_use]
     pub fn new(
-        memory: Memory,
+        tasks: VaultTasks,
         index: Arc<dyn TaskIndex>,
         others: Arc<dyn TaskStore>,
         note: impl Into<String>,
     ) -> Self {
-        Self { memory, index, others, note: note.into() }
+        Self { tasks, index, others, note: note.into() }
+    }
+
+    fn owner(&self) -> &UserId {
+        &self.tasks.0.common.scope.user
     }
 
     fn is_owner(&self, user: &UserId) -> bool {
-        self.memory.owner() == user
-    }
-
-    fn tasks(&self) -> VaultTasks {
-        self.memory.tasks()
+        self.owner() == user
     }
 
     /// Reads the tasks and their numbers, and writes what changed in these. `moved`: the line that a number stands for by now.
@@ -59,15 +59,15 @@ impl VaultTaskStore {
             return Ok(rows);
         }
         // Two processes would give two numbers to one line.
-        let _lock = self.memory.shared().lock().await.map_err(refused)?;
+        let _lock = self.tasks.0.lock().await.map_err(refused)?;
         let (mut rows, change) = self.look(moved).await?;
-        let ids = self.index.new_numbers(self.memory.owner(), change.new.len()).await?;
+        let ids = self.index.new_numbers(self.owner(), change.new.len()).await?;
         let mut put = change.put;
         for (id, (known, task)) in ids.into_iter().zip(change.new) {
             put.push(Numbered { id, known: known.clone() });
             rows.push(Row { id, known, task });
         }
-        let at = (self.memory.shared().clock)().timestamp();
+        let at = (self.tasks.0.common.clock)().timestamp();
         let put: Vec<TaskNumber> = put
             .into_iter()
             .map(|number| {
@@ -75,7 +75,7 @@ impl VaultTaskStore {
                 Ok(TaskNumber { id: number.id, at, body })
             })
             .collect::<Result<_, StoreError>>()?;
-        let scope = &self.memory.shared().scope;
+        let scope = &self.tasks.0.common.scope;
         self.index
             .put_numbers(scope, NumbersChange { put: &put, removed: &change.removed, applied: None })
             .await?;
@@ -85,10 +85,10 @@ impl VaultTaskStore {
 
     /// Reads the tasks and their numbers, and what is to be changed in these.
     async fn look(&self, moved: Option<(TaskId, &VaultTask)>) -> Result<(Vec<Row>, Change), StoreError> {
-        let mut tasks = self.tasks().list().await.map_err(refused)?.tasks;
+        let mut tasks = self.tasks.list().await.map_err(refused)?.tasks;
         tasks.retain(|task| task.status != TaskStatus::NonTask);
         let mut numbers = self.numbers().await?;
-        let now = (self.memory.shared().clock)();
+        let now = (self.tasks.0.common.clock)();
         let mut change = Change::default();
         if let Some((id, task)) = moved {
             for number in &mut numbers {
@@ -122,7 +122,7 @@ impl VaultTaskStore {
     }
 
     async fn numbers(&self) -> Result<Vec<Numbered>, StoreError> {
-        let numbers = self.index.numbers(&self.memory.shared().scope).await?;
+        let numbers = self.index.numbers(&self.tasks.0.common.scope).await?;
         numbers
             .into_iter()
             .map(|number| {
@@ -139,7 +139,7 @@ impl VaultTaskStore {
         key: Option<&IdempotencyKey>,
     ) -> Result<TaskChanged, StoreError> {
         let cause = Cause { source: None, key: key.cloned() };
-        let tasks = self.tasks();
+        let tasks = &self.tasks;
         let id = match change {
             TaskChange::Add { description } => {
                 let written = tasks.add(description.as_str(), &self.note, &cause).await.map_err(refused)?;
@@ -180,7 +180,7 @@ impl VaultTaskStore {
     ) -> Result<TaskChanged, StoreError> {
         let moved = (!written.gone).then_some((id, &written.task));
         let rows = self.rows(moved).await?;
-        let now = (self.memory.shared().clock)();
+        let now = (self.tasks.0.common.clock)();
         let task = match rows.iter().find(|row| row.id == id) {
             Some(row) => self.task(row)?,
             None => {
@@ -205,9 +205,9 @@ impl VaultTaskStore {
 
     /// Finds the line of a number. A call that was begun before finds the line as it was then: it may have been done.
     async fn address(&self, id: TaskId, cause: &Cause) -> Result<Option<(TaskAddress, Known)>, StoreError> {
-        let shared = self.memory.shared();
+        let shared = &self.tasks.0;
         if let Some(key) = &cause.key
-            && shared.ledger.by_key(&shared.scope, key).await?.is_some()
+            && shared.common.ledger.by_key(&shared.common.scope, key).await?.is_some()
         {
             let known = self.numbers().await?.into_iter().find(|number| number.id == id);
             return Ok(known.map(|number| (number.known.address(), number.known)));
@@ -222,12 +222,12 @@ impl VaultTaskStore {
         }
         let none = TaskChanged::NoSuchTask { id };
         let number = self.numbers().await?.into_iter().find(|number| number.id == id);
-        let deleted = self.tasks().deleted().await.map_err(refused)?;
+        let deleted = self.tasks.deleted().await.map_err(refused)?;
         let is_it = |known: &Known| {
             deleted.iter().find(|deleted| deleted.path == known.path && deleted.line == known.line)
         };
         let Some(deleted) = number.as_ref().and_then(|number| is_it(&number.known)) else { return Ok(none) };
-        self.tasks().restore(deleted.change).await.map_err(refused)?;
+        self.tasks.restore(deleted.change).await.map_err(refused)?;
         match self.rows(None).await?.iter().find(|row| row.id == id) {
             Some(row) => Ok(TaskChanged::Restored { task: self.task(row)?, already: false }),
             None => Ok(none),
@@ -237,7 +237,7 @@ impl VaultTaskStore {
     fn task(&self, Row { id, known, task }: &Row) -> Result<Task, StoreError> {
         Ok(Task {
             id: *id,
-            user_id: self.memory.owner().clone(),
+            user_id: self.owner().clone(),
             description: description(task)?,
             completed: task.status.is_closed(),
             created_at: known.created_at,
@@ -319,7 +319,7 @@ impl TaskStore for VaultTaskStore {
             }
             let changed = self.change(change, Some(key)).await?;
             let applied = NumbersChange { applied: Some((key, &changed)), ..NumbersChange::default() };
-            self.index.put_numbers(&self.memory.shared().scope, applied).await?;
+            self.index.put_numbers(&self.tasks.0.common.scope, applied).await?;
             Ok(changed)
         })
     }

@@ -222,9 +222,9 @@ impl VaultTasks {
                 };
                 let change = match begun.take() {
                     Some(change) => MemoryChange { effect, state: MemoryState::Begun, ..change },
-                    None => shared.new_change(call.cause, effect),
+                    None => shared.common.new_change(call.cause, effect),
                 };
-                shared.ledger.put(&shared.scope, &change).await?;
+                shared.common.ledger.put(&shared.common.scope, &change).await?;
                 begun = Some(change.clone());
                 match shared.replace(lock, &to, target, put.text).await {
                     Ok((held, true)) => lock = held,
@@ -259,7 +259,7 @@ impl VaultTasks {
         };
         let vault = self.0.vault.clone();
         let settings = blocking(move || Ok(PluginSettings::of(&vault))).await?;
-        let now = (self.0.clock)();
+        let now = (self.0.common.clock)();
         let at = begun.as_ref().map(|change| change.at.to_zoned(now.time_zone().clone()));
         let today = at.unwrap_or(now).date();
         Ok(Begun::Call(Box::new(Call { cause, begun, settings, today })))

@@ -82,7 +82,7 @@ async fn a_thousand_random_operations_change_nothing_else() {
 /// the tests of each operation.
 async fn operate(home: &Home, dice: &mut Dice, count: usize) {
     let facts = home.memory.facts();
-    let notes = home.memory.notes();
+    let notes = home.memory.notes().unwrap();
     let me = Cause::person();
     for number in 0..count {
         let old = dice.roll(number as u64 + 1);
@@ -150,14 +150,17 @@ async fn ten_thousand_notes_are_searched_and_left_alone() {
         }
     }
     let filter = adjutant_memory::Filter { limit: 20, ..Default::default() };
-    let found = home.memory.notes().search("NEEDLE über", &filter).await.unwrap();
+    let found = home.memory.notes().unwrap().search("NEEDLE über", &filter).await.unwrap();
     assert_eq!((found.total, found.notes[0].path.as_str()), (1, "Ordner 42/Notiz 42-7.md"));
-    let found = home.memory.notes().search("#t7", &filter).await.unwrap();
+    let found = home.memory.notes().unwrap().search("#t7", &filter).await.unwrap();
     assert_eq!((found.total, found.cut.is_some()), (100, true));
     let before = files(&home.vault());
     home.remember("Josh has a cat").await;
-    home.memory.notes().write_daily("words", None, &Cause::person()).await.unwrap();
-    assert_eq!(home.memory.notes().read("Notiz 99-99", None).await.unwrap().path, "Ordner 99/Notiz 99-99.md");
+    home.memory.notes().unwrap().write_daily("words", None, &Cause::person()).await.unwrap();
+    assert_eq!(
+        home.memory.notes().unwrap().read("Notiz 99-99", None).await.unwrap().path,
+        "Ordner 99/Notiz 99-99.md"
+    );
     let after = files(&home.vault());
     assert_eq!(after.len(), before.len() + 2);
     assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)));

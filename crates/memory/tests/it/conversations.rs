@@ -202,7 +202,7 @@ async fn names_are_safe_on_every_file_system() {
         let path = written(&home, &log(title, boiler())).await.file_path.unwrap();
         assert_eq!(path, format!("conversations/{name}.md"), "{title:?}");
         assert_eq!(written(&home, &log(title, boiler())).await.added, 0, "{title:?}");
-        assert!(home.memory.vault().resolve(&path).is_ok());
+        assert!(home.memory.vault().unwrap().resolve(&path).is_ok());
     }
     for title in ["x".repeat(1000), "漢".repeat(1000), "e\u{301}\u{302}".repeat(1000), "a b ".repeat(500)] {
         let home = Home::new();
@@ -416,7 +416,8 @@ async fn whatever_is_said_stays_in_its_quotation() {
         check_quoted(&text, &hint);
         // The front matter can be read by whoever reads YAML, and the note is found.
         assert!(
-            home.memory.notes().list(&Filter { limit: 9, ..Filter::default() }).await.unwrap().total == 1
+            home.memory.notes().unwrap().list(&Filter { limit: 9, ..Filter::default() }).await.unwrap().total
+                == 1
         );
         let front = text.strip_prefix("---\n").unwrap().split_once("\n---\n").unwrap().0;
         let yaml = saphyr::LoadableYamlNode::load_from_str(front);

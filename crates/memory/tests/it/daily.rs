@@ -8,7 +8,7 @@ use jiff::ToSpan;
 use crate::harness::{Home, context};
 
 async fn log(home: &Home, words: &str) -> adjutant_memory::Written {
-    home.memory.notes().write_daily(words, None, &Cause::person()).await.unwrap()
+    home.memory.notes().unwrap().write_daily(words, None, &Cause::person()).await.unwrap()
 }
 
 #[tokio::test]
@@ -20,6 +20,7 @@ async fn without_settings_it_is_where_obsidian_has_it() {
     home.later(3.minutes());
     home.memory
         .notes()
+        .unwrap()
         .write_daily("Called Ana\n\n- about the boat\n", Some("Phone"), &Cause::person())
         .await
         .unwrap();
@@ -205,7 +206,7 @@ async fn decomposed_names_on_the_disk_are_found() {
     // What "03 ma." becomes in German ends in a dot, too.
     home.write(".obsidian/daily-notes.json", r#"{"format":"[03 Di.]"}"#);
     assert_eq!(log(&home, "mots").await.file_path, "03 Di..md");
-    assert!(home.memory.notes().read("03 Di..md", None).await.unwrap().text.contains("mots"));
+    assert!(home.memory.notes().unwrap().read("03 Di..md", None).await.unwrap().text.contains("mots"));
 }
 
 #[tokio::test]
@@ -213,7 +214,7 @@ async fn a_format_that_leads_out_of_the_vault_is_refused() {
     for format in ["[../]YYYY", "[/etc/]YYYY", "[.hidden/]YYYY", "[C:/]YYYY"] {
         let home = Home::new();
         home.write(".obsidian/daily-notes.json", format!("{{\"format\":{format:?},\"folder\":\"\"}}"));
-        let written = home.memory.notes().write_daily("words", None, &Cause::person()).await;
+        let written = home.memory.notes().unwrap().write_daily("words", None, &Cause::person()).await;
         // A slash in front is a slip: the rest stays inside.
         match written {
             Ok(written) => assert_eq!(written.file_path, "etc/2025.md", "{format}"),
@@ -264,7 +265,7 @@ async fn an_entry_that_would_disappear_is_refused() {
     for before in ["text\n```\ncode that is never closed\n", "words %% a comment\n\nthat stays open\n"] {
         let home = Home::new();
         home.write("2025-12-10.md", before);
-        let error = home.memory.notes().write_daily("E", None, &Cause::person()).await.unwrap_err();
+        let error = home.memory.notes().unwrap().write_daily("E", None, &Cause::person()).await.unwrap_err();
         assert!(matches!(error, MemoryError::Vault(VaultError::Shape { .. })), "{error}");
         assert_eq!(home.read("2025-12-10.md"), before);
     }
@@ -289,7 +290,8 @@ async fn the_same_words_in_the_same_minute_are_one_entry() {
     let home = Home::new();
     log(&home, "Drank water").await;
     // Also without history: the text itself says so.
-    let again = home.forgetful().notes().write_daily("Drank water", None, &Cause::person()).await.unwrap();
+    let again =
+        home.forgetful().notes().unwrap().write_daily("Drank water", None, &Cause::person()).await.unwrap();
     assert!(again.already);
     home.later(1.minutes());
     assert!(!log(&home, "Drank water").await.already);
@@ -306,12 +308,12 @@ async fn a_call_repeated_after_a_crash_writes_once() {
     // The process died after the file was written and before the history said so.
     let home = Home::new();
     let cause = Cause::call(&context("local", 1));
-    let first = home.memory.notes().write_daily("Fixed it", None, &cause).await.unwrap();
+    let first = home.memory.notes().unwrap().write_daily("Fixed it", None, &cause).await.unwrap();
     let change = home.ledger.by_key(&scope(&home), cause.key.as_ref().unwrap()).await.unwrap().unwrap();
     assert_eq!(change.state, MemoryState::Done);
     home.ledger.put(&scope(&home), &begun(change.clone())).await.unwrap();
     home.later(2.days());
-    let again = home.memory.notes().write_daily("Fixed it", None, &cause).await.unwrap();
+    let again = home.memory.notes().unwrap().write_daily("Fixed it", None, &cause).await.unwrap();
     assert_eq!(again, first);
     assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed it\n");
     assert!(!home.vault().join("2025-12-12.md").exists());
@@ -320,7 +322,7 @@ async fn a_call_repeated_after_a_crash_writes_once() {
     let MemoryEffect::Note { .. } = &change.effect else { panic!("{change:?}") };
     home.ledger.put(&scope(&home), &begun(change)).await.unwrap();
     home.later(2.days());
-    home.memory.notes().write_daily("Fixed it", None, &cause).await.unwrap();
+    home.memory.notes().unwrap().write_daily("Fixed it", None, &cause).await.unwrap();
     assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed it\n");
 }
 
@@ -328,11 +330,12 @@ async fn a_call_repeated_after_a_crash_writes_once() {
 async fn words_that_are_no_entry_are_refused() {
     let home = Home::new();
     for words in ["", " \n\t"] {
-        let error = home.memory.notes().write_daily(words, None, &Cause::person()).await.unwrap_err();
+        let error =
+            home.memory.notes().unwrap().write_daily(words, None, &Cause::person()).await.unwrap_err();
         assert!(matches!(error, MemoryError::Fact { .. }), "{error}");
     }
     let long = "x".repeat(10_001);
-    let error = home.memory.notes().write_daily(&long, None, &Cause::person()).await.unwrap_err();
+    let error = home.memory.notes().unwrap().write_daily(&long, None, &Cause::person()).await.unwrap_err();
     assert!(error.to_string().contains("at most 10000 characters, this one has 10001"), "{error}");
 }
 

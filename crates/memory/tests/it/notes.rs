@@ -11,14 +11,14 @@ fn all() -> Filter {
 }
 
 async fn found(home: &Home, query: &str) -> Vec<String> {
-    let found = home.memory.notes().search(query, &all()).await.unwrap();
+    let found = home.memory.notes().unwrap().search(query, &all()).await.unwrap();
     found.notes.into_iter().map(|hit| hit.path).collect()
 }
 
 #[tokio::test]
 async fn a_note_is_written_once_and_then_only_added_to() {
     let home = Home::new();
-    let notes = home.memory.notes();
+    let notes = home.memory.notes().unwrap();
     let written =
         notes.write("Projects/Boat: plans?", "# Plan\r\n\nBuy wood", false, &Cause::person()).await.unwrap();
     assert_eq!(written.words(), "✎ wrote the note Projects/Boat plans.md  (undo: /undo)");
@@ -41,7 +41,7 @@ async fn a_note_is_written_once_and_then_only_added_to() {
 #[tokio::test]
 async fn undo_does_not_remove_a_note_the_person_went_on_with() {
     let home = Home::new();
-    home.memory.notes().write("Idea", "words", false, &Cause::person()).await.unwrap();
+    home.memory.notes().unwrap().write("Idea", "words", false, &Cause::person()).await.unwrap();
     home.write("Idea.md", "words\nand mine\n");
     let error = home.memory.undo().await.unwrap_err();
     assert_eq!(error, MemoryError::ChangedSince { what: "Idea.md".to_owned() });
@@ -53,8 +53,8 @@ async fn a_repeated_call_writes_once() {
     let home = Home::new();
     home.write("Log.md", "old\r\n");
     let cause = Cause::call(&context("local", 3));
-    let first = home.memory.notes().write("Log", "one\ntwo", true, &cause).await.unwrap();
-    let again = home.memory.notes().write("Log", "one\ntwo", true, &cause).await.unwrap();
+    let first = home.memory.notes().unwrap().write("Log", "one\ntwo", true, &cause).await.unwrap();
+    let again = home.memory.notes().unwrap().write("Log", "one\ntwo", true, &cause).await.unwrap();
     assert_eq!(first, again);
     assert_eq!(home.read("Log.md"), "old\r\n\r\none\r\ntwo\r\n");
 }
@@ -65,7 +65,8 @@ async fn the_facts_are_not_a_note_to_write_into() {
     home.remember("Josh has a cat").await;
     let before = home.facts();
     for name in ["memory/facts", "facts", "Memory/FACTS.md", "[[facts]]"] {
-        let error = home.memory.notes().write(name, "- x", true, &Cause::person()).await.unwrap_err();
+        let error =
+            home.memory.notes().unwrap().write(name, "- x", true, &Cause::person()).await.unwrap_err();
         assert!(error.to_string().contains("use remember"), "{name}: {error}");
     }
     assert_eq!(home.facts(), before);
@@ -81,7 +82,7 @@ async fn a_note_is_found_by_its_names() {
     home.write("B/Garden.md", "other");
     home.write("Café.md", "composed");
     home.write("Zu\u{308}rich.md", "decomposed on the disk");
-    let notes = home.memory.notes();
+    let notes = home.memory.notes().unwrap();
     for (name, path) in [
         ("A/Garden", "A/Garden.md"),
         ("a/garden.md", "A/Garden.md"),
@@ -111,13 +112,13 @@ async fn a_long_note_is_cut_where_it_says() {
     let home = Home::new();
     let line = format!("{}\n", "ü".repeat(999));
     home.write("Long.md", line.repeat(30));
-    let first = home.memory.notes().read("Long", None).await.unwrap();
+    let first = home.memory.notes().unwrap().read("Long", None).await.unwrap();
     assert_eq!((first.last_line, first.lines, first.text.chars().count()), (20, 30, 20_000));
     assert_eq!(first.cut.unwrap(), "10 more lines follow; read on with from_line 21");
-    let rest = home.memory.notes().read("Long", Some(21)).await.unwrap();
+    let rest = home.memory.notes().unwrap().read("Long", Some(21)).await.unwrap();
     assert_eq!((rest.first_line, rest.last_line, rest.cut), (21, 30, None));
     home.write("Line.md", "x".repeat(50_000));
-    let one = home.memory.notes().read("Line", None).await.unwrap();
+    let one = home.memory.notes().unwrap().read("Line", None).await.unwrap();
     assert_eq!(one.text.len(), 20_000);
     assert!(one.cut.unwrap().starts_with("line 1 is cut at 20000 characters"));
 }
@@ -137,13 +138,13 @@ async fn search_ranks_words_puts_names_first_and_wants_what_is_quoted() {
     assert_eq!(found(&home, "Which boats were varnished?").await[0], "Shop.md");
     assert_eq!(found(&home, "zebra \"boat\"").await.len(), 3);
     assert_eq!(found(&home, "boat \"zebra\"").await, Vec::<String>::new());
-    let hits = home.memory.notes().search("boat", &all()).await.unwrap();
+    let hits = home.memory.notes().unwrap().search("boat", &all()).await.unwrap();
     let shop = hits.notes.iter().find(|hit| hit.path == "Shop.md").unwrap();
     assert_eq!(
         shop.lines,
         [(1, "buy wood for the BOAT, boat varnish and more".to_owned()), (3, "boat again".to_owned())]
     );
-    assert!(home.memory.notes().search(" \"\" ", &all()).await.is_err());
+    assert!(home.memory.notes().unwrap().search(" \"\" ", &all()).await.is_err());
 }
 
 #[tokio::test]
@@ -159,7 +160,7 @@ async fn search_reads_what_was_written_a_moment_ago_by_hand() {
 async fn long_lines_are_shown_around_the_word() {
     let home = Home::new();
     home.write("A.md", format!("{} zebra {}", "a ".repeat(500), "b ".repeat(500)));
-    let hits = home.memory.notes().search("zebra", &all()).await.unwrap();
+    let hits = home.memory.notes().unwrap().search("zebra", &all()).await.unwrap();
     let (_, line) = &hits.notes[0].lines[0];
     assert!(
         line.starts_with('…') && line.ends_with('…') && line.contains("zebra") && line.chars().count() <= 202,
@@ -174,7 +175,7 @@ async fn lists_keep_to_folder_tag_and_limit_and_say_what_is_left_out() {
         home.write(&format!("Many/{number:02}.md"), if number % 2 == 0 { "#even/more" } else { "#odd" });
     }
     home.write("Top.md", "x");
-    let notes = home.memory.notes();
+    let notes = home.memory.notes().unwrap();
     let listed = notes.list(&all()).await.unwrap();
     assert_eq!((listed.notes.len(), listed.total), (20, 31));
     assert_eq!(listed.cut.unwrap(), "20 of 31 notes are shown; narrow it by folder, tag or words");
@@ -300,7 +301,7 @@ async fn of_notes_that_fit_as_well_links_age_and_what_is_attached_decide() {
     next.sort();
     assert_eq!(next, ["Work/C.md", "Work/D.md"], "{linked:?}");
     let filter = Filter { attached: vec!["Work/E.md".to_owned()], ..all() };
-    let hits = home.memory.notes().search("roof tiles", &filter).await.unwrap().notes;
+    let hits = home.memory.notes().unwrap().search("roof tiles", &filter).await.unwrap().notes;
     assert_eq!([hits[0].path.as_str(), hits[1].path.as_str()], ["Plan.md", "Work/E.md"]);
     // None of that lifts a note that fits clearly less, or not at all.
     home.write(
@@ -309,7 +310,7 @@ async fn of_notes_that_fit_as_well_links_age_and_what_is_attached_decide() {
     );
     home.write("None.md", "[[Plan]]\n");
     let filter = Filter { attached: vec!["Other.md".to_owned(), "None.md".to_owned()], ..all() };
-    let hits = home.memory.notes().search("roof tiles", &filter).await.unwrap().notes;
+    let hits = home.memory.notes().unwrap().search("roof tiles", &filter).await.unwrap().notes;
     assert_eq!(hits.last().unwrap().path, "Other.md");
     assert!(hits.iter().all(|hit| hit.path != "None.md"));
 }
@@ -347,7 +348,7 @@ async fn many_notes_that_fit_are_ranked_as_a_whole_before_their_passages_are_rea
         );
     }
     home.write("Best.md", "# The harbour\n\nThe boat is in the harbour.\n");
-    let hits = home.memory.notes().search("boat harbour", &all()).await.unwrap();
+    let hits = home.memory.notes().unwrap().search("boat harbour", &all()).await.unwrap();
     assert_eq!((hits.total, hits.notes[0].path.as_str()), (301, "Best.md"));
     assert_eq!(hits.notes[0].heading.as_deref(), Some("The harbour"));
 }

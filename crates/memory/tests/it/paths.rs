@@ -109,7 +109,7 @@ async fn hostile_names_touch_nothing() {
     home.write(".obsidian/app.md", "settings");
     std::fs::write(home.folder.path().join("secret.md"), "secret").unwrap();
     let before = files(home.folder.path());
-    let notes = home.memory.notes();
+    let notes = home.memory.notes().unwrap();
     for name in HOSTILE {
         assert!(notes.read(name, None).await.is_err(), "{name:?}");
         assert!(notes.write(name, "x", false, &Cause::person()).await.is_err(), "{name:?}");
@@ -135,7 +135,7 @@ async fn links_out_of_the_vault_are_not_followed_and_links_inside_are_kept() {
     symlink(at(".obsidian"), at("settings")).unwrap();
     symlink(at("Real"), at("alias")).unwrap();
     symlink("Real/note.md", at("linked.md")).unwrap();
-    let notes = home.memory.notes();
+    let notes = home.memory.notes().unwrap();
     for name in ["out/secret", "leak", "dangling", "settings/inner", "out/new", "settings/new"] {
         assert!(notes.read(name, None).await.is_err(), "{name}");
         let error = notes.write(name, "x", true, &Cause::person()).await.unwrap_err();
@@ -175,7 +175,7 @@ async fn what_is_no_file_is_no_note() {
     let status = std::process::Command::new("mkfifo").arg(home.vault().join("pipe.md")).status().unwrap();
     assert!(status.success());
     for name in ["folder", "pipe"] {
-        let error = home.memory.notes().read(name, None).await.unwrap_err();
+        let error = home.memory.notes().unwrap().read(name, None).await.unwrap_err();
         assert!(error.to_string().contains("not a file"), "{name}: {error}");
     }
 }
@@ -197,7 +197,7 @@ async fn links_in_circles_and_to_what_is_above_lead_nowhere() {
     symlink("/dev/zero", at("zero.md")).unwrap();
     symlink("/proc/self/environ", at("Real/environ.md")).unwrap();
     let before = files(home.folder.path());
-    let notes = home.memory.notes();
+    let notes = home.memory.notes().unwrap();
     for name in [
         "up/secret",
         "up/new",

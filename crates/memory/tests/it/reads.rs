@@ -39,20 +39,20 @@ async fn a_file_over_the_bound_is_not_read() {
     }
     let before = bytes_read();
     let (memory, all) = (&home.memory, Filter { limit: 20, ..Filter::default() });
-    let found = memory.notes().search("boat", &all).await.unwrap();
+    let found = memory.notes().unwrap().search("boat", &all).await.unwrap();
     assert_eq!((found.total, found.notes[0].path.as_str()), (1, "Small.md"));
     let tagged = Filter { tag: Some("boat".to_owned()), ..all.clone() };
-    assert_eq!(memory.notes().list(&tagged).await.unwrap().total, 0);
-    assert_eq!(memory.notes().list(&all).await.unwrap().total, 9);
+    assert_eq!(memory.notes().unwrap().list(&tagged).await.unwrap().total, 0);
+    assert_eq!(memory.notes().unwrap().list(&all).await.unwrap().total, 9);
     assert_eq!(memory.recall("boat", None, None).await.unwrap().len(), 1);
-    assert!(memory.notes().read("No such alias", None).await.is_err());
+    assert!(memory.notes().unwrap().read("No such alias", None).await.is_err());
     let links = vec!["Large 1".to_owned(), "No such alias".to_owned()];
-    let addresses = memory.notes().addresses(links).await.unwrap();
+    let addresses = memory.notes().unwrap().addresses(links).await.unwrap();
     assert!(addresses[0].is_some() && addresses[1].is_none());
-    let error = memory.notes().read("Large 1", None).await.unwrap_err();
+    let error = memory.notes().unwrap().read("Large 1", None).await.unwrap_err();
     assert!(error.to_string().contains(&LARGE.to_string()), "{error}");
-    assert!(memory.notes().write("Large 1", "more", true, &Cause::person()).await.is_err());
-    memory.notes().write_daily("slept well", None, &Cause::person()).await.unwrap();
+    assert!(memory.notes().unwrap().write("Large 1", "more", true, &Cause::person()).await.is_err());
+    memory.notes().unwrap().write_daily("slept well", None, &Cause::person()).await.unwrap();
     assert!(memory.tasks().list().await.unwrap().tasks.is_empty());
 
     // The facts, and a template.

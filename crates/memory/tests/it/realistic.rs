@@ -190,7 +190,7 @@ async fn many_operations_among_many_notes() {
         .map(|path| path.to_string_lossy().into_owned())
         .filter(|path| path.ends_with(".md") && !path.starts_with(['.', 'm', 'T', 'V']))
         .collect();
-    let (facts, notes, me) = (home.memory.facts(), home.memory.notes(), Cause::person());
+    let (facts, notes, me) = (home.memory.facts(), home.memory.notes().unwrap(), Cause::person());
     let mut done = BTreeMap::<&str, usize>::new();
     for number in 0..size::cases(1_000, 300) {
         let kind = dice.roll(16);

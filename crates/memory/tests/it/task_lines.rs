@@ -13,7 +13,7 @@ use crate::harness::{Dice, Home, context, files};
 use crate::size::cases;
 
 async fn tasks(home: &Home) -> Vec<VaultTask> {
-    home.memory.tasks().list().await.unwrap().tasks
+    home.memory.tasks().unwrap().list().await.unwrap().tasks
 }
 
 /// The task of these words.
@@ -25,7 +25,7 @@ async fn task(home: &Home, words: &str) -> TaskAddress {
 
 async fn complete(home: &Home, words: &str) -> Result<(), MemoryError> {
     let task = task(home, words).await;
-    home.memory.tasks().complete(&task, &Cause::person()).await.map(drop)
+    home.memory.tasks().unwrap().complete(&task, &Cause::person()).await.map(drop)
 }
 
 const PLUGIN: &str = ".obsidian/plugins/obsidian-tasks-plugin/data.json";
@@ -93,7 +93,7 @@ async fn the_plugins_own_settings_count() {
     complete(&home, "one #task").await.unwrap();
     complete(&home, "more #task").await.unwrap();
     assert!(complete(&home, "none #task").await.is_err());
-    let added = home.memory.tasks().add("new one", "a", &Cause::person()).await.unwrap();
+    let added = home.memory.tasks().unwrap().add("new one", "a", &Cause::person()).await.unwrap();
     assert_eq!(added.task.words, "#task new one");
     assert_eq!(
         home.read("a.md"),
@@ -112,7 +112,7 @@ async fn an_editor_that_writes_above_makes_no_other_line_change() {
     home.write("a.md", "# A\n- [ ] twin\n- [ ] one\n- [ ] twin\n");
     let before = tasks(&home).await;
     let [first, one, second] = before.as_slice() else { panic!("{before:?}") };
-    let tasks = home.memory.tasks();
+    let tasks = home.memory.tasks().unwrap();
     // Lines above: the one line is still the one line, and a twin is known by its neighbours.
     home.write("a.md", "new\n\n# A\n- [ ] twin\n- [ ] one\n- [ ] twin\n");
     tasks.complete(&one.address, &Cause::person()).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_task_is_added_where_it_is_read_as_one() {
         ("> - [ ] old\n", "> - [ ] old\n\n- [ ] new\n"),
     ] {
         home.write("a.md", before);
-        let written = home.memory.tasks().add("new", "a", &Cause::person()).await.unwrap();
+        let written = home.memory.tasks().unwrap().add("new", "a", &Cause::person()).await.unwrap();
         assert_eq!(home.read("a.md"), after, "{before:?}");
         assert_eq!((written.task.words.as_str(), written.task.address.path.as_str()), ("new", "a.md"));
         home.memory.undo().await.unwrap();
@@ -169,22 +169,22 @@ async fn a_task_is_added_where_it_is_read_as_one() {
     }
     for open in ["```\n", "%% \n", "<!--\n"] {
         home.write("a.md", open);
-        let refused = home.memory.tasks().add("new", "a", &Cause::person()).await.unwrap_err();
+        let refused = home.memory.tasks().unwrap().add("new", "a", &Cause::person()).await.unwrap_err();
         assert!(matches!(refused, MemoryError::Vault(VaultError::Shape { .. })), "{refused}");
         assert_eq!(home.read("a.md"), open);
     }
     for words in ["%% new", "", "📅 2026-01-01"] {
         home.write("a.md", "x\n");
-        assert!(home.memory.tasks().add(words, "a", &Cause::person()).await.is_err(), "{words}");
+        assert!(home.memory.tasks().unwrap().add(words, "a", &Cause::person()).await.is_err(), "{words}");
         assert_eq!(home.read("a.md"), "x\n");
     }
     // A new note, and away with it again.
-    home.memory.tasks().add("new", "Lists/To do", &Cause::person()).await.unwrap();
+    home.memory.tasks().unwrap().add("new", "Lists/To do", &Cause::person()).await.unwrap();
     assert_eq!(home.read("Lists/To do.md"), "- [ ] new\n");
     home.memory.undo().await.unwrap();
     assert!(!home.vault().join("Lists/To do.md").exists());
     for name in ["../out", "memory/facts", ".hidden/x", "/etc/x"] {
-        assert!(home.memory.tasks().add("new", name, &Cause::person()).await.is_err(), "{name}");
+        assert!(home.memory.tasks().unwrap().add("new", name, &Cause::person()).await.is_err(), "{name}");
     }
 }
 
@@ -193,7 +193,7 @@ async fn a_deleted_task_comes_back_for_30_days() {
     let home = Home::new();
     let text = "# A\n\n- [ ] one\n- [ ] two\r\n  below\n- [ ] three";
     home.write("a.md", text);
-    let tasks = home.memory.tasks();
+    let tasks = home.memory.tasks().unwrap();
     let two = task(&home, "two").await;
     tasks.delete(&two, &Cause::person()).await.unwrap();
     assert_eq!(home.read("a.md"), "# A\n\n- [ ] one\n  below\n- [ ] three");
@@ -245,7 +245,7 @@ async fn a_change_is_taken_back_in_a_note_that_was_changed_since_or_refused() {
     home.memory.undo().await.unwrap();
     assert_eq!(home.read("a.md"), "new\n- [ ] one 🔁 every day 📅 2025-12-10\r\n- [ ] two\n");
     let one = task(&home, "one").await;
-    home.memory.tasks().move_to(&one, "b", &Cause::person()).await.unwrap();
+    home.memory.tasks().unwrap().move_to(&one, "b", &Cause::person()).await.unwrap();
     assert_eq!(home.read("a.md"), "new\n- [ ] two\n");
     assert_eq!(home.read("b.md"), "text\n\n- [ ] one 🔁 every day 📅 2025-12-10\n");
     home.memory.undo().await.unwrap();
@@ -265,7 +265,7 @@ async fn a_repeated_call_has_one_effect_also_after_a_crash_between_note_and_hist
         user: UserId::local(),
         vault: home.vault().canonicalize().unwrap().display().to_string(),
     };
-    let tasks = home.memory.tasks();
+    let tasks = home.memory.tasks().unwrap();
     let all = tasks.list().await.unwrap().tasks;
     let causes: Vec<Cause> = (0..5).map(|call| Cause::call(&context("local", call))).collect();
     for round in 0..2 {
@@ -426,7 +426,7 @@ async fn ten_thousand_random_operations_change_nothing_but_the_addressed_line() 
             at += usize::from(written <= at);
         }
         let before = files(&home.vault());
-        let tasks = home.memory.tasks();
+        let tasks = home.memory.tasks().unwrap();
         let cause = Cause::person();
         let what = format!("{number} {} {:?}", path, chosen.address.line);
         let (result, removed, other) = match dice.roll(8) {

@@ -45,7 +45,7 @@ impl TaskStore for Nobody {
 }
 
 fn store(home: &Home, index: &Arc<InMemoryTaskIndex>) -> VaultTaskStore {
-    VaultTaskStore::new(home.memory.clone(), index.clone(), Arc::new(Nobody), "Tasks.md")
+    VaultTaskStore::new(home.memory.tasks().unwrap(), index.clone(), Arc::new(Nobody), "Tasks.md")
 }
 
 fn id(number: u64) -> TaskId {

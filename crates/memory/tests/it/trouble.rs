@@ -147,7 +147,7 @@ async fn a_note_that_is_created_by_somebody_else_meanwhile_is_not_overwritten() 
             }
         }),
     );
-    let error = memory.notes().write("New", "ours", false, &Cause::person()).await.unwrap_err();
+    let error = memory.notes().unwrap().write("New", "ours", false, &Cause::person()).await.unwrap_err();
     assert!(matches!(error, MemoryError::Vault(VaultError::Exists { .. })), "{error}");
     assert_eq!(home.read("New.md"), "theirs\n");
 }
@@ -179,11 +179,13 @@ async fn bytes_that_are_no_text_are_refused_and_kept() {
     );
     assert!(home.memory.facts().list().await.is_err());
     assert!(
-        failure(home.memory.notes().write_daily("x", None, &Cause::person()).await).contains("is not UTF-8")
+        failure(home.memory.notes().unwrap().write_daily("x", None, &Cause::person()).await)
+            .contains("is not UTF-8")
     );
     assert!(
         home.memory
             .notes()
+            .unwrap()
             .search("caf", &adjutant_memory::Filter { limit: 5, ..Default::default() })
             .await
             .unwrap()
@@ -205,7 +207,8 @@ async fn a_file_that_is_too_large_is_left_alone() {
     );
     // One that would become too large is not written.
     home.write("Big.md", vec![b'a'; size - 2]);
-    let error = home.memory.notes().write("Big", "more words", true, &Cause::person()).await.unwrap_err();
+    let error =
+        home.memory.notes().unwrap().write("Big", "more words", true, &Cause::person()).await.unwrap_err();
     assert!(matches!(error, MemoryError::Vault(VaultError::TooLarge { .. })), "{error}");
     assert_eq!(home.read("Big.md").len(), size - 2);
 }
@@ -246,9 +249,9 @@ async fn a_vault_that_goes_away_says_so_and_comes_back() {
     for error in [
         failure(home.memory.facts().add("x", false, &Cause::person()).await),
         failure(home.memory.facts().list().await),
-        failure(home.memory.notes().write_daily("x", None, &Cause::person()).await),
-        failure(home.memory.notes().read("x", None).await),
-        failure(home.memory.notes().search("x", &adjutant_memory::Filter::default()).await),
+        failure(home.memory.notes().unwrap().write_daily("x", None, &Cause::person()).await),
+        failure(home.memory.notes().unwrap().read("x", None).await),
+        failure(home.memory.notes().unwrap().search("x", &adjutant_memory::Filter::default()).await),
         failure(home.memory.undo().await),
     ] {
         assert!(error.starts_with("the vault ") && error.contains("is not there"), "{error}");

@@ -26,7 +26,7 @@ use crate::state::Shared;
         (name = "chat", description = "Talking to the agent."),
         (name = "threads", description = "Conversations, and what was said in them."),
         (name = "tasks", description = "The tasks, and the tools without a model."),
-        (name = "memory", description = "What is remembered of the owner of a vault."),
+        (name = "memory", description = "What is remembered of whoever asks."),
         (name = "decisions", description = "What was decided, and why."),
         (name = "openai", description = "The agent in the words of OpenAI's interface, for clients that speak it. Errors have its form."),
         (name = "session", description = "Who asks."),

@@ -8,6 +8,8 @@ mod chat;
 mod counting;
 mod deltas;
 mod door;
+#[cfg(feature = "memory")]
+mod facts;
 mod feedback;
 mod growth;
 mod guard;

@@ -1,4 +1,4 @@
-// What is remembered of the person: the facts of their vault, changed by hand.
+// What is remembered of the person: facts in their vault or in the database, changed by hand.
 
 import { forget, loadMemory, remember, reword, undoMemory } from "../memory.js";
 import { setIn, state } from "../state.js";
@@ -11,7 +11,7 @@ import { ProblemCard } from "./problem.js";
 export function Memory() {
   const absent = state.me?.memory_absent;
   if (!absent) return html`<${Facts} />`;
-  const known = ["no_vault", "not_yours"].includes(absent.code);
+  const known = ["no_vault", "not_yours", "out_of_reach"].includes(absent.code);
   return html`<div class="nothing"><${Icon} name="memory" /><p>${known ? t(`memory.${absent.code}`) : absent.detail}</p></div>`;
 }
 
@@ -51,7 +51,7 @@ function Facts() {
     ${memory.problem ? html`<${ProblemCard} problem=${memory.problem} onRetry=${loadMemory} />` : null}
     <${LastChange} last=${memory.last} act=${act} />
     ${memory.list.length === 0 && !memory.problem
-      ? html`<div class="nothing"><${Icon} name="memory" /><p>${t("memory.none")}</p><p class="muted">${t("memory.none_why")}</p></div>`
+      ? html`<div class="nothing"><${Icon} name="memory" /><p>${t("memory.none")}</p><p class="muted">${t(state.me?.memory_in === "database" ? "memory.none_why_database" : "memory.none_why")}</p></div>`
       : null}
     ${important.length ? html`<h2 class="group">${t("memory.important")}</h2><ul class="task-list" aria-label=${t("memory.important_name")}>${important.map(item)}</ul>` : null}
     ${others.length ? html`<h2 class="group">${t("memory.recent")}</h2><ul class="task-list" aria-label=${t("memory.recent_name")}>${others.map(item)}</ul>` : null}

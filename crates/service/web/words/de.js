@@ -315,6 +315,7 @@ export const WORDS = {
   "memory.undo": "Rückgängig",
   "memory.none": "Es ist noch nichts gemerkt.",
   "memory.none_why": "Trag oben etwas ein. Es kommt als einfacher Text in deinen Vault.",
+  "memory.none_why_database": "Trag oben etwas ein. Es wird nur für dich behalten, in der Datenbank dieses Dienstes.",
   "memory.important": "Wichtig",
   "memory.important_name": "Wichtige Fakten",
   "memory.recent": "Neueste",
@@ -331,6 +332,7 @@ export const WORDS = {
   "memory.forget": "{fact} vergessen",
   "memory.no_vault": "Es wird sich nichts gemerkt: Dieser Dienst hat keinen Ordner mit Notizen.",
   "memory.not_yours": "Über dich wird sich hier nichts gemerkt. Die Notizen und das Gedächtnis dieses Dienstes gehören jemand anderem, und niemand sonst sieht oder ändert sie. Du hast deine Aufgaben und deine Unterhaltungen.",
+  "memory.out_of_reach": "Deine Notizen ließen sich beim Start dieses Dienstes nicht öffnen. Bis er mit ihnen neu startet, wird sich nichts gemerkt.",
 
   // What of it was told with a message.
   "recalled.name": { one: "{count} Zeile aus dem Gedächtnis", other: "{count} Zeilen aus dem Gedächtnis" },

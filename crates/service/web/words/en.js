@@ -315,6 +315,7 @@ export const WORDS = {
   "memory.undo": "Undo",
   "memory.none": "Nothing is remembered yet.",
   "memory.none_why": "Add a fact above. It goes into your vault, as plain text.",
+  "memory.none_why_database": "Add a fact above. It is kept for you alone, in the database of this service.",
   "memory.important": "Important",
   "memory.important_name": "Important facts",
   "memory.recent": "Recent",
@@ -331,6 +332,7 @@ export const WORDS = {
   "memory.forget": "Forget {fact}",
   "memory.no_vault": "Nothing is remembered: this service has no folder of notes.",
   "memory.not_yours": "Nothing is remembered of you here. The notes and the memory of this service are somebody else's, and nobody but them sees or changes them. You have your tasks and your conversations.",
+  "memory.out_of_reach": "Your notes could not be opened when this service began, so nothing is remembered until it begins again with them.",
 
   // What of it was told with a message.
   "recalled.name": { one: "{count} line from memory", other: "{count} lines from memory" },

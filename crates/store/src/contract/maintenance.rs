@@ -188,6 +188,10 @@ where
         (&["DELETE FROM adjutant_decision"], "1 turns began, and the log has 0 decisions"),
         (&["UPDATE adjutant_task SET created_at = 'soon'"], "tasks of anna"),
         (&["UPDATE adjutant_memory_change SET body = '{'"], "the memory of anna in /v"),
+        (
+            &["INSERT INTO adjutant_fact (user_id, text_hash, text, important, created_at, updated_at) VALUES ('anna', 'h', 'x', 0, 'soon', 'soon')"],
+            "the facts about anna",
+        ),
         (&["UPDATE adjutant_memory_change SET v = 2"], "format version 2, this program reads 1"),
         (
             &[

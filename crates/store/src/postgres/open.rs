@@ -34,6 +34,7 @@ const MIGRATIONS: Migrations = Migrations {
         (15, "asks", include_str!("migrations/0015_asks.sql")),
         (16, "tasks", include_str!("migrations/0016_tasks.sql")),
         (17, "passage", include_str!("migrations/0017_passage.sql")),
+        (18, "fact", include_str!("migrations/0018_fact.sql")),
     ],
 };
 

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use adjutant_core::conversation::{self, Conversation};
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
-use super::{Backend, Connection, Failure, count, memory_ledger, passage, past, snapshot, task, values};
+use super::{
+    Backend, Connection, Failure, count, fact, memory_ledger, passage, past, snapshot, task, values,
+};
 use crate::maintenance::Finding;
 use crate::row;
 use crate::status::{Status, Waiting};
@@ -22,7 +24,8 @@ pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -
         after = last;
     }
     tasks(backend, findings).await?;
-    memory(backend, findings).await
+    memory(backend, findings).await?;
+    facts(backend, findings).await
 }
 
 /// Returns the findings in a page of conversations, and the last of them if there was one.
@@ -287,6 +290,29 @@ async fn tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(
         findings.extend(read.err().map(|problem| Finding { place: format!("tasks of {user}"), problem }));
     }
     Ok(())
+}
+
+/// Every fact can be read.
+async fn facts<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let mut after = 0;
+    loop {
+        let page = backend
+            .fetch(
+                "SELECT key, user_id, text, important, created_at, updated_at, conversation, turn, call FROM adjutant_fact
+                 WHERE key > $1 ORDER BY key LIMIT $2",
+                values![after, PAGE],
+            )
+            .await?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        for mut columns in page {
+            after = columns.int()?;
+            let place = format!("the facts about {}", columns.text()?);
+            let problem = fact::fact(after, &mut columns).err().map(|error| error.to_string());
+            findings.extend(problem.map(|problem| Finding { place, problem }));
+        }
+    }
 }
 
 /// Every change of a memory can be read.

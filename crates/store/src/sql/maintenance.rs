@@ -66,7 +66,7 @@ impl<B: Backend> Maintenance for SqlStore<B> {
             let names = self
                 .0
                 .fetch(
-                    "SELECT user_id FROM adjutant_task UNION SELECT user_id FROM adjutant_conversation UNION SELECT user_id FROM adjutant_memory_change",
+                    "SELECT user_id FROM adjutant_task UNION SELECT user_id FROM adjutant_conversation UNION SELECT user_id FROM adjutant_memory_change UNION SELECT user_id FROM adjutant_fact",
                     &[],
                 )
                 .await?;
@@ -208,6 +208,7 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
              UNION ALL SELECT 'budget_block', count(*) FROM adjutant_budget_block
              UNION ALL SELECT 'budget_booking', count(*) FROM adjutant_budget_booking
              UNION ALL SELECT 'memory_change', count(*) FROM adjutant_memory_change
+             UNION ALL SELECT 'fact', count(*) FROM adjutant_fact
              UNION ALL SELECT 'passage', count(*) FROM adjutant_passage
              UNION ALL SELECT 'token', count(*) FROM adjutant_token",
             &[],

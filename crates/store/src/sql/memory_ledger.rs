@@ -3,7 +3,7 @@
 use adjutant_core::port::{MemoryLedger, StoreError};
 use adjutant_core::{BoxFuture, IdempotencyKey, MemoryChange, MemoryScope};
 
-use super::{Backend, Columns, SqlStore, Value, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, Value, values};
 use crate::digest::hash;
 use crate::row::{self, MemoryRow};
 
@@ -13,32 +13,8 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         scope: &'a MemoryScope,
         change: &'a MemoryChange,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            let row = MemoryRow::of(change)?;
-            self.0.execute(
-                "INSERT INTO adjutant_memory_change
-                   (scope, user_id, vault, id, at, call_key, state, before_hash, after_hash, v, body)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-                 ON CONFLICT (scope, id) DO UPDATE SET at = excluded.at, call_key = excluded.call_key,
-                   state = excluded.state, before_hash = excluded.before_hash, after_hash = excluded.after_hash,
-                   v = excluded.v, body = excluded.body",
-                values![
-                    &row::scope_hash(scope),
-                    scope.user.as_str(),
-                    &scope.vault,
-                    &row.id,
-                    &row.at,
-                    row.call_key.as_deref(),
-                    &row.state,
-                    row.before_hash.as_deref(),
-                    row.after_hash.as_deref(),
-                    row.v,
-                    &row.body,
-                ],
-            )
-            .await?;
-            Ok(())
-        })
+        let written = (scope.clone(), change.clone());
+        self.run(self.0.write(written, |rows, (scope, change)| Box::pin(put(rows, scope, change))))
     }
 
     fn by_key<'a>(
@@ -85,6 +61,38 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
             Some(limit),
         )
     }
+}
+
+/// Writes a change, or replaces it.
+pub(super) async fn put<C: Connection>(
+    rows: &mut C,
+    scope: &MemoryScope,
+    change: &MemoryChange,
+) -> Result<(), Failure> {
+    let row = MemoryRow::of(change)?;
+    rows.execute(
+        "INSERT INTO adjutant_memory_change
+           (scope, user_id, vault, id, at, call_key, state, before_hash, after_hash, v, body)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         ON CONFLICT (scope, id) DO UPDATE SET at = excluded.at, call_key = excluded.call_key,
+           state = excluded.state, before_hash = excluded.before_hash, after_hash = excluded.after_hash,
+           v = excluded.v, body = excluded.body",
+        values![
+            &row::scope_hash(scope),
+            scope.user.as_str(),
+            &scope.vault,
+            &row.id,
+            &row.at,
+            row.call_key.as_deref(),
+            &row.state,
+            row.before_hash.as_deref(),
+            row.after_hash.as_deref(),
+            row.v,
+            &row.body,
+        ],
+    )
+    .await?;
+    Ok(())
 }
 
 impl<B: Backend> SqlStore<B> {

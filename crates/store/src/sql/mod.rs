@@ -14,6 +14,7 @@ mod check;
 pub(crate) mod conversation;
 pub(crate) mod conversation_row;
 pub(crate) mod copy;
+pub(crate) mod fact;
 pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;

@@ -38,6 +38,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
         (14, "asks", include_str!("migrations/0014_asks.sql")),
         (15, "tasks", include_str!("migrations/0015_tasks.sql")),
         (16, "passage", include_str!("migrations/0016_passage.sql")),
+        (17, "fact", include_str!("migrations/0017_fact.sql")),
     ],
 };
 

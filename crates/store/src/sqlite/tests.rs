@@ -15,7 +15,7 @@ use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
 use crate::sql::{
-    Connection as _, budget, conversation, journal, log, operator, passage, past, people, task, work,
+    Connection as _, budget, conversation, fact, journal, log, operator, passage, past, people, task, work,
 };
 
 fn input(number: usize) -> Input {
@@ -428,6 +428,9 @@ async fn looking_for_work_reads_an_index() {
         let plan = plan(&store, query).await;
         assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{query}: {plan}");
     }
+    let facts = plan(&store, fact::FOUND).await;
+    assert!(facts.contains("adjutant_fact USING INDEX") && facts.contains("(user_id=?)"), "{facts}");
+    assert!(facts.contains("adjutant_memory_change USING INDEX") && facts.contains("(scope=?"), "{facts}");
     let newer = plan(&store, passage::UNINDEXED).await;
     let index = "USING INDEX adjutant_conversation_unindexed (agent=?)";
     assert!(newer.contains(index) && !newer.contains("TEMP B-TREE"), "{newer}");

@@ -49,6 +49,7 @@ async fn it_keeps_both_contracts() {
     contract::token_store(&fresh).await;
     contract::budget_store(&fresh).await;
     contract::memory_ledger(&fresh).await;
+    contract::fact_store(&fresh).await;
     contract::task_index(&fresh).await;
     contract::past_conversations(&fresh).await;
     let url = server.create_database("reopened").await;

@@ -359,6 +359,24 @@ pub(super) const TABLES: &[Table] = &[
             ("body", Text),
         ],
     },
+    Table {
+        name: "fact",
+        key: 1,
+        is_numbered: true,
+        page: MANY,
+        columns: &[
+            ("key", Int),
+            ("user_id", Text),
+            ("text_hash", Text),
+            ("text", Text),
+            ("important", Int),
+            ("created_at", Text),
+            ("updated_at", Text),
+            ("conversation", Text),
+            ("turn", Text),
+            ("call", Text),
+        ],
+    },
 ];
 
 /// Returns the names of a table's columns; none if there is no such table.

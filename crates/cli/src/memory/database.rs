@@ -1,0 +1,174 @@
+//! The memory of those users of the service who have no vault: facts in the database.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use adjutant_core::turn::estimate_tokens;
+use adjutant_core::{BoxFuture, LanguageModel, Tool, UserId};
+use adjutant_memory::{DatabaseMemory, ImportantFacts, Memory, MemoryError, ToldLimits, fact_tools};
+use adjutant_runtime::{FreshInstruction, Recall, RecallRequest, TurnInstruction};
+use jiff::Zoned;
+
+use super::told::{in_part, today, unread};
+use super::tools::named;
+use crate::config::Settings;
+use crate::store::{self, Store};
+
+/// How people of the service take a change back: they have no terminal.
+pub(super) const UNDO: &str = "Memory on the page, or POST /v1/memory/undo";
+
+/// Time from a message to the beginning of its turn, at most: what was read for the one is told by the other.
+const HANDED_ON: Duration = Duration::from_secs(5);
+
+/// Returns the memory in the database, unless the settings say that there is none.
+pub(crate) fn in_database(settings: &Settings, store: &Arc<dyn Store>) -> Option<DatabaseMemory> {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that the memory is handed")]
+    let clock = Arc::new(Zoned::now);
+    let max = settings.memory.options.max_facts;
+    let memory = DatabaseMemory::new(store.clone(), store.clone(), max, clock);
+    settings.memory.in_database.then(|| memory.with_conversations(store.clone(), store::agent_name()))
+}
+
+/// The tools over that memory, each for whoever asks.
+pub(crate) fn tools_in_database(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
+    fact_tools(memory).into_iter().map(|tool| named(tool, UNDO)).collect()
+}
+
+/// Says what a model is told of each user's facts. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ToldOfEach {
+    memory: DatabaseMemory,
+    model: Arc<dyn LanguageModel>,
+    /// The important facts as they were read with a message, until its turn begins: one statement for both.
+    handed_on: Arc<Mutex<HashMap<UserId, (Instant, ImportantFacts)>>>,
+}
+
+impl ToldOfEach {
+    pub(crate) fn new(memory: DatabaseMemory, model: Arc<dyn LanguageModel>) -> Self {
+        Self { memory, model, handed_on: Arc::default() }
+    }
+
+    fn count(&self, text: &str) -> u32 {
+        self.model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text))
+    }
+
+    fn hand_on(&self, user: &UserId, important: ImportantFacts) {
+        let now = Instant::now();
+        let mut handed_on = self.handed_on.lock().unwrap_or_else(PoisonError::into_inner);
+        // Of turns that never began.
+        handed_on.retain(|_, (at, _)| now.duration_since(*at) < HANDED_ON);
+        handed_on.insert(user.clone(), (now, important));
+    }
+
+    fn handed_on(&self, user: &UserId) -> Option<ImportantFacts> {
+        let handed = self.handed_on.lock().unwrap_or_else(PoisonError::into_inner).remove(user);
+        handed.filter(|(at, _)| at.elapsed() < HANDED_ON).map(|(_, important)| important)
+    }
+
+    async fn important(&self, memory: &Memory) -> Result<ImportantFacts, MemoryError> {
+        match self.handed_on(memory.owner()) {
+            Some(important) => Ok(important),
+            None => memory.facts().instruction(&|text| self.count(text)).await,
+        }
+    }
+}
+
+impl Recall for ToldOfEach {
+    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<adjutant_core::Told>> {
+        Box::pin(async move {
+            let user = &asked.key.user;
+            let (limits, count) = (ToldLimits::default(), |text: &str| self.count(text));
+            let memory = self.memory.of(user);
+            // That they cannot be read is told beside the answer, by what makes the instruction.
+            let Ok(read) = memory.for_turn(asked.message, asked.history, limits, &count).await else {
+                return Vec::new();
+            };
+            self.hand_on(user, read.important);
+            read.told
+        })
+    }
+}
+
+impl TurnInstruction for ToldOfEach {
+    fn for_turn<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
+        Box::pin(async move {
+            let memory = self.memory.of(user);
+            let (facts, notice) = match self.important(&memory).await {
+                Ok(facts) => {
+                    let notice = in_part(&facts, "The star under Memory on the page takes importance away.");
+                    (facts.text, notice)
+                }
+                Err(error) => (String::new(), Some(unread(&error))),
+            };
+            let mut text = format!("Today is {}.\n", today());
+            if !facts.is_empty() {
+                text = format!("{text}\n{facts}");
+            }
+            FreshInstruction { text, notices: notice.into_iter().collect() }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use adjutant_core::port::{FactStore, FactsChange, FactsFound, StoreError};
+    use adjutant_core::{ConversationKey, MemoryScope};
+    use adjutant_memory::{Cause, InMemoryLedger};
+    use adjutant_providers::scripted::ScriptedModel;
+    use adjutant_store::sqlite;
+
+    use super::*;
+
+    /// Counts the statements that read facts.
+    struct Counting(sqlite::Store, AtomicU32);
+
+    impl FactStore for Counting {
+        fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>> {
+            self.1.fetch_add(1, Ordering::SeqCst);
+            self.0.facts(user)
+        }
+
+        fn change_facts<'a>(
+            &'a self,
+            scope: &'a MemoryScope,
+            change: FactsChange<'a>,
+        ) -> BoxFuture<'a, Result<bool, StoreError>> {
+            self.0.change_facts(scope, change)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_turn_reads_the_facts_once() {
+        let store = Arc::new(Counting(sqlite::Store::in_memory().await.unwrap(), AtomicU32::new(0)));
+        let clock = Arc::new(|| "2025-12-10T14:05:00[UTC]".parse().unwrap());
+        let memory = DatabaseMemory::new(store.clone(), Arc::new(InMemoryLedger::new()), 9, clock);
+        let told = ToldOfEach::new(memory.clone(), Arc::new(ScriptedModel::new([])));
+        let anna = UserId::new("anna").unwrap();
+        let facts = memory.of(&anna).facts();
+        facts.add("Anna drinks Darjeeling", true, &Cause::person()).await.unwrap();
+        facts.add("Anna was born in Zanzibar", false, &Cause::person()).await.unwrap();
+        store.1.store(0, Ordering::SeqCst);
+        let key = ConversationKey {
+            agent: store::agent_name(),
+            user: anna.clone(),
+            conversation: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
+        };
+        let asked = RecallRequest { key: &key, message: "Where was I born?", history: &[] };
+        let with_message = told.for_message(asked).await;
+        assert!(with_message[0].text.contains("Zanzibar"), "{with_message:?}");
+        // What is read for another turn meanwhile is another user's.
+        let bert = UserId::new("bert").unwrap();
+        assert!(!told.for_turn(&bert).await.text.contains("Darjeeling"));
+        assert_eq!(store.1.swap(0, Ordering::SeqCst), 2);
+        assert!(told.for_turn(&anna).await.text.contains("Darjeeling"));
+        assert_eq!(store.1.swap(0, Ordering::SeqCst), 0);
+        // A turn that goes on without a message has them read anew.
+        facts.forget("Darjeeling", &Cause::person()).await.unwrap();
+        store.1.store(0, Ordering::SeqCst);
+        assert!(!told.for_turn(&anna).await.text.contains("Darjeeling"));
+        assert_eq!(store.1.load(Ordering::SeqCst), 1);
+    }
+}

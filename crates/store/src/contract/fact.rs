@@ -1,0 +1,116 @@
+use adjutant_core::port::{FactStore, FactsChange, MemoryLedger};
+use adjutant_core::{CallId, MemoryChange, MemoryScope, MemorySource, MemoryState, StoredFact};
+
+use super::memory_ledger::fact as change;
+use super::sample::{at, conversation, key, turn, user};
+
+/// A fact that was created at this second.
+fn stored(text: &str, second: i64) -> StoredFact {
+    let source = MemorySource {
+        conversation: conversation("anna", 1).conversation,
+        turn: turn(1),
+        call: CallId::new("call_1").unwrap(),
+    };
+    StoredFact {
+        text: text.to_owned(),
+        important: second % 2 == 1,
+        created_at: at(second),
+        updated_at: at(second + 5),
+        source: (second != 2).then_some(source),
+    }
+}
+
+fn scope(name: &str) -> MemoryScope {
+    MemoryScope::database(user(name))
+}
+
+/// What is put, replaced and removed is found again as it was, oldest first, and each change stands in the history.
+pub async fn facts_are_added_changed_and_removed_with_their_history(store: &(impl FactStore + MemoryLedger)) {
+    let anna = scope("anna");
+    let long = format!("{} é e\u{301} 漢字 '$1' \"", "x".repeat(5_000));
+    let (first, second, third) = (stored("Josh has a cat", 2), stored(&long, 1), stored("Tea", 2));
+    assert_eq!(store.facts(&anna.user).await.unwrap(), Default::default());
+    let mut known: Vec<StoredFact> = Vec::new();
+    for (number, fact) in [(1, &first), (2, &second), (3, &third)] {
+        let record = change(number, None, Some(&fact.text));
+        let change = FactsChange { known: &known, removed: None, put: Some(fact), record: &record };
+        assert!(store.change_facts(&anna, change).await.unwrap());
+        known = store.facts(&anna.user).await.unwrap().facts;
+    }
+    assert_eq!(known, [second.clone(), first.clone(), third.clone()]);
+
+    // In its place, with its time of creation; and then gone.
+    let reworded = StoredFact { text: "Josh has two cats".to_owned(), updated_at: at(9), ..first.clone() };
+    let record = change(4, Some(&first.text), Some(&reworded.text));
+    let put =
+        FactsChange { known: &known, removed: Some(&first.text), put: Some(&reworded), record: &record };
+    assert!(store.change_facts(&anna, put).await.unwrap());
+    let found = store.facts(&anna.user).await.unwrap();
+    assert_eq!(found.facts, [second.clone(), reworded.clone(), third.clone()]);
+    let record = change(5, Some(&long), None);
+    let removed = FactsChange { known: &found.facts, removed: Some(&long), put: None, record: &record };
+    assert!(store.change_facts(&anna, removed).await.unwrap());
+    let found = store.facts(&anna.user).await.unwrap();
+    assert_eq!(found.facts, [reworded, third]);
+    assert_eq!(found.withdrawn, [long.clone(), first.text.clone()]);
+    assert_eq!(store.by_key(&anna, &key("k5")).await.unwrap(), Some(record.clone()));
+    assert_eq!(store.newest(&anna, 9).await.unwrap().len(), 5);
+
+    // Of a change that was taken back nothing is withdrawn.
+    let undone = MemoryChange { state: MemoryState::Undone, ..record };
+    let back = FactsChange { known: &found.facts, removed: None, put: Some(&second), record: &undone };
+    assert!(store.change_facts(&anna, back).await.unwrap());
+    let found = store.facts(&anna.user).await.unwrap();
+    assert_eq!((found.facts.len(), found.withdrawn), (3, vec![first.text]));
+}
+
+/// A change that was planned over other facts than there are changes nothing, and is not in the history.
+pub async fn facts_are_changed_only_as_they_were_known(store: &(impl FactStore + MemoryLedger)) {
+    let anna = scope("anna");
+    let (one, other) = (stored("a", 1), stored("b", 2));
+    let record = change(1, None, Some("a"));
+    let put = FactsChange { known: &[], removed: None, put: Some(&one), record: &record };
+    assert!(store.change_facts(&anna, put).await.unwrap());
+    let known = [one.clone()];
+    let unlike = [StoredFact { important: !one.important, ..one.clone() }];
+    for known in [&[][..], &unlike, &[one.clone(), other.clone()]] {
+        let record = change(2, Some("a"), Some("b"));
+        let put = FactsChange { known, removed: Some("a"), put: Some(&other), record: &record };
+        assert!(!store.change_facts(&anna, put).await.unwrap());
+    }
+    assert_eq!(store.facts(&anna.user).await.unwrap().facts, known);
+    assert_eq!(store.newest(&anna, 9).await.unwrap().len(), 1);
+}
+
+/// Nobody finds or changes the facts about another.
+pub async fn facts_belong_to_their_user(store: &impl FactStore) {
+    for name in ["anna", "anna ", "ann"] {
+        let fact = stored("the same words", 1);
+        let record = change(1, None, Some(&fact.text));
+        let put = FactsChange { known: &[], removed: None, put: Some(&fact), record: &record };
+        assert!(store.change_facts(&scope(name), put).await.unwrap(), "{name}");
+    }
+    let known = store.facts(&user("ann")).await.unwrap().facts;
+    let record = change(2, Some("the same words"), None);
+    let removed = FactsChange { known: &known, removed: Some("the same words"), put: None, record: &record };
+    assert!(store.change_facts(&scope("ann"), removed).await.unwrap());
+    for (name, facts, withdrawn) in [("anna", 1, 0), ("anna ", 1, 0), ("ann", 0, 1), ("bert", 0, 0)] {
+        let found = store.facts(&user(name)).await.unwrap();
+        assert_eq!((found.facts.len(), found.withdrawn.len()), (facts, withdrawn), "{name}");
+    }
+}
+
+/// Of those who plan over the same facts at once, one carries its plan out.
+pub async fn of_many_who_change_facts_one_at_a_time_does(store: &impl FactStore) {
+    let anna = scope("anna");
+    let known: Vec<StoredFact> = Vec::new();
+    let change = async |number: u32| {
+        let fact = stored(&format!("fact {number}"), i64::from(number));
+        let record = change(number, None, Some(&fact.text));
+        let put = FactsChange { known: &known, removed: None, put: Some(&fact), record: &record };
+        store.change_facts(&anna, put).await.unwrap()
+    };
+    let (a, b, c, d) = tokio::join!(change(1), change(2), change(3), change(4));
+    assert_eq!([a, b, c, d].into_iter().filter(|done| *done).count(), 1);
+    assert_eq!(store.facts(&anna.user).await.unwrap().facts.len(), 1);
+}
