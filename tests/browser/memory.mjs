@@ -7,8 +7,8 @@ import { basename, join } from "node:path";
 import { check, lines, open, say, serve, settled, violations } from "./harness.mjs";
 
 const LINKS = [
-  "[[Plans/The house]], [[the house#Roof & wall|the roof]], ![[Home]] and **[[Home]]**",
-  "[[Gone]], [[../outside]], [[#Roof]], `[[Home]]`, \\[[Home]], [x [[Home]] y](https://example.com/)",
+  "[[Plans/The house]], [[the house#Roof & wall|the roof]], ![[Home]] and **[[Home]]**[[Gone]]",
+  "[[Gone]][[Home]], [[../outside]], [[#Roof]], `[[Home]]`, \\[[Home]], [x [[Home]] y](https://example.com/)",
   "[a](obsidian://advanced-uri?commandid=app%3Adelete) <obsidian://open?vault=Notes> [[obsidian://new?name=x]] [[javascript:alert(1)|Home]]",
   "| a |\n|---|\n| [[Home\\|at home]] |",
   "```\n[[Home]]\n```",
@@ -128,8 +128,8 @@ async function inVault(browser) {
       await settled(page, 2);
       const house = `obsidian://open?vault=${encodeURIComponent(basename(vault))}&file=Plans%2FThe%20house`;
       const shown = () => page.locator(".md-note").evaluateAll((links) => links.map((link) => [link.textContent, link.getAttribute("href")]));
-      await page.waitForFunction(() => document.querySelectorAll(".md-note").length >= 5);
-      assert.deepEqual(await shown(), [["Plans/The house", house], ["the roof", `${house}%23Roof%20%26%20wall`], ["Home", house], ["Home", house], ["at home", house]]);
+      await page.waitForFunction(() => document.querySelectorAll(".md-note").length >= 6);
+      assert.deepEqual(await shown(), [["Plans/The house", house], ["the roof", `${house}%23Roof%20%26%20wall`], ["Home", house], ["Home", house], ["Home", house], ["at home", house]]);
       const answer = page.locator(".markdown").last();
       const others = await answer.locator("a:not(.md-note)").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
       assert.deepEqual(others, ["https://example.com/", "https://example.com/defined", "https://example.com/cited"]);
