@@ -157,7 +157,7 @@ pub(crate) fn diana(
     }
     let project = std::env::current_dir().unwrap_or_default();
     let places = desk.has_files().then(|| Places::new(&settings.dirs, project));
-    let told = Told::new(desk, places, model);
+    let told = Told::new(desk, settings.memory.told, places, model);
     Ok((builder.turn_instruction(told.clone()).recall(told.clone()).build()?, Some(told)))
 }
 

@@ -51,6 +51,8 @@ pub(crate) struct MemorySettings {
     pub(crate) tasks_note: String,
     /// Whether a conversation is written into the vault when it ends.
     pub(crate) log_conversations: bool,
+    /// Whether a model is told facts that it did not ask for.
+    pub(crate) told: bool,
     pub(crate) options: MemoryOptions,
 }
 
@@ -90,6 +92,7 @@ pub(super) fn keys() -> Vec<Key> {
             ..key("memory.max_facts", Kind::Integer { min: 1, max: 10_000 })
         },
         Key { default: |_| Some(Value::Truth(true)), ..key("memory.database", Kind::Truth) },
+        Key { default: |_| Some(Value::Truth(true)), ..key("memory.told", Kind::Truth) },
         Key {
             default: |_| Some(Value::Text(MemoryOptions::default().heading)),
             ..key("memory.heading", Kind::Text)
@@ -114,6 +117,7 @@ pub(super) fn memory(values: &Values) -> MemorySettings {
         tasks_in_notes: values.text("vault.tasks").as_deref() == Some(NOTES),
         tasks_note: values.text("vault.tasks_note").unwrap_or_else(|| TASKS_NOTE.to_owned()),
         log_conversations: values.truth("vault.log_conversations"),
+        told: values.truth("memory.told"),
         options: MemoryOptions {
             path: path.unwrap_or(usual.path),
             max_facts: values.integer("memory.max_facts").map_or(usual.max_facts, |max| max as usize),

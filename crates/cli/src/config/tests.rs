@@ -306,7 +306,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "vault.log_conversations" | "turns.finish_with_any_model" | "serve.operator_sees_words" => {
             ("true", "true")
         }
-        "agent.control_functions" => ("false", "false"),
+        "agent.control_functions" | "memory.told" => ("false", "false"),
         "memory.max_facts" => ("7", "7"),
         "serve.jwt_secret" => ("0123456789", "\"0123456789\""),
         "serve.jwt_jwks_file" => ("/some/file", "\"/some/file\""),

@@ -18,6 +18,8 @@ use crate::instructions::{Instructions, Places};
 pub(crate) struct Told {
     memory: Option<Memory>,
     owner: UserId,
+    /// Whether facts are told; else the model has its tools only.
+    tells: bool,
     /// The instruction files; none of them is another user's.
     places: Option<Places>,
     model: Arc<dyn LanguageModel>,
@@ -35,8 +37,14 @@ pub(crate) struct ToldPart {
 }
 
 impl Told {
-    pub(crate) fn new(desk: &Desk, places: Option<Places>, model: Arc<dyn LanguageModel>) -> Self {
-        Self { memory: desk.memory().cloned(), owner: desk.owner().clone(), places, model }
+    /// `tells`: whether facts are told.
+    pub(crate) fn new(
+        desk: &Desk,
+        tells: bool,
+        places: Option<Places>,
+        model: Arc<dyn LanguageModel>,
+    ) -> Self {
+        Self { memory: desk.memory().cloned(), owner: desk.owner().clone(), tells, places, model }
     }
 
     /// The parts with their cost, for `/context`.
@@ -74,7 +82,9 @@ impl Told {
 
     /// The important facts as far as there is room for them, and what is the matter with them.
     async fn facts(&self) -> (String, Option<Notice>) {
-        let Some(memory) = &self.memory else { return (String::new(), None) };
+        let Some(memory) = self.memory.as_ref().filter(|_| self.tells) else {
+            return (String::new(), None);
+        };
         let facts = match memory.facts().instruction(&|text| self.count(text)).await {
             Ok(facts) => facts,
             Err(error) => return (String::new(), Some(unread(&error))),
@@ -98,6 +108,9 @@ impl Recall for Told {
             let said = asked.history.iter().map(Message::text).chain([asked.message.to_owned()]);
             let attached = said.flat_map(|text| notes_in(&text).map(str::to_owned).collect::<Vec<_>>());
             memory.attach(asked.key.conversation, attached.collect());
+            if !self.tells {
+                return Vec::new();
+            }
             let (limits, count) = (ToldLimits::default(), |text: &str| self.count(text));
             // That it cannot be read is told beside the answer, by what makes the instruction.
             memory.told(asked.message, asked.history, limits, &count).await.unwrap_or_default()

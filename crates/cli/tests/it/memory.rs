@@ -112,6 +112,22 @@ mod told {
 
 #[cfg(feature = "gemini")]
 #[test]
+fn whoever_wants_it_has_nothing_told_and_the_tools_stay() {
+    let (home, vault) = with_vault(FACTS);
+    let asks = ["how does Ana ride to work?"];
+    let (_, told) = told::ask(&home, vec![told::says("By bicycle.")], &asks);
+    assert!(told[0].instruction().contains("dark mode") && told[0].message().contains("folding bicycle"));
+    home.config(&format!("[vault]\npath = {:?}\n[memory]\ntold = false\n", arg(&vault)));
+    let (_, requests) = told::ask(&home, vec![told::says("I do not know.")], &asks);
+    assert!(!requests[0].instruction().contains("dark mode"), "{}", requests[0].instruction());
+    assert_eq!(requests[0].message(), asks[0]);
+    for tool in ["recall", "search_notes", "remember"] {
+        assert!(requests[0].tools().contains(&tool), "{:?}", requests[0].tools());
+    }
+}
+
+#[cfg(feature = "gemini")]
+#[test]
 fn what_a_model_remembers_is_in_the_file_and_told_with_the_next_message() {
     let (home, vault) = with_vault("");
     let fact = "Ana is allergic to hazelnuts";
