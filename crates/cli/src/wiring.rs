@@ -94,7 +94,7 @@ pub(crate) fn agent_with(
         limits,
     };
     let builder = builder(settings, model.clone(), parts, work.clone(), work)?;
-    let Some(memory) = memory else { return Ok(builder.build()?) };
+    let Some(memory) = memory.filter(|_| settings.memory.told) else { return Ok(builder.build()?) };
     let told = ToldOfEach::new(memory.clone(), model);
     Ok(builder.turn_instruction(told.clone()).recall(told).build()?)
 }

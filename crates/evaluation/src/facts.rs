@@ -3,8 +3,8 @@
 use adjutant_core::turn::estimate_tokens;
 use adjutant_memory::ToldLimits;
 
-use crate::Share;
 use crate::home::Home;
+use crate::share::Share;
 
 /// The figures of facts.
 #[derive(Default)]

@@ -10,6 +10,7 @@ mod home; // a vault of its own for each set
 mod notes; // the notes that are found for it
 mod past; // the past conversations that are found for it
 mod set; // the files of a set
+mod share; // a share of questions
 mod year; // what a turn costs after a year
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use serde::Serialize;
 use self::home::Home;
 use self::past::Past;
 use self::set::Set;
+use self::share::Share;
 
 const HELP: &str = "\
 memory-eval FOLDER [--json]
@@ -36,25 +38,6 @@ memory-eval --year [--json]
 
 It ends with 0, with 1 if something cannot be read or measured, and with 2 if it is called in another way.
 ";
-
-/// Evidence that was found, of questions that were asked.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Share {
-    found: u32,
-    asked: u32,
-}
-
-impl Share {
-    pub(crate) fn count(&mut self, is_found: bool) {
-        self.found += u32::from(is_found);
-        self.asked += 1;
-    }
-
-    /// `None`: nothing was asked.
-    fn of_one(self) -> Option<f64> {
-        (self.asked > 0).then(|| f64::from(self.found) / f64::from(self.asked))
-    }
-}
 
 /// The figures of all sets.
 #[derive(Debug, Serialize)]

@@ -2,8 +2,8 @@
 
 use adjutant_memory::{Filter, MemoryError, VaultError};
 
-use crate::Share;
 use crate::home::{Home, NOTES};
+use crate::share::Share;
 
 /// The figures of notes.
 #[derive(Default)]

@@ -10,8 +10,8 @@ use adjutant_runtime::{Agent, RunContext};
 use adjutant_store::sqlite;
 use tempfile::TempDir;
 
-use crate::Share;
 use crate::set::Set;
+use crate::share::Share;
 
 const AGENT: &str = "memory-eval";
 /// The answer to a line behind which nothing was said.

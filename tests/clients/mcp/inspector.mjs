@@ -19,13 +19,14 @@ export async function inspector() {
   // This version cannot send a token from the command line.
   const { url } = await serve([]);
   const over = {
-    stdio: [BIN, 'mcp'],
-    http: [url.href, '--transport', 'http'],
+    stdio: [[BIN, 'mcp'], 5],
+    // With the three of the memory.
+    http: [[url.href, '--transport', 'http'], 8],
   };
-  for (const [name, server] of Object.entries(over)) {
+  for (const [name, [server, count]] of Object.entries(over)) {
     await check(`inspector over ${name}: lists and calls tools`, async () => {
       const { tools } = await inspect(server, env, '--method', 'tools/list');
-      assert.equal(tools.filter(({ name }) => name !== 'ask').length, 5);
+      assert.equal(tools.filter(({ name }) => name !== 'ask').length, count);
       const add = ['--method', 'tools/call', '--tool-name', 'add_task', '--tool-arg', 'description=Buy milk'];
       const added = await inspect(server, env, ...add);
       assert.equal(added.structuredContent.data.description, 'Buy milk');

@@ -8,7 +8,7 @@ const tool = (client, name) => client.known.find((known) => known.name === name)
 
 /** What holds over any transport. `connect(person)` gives a client of one and the same user, and `approve` is that user
  * saying yes where they see what waits. */
-async function conversation(name, connect, approve) {
+async function conversation(name, connect, approve, more = []) {
   const client = await connect();
   await check(`${name}: who it is, and a ping`, async () => {
     assert.equal(client.getServerVersion().name, 'adjutant');
@@ -16,10 +16,10 @@ async function conversation(name, connect, approve) {
     assert.match(client.getInstructions(), /confirmation_required/);
     assert.deepEqual(await client.ping(), {});
   });
-  await check(`${name}: the five tools with titles, hints and schemas`, async () => {
+  await check(`${name}: the tools with titles, hints and schemas`, async () => {
     assert.deepEqual(
       client.known.map((tool) => tool.name).filter((name) => name !== 'ask'),
-      ['add_task', 'list_tasks', 'update_task', 'complete_task', 'delete_task'],
+      ['add_task', 'list_tasks', 'update_task', 'complete_task', 'delete_task', ...more],
     );
     const remove = tool(client, 'delete_task');
     assert.equal(remove.title, 'Delete task');
@@ -201,7 +201,9 @@ export async function sdk() {
     const { interrupt_id } = pending.find((waiting) => waiting.thread_id === thread_id);
     await ask('POST', '/v1/chat', { thread_id, resume: [{ interrupt_id, approved: true }] });
   };
-  await conversation('http', (person) => http(url, tokens.ana, person), overHttp('ana'));
+  // A service remembers facts about its users.
+  const memory = ['remember', 'recall', 'forget'];
+  await conversation('http', (person) => http(url, tokens.ana, person), overHttp('ana'), memory);
   await asking('http', (person) => http(url, tokens.dora, person), overHttp('dora'));
   await check('http: another user has other tasks, and no use for the session or the id', async () => {
     const [ana, ben] = [await http(url, tokens.ana), await http(url, tokens.ben)];

@@ -12,11 +12,9 @@ use jiff::Zoned;
 
 use super::told::{in_part, today, unread};
 use super::tools::named;
+use super::undo::ON_PAGE;
 use crate::config::Settings;
 use crate::store::{self, Store};
-
-/// How people of the service take a change back: they have no terminal.
-pub(super) const UNDO: &str = "Memory on the page, or POST /v1/memory/undo";
 
 /// Time from a message to the beginning of its turn, at most: what was read for the one is told by the other.
 const HANDED_ON: Duration = Duration::from_secs(5);
@@ -32,7 +30,7 @@ pub(crate) fn in_database(settings: &Settings, store: &Arc<dyn Store>) -> Option
 
 /// The tools over that memory, each for whoever asks.
 pub(crate) fn tools_in_database(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
-    fact_tools(memory).into_iter().map(|tool| named(tool, UNDO)).collect()
+    fact_tools(memory).into_iter().map(|tool| named(tool, ON_PAGE)).collect()
 }
 
 /// Says what a model is told of each user's facts. Cheap to clone.

@@ -10,8 +10,7 @@ use adjutant_memory::{
 };
 use jiff::Zoned;
 
-use super::database::UNDO;
-use super::tools::with_undo;
+use super::undo::{ON_PAGE, with_undo};
 use super::vaults::OwnVault;
 use crate::config::{RunBounds, Settings};
 use crate::display::{clip, local, plural};
@@ -80,7 +79,7 @@ impl Desk {
 
     /// Returns the vault, if there is one.
     pub(crate) fn vault(&self) -> Option<&Vault> {
-        self.memory.as_ref().map(Memory::vault)
+        self.memory.as_ref().and_then(Memory::vault)
     }
 
     /// Returns the user whose vault it is.
@@ -104,7 +103,7 @@ impl Desk {
             (true, _) => "/undo",
             (false, true) => "adjutant memory undo",
             // Whoever signs in to the service has no terminal here.
-            (false, false) => UNDO,
+            (false, false) => ON_PAGE,
         }
     }
 

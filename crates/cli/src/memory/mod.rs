@@ -10,6 +10,7 @@ mod slash; // the same in a conversation
 mod tasks; // where the tasks are
 mod told; // what a model is told of it, every turn
 mod tools; // what a model may do with it
+mod undo; // the way back, in words
 mod vaults; // whose vault is where
 
 pub(crate) use command::{Command, run};

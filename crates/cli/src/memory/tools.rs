@@ -10,6 +10,7 @@ use adjutant_memory::{brief_tools, memory_tools};
 use serde_json::Value;
 
 use super::Desk;
+use super::undo::with_undo;
 
 /// The names of the tools, for settings that name one while there is no vault.
 pub(crate) const NAMES: [&str; 8] = [
@@ -22,9 +23,6 @@ pub(crate) const NAMES: [&str; 8] = [
     "search_notes",
     "list_notes",
 ];
-
-/// How the library's words name the way back.
-const UNDO: &str = "undo: /undo";
 
 /// All tools over the memory of this desk; none without a vault.
 pub(crate) fn tools(desk: &Desk) -> Vec<Arc<dyn Tool>> {
@@ -45,14 +43,6 @@ fn all_named(tools: Vec<Arc<dyn Tool>>, desk: &Desk) -> Vec<Arc<dyn Tool>> {
 /// The same tool, whose words name this way back.
 pub(super) fn named(tool: Arc<dyn Tool>, undo: &'static str) -> Arc<dyn Tool> {
     Arc::new(Named { tool, undo })
-}
-
-/// Words with the way back as it can be gone here.
-pub(super) fn with_undo(words: &str, undo: &str) -> String {
-    match words.rsplit_once(UNDO) {
-        Some((before, after)) => format!("{before}undo: {undo}{after}"),
-        None => words.to_owned(),
-    }
 }
 
 /// A tool whose words name the way back as it can be gone where it is called: by a command of the conversation, or by one of
@@ -112,13 +102,21 @@ impl Tool for Named {
 
 #[cfg(test)]
 mod tests {
+    use adjutant_memory::{InMemoryLedger, Memory, MemoryOptions, Vault};
+
     use super::*;
 
     #[test]
-    fn the_way_back_is_named_once_and_at_the_end() {
-        let words = "✎ remembered: he types undo: /undo a lot  (undo: /undo)";
-        let told = "✎ remembered: he types undo: /undo a lot  (undo: adjutant memory undo)";
-        assert_eq!(with_undo(words, "adjutant memory undo"), told);
-        assert_eq!(with_undo("Already known: x", "y"), "Already known: x");
+    fn the_names_are_those_of_the_tools() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::open(folder.path()).unwrap();
+        let (ledger, clock) = (Arc::new(InMemoryLedger::new()), Arc::new(|| unreachable!("nothing is done")));
+        let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger, clock).unwrap();
+        let tools = memory_tools(&memory);
+        let mut names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
+        let mut known = NAMES.to_vec();
+        names.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(names, known);
     }
 }

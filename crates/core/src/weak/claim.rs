@@ -10,7 +10,7 @@ const BY_US: &str = "\
     already been have i i've i'm it just now successfully that";
 /// Verbs of a promise. A weak model does nothing later.
 const PROMISED: &str = "\
-    add change ensure forget jot keep log memorise memorize note record remember remind save schedule store update write";
+    add care change ensure forget handle jot keep log memorise memorize note record remember remind save schedule store update write";
 /// Words between a promise and what is promised at most.
 const PROMISE_WORDS: usize = 4;
 

@@ -19,6 +19,7 @@ mod nature; // what a tool does
 mod offer; // what a message can mean
 mod prompt; // what the model reads
 mod quote; // words of the person for tools that take them as they are
+mod quoting; // the calls of those tools
 mod said; // what the person said
 mod speech; // what a message does: state, ask, order to keep
 mod things; // what the person has

@@ -4,10 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::tool::{Arguments, ToolDefinition};
+use crate::tool::ToolDefinition;
 
-use super::doubt::Doubt;
-use super::guard::{Checked, Guard, Proposed};
 use super::nature::{Quotes, quotes};
 use super::said::Said;
 use super::speech::{Quoted, Speech};
@@ -16,17 +14,17 @@ use super::things;
 /// The words that a message has for one tool.
 #[derive(Debug)]
 pub(super) struct Quote<'a> {
-    tool: &'a ToolDefinition,
-    quotes: Quotes,
-    words: Quoted,
+    pub(super) tool: &'a ToolDefinition,
+    pub(super) quotes: Quotes,
+    pub(super) words: Quoted,
 }
 
 /// The rest of a message beside the words for such tools.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct More {
-    is_there: bool,
+    pub(super) is_there: bool,
     /// It is nothing that any tool does.
-    is_beyond: bool,
+    pub(super) is_beyond: bool,
 }
 
 impl<'a> Quote<'a> {
@@ -64,7 +62,7 @@ impl<'a> Quote<'a> {
     }
 
     /// Returns whether the tool cannot be called without words.
-    fn needs_words(&self) -> bool {
+    pub(super) fn needs_words(&self) -> bool {
         let required = self.tool.parameters.get("required").and_then(Value::as_array);
         required.is_some_and(|names| names.iter().any(|name| name == self.quotes.argument()))
     }
@@ -79,75 +77,6 @@ impl<'a> Quote<'a> {
             (json!({ argument: { "type": "string", "enum": [shown] } }), json!([argument]))
         };
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-    }
-}
-
-impl<'a> Guard<'a> {
-    /// Returns what the message has for a tool.
-    pub(super) fn quote_for(&self, tool: &ToolDefinition) -> Option<&Quote<'a>> {
-        self.quotes.iter().find(|quote| quote.tool.name == tool.name)
-    }
-
-    /// Returns whether the message is for tools that take its words, and for no other.
-    pub(super) fn only_quotes(&self) -> bool {
-        let of_things =
-            || self.things.iter().zip(&self.hits).any(|(thing, hits)| !thing.done && !hits.is_empty());
-        !self.quotes.is_empty()
-            && !self.more.is_there
-            && (self.quotes.iter().any(|quote| quote.words.certain) || !of_things())
-    }
-
-    /// Returns whether nothing is wanted but what no tool does.
-    pub(super) fn only_declines(&self) -> bool {
-        self.quotes.is_empty() && self.more.is_beyond
-    }
-
-    /// Returns whether a tool has to be called, and nothing else can be the answer.
-    pub(super) fn is_certain(&self) -> bool {
-        let certain = |quote: &Quote<'_>| quote.words.certain && quote.can_be_called();
-        self.only_quotes() && self.quotes.iter().any(certain)
-    }
-
-    /// The calls of one tool, each with words of its own.
-    pub(super) fn quoted(&self, tool: &'a ToolDefinition) -> Vec<Checked<'a>> {
-        let Some(quote) = self.quote_for(tool).filter(|quote| quote.can_be_called()) else {
-            return vec![Err(Doubt::Words { tool, of: None })];
-        };
-        let call = |text: &String| {
-            let arguments = [(quote.quotes.argument().to_owned(), json!(text))].into_iter().collect();
-            Ok((tool.name.as_str(), arguments))
-        };
-        if quote.words.texts.is_empty() && quote.needs_words() {
-            return vec![call(&self.said.message)];
-        }
-        if quote.words.texts.is_empty() {
-            return vec![Ok((tool.name.as_str(), Arguments::new()))];
-        }
-        quote.words.texts.iter().map(call).collect()
-    }
-
-    /// The calls that the message wants beyond doubt, and that the model left out.
-    pub(super) fn owed(&self, proposed: &[Proposed<'a>]) -> Vec<Proposed<'a>> {
-        let is_owed = |quote: &&Quote<'a>| {
-            let is_there = proposed.iter().any(|call| call.tool.name == quote.tool.name);
-            quote.words.certain && quote.can_be_called() && !is_there
-        };
-        let call = |quote: &Quote<'a>| Proposed { tool: quote.tool, arguments: Arguments::new() };
-        self.quotes.iter().filter(is_owed).map(call).collect()
-    }
-
-    /// The message wants a call, and does not say with which words.
-    pub(super) fn words_missing(&self) -> Option<Doubt<'a>> {
-        let missing = self.quotes.iter().find(|quote| !quote.can_be_called())?;
-        self.only_quotes().then_some(Doubt::Words { tool: missing.tool, of: None })
-    }
-
-    /// Returns what is asked where the model says that something was done, and nothing was.
-    pub(super) fn not_done(&self) -> Doubt<'a> {
-        match self.quotes.iter().find(|quote| quote.quotes == Quotes::Keeps && quote.can_be_called()) {
-            Some(Quote { tool, words, .. }) => Doubt::Sure { tool, what: words.texts.join(" ") },
-            None => Doubt::NotUnderstood,
-        }
     }
 }
 

@@ -56,7 +56,8 @@ impl Shared {
             MemoryEffect::Fact { before, .. } => before,
             MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => None,
         });
-        let words: Vec<String> = before.map(|line| line.text).filter(|text| seen.insert(text.clone())).collect();
+        let words: Vec<String> =
+            before.map(|line| line.text).filter(|text| seen.insert(text.clone())).collect();
         let words: Arc<[String]> = words.into();
         facts.keep_withdrawn(newest, &words);
         words

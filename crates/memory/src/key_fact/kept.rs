@@ -12,7 +12,7 @@ use adjutant_core::MemoryState;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::known::Known;
+use super::known::{Ages, Known};
 use crate::rank::{Counted, Index, Query};
 
 /// A file that was changed less than so many seconds before it was read is read again: a file system may give two changes one time.
@@ -23,6 +23,7 @@ pub(crate) struct Facts {
     facts: Vec<Known>,
     /// The words of all facts, once they are looked for. `None`: the facts are read anew the next time.
     index: Option<OnceLock<Index>>,
+    ages: OnceLock<Ages>,
     withdrawn: Mutex<Option<Withdrawn>>,
 }
 
@@ -32,12 +33,22 @@ type Withdrawn = ((Uuid, MemoryState), Arc<[String]>);
 impl Facts {
     /// Facts that may be kept.
     pub(crate) fn to_keep(facts: Vec<Known>) -> Self {
-        Self { facts, index: Some(OnceLock::new()), withdrawn: Mutex::default() }
+        Self { facts, index: Some(OnceLock::new()), ages: OnceLock::new(), withdrawn: Mutex::default() }
     }
 
     /// Facts that are read anew the next time.
     pub(crate) fn once(facts: Vec<Known>) -> Self {
-        Self { facts, index: None, withdrawn: Mutex::default() }
+        Self { facts, index: None, ages: OnceLock::new(), withdrawn: Mutex::default() }
+    }
+
+    /// Returns how old the facts are.
+    pub(crate) fn ages(&self) -> &Ages {
+        self.ages.get_or_init(|| Ages::of(&self.facts))
+    }
+
+    /// Returns the facts from newest to oldest, each with its place.
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = (usize, &Known)> {
+        self.ages().order.iter().rev().filter_map(|at| Some((*at, self.facts.get(*at)?)))
     }
 
     /// Counts the words of a query in each fact.

@@ -51,24 +51,32 @@ impl Known {
     }
 }
 
-/// The facts from oldest to newest, each with its place.
-fn places_by_age(facts: &[Known]) -> Vec<(usize, &Known)> {
-    let mut above: Option<Date> = None;
-    let mut dated: Vec<(Option<Date>, usize, &Known)> = facts
-        .iter()
-        .enumerate()
-        .map(|(place, fact)| {
-            above = fact.date.or(above);
-            (above, place, fact)
-        })
-        .collect();
-    dated.sort_by_key(|(date, place, _)| (*date, *place));
-    dated.into_iter().map(|(_, place, fact)| (place, fact)).collect()
+/// How old facts are. One without a date is of the day of those above it.
+pub(crate) struct Ages {
+    /// The day of each fact.
+    pub(crate) days: Vec<Option<Date>>,
+    /// The places of the facts, from oldest to newest.
+    pub(crate) order: Vec<usize>,
 }
 
-/// The facts from oldest to newest.
-pub(crate) fn by_age(facts: &[Known]) -> impl DoubleEndedIterator<Item = &Known> {
-    places_by_age(facts).into_iter().map(|(_, fact)| fact)
+impl Ages {
+    pub(crate) fn of(facts: &[Known]) -> Self {
+        let mut above: Option<Date> = None;
+        let day = |fact: &Known| {
+            above = fact.date.or(above);
+            above
+        };
+        let days: Vec<Option<Date>> = facts.iter().map(day).collect();
+        let mut order: Vec<usize> = (0..facts.len()).collect();
+        // Of one day the first is the oldest.
+        order.sort_by_key(|at| days.get(*at).copied().flatten());
+        Self { days, order }
+    }
+
+    /// Returns what tells the older of two facts.
+    pub(crate) fn age(&self, at: usize) -> (Option<Date>, usize) {
+        (self.days.get(at).copied().flatten(), at)
+    }
 }
 
 /// Returns the place of the known fact that stands to the words in such a way: of several the one that the person's words name, else the
@@ -76,7 +84,8 @@ pub(crate) fn by_age(facts: &[Known]) -> impl DoubleEndedIterator<Item = &Known>
 pub(crate) fn best_match(facts: &[Known], content: &str, said: &str, wanted: Relation) -> Option<usize> {
     let new = Words::of(content);
     let mut best: Option<(bool, Overlap, usize)> = None;
-    for (place, fact) in places_by_age(facts) {
+    for place in Ages::of(facts).order {
+        let Some(fact) = facts.get(place) else { continue };
         if relation(&fact.content, content, said) != wanted {
             continue;
         }

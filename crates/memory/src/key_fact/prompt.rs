@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::fact::{FactId, KeyFact};
+use super::known::Known;
 
 /// Tokens of the important facts in an instruction, at most.
 pub const IMPORTANT_TOKENS_MAX: u32 = 250;
@@ -29,22 +30,23 @@ pub(crate) enum KeptIn {
 }
 
 /// Writes important facts, newest first, as far as there is room for them. Tokens are counted by `count`.
-pub(crate) fn important(
-    newest_first: &[KeyFact],
+pub(crate) fn important<'a>(
+    mut newest_first: impl Iterator<Item = &'a Known>,
     kept: KeptIn,
     count: &(dyn Fn(&str) -> u32 + Sync),
 ) -> ImportantFacts {
     let mut lines = String::new();
-    let mut told = Vec::new();
-    for fact in newest_first {
-        let more = format!("{lines}{}\n", line(fact));
+    let (mut told, mut left_out) = (Vec::new(), 0);
+    while let Some(known) = newest_first.next() {
+        let fact = known.fact();
+        let more = format!("{lines}{}\n", line(&fact));
         if count(&more) > IMPORTANT_TOKENS_MAX {
+            left_out = 1 + newest_first.by_ref().count();
             break;
         }
         lines = more;
-        told.push(fact.id.clone());
+        told.push(fact.id);
     }
-    let left_out = newest_first.len() - told.len();
     if lines.is_empty() {
         return ImportantFacts { text: lines, told, left_out };
     }

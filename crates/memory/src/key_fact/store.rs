@@ -7,7 +7,7 @@ use super::correction::Relation;
 use super::fact::{KeyFact, line_of};
 use super::kept::Facts;
 use super::keywords::{Overlap, Words, found_in};
-use super::known::{Known, best_match, by_age, choose, pick};
+use super::known::{Known, best_match, choose, pick};
 use super::plan::Plan;
 use super::prompt::{self, ImportantFacts, KeptIn};
 use super::snapshot::Snapshot;
@@ -71,7 +71,7 @@ impl KeyFactStore {
     /// As [`KeyFactStore::list`].
     pub async fn recent(&self, n: usize) -> Result<Vec<KeyFact>, MemoryError> {
         let facts = self.read().await?;
-        Ok(by_age(&facts).rev().filter(|fact| !fact.important).take(n).map(Known::fact).collect())
+        Ok(newest(&facts, |fact| !fact.important).take(n).map(Known::fact).collect())
     }
 
     /// Returns the important facts as a model's instruction has them, marked as possibly stale and as data: the newest first, 250
@@ -83,21 +83,17 @@ impl KeyFactStore {
         &self,
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> Result<ImportantFacts, MemoryError> {
-        Ok(self.important_of(&self.read().await?, count))
+        let facts = self.read().await?;
+        Ok(self.important_of(&facts, count))
     }
 
-    pub(crate) fn important_of(
-        &self,
-        facts: &[Known],
-        count: &(dyn Fn(&str) -> u32 + Sync),
-    ) -> ImportantFacts {
-        let newest: Vec<KeyFact> =
-            by_age(facts).rev().filter(|fact| fact.important).map(Known::fact).collect();
+    pub(crate) fn important_of(&self, facts: &Facts, count: &(dyn Fn(&str) -> u32 + Sync)) -> ImportantFacts {
+        let newest = newest(facts, |fact| fact.important);
         let kept = match &self.0 {
             Place::Vault(_) => KeptIn::File,
             Place::Database(_) => KeptIn::Database,
         };
-        prompt::important(&newest, kept, count)
+        prompt::important(newest, kept, count)
     }
 
     /// The facts that hold a keyword of the query, or the query itself, best first.
@@ -262,6 +258,11 @@ impl KeyFactStore {
             Place::Database(database) => database.apply(cause, plan).await,
         }
     }
+}
+
+/// Returns facts, the newest first.
+fn newest(facts: &Facts, is_meant: impl Fn(&Known) -> bool) -> impl Iterator<Item = &Known> {
+    facts.newest_first().map(|(_, fact)| fact).filter(move |fact| is_meant(fact))
 }
 
 fn facts_of(facts: &[Known]) -> Vec<KeyFact> {

@@ -1,7 +1,6 @@
 //! The facts that are told with one message: those that fit it best.
 
 use adjutant_core::turn::estimate_tokens;
-use jiff::civil::Date;
 use serde::Serialize;
 
 use super::fact::{FactId, KeyFact};
@@ -132,33 +131,23 @@ fn within<'a>(
 fn ranked<'a>(facts: &'a Facts, query: &Query, is_told: impl Fn(&Known) -> bool) -> Vec<(&'a Known, f64)> {
     let counted = facts.counted(query);
     let Scores { each: own, most } = query.scores(&counted);
-    let days = days(facts);
+    let ages = facts.ages();
     let neighbour = |at: usize, other: Option<usize>| {
-        let other = other.filter(|other| days.get(*other) == days.get(at));
+        let other = other.filter(|other| ages.days.get(*other) == ages.days.get(at));
         other.and_then(|other| own.get(other)).copied().unwrap_or(0.0)
     };
+    let newest = facts.newest_first().filter(|(_, fact)| !is_told(fact));
+    let newest: Vec<usize> = newest.take(NEWEST).map(|(at, _)| at).collect();
     let mut ranked: Vec<(usize, &Known, f64)> = Vec::new();
     for (at, (fact, score)) in facts.iter().zip(&own).enumerate() {
         let beside = neighbour(at, at.checked_sub(1)) + neighbour(at, Some(at + 1));
         let score = score + NEIGHBOURS * beside;
-        ranked.push((at, fact, if most > 0.0 { score / most } else { 0.0 }));
+        if (score > 0.0 || newest.contains(&at)) && !is_told(fact) {
+            ranked.push((at, fact, if most > 0.0 { score / most } else { 0.0 }));
+        }
     }
-    ranked.retain(|(_, fact, _)| !is_told(fact));
-    let age = |at: usize| (days.get(at).copied().flatten(), at);
-    let mut newest: Vec<usize> = ranked.iter().map(|(at, _, _)| *at).collect();
-    newest.sort_by_key(|at| std::cmp::Reverse(age(*at)));
-    newest.truncate(NEWEST);
-    ranked.retain(|(at, _, score)| *score > 0.0 || newest.contains(at));
-    ranked.sort_by(|one, other| other.2.total_cmp(&one.2).then_with(|| age(other.0).cmp(&age(one.0))));
+    ranked.sort_by(|one, other| {
+        other.2.total_cmp(&one.2).then_with(|| ages.age(other.0).cmp(&ages.age(one.0)))
+    });
     ranked.into_iter().map(|(_, fact, score)| (fact, score)).collect()
-}
-
-/// Returns the day of each fact: its own, or that of those above it.
-fn days(facts: &[Known]) -> Vec<Option<Date>> {
-    let mut above = None;
-    let day = |fact: &Known| {
-        above = fact.date.or(above);
-        above
-    };
-    facts.iter().map(day).collect()
 }

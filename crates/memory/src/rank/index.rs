@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use super::{Counted, Query, language_of};
 use crate::words::{Language, each_token};
 
+/// For each stem the texts that hold it, and how often.
+type Places = HashMap<String, Vec<(usize, f64)>>;
+
 /// The stems of texts, by their languages.
 #[derive(Default)]
 pub(crate) struct Index {
     /// For each language, by its number, the texts that hold a stem, and how often.
-    stems: HashMap<usize, (&'static Language, HashMap<String, Vec<(usize, f64)>>)>,
+    stems: HashMap<usize, (&'static Language, Places)>,
     /// The tokens of each text.
     lengths: Vec<f64>,
 }

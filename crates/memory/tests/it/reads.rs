@@ -53,7 +53,7 @@ async fn a_file_over_the_bound_is_not_read() {
     assert!(error.to_string().contains(&LARGE.to_string()), "{error}");
     assert!(memory.notes().unwrap().write("Large 1", "more", true, &Cause::person()).await.is_err());
     memory.notes().unwrap().write_daily("slept well", None, &Cause::person()).await.unwrap();
-    assert!(memory.tasks().list().await.unwrap().tasks.is_empty());
+    assert!(memory.tasks().unwrap().list().await.unwrap().tasks.is_empty());
 
     // The facts, and a template.
     large(&home, "memory/facts.md");
@@ -65,7 +65,7 @@ async fn a_file_over_the_bound_is_not_read() {
     assert!(large_facts(&memory.facts().add("I have a boat", false, &Cause::person()).await.unwrap_err()));
     home.write(".obsidian/daily-notes.json", "{\"template\": \"Large 2\", \"folder\": \"days\"}");
     let other = home.open(MemoryOptions::default()).unwrap();
-    let written = other.notes().write_daily("slept well", None, &Cause::person()).await.unwrap();
+    let written = other.notes().unwrap().write_daily("slept well", None, &Cause::person()).await.unwrap();
     assert!(written.notices.iter().any(|notice| notice.contains("Large 2")), "{written:?}");
     let read = bytes_read() - before;
     assert!(read < READ_MAX, "{read} bytes were read");

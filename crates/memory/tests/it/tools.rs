@@ -145,7 +145,7 @@ async fn another_user_gets_nothing() {
         ("list_notes", json!({})),
     ] {
         let error = call(&home, "eve", 1, tool, arguments).await.unwrap_err();
-        assert_eq!(error.to_string(), "this vault belongs to another user", "{tool}");
+        assert_eq!(error.to_string(), "this memory belongs to another user", "{tool}");
     }
     assert_eq!(home.facts(), before);
 }
@@ -225,7 +225,12 @@ async fn a_small_models_tools_say_what_is_known_and_what_is_not() {
     for fact in ["My sister's name is Anna", "Anna lives in Munich", "I am allergic to nuts"] {
         home.memory.facts().add(fact, false, &Cause::person()).await.unwrap();
     }
-    home.memory.notes().write_daily("The boiler was serviced", None, &Cause::person()).await.unwrap();
+    home.memory
+        .notes()
+        .unwrap()
+        .write_daily("The boiler was serviced", None, &Cause::person())
+        .await
+        .unwrap();
     let found = brief(&home, "recall", asked("what is my sister's name?")).await.unwrap();
     assert_eq!(found.lines().next(), Some("- My sister's name is Anna (2025-12-10)"), "{found}");
     assert!(!found.contains("nuts"), "{found}");

@@ -126,6 +126,7 @@ fn words_that_claim_a_change_become_a_question() {
         "It's stored now.",
         "I have written it down.",
         "Let me note that.",
+        "All right, I'll take care of that.",
     ] {
         let says = json!([{ "small-talk": { "text": claim } }]).to_string();
         assert_eq!(

@@ -1,0 +1,28 @@
+//! The way back of a change, in the words of whoever is told.
+
+/// How the library's words name the way back.
+const UNDO: &str = "undo: /undo";
+
+/// How people of the service take a change back: they have no terminal.
+pub(super) const ON_PAGE: &str = "Memory on the page, or POST /v1/memory/undo";
+
+/// Words with the way back as it can be gone here.
+pub(super) fn with_undo(words: &str, undo: &str) -> String {
+    match words.rsplit_once(UNDO) {
+        Some((before, after)) => format!("{before}undo: {undo}{after}"),
+        None => words.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_is_named_once_and_at_the_end() {
+        let words = "✎ remembered: he types undo: /undo a lot  (undo: /undo)";
+        let told = "✎ remembered: he types undo: /undo a lot  (undo: adjutant memory undo)";
+        assert_eq!(with_undo(words, "adjutant memory undo"), told);
+        assert_eq!(with_undo("Already known: x", "y"), "Already known: x");
+    }
+}
