@@ -23,7 +23,7 @@ use crate::store::{self, Store, Stores, Work};
 /// The task assistant's instruction.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
 
-/// What is added to it where facts about users are kept in the database.
+/// The addition to it where facts about users are kept in the database.
 const MEMORY: &str = include_str!("../../../prompts/memory.md");
 
 /// The instruction of the assistant of the terminal, and what is added to it for what she can do.

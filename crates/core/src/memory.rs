@@ -42,13 +42,13 @@ pub struct MemorySource {
 pub struct StoredFact {
     /// Its words, in one line.
     pub text: String,
-    /// Whether a model is always told.
+    /// True if a model is always told it.
     pub important: bool,
-    /// When it was first remembered.
+    /// The time at which it was first remembered.
     pub created_at: Timestamp,
-    /// When it got the words and the importance it has.
+    /// The time at which it got the words and the importance it has.
     pub updated_at: Timestamp,
-    /// Where it got its words; none if the person wrote them.
+    /// The call that gave it its words; none if the person wrote them.
     pub source: Option<MemorySource>,
 }
 

@@ -105,7 +105,7 @@ async fn main() -> ExitCode {
 /// Measures all sets of a folder.
 ///
 /// # Errors
-/// What cannot be read or written, in words.
+/// The file that cannot be read or written, in words.
 async fn measure(folder: &Path) -> Result<Figures, String> {
     let sets = set::folders(folder)?;
     let (mut told, mut notes) = (facts::Figures::default(), notes::Figures::default());

@@ -48,7 +48,7 @@ struct Size {
 const FIRST_DAY: Size = Size { facts: 3, daily_notes: 1, conversations: 1 };
 const YEAR: Size = Size { facts: 3_000, daily_notes: 365, conversations: 1_000 };
 
-/// What was measured.
+/// The figures of a measurement.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figures {
     /// Median CPU of a turn on the first day and after the year, in microseconds.
@@ -64,7 +64,7 @@ pub(crate) struct Figures {
 /// Makes both memories, and holds conversations over them in turn.
 ///
 /// # Errors
-/// What cannot be written, or an answer that does not come, in words.
+/// Text that cannot be written, or an answer that does not come, in words.
 pub(crate) async fn measure() -> Result<Figures, String> {
     eprintln!("a year is made: it takes a minute");
     let homes = [Home::of(FIRST_DAY).await?, Home::of(YEAR).await?];

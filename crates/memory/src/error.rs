@@ -211,7 +211,7 @@ pub enum MemoryError {
     /// The database with the facts did not answer.
     #[error("the facts cannot be read or changed at the moment")]
     Store {
-        /// What the store said, for logs: it may name hosts and files.
+        /// The store's words, for logs: they may name hosts and files.
         reason: String,
     },
     /// Others changed the facts again and again meanwhile.
@@ -226,7 +226,7 @@ pub enum MemoryError {
 }
 
 impl MemoryError {
-    /// What a store of facts said.
+    /// The words of a store of facts.
     pub(crate) fn of_store(error: StoreError) -> Self {
         Self::Store { reason: error.to_string() }
     }

@@ -33,7 +33,7 @@ const ATTACHED_MAX: usize = 64;
 pub struct MemoryOptions {
     /// Where the facts are, relative to the vault, or as a whole path inside it. Default `memory/facts.md`. Setting `memory.path`.
     pub path: String,
-    /// How many facts there may be. Default 5,000. At the limit `remember` refuses; nothing is evicted. Setting
+    /// The number of facts at most. Default 5,000. At the limit `remember` refuses; nothing is evicted. Setting
     /// `memory.max_facts`.
     pub max_facts: usize,
     /// Where daily notes are. Default: as the vault's own settings say. Setting `vault.daily`.
@@ -98,14 +98,14 @@ pub struct Memory {
     past: Option<(Arc<dyn PastConversations>, AgentName)>,
 }
 
-/// Where facts are kept.
+/// A place of facts: a vault or a database.
 #[derive(Clone)]
 pub(crate) enum Place {
     Vault(Arc<Shared>),
     Database(Arc<InDatabase>),
 }
 
-/// What memories of both kinds have.
+/// The parts that memories of both kinds have.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) scope: MemoryScope,
@@ -114,7 +114,7 @@ pub(crate) struct Common {
     pub(crate) clock: Clock,
 }
 
-/// What facts, notes and undo have in common in a vault.
+/// The parts that facts, notes and undo have in common in a vault.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) vault: Vault,

@@ -48,7 +48,7 @@ pub struct Recollection {
     pub date: Option<Date>,
     /// The words.
     pub text: String,
-    /// How well it fits, from 0.
+    /// The score, from 0.
     #[serde(skip)]
     pub score: f64,
 }

@@ -9,7 +9,7 @@ use crate::{Memory, MemoryError};
 /// Messages of the person before this one that say what it is about.
 const BEFORE: usize = 2;
 
-/// What a model is told of a memory in one turn.
+/// The parts of a memory that a model is told in one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnFacts {
     /// Told with the message.

@@ -145,7 +145,8 @@ impl AgentBuilder {
         self
     }
 
-    /// What of a memory is told with each message. Default: nothing. Turns begin with one statement more then.
+    /// Sets the source of what is told of a memory with each message. Default: none. A conversation
+    /// that this process does not know is read once more for it.
     #[must_use]
     pub fn recall(mut self, source: impl Recall) -> Self {
         self.recall = Some(Arc::new(source));

@@ -23,7 +23,7 @@ pub enum RunEvent {
         input: InputId,
         /// The model it asks.
         model: ModelId,
-        /// What a memory put in front of the words of its message.
+        /// The parts of a memory that stand in front of the words of its message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memory: Vec<Told>,
     },

@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub(crate) instruction: String,
     /// What is added to it for every turn.
     pub(crate) fresh: Option<Arc<dyn TurnInstruction>>,
-    /// What of a memory is told with a message.
+    /// The parts of a memory that are told with a message.
     pub(crate) recall: Option<Arc<dyn Recall>>,
     pub(crate) config: GenerationConfig,
     pub(crate) limits: TurnLimits,

@@ -31,7 +31,7 @@ struct Me {
     memory: bool,
     /// The name of the vault with the user's notes: links to them are looked up at `/v1/notes/links`. `null`: they have none here.
     vault: Option<String>,
-    /// Where it is: `vault` or `database`; absent if `memory` is false.
+    /// The place of the facts: `vault` or `database`; absent if `memory` is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     memory_in: Option<&'static str>,

@@ -49,7 +49,7 @@ struct Fact {
     run_id: Option<String>,
 }
 
-/// What is remembered, in the order of the file, in a database oldest first; or the best match first.
+/// The remembered facts, in the order of the file, in a database oldest first; or the best match first.
 #[derive(Debug, Serialize, ToSchema)]
 struct Facts {
     facts: Vec<Fact>,

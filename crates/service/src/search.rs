@@ -42,7 +42,7 @@ struct FoundThread {
     /// The turn that fits best.
     #[schema(value_type = uuid::Uuid)]
     run_id: TurnId,
-    /// When that began.
+    /// The time at which that began.
     at: Timestamp,
     /// The speaker of the passage: `user` or `assistant`.
     #[schema(value_type = String)]

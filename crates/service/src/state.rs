@@ -116,7 +116,7 @@ pub(crate) struct App {
     pub(crate) background_prompts: BackgroundPrompts,
     /// True if the model finds the titles of conversations.
     pub(crate) model_titles: bool,
-    /// What is remembered of users, if anything is.
+    /// The memories of users, if there are any.
     #[cfg(feature = "memory")]
     pub(crate) memories: OnceLock<adjutant_memory::Memories>,
     /// The index of past conversations, if there is one.

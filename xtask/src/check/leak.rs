@@ -66,7 +66,7 @@ pub(crate) fn leaks(files: &[File]) -> Vec<String> {
     found
 }
 
-/// What a model would recognise of a case: the user's words, the tasks, the history, the facts.
+/// The texts of a case that a model would recognise: the user's words, the tasks, the history, the facts.
 fn texts_of_case(line: &str) -> Option<Vec<String>> {
     let case: Value = serde_json::from_str(line).ok()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -51,7 +51,7 @@ pub(crate) struct MemorySettings {
     pub(crate) tasks_note: String,
     /// Whether a conversation is written into the vault when it ends.
     pub(crate) log_conversations: bool,
-    /// Whether a model is told facts that it did not ask for.
+    /// True if a model is told facts that it did not ask for.
     pub(crate) told: bool,
     pub(crate) options: MemoryOptions,
 }

@@ -26,7 +26,7 @@ pub(crate) struct Desk {
     memory: Option<Memory>,
     /// Whose vault it is.
     owner: UserId,
-    /// Whether the files of the person of this machine are its owner's.
+    /// True if the files of the person of this machine are its owner's.
     has_files: bool,
     /// Nothing may be written.
     temp: bool,

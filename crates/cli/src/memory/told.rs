@@ -18,7 +18,7 @@ use crate::instructions::{Instructions, Places};
 pub(crate) struct Told {
     memory: Option<Memory>,
     owner: UserId,
-    /// Whether facts are told; else the model has its tools only.
+    /// True if facts are told; else the model has its tools only.
     tells: bool,
     /// The instruction files; none of them is another user's.
     places: Option<Places>,

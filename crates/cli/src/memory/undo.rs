@@ -1,9 +1,9 @@
 //! The way back of a change, in the words of whoever is told.
 
-/// How the library's words name the way back.
+/// The way back as the library's words name it.
 const UNDO: &str = "undo: /undo";
 
-/// How people of the service take a change back: they have no terminal.
+/// The way back for people of the service, who have no terminal.
 pub(super) const ON_PAGE: &str = "Memory on the page, or POST /v1/memory/undo";
 
 /// Words with the way back as it can be gone here.

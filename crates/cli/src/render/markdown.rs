@@ -27,7 +27,7 @@ const LOOK_BACK: usize = 256;
 /// Columns that are left for words, however deep they stand.
 const COLUMNS_MIN: usize = 12;
 
-/// What stands before the address of a link that a terminal opens (OSC 8), and behind it. Without an address, the link ends.
+/// The text in front of the address of a link that a terminal opens (OSC 8), and behind it. Without an address, the link ends.
 const LINK: &str = "\x1b]8;;";
 const LINK_END: &str = "\x1b\\";
 
@@ -145,7 +145,7 @@ struct Page<'a> {
     strikeout: usize,
     /// Where links go, and the number of spans before their words.
     links: Vec<(String, usize)>,
-    /// Where notes are opened, by the links to them.
+    /// The addresses at which notes are opened, by the links to them.
     notes: HashMap<String, Arc<str>>,
     /// The address of the note whose link is open.
     note: Option<Arc<str>>,

@@ -43,6 +43,6 @@ pub struct FactsChange<'a> {
     pub removed: Option<&'a str>,
     /// The fact that comes; in the place of the one that goes, if one does.
     pub put: Option<&'a StoredFact>,
-    /// What is written into the history.
+    /// The entry of the history.
     pub record: &'a MemoryChange,
 }

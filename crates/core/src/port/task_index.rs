@@ -11,7 +11,7 @@ use crate::task::{TaskChanged, TaskId};
 pub struct TaskNumber {
     /// The number, one of the user's.
     pub id: TaskId,
-    /// When this was written.
+    /// The time of this write.
     pub at: Timestamp,
     /// The task that it stands for, in the form of whoever keeps the task.
     pub body: String,

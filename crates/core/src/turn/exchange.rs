@@ -38,7 +38,7 @@ pub struct TurnSetup {
     pub message: String,
     /// How many Unicode characters it had before.
     pub message_chars: usize,
-    /// What memory puts in front of it. It stays there in later turns.
+    /// The text that memory puts in front of it. It stays there in later turns.
     pub told: Vec<Told>,
     /// The tools on offer.
     pub tools: ToolSet,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::fact::KeyFact;
 
-/// What became of a fact.
+/// The result of a change of a fact.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum FactChange {
@@ -33,7 +33,7 @@ pub enum FactChange {
 }
 
 impl FactChange {
-    /// What was done, in words for the person, with the way back.
+    /// The result in words for the person, with the way back.
     #[must_use]
     pub fn words(&self) -> String {
         match self {

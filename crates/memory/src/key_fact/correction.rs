@@ -17,7 +17,7 @@ const INTRODUCTION_WORDS: usize = 2;
 /// tells would be lost.
 const SAYS_MAX: usize = 4;
 
-/// How new words stand to a known fact.
+/// The relation of new words to a known fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
     /// Both may be true.

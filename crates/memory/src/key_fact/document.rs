@@ -30,7 +30,7 @@ impl Section {
     }
 }
 
-/// Where and how a fact stands in the file.
+/// The place and the form of a fact in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) section: Section,
@@ -50,7 +50,7 @@ pub(crate) struct FactsFile {
     /// The block of `# Key Facts`.
     part: Option<usize>,
     lines: Vec<Line>,
-    /// What the lines say, one for each.
+    /// The facts of the lines, one for each.
     facts: Vec<Known>,
 }
 

@@ -174,7 +174,7 @@ const TABLES: &[Table] = &[
     },
 ];
 
-/// What one word does in a sentence.
+/// The part of one word in a sentence.
 #[derive(Debug, Clone, Copy, Default)]
 struct Uses {
     is_verb: bool,
@@ -213,7 +213,7 @@ static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
     TABLES.iter().map(of_one).collect()
 });
 
-/// How the words of a person announce what they say.
+/// The way in which the words of a person announce what they say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Announced {
     /// Not at all, or as something beside what is known.

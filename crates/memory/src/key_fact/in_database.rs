@@ -14,7 +14,7 @@ use super::snapshot::Snapshot;
 use crate::MemoryError;
 use crate::memory::{Cause, InDatabase};
 
-/// How often a change is planned again because others changed the facts in between: of those who try at once, one gets on.
+/// The number of times that a change is planned again because others changed the facts in between: of those who try at once, one gets on.
 const ATTEMPTS_MAX: usize = 64;
 
 impl InDatabase {

@@ -63,7 +63,7 @@ impl Shared {
         words
     }
 
-    /// When each text was first written down and where it was learned, as far as the history knows.
+    /// Returns, for each text, when it was first written down and where it was learned, as far as the history knows.
     pub(super) async fn known(&self) -> HashMap<String, (Option<Timestamp>, Option<MemorySource>)> {
         let changes = self.common.ledger.newest(&self.common.scope, CHANGES_READ).await.unwrap_or_default();
         let mut known = HashMap::new();
@@ -181,13 +181,13 @@ impl Shared {
     }
 }
 
-/// Whether the file reads as the change would have left it.
+/// Returns whether the file reads as the change would have left it.
 fn is_done(file: &FactsFile, before: Option<&FactLine>, after: Option<&FactLine>) -> bool {
     let stands = |line: &FactLine| file.lines().iter().any(|known| known.bytes == line.line);
     after.is_none_or(stands) && before.is_none_or(|before| !stands(before))
 }
 
-/// Whether each fact is important, and its words: what must be in the file after a change. `but`: without the one at this place.
+/// Returns, for each fact, whether it is important, and its words: what must be in the file after a change. `but`: without the one at this place.
 pub(crate) fn expected_of(file: &FactsFile, but: Option<usize>) -> Vec<(bool, String)> {
     let others = file.facts().iter().enumerate().filter(|(at, _)| Some(*at) != but);
     others.map(|(_, fact)| (fact.important, fact.content.clone())).collect()

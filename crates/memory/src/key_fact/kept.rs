@@ -100,7 +100,7 @@ impl Kept {
     }
 }
 
-/// What tells a file from what it was before.
+/// A mark that tells a file from what it was before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     path: PathBuf,

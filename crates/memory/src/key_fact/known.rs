@@ -18,7 +18,7 @@ pub(crate) struct Known {
     /// By its tag or by where it stands.
     pub(crate) important: bool,
     pub(crate) date: Option<Date>,
-    /// What a line of a file cannot say.
+    /// The time and the source, which a line of a file cannot say.
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) source: Option<MemorySource>,
 }
@@ -51,7 +51,7 @@ impl Known {
     }
 }
 
-/// How old facts are. One without a date is of the day of those above it.
+/// The ages of facts. One without a date is of the day of those above it.
 pub(crate) struct Ages {
     /// The day of each fact.
     pub(crate) days: Vec<Option<Date>>,
@@ -109,7 +109,7 @@ pub(crate) fn pick<'a>(facts: &'a [Known], which: &str) -> Result<(usize, &'a Kn
     Ok((at, fact))
 }
 
-/// Which of the facts is meant.
+/// Returns the place of the fact that is meant.
 pub(crate) fn choose(contents: &[&str], which: &str) -> Result<usize, MemoryError> {
     let which = which.trim();
     let nothing = || MemoryError::NoSuchFact { which: which.to_owned() };

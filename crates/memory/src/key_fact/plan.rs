@@ -34,7 +34,7 @@ pub(crate) fn answered(earlier: Option<&MemoryChange>) -> Option<FactChange> {
     replayed(before.as_ref(), after.as_ref())
 }
 
-/// What a call answered, as its change in the history says.
+/// Returns the answer of a call, as its change in the history says.
 pub(crate) fn replayed(before: Option<&FactLine>, after: Option<&FactLine>) -> Option<FactChange> {
     let fact = |line: &FactLine| {
         let mut tags = tags_of(&line.text);

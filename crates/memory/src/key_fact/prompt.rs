@@ -22,7 +22,7 @@ pub struct ImportantFacts {
     pub left_out: usize,
 }
 
-/// Where facts are kept, in words for a model.
+/// The place of facts, in words for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptIn {
     File,

@@ -7,7 +7,7 @@ use adjutant_core::Message;
 use super::kept::Facts;
 use super::prompt;
 
-/// How many changes are looked through for what was withdrawn, and for the dates and sources of a list.
+/// The number of changes that are looked through for what was withdrawn, and for the dates and sources of a list.
 pub(super) const CHANGES_READ: usize = 1_000;
 
 /// The facts as they were read at once.

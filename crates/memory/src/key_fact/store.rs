@@ -24,7 +24,7 @@ pub struct KeyFactStore(pub(crate) Place);
 pub struct NewFact<'a> {
     /// Its words.
     pub words: &'a str,
-    /// Whether it is always told.
+    /// True if it is always told.
     pub important: bool,
     /// The known fact that it corrects: its id, or its words. `None`: as the words say.
     pub corrects: Option<&'a str>,

@@ -38,7 +38,7 @@ impl Default for ToldLimits {
 pub struct ToldFact {
     /// The fact.
     pub fact: KeyFact,
-    /// How well it fits, as a part of what a fact would have that says just what was asked. 0: no word of it fits, and it is told because it is
+    /// The score, as a part of what a fact would have that says just what was asked. 0: no word of it fits, and it is told because it is
     /// one of the newest.
     pub score: f64,
     /// The line that the model reads.

@@ -15,9 +15,9 @@ pub(crate) use self::index::Index;
 
 use crate::words::{Language, Tally, Token, all_languages, each_token};
 
-/// How soon it stops to matter that a word stands in a text once more.
+/// The saturation of BM25 (k1): a higher one lets each further occurrence of a word count longer.
 const K1: f64 = 1.2;
-/// How much longer texts are at a disadvantage: 0 not at all, 1 in proportion.
+/// The weight of a text's length in BM25 (b): 0 none, 1 in proportion.
 const B: f64 = 0.75;
 /// Words of one question that are looked for at most: more are no question any more.
 const WORDS_MAX: usize = 200;
@@ -44,7 +44,7 @@ pub(crate) struct Query {
 #[derive(Debug)]
 struct Stems {
     places: HashMap<String, usize>,
-    /// What a word of ASCII begins with that may be one of them: the others need no stem.
+    /// The first letters of words of ASCII that may be one of them: the others need no stem.
     beginnings: Vec<Vec<u8>>,
     /// Their first bytes: a bit for each.
     firsts: u128,

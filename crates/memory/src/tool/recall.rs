@@ -13,7 +13,7 @@ pub(super) struct Recall {
     memories: Memories,
 }
 
-/// What there is to look in, beside the facts.
+/// The places to look in, beside the facts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LooksIn {
     pub(super) notes: bool,

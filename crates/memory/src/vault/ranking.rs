@@ -40,7 +40,7 @@ pub(crate) struct Whole {
     bytes: usize,
 }
 
-/// What of a note is looked at if it is among the best.
+/// The parts of a note that are looked at if it is among the best.
 #[derive(Debug)]
 pub(crate) struct Closer {
     /// Passages with words of the question.
@@ -49,11 +49,11 @@ pub(crate) struct Closer {
     number: usize,
     /// The notes it links to, folded.
     links: Vec<String>,
-    /// What else is known of it.
+    /// The other facts about it.
     pub(crate) about: About,
 }
 
-/// What is known of a note beside its text.
+/// The facts about a note beside its text.
 #[derive(Debug, Default)]
 pub(crate) struct About {
     pub(crate) path: String,

@@ -262,7 +262,7 @@ fn by_fit(
     notes.map(|(at, note)| (note, fits.remove(&at).unwrap_or_else(|| fit(at)))).collect()
 }
 
-/// What a search found, best first, and what it looked for.
+/// The results of a search, best first, and the words it looked for.
 struct Search {
     found: Vec<(Walked, Fit)>,
     query: Query,

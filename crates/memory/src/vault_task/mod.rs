@@ -82,7 +82,7 @@ pub struct TaskWritten {
 pub struct DeletedTask {
     /// The name of the change, for [`VaultTasks::restore`].
     pub change: Uuid,
-    /// When it was deleted.
+    /// The time at which it was deleted.
     pub at: jiff::Timestamp,
     /// The note it stood in.
     pub path: String,

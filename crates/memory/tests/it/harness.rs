@@ -45,12 +45,12 @@ impl Home {
         try_memory(self.folder.path(), options, &self.ledger, &self.time)
     }
 
-    /// What a model's instruction has of the facts.
+    /// The facts in a model's instruction.
     pub(crate) async fn instruction(&self) -> String {
         self.memory.facts().instruction(&tokens).await.unwrap().text
     }
 
-    /// What is told with a message at the beginning of a conversation.
+    /// The facts that are told with a message at the beginning of a conversation.
     pub(crate) async fn told(&self, message: &str) -> Vec<String> {
         let told = self.memory.told(message, &[], ToldLimits::default(), &tokens).await.unwrap();
         told.into_iter().map(|told| told.text).collect()

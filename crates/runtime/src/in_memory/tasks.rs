@@ -10,7 +10,7 @@ pub(super) struct Tasks {
     pub(super) last_id: Option<TaskId>,
     pub(super) tasks: Vec<Task>,
     pub(super) applied: HashMap<IdempotencyKey, TaskChanged>,
-    /// When each was deleted.
+    /// The time at which each was deleted.
     deleted: Vec<(Timestamp, Task)>,
 }
 

@@ -42,7 +42,7 @@ fn call(number: u32) -> Cause {
     Cause { source: Some(source), key: Some(IdempotencyKey::new(format!("k{number}")).unwrap()) }
 }
 
-/// What was done, without what only a file has: an order that is not by age.
+/// The results, without what only a file has: an order that is not by age.
 fn outcome(change: Result<FactChange, MemoryError>) -> String {
     match change {
         Ok(change) => format!("{} [{:?}]", change.words(), change.fact().tags),

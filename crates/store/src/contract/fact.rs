@@ -24,7 +24,7 @@ fn scope(name: &str) -> MemoryScope {
     MemoryScope::database(user(name))
 }
 
-/// What is put, replaced and removed is found again as it was, oldest first, and each change stands in the history.
+/// Checks that facts that are put, replaced and removed are found again as they were, oldest first, and that each change stands in the history.
 pub async fn facts_are_added_changed_and_removed_with_their_history(store: &(impl FactStore + MemoryLedger)) {
     let anna = scope("anna");
     let long = format!("{} é e\u{301} 漢字 '$1' \"", "x".repeat(5_000));

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use reedline::{Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus};
 
-/// What stands before what is typed.
+/// The text in front of what is typed.
 pub(crate) const PROMPT: &str = "you> ";
 
 /// What stands before what a person types.
