@@ -24,7 +24,10 @@ impl Logged {
             .without_time()
             .with_writer(move || Lines(writes.clone()))
             .finish();
-        Self { written, _subscribed: tracing::subscriber::set_default(subscriber) }
+        Self {
+            written,
+            _subscribed: tracing::subscriber::set_default(subscriber),
+        }
     }
 
     /// Returns the lines, each from its level on.

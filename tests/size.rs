@@ -2,7 +2,10 @@
 #![allow(dead_code, reason = "the tests of each crate use a part of it")]
 
 /// Says whether `ADJUTANT_TEST_SIZE` is `long`: all cases, not a sample.
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says by a variable how much they do")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs the tests says by a variable how much they do"
+)]
 pub(crate) fn is_long() -> bool {
     std::env::var("ADJUTANT_TEST_SIZE").is_ok_and(|size| size == "long")
 }

@@ -52,7 +52,14 @@ impl Server {
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777))?;
         let data = folder.path().join("data");
         let made = program("initdb")?
-            .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"])
+            .args([
+                "--no-sync",
+                "--auth=trust",
+                "--username=postgres",
+                "--encoding=UTF8",
+                "--locale=C",
+                "-D",
+            ])
             .arg(&data)
             .stdout(Stdio::null())
             .status()
@@ -60,9 +67,16 @@ impl Server {
         if !made.success() {
             return Err(format!("initdb: {made}").into());
         }
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+            .local_addr()?
+            .port();
         let mut command = program("postgres")?;
-        command.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-p", &port.to_string()]);
+        command
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(folder.path())
+            .args(["-p", &port.to_string()]);
         for setting in [
             "listen_addresses=127.0.0.1",
             "log_min_messages=log",
@@ -101,17 +115,27 @@ impl Server {
             let create = AssertSqlSafe(format!("CREATE EXTENSION {extension}"));
             if let Err(error) = sqlx::query(create).execute(&mut asked).await {
                 stop(&mut process);
-                return Err(format!("{extension}: {error} (Debian: in the package postgresql)").into());
+                return Err(
+                    format!("{extension}: {error} (Debian: in the package postgresql)").into(),
+                );
             }
         }
-        Ok(Self { process, port, asked, number: 0, _folder: folder })
+        Ok(Self {
+            process,
+            port,
+            asked,
+            number: 0,
+            _folder: folder,
+        })
     }
 
     /// Makes an empty database; returns its address.
     pub(crate) async fn create(&mut self) -> Result<String> {
         self.number += 1;
         let name = format!("bench{}", self.number);
-        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut self.asked).await?;
+        sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+            .execute(&mut self.asked)
+            .await?;
         Ok(address(self.port, &name))
     }
 
@@ -121,7 +145,12 @@ impl Server {
              (SELECT sum(pg_database_size(oid)) FROM pg_database WHERE datname LIKE 'bench%')::bigint
              FROM pg_stat_statements s JOIN pg_database d ON s.dbid = d.oid WHERE d.datname LIKE 'bench%'";
         let (place, statements, bytes) = sqlx::query_as(query).fetch_one(&mut self.asked).await?;
-        Ok(Moment { place, statements, bytes, cpu_us: usage::tree_cpu_us(self.process.id()) })
+        Ok(Moment {
+            place,
+            statements,
+            bytes,
+            cpu_us: usage::tree_cpu_us(self.process.id()),
+        })
     }
 
     /// Counts what happened since `then`: commits from the write-ahead log itself, which has a record of each.
@@ -129,8 +158,11 @@ impl Server {
         let now = self.moment().await?;
         let query = "SELECT count(*) FROM pg_get_wal_records_info($1::pg_lsn, $2::pg_lsn)
              WHERE resource_manager = 'Transaction' AND record_type LIKE 'COMMIT%'";
-        let (commits,): (i64,) =
-            sqlx::query_as(query).bind(&then.place).bind(&now.place).fetch_one(&mut self.asked).await?;
+        let (commits,): (i64,) = sqlx::query_as(query)
+            .bind(&then.place)
+            .bind(&now.place)
+            .fetch_one(&mut self.asked)
+            .await?;
         Ok(Spent {
             commits: commits.unsigned_abs(),
             statements: (now.statements - then.statements).unsigned_abs(),
@@ -161,14 +193,24 @@ fn address(port: u16, database: &str) -> String {
 /// One of PostgreSQL's programs: on the path, or where Debian keeps them. It refuses to be run by root, so that then its own
 /// user runs it.
 fn program(name: &str) -> Result<Command> {
-    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut places: Vec<PathBuf> = debian.map(|version| version.path().join("bin").join(name)).collect();
+    let debian = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut places: Vec<PathBuf> = debian
+        .map(|version| version.path().join("bin").join(name))
+        .collect();
     places.sort();
-    let place = places.pop().filter(|place| place.is_file()).unwrap_or_else(|| Path::new(name).to_owned());
+    let place = places
+        .pop()
+        .filter(|place| place.is_file())
+        .unwrap_or_else(|| Path::new(name).to_owned());
     if !nix::unistd::Uid::effective().is_root() {
         return Ok(Command::new(place));
     }
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(place);
+    command
+        .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])
+        .arg(place);
     Ok(command)
 }

@@ -131,7 +131,10 @@ pub(crate) struct Lines {
 impl Lines {
     /// Begins without lines.
     pub(crate) fn begin(file: Option<&Path>) -> Result<Self> {
-        Ok(Self { file: file.map(File::create).transpose()?, all: Vec::new() })
+        Ok(Self {
+            file: file.map(File::create).transpose()?,
+            all: Vec::new(),
+        })
     }
 
     /// Adds one.
@@ -147,5 +150,7 @@ impl Lines {
 /// Reads a file of lines.
 pub(crate) fn read(file: &Path) -> Result<Vec<Line>> {
     let lines = BufReader::new(File::open(file)?).lines();
-    lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect()
+    lines
+        .map(|line| Ok(serde_json::from_str(&line?)?))
+        .collect()
 }

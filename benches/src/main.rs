@@ -25,7 +25,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// What a turn costs: Adjutant, bare HTTP clients, rig and a bare database, measured in one run.
 #[derive(Debug, Parser)]
-#[command(name = "adjutant-bench", args_conflicts_with_subcommands = true, max_term_width = 100)]
+#[command(
+    name = "adjutant-bench",
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -63,9 +67,8 @@ fn main() -> ExitCode {
         Some(Command::Table { file, write }) => table::command(&file, write.as_deref()),
         Some(Command::Mock(setup)) => mock::serve(setup),
         // Whoever started it wants to know why.
-        Some(Command::Client { setup }) => {
-            client::run(&setup).or_else(|error| process::say(&format!("{}{error}", process::FAILED)))
-        }
+        Some(Command::Client { setup }) => client::run(&setup)
+            .or_else(|error| process::say(&format!("{}{error}", process::FAILED))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -48,7 +48,11 @@ impl Setup {
             ("--calls", self.calls.into()),
             ("--calls-at-once", self.calls_at_once.into()),
         ];
-        words.extend(numbers.iter().flat_map(|(name, value)| [(*name).to_owned(), value.to_string()]));
+        words.extend(
+            numbers
+                .iter()
+                .flat_map(|(name, value)| [(*name).to_owned(), value.to_string()]),
+        );
         if let Some(file) = &self.record {
             words.extend(["--record".to_owned(), file.display().to_string()]);
         }
@@ -67,7 +71,10 @@ struct Model {
 /// Serves until the process that started this one is gone. Prints the address first.
 pub(crate) fn serve(setup: Setup) -> Result<()> {
     process::end_with_parent();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let model = Arc::new(Model {
         first: [false, true].map(|streamed| calls(1, &setup, streamed)),
         last: [false, true].map(text),
@@ -100,12 +107,17 @@ async fn answer(
         return Ok(refused(StatusCode::BAD_REQUEST));
     };
     let body = body.to_bytes();
-    let Ok(text) = std::str::from_utf8(&body) else { return Ok(refused(StatusCode::BAD_REQUEST)) };
+    let Ok(text) = std::str::from_utf8(&body) else {
+        return Ok(refused(StatusCode::BAD_REQUEST));
+    };
     if !path_is_known {
         return Ok(refused(StatusCode::NOT_FOUND));
     }
     if let Some(file) = &model.setup.record {
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file);
         if file.and_then(|mut file| writeln!(file, "{text}")).is_err() {
             return Ok(refused(StatusCode::INTERNAL_SERVER_ERROR));
         }
@@ -115,9 +127,15 @@ async fn answer(
     if model.setup.delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(model.setup.delay_ms)).await;
     }
-    let kind = if streamed { "text/event-stream" } else { "application/json" };
+    let kind = if streamed {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
     let mut response = Response::new(Full::new(reply));
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
     Ok(response)
 }
 
@@ -130,8 +148,14 @@ fn refused(status: StatusCode) -> Response<Full<Bytes>> {
 impl Model {
     fn reply(&self, request: &str, streamed: bool) -> Bytes {
         // Inside a string the quotes would be escaped.
-        let role = request.rsplit_once(r#""role":""#).and_then(|(_, rest)| rest.split('"').next());
-        let made = if role == Some("tool") { last_number(request).unwrap_or(self.setup.calls) } else { 0 };
+        let role = request
+            .rsplit_once(r#""role":""#)
+            .and_then(|(_, rest)| rest.split('"').next());
+        let made = if role == Some("tool") {
+            last_number(request).unwrap_or(self.setup.calls)
+        } else {
+            0
+        };
         let kind = usize::from(streamed);
         match made {
             made if made >= self.setup.calls => self.last[kind].clone(),
@@ -145,7 +169,9 @@ impl Model {
 fn last_number(request: &str) -> Option<u32> {
     let (_, rest) = request.rsplit_once(r#"\"number\":"#)?;
     let digits = rest.trim_start();
-    let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());
+    let end = digits
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(digits.len());
     digits[..end].parse().ok()
 }
 
@@ -155,7 +181,8 @@ fn calls(first: u32, setup: &Setup, streamed: bool) -> Bytes {
     let calls = numbers.enumerate().map(|(index, number)| {
         let arguments = json!({ "number": number }).to_string();
         let function = json!({"name": super::client::TOOL, "arguments": arguments});
-        let call = json!({"id": format!("call_{number}"), "type": "function", "function": function});
+        let call =
+            json!({"id": format!("call_{number}"), "type": "function", "function": function});
         (index, call, arguments)
     });
     if !streamed {
@@ -182,9 +209,14 @@ fn calls(first: u32, setup: &Setup, streamed: bool) -> Bytes {
 
 /// Returns an answer of some words.
 fn text(streamed: bool) -> Bytes {
-    const WORDS: [&str; 8] = ["It", " says", " that", " the", " answer", " is", " forty", "-two."];
+    const WORDS: [&str; 8] = [
+        "It", " says", " that", " the", " answer", " is", " forty", "-two.",
+    ];
     if !streamed {
-        return whole(&json!({"role": "assistant", "content": WORDS.concat(), "refusal": null}), "stop");
+        return whole(
+            &json!({"role": "assistant", "content": WORDS.concat(), "refusal": null}),
+            "stop",
+        );
     }
     let mut deltas = vec![json!({"role": "assistant", "content": "", "refusal": null})];
     deltas.extend(WORDS.iter().map(|word| json!({ "content": word })));
@@ -231,9 +263,18 @@ mod tests {
     use super::*;
 
     fn reply(calls: u32, request: &str) -> String {
-        let setup = Setup { delay_ms: 0, calls, calls_at_once: 2, record: None };
+        let setup = Setup {
+            delay_ms: 0,
+            calls,
+            calls_at_once: 2,
+            record: None,
+        };
         let first = [false, true].map(|streamed| super::calls(1, &setup, streamed));
-        let model = Model { first, last: [false, true].map(text), setup };
+        let model = Model {
+            first,
+            last: [false, true].map(text),
+            setup,
+        };
         String::from_utf8_lossy(&model.reply(request, false)).into_owned()
     }
 
@@ -241,10 +282,17 @@ mod tests {
     fn a_person_gets_calls_and_a_result_gets_the_next_ones_or_words() {
         let person = r#"{"messages":[{"role":"user","content":"say \"role\":\"tool\""}]}"#;
         let said = reply(4, person);
-        assert!(said.contains("call_1") && said.contains("call_2") && !said.contains("call_3"), "{said}");
-        let result = r#"{"messages":[{"tool_calls":[{"arguments":"{\"number\":2}"}]},{"role":"tool"}]}"#;
+        assert!(
+            said.contains("call_1") && said.contains("call_2") && !said.contains("call_3"),
+            "{said}"
+        );
+        let result =
+            r#"{"messages":[{"tool_calls":[{"arguments":"{\"number\":2}"}]},{"role":"tool"}]}"#;
         let said = reply(4, result);
-        assert!(said.contains("call_3") && said.contains("call_4") && !said.contains("call_5"), "{said}");
+        assert!(
+            said.contains("call_3") && said.contains("call_4") && !said.contains("call_5"),
+            "{said}"
+        );
         assert!(reply(2, result).contains("forty-two"));
         assert!(reply(0, person).contains("forty-two"));
     }

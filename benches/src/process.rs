@@ -28,10 +28,20 @@ impl Speaker {
     }
 
     fn start_as(command: &mut Command) -> Result<Self> {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
-        let (input, output) =
-            (child.stdin.take().ok_or("no input")?, child.stdout.take().ok_or("no output")?);
-        Ok(Self { child, input, lines: BufReader::new(output).lines() })
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (input, output) = (
+            child.stdin.take().ok_or("no input")?,
+            child.stdout.take().ok_or("no output")?,
+        );
+        Ok(Self {
+            child,
+            input,
+            lines: BufReader::new(output).lines(),
+        })
     }
 
     /// Waits for its next line.
@@ -58,10 +68,16 @@ impl Speaker {
 
     /// Has it end in order, and waits for that.
     pub(crate) async fn end(self) -> Result<()> {
-        let Self { mut child, input, .. } = self;
+        let Self {
+            mut child, input, ..
+        } = self;
         drop(input);
         let status = child.wait().await?;
-        if status.success() { Ok(()) } else { Err(format!("a child failed: {status}").into()) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("a child failed: {status}").into())
+        }
     }
 }
 
@@ -98,9 +114,18 @@ pub(crate) fn end_with_parent() {
 
 /// Returns what a short command prints.
 pub(crate) async fn output(program: &Path, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(arguments).kill_on_drop(true).output().await?;
+    let output = Command::new(program)
+        .args(arguments)
+        .kill_on_drop(true)
+        .output()
+        .await?;
     if !output.status.success() {
-        return Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&output.stderr)).into());
+        return Err(format!(
+            "{}: {}",
+            program.display(),
+            String::from_utf8_lossy(&output.stderr)
+        )
+        .into());
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

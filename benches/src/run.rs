@@ -60,12 +60,20 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     let plan = plan.in_a_hurry();
     let is_row = |name: &String| table::ROWS.iter().any(|row| row.starts_with(name.as_str()));
     if let Some(name) = plan.only.iter().find(|name| !is_row(name)) {
-        return Err(format!("no row is called {name}; there are: {}", table::ROWS.join(", ")).into());
+        return Err(format!(
+            "no row is called {name}; there are: {}",
+            table::ROWS.join(", ")
+        )
+        .into());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let (mut interrupt, mut terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
         tokio::select! {
             done = Run::new(plan).await?.all() => done,
             _ = interrupt.recv() => Err("stopped".into()),
@@ -91,7 +99,8 @@ impl Plan {
     }
 
     fn wants(&self, row: &str) -> bool {
-        let named = |name: &str| row == name || (!table::ROWS.contains(&name) && row.starts_with(name));
+        let named =
+            |name: &str| row == name || (!table::ROWS.contains(&name) && row.starts_with(name));
         self.only.is_empty() || self.only.iter().any(|name| named(name))
     }
 }
@@ -125,7 +134,10 @@ impl Run {
     async fn all(mut self) -> Result<()> {
         self.start_server().await?;
         let streamed = self.record().await?;
-        let whole = streamed.iter().map(|body| not_streamed(body)).collect::<Result<Vec<_>>>()?;
+        let whole = streamed
+            .iter()
+            .map(|body| not_streamed(body))
+            .collect::<Result<Vec<_>>>()?;
         let bodies = [whole, streamed];
         let template = self.template().await?;
         for run in 1..=self.plan.repeat {
@@ -145,7 +157,12 @@ impl Run {
 
     /// Starts PostgreSQL if a row needs it. Where it is not there, those rows are not run.
     async fn start_server(&mut self) -> Result<()> {
-        let rows = ["adjutant-postgres", "service-postgres", "long-postgres", "calls-postgres"];
+        let rows = [
+            "adjutant-postgres",
+            "service-postgres",
+            "long-postgres",
+            "calls-postgres",
+        ];
         if rows.iter().any(|row| self.plan.wants(row)) {
             match Server::start().await {
                 Ok(server) => self.server = Some(server),
@@ -157,7 +174,10 @@ impl Run {
 
     fn not_run(&mut self, row: &str, reason: &str) -> Result<()> {
         eprintln!("NOT RUN: {row}: {reason}");
-        self.lines.add(Line::NotRun(NotRun { row: row.to_owned(), reason: reason.to_owned() }))
+        self.lines.add(Line::NotRun(NotRun {
+            row: row.to_owned(),
+            reason: reason.to_owned(),
+        }))
     }
 
     /// Turns of two model calls and one tool call, by everybody.
@@ -173,8 +193,17 @@ impl Run {
             }
         }
         for (delay_ms, streamed, at_once) in cases {
-            let case = Case::Turn { delay_ms, whole: !streamed, at_once };
-            let model = mock::Setup { delay_ms, calls: 1, calls_at_once: 1, record: None };
+            let case = Case::Turn {
+                delay_ms,
+                whole: !streamed,
+                at_once,
+            };
+            let model = mock::Setup {
+                delay_ms,
+                calls: 1,
+                calls_at_once: 1,
+                record: None,
+            };
             for (row, kind) in [
                 ("hyper", Kind::Hyper),
                 ("reqwest", Kind::Reqwest),
@@ -194,7 +223,11 @@ impl Run {
                     streamed,
                     at_once,
                     warm: if delay_ms == 0 { 3 } else { 1 },
-                    bodies: if bare { bodies[usize::from(streamed)].clone() } else { Vec::new() },
+                    bodies: if bare {
+                        bodies[usize::from(streamed)].clone()
+                    } else {
+                        Vec::new()
+                    },
                     ..self.setup()
                 };
                 self.figure(&case, row, run, setup, &model).await?;
@@ -213,7 +246,14 @@ impl Run {
                 template: Some(template.to_owned()),
                 ..self.setup()
             };
-            self.figure(&Case::Rows { at_once }, "sqlite-rows", run, setup, &one_call()).await?;
+            self.figure(
+                &Case::Rows { at_once },
+                "sqlite-rows",
+                run,
+                setup,
+                &one_call(),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -221,24 +261,44 @@ impl Run {
     /// The program as it ships, and what whoever asks it gets from the model alone.
     async fn service(&mut self, bodies: &[String]) -> Result<()> {
         let rows = ["service-mock", "service-sqlite", "service-postgres"];
-        if self.plan.quick && self.plan.binary.is_none() || !rows.iter().any(|row| self.plan.wants(row)) {
+        if self.plan.quick && self.plan.binary.is_none()
+            || !rows.iter().any(|row| self.plan.wants(row))
+        {
             return Ok(());
         }
         let program = service::program(self.plan.binary.as_ref()).await?;
         let (delay_ms, at_once) = if self.plan.quick { (0, 16) } else { (200, 512) };
         let case = Case::Service { delay_ms, at_once };
-        let model = mock::Setup { delay_ms, calls: 0, calls_at_once: 1, record: None };
-        let asking = Setup { kind: Kind::Reqwest, at_once, warm: 1, ..self.setup() };
+        let model = mock::Setup {
+            delay_ms,
+            calls: 0,
+            calls_at_once: 1,
+            record: None,
+        };
+        let asking = Setup {
+            kind: Kind::Reqwest,
+            at_once,
+            warm: 1,
+            ..self.setup()
+        };
         for run in 1..=self.plan.repeat {
-            let said = Setup { bodies: bodies[1..].to_vec(), ..asking.clone() };
-            self.figure(&case, "service-mock", run, said, &model).await?;
+            let said = Setup {
+                bodies: bodies[1..].to_vec(),
+                ..asking.clone()
+            };
+            self.figure(&case, "service-mock", run, said, &model)
+                .await?;
             for row in ["service-sqlite", "service-postgres"] {
                 if !self.plan.wants(row) || (row == "service-postgres" && self.server.is_none()) {
                     continue;
                 }
                 eprintln!("{case:?} {row}, run {run}");
                 let address = self.model(&model).await?;
-                let mut server = if row == "service-postgres" { self.server.take() } else { None };
+                let mut server = if row == "service-postgres" {
+                    self.server.take()
+                } else {
+                    None
+                };
                 let measured = serve(&program, &address, &asking, &mut server).await;
                 self.server = self.server.take().or(server);
                 self.add(&case, row, run, measured)?;
@@ -256,8 +316,13 @@ impl Run {
             ("long-postgres", Kind::LongPostgres),
         ];
         for (row, kind) in kinds {
-            let setup = Setup { kind, turns, ..self.setup() };
-            self.figure(&Case::Long { turns }, row, 1, setup, &one_call()).await?;
+            let setup = Setup {
+                kind,
+                turns,
+                ..self.setup()
+            };
+            self.figure(&Case::Long { turns }, row, 1, setup, &one_call())
+                .await?;
         }
         Ok(())
     }
@@ -265,8 +330,17 @@ impl Run {
     /// One turn of many calls.
     async fn calls(&mut self) -> Result<()> {
         let (calls, at_once) = (self.plan.calls, CALLS_AT_ONCE);
-        let case = Case::Calls { calls, at_once, result_bytes: RESULT_BYTES };
-        let model = mock::Setup { delay_ms: 0, calls, calls_at_once: at_once, record: None };
+        let case = Case::Calls {
+            calls,
+            at_once,
+            result_bytes: RESULT_BYTES,
+        };
+        let model = mock::Setup {
+            delay_ms: 0,
+            calls,
+            calls_at_once: at_once,
+            record: None,
+        };
         let kinds = [
             ("calls-memory", Kind::LongMemory),
             ("calls-sqlite", Kind::LongSqlite),
@@ -288,9 +362,22 @@ impl Run {
     /// Records the bodies that Adjutant sends in one turn.
     async fn record(&mut self) -> Result<Vec<String>> {
         let file = self.new_file("bodies");
-        let model = mock::Setup { record: Some(file.clone()), ..one_call() };
-        self.one_turn(Setup { kind: Kind::Memory, ..self.setup() }, &model).await?;
-        let bodies: Vec<String> = std::fs::read_to_string(&file)?.lines().map(str::to_owned).collect();
+        let model = mock::Setup {
+            record: Some(file.clone()),
+            ..one_call()
+        };
+        self.one_turn(
+            Setup {
+                kind: Kind::Memory,
+                ..self.setup()
+            },
+            &model,
+        )
+        .await?;
+        let bodies: Vec<String> = std::fs::read_to_string(&file)?
+            .lines()
+            .map(str::to_owned)
+            .collect();
         match bodies.len() {
             2 => Ok(bodies),
             calls => Err(format!("a turn is two model calls, but Adjutant made {calls}").into()),
@@ -300,7 +387,11 @@ impl Run {
     /// Makes a database with the rows of one turn.
     async fn template(&mut self) -> Result<PathBuf> {
         let file = self.new_file("template.db");
-        let setup = Setup { kind: Kind::Sqlite, database: file.display().to_string(), ..self.setup() };
+        let setup = Setup {
+            kind: Kind::Sqlite,
+            database: file.display().to_string(),
+            ..self.setup()
+        };
         self.one_turn(setup, &one_call()).await?;
         Ok(file)
     }
@@ -308,7 +399,12 @@ impl Run {
     /// Runs one turn and nothing more.
     async fn one_turn(&mut self, setup: Setup, model: &mock::Setup) -> Result<()> {
         let address = self.model(model).await?;
-        let setup = Setup { address, seconds: 0.0, warm: 1, ..setup };
+        let setup = Setup {
+            address,
+            seconds: 0.0,
+            warm: 1,
+            ..setup
+        };
         let (_, client) = measure(&setup, async || Ok(())).await?;
         client.end().await
     }
@@ -330,7 +426,15 @@ impl Run {
         let address = self.model(model).await?;
         let file = self.new_file("database.db").display().to_string();
         let mut server = if postgres { self.server.take() } else { None };
-        let measured = observe(Setup { address, database: file, ..setup }, &mut server).await;
+        let measured = observe(
+            Setup {
+                address,
+                database: file,
+                ..setup
+            },
+            &mut server,
+        )
+        .await;
         self.server = self.server.take().or(server);
         self.add(case, row, run, measured)
     }
@@ -345,14 +449,23 @@ impl Run {
     ) -> Result<()> {
         match measured {
             Ok((measured, server_cpu_us)) => {
-                let figure = Figure { case: case.clone(), row: row.to_owned(), run, measured, server_cpu_us };
+                let figure = Figure {
+                    case: case.clone(),
+                    row: row.to_owned(),
+                    run,
+                    measured,
+                    server_cpu_us,
+                };
                 self.lines.add(Line::Figure(Box::new(figure)))
             }
             Err(error) => {
                 self.failed += 1;
                 eprintln!("FAILED: {row}: {error}");
                 let row = format!("{row} ({})", table::named(case));
-                self.lines.add(Line::Failed(NotRun { row, reason: error.to_string() }))
+                self.lines.add(Line::Failed(NotRun {
+                    row,
+                    reason: error.to_string(),
+                }))
             }
         }
     }
@@ -402,12 +515,20 @@ fn not_streamed(body: &str) -> Result<String> {
 
 /// The model of a turn with one tool call, which answers at once.
 fn one_call() -> mock::Setup {
-    mock::Setup { delay_ms: 0, calls: 1, calls_at_once: 1, record: None }
+    mock::Setup {
+        delay_ms: 0,
+        calls: 1,
+        calls_at_once: 1,
+        record: None,
+    }
 }
 
 /// Starts a client, has it go on once it is warm, and returns what it measured, and itself: it stays until it is told to end, so
 /// that its connections are still there to be looked at.
-async fn measure(setup: &Setup, warm: impl AsyncFnOnce() -> Result<()>) -> Result<(Measured, Speaker)> {
+async fn measure(
+    setup: &Setup,
+    warm: impl AsyncFnOnce() -> Result<()>,
+) -> Result<(Measured, Speaker)> {
     let mut setup = setup.clone();
     // Bare clients send to the very address; agents know the way from the base.
     if matches!(setup.kind, Kind::Hyper | Kind::Reqwest) && setup.token.is_none() {
@@ -483,7 +604,9 @@ async fn spent(
     before: Option<&Moment>,
     measured: &mut Measured,
 ) -> Result<Option<i64>> {
-    let (Some(server), Some(before)) = (server, before) else { return Ok(None) };
+    let (Some(server), Some(before)) = (server, before) else {
+        return Ok(None);
+    };
     let spent = server.since(before).await?;
     measured.commits = Some(spent.commits);
     measured.statements = Some(spent.statements);
@@ -495,19 +618,32 @@ async fn spent(
 async fn about(seconds: f64) -> About {
     let first = |file: &str, name: &str| {
         let text = std::fs::read_to_string(file).unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(name))
+            .map(str::to_owned);
         line.unwrap_or_default()
     };
     let folder = env!("CARGO_MANIFEST_DIR");
     let said = async |program: &str, arguments: &[&str]| {
-        process::output(Path::new(program), arguments).await.unwrap_or_default()
+        process::output(Path::new(program), arguments)
+            .await
+            .unwrap_or_default()
     };
     About {
         day: said("date", &["-u", "+%Y-%m-%d"]).await,
         commit: said("git", &["-C", folder, "rev-parse", "--short", "HEAD"]).await,
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        processor: first("/proc/cpuinfo", "model name").rsplit(": ").next().unwrap_or_default().to_owned(),
-        load: first("/proc/loadavg", "").split(' ').next().unwrap_or_default().to_owned(),
+        processor: first("/proc/cpuinfo", "model name")
+            .rsplit(": ")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        load: first("/proc/loadavg", "")
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
         seconds,
     }
 }

@@ -24,7 +24,14 @@ impl Service {
     pub(crate) fn start(adjutant: &Path, model: &str, database: Option<&str>) -> Result<Self> {
         let home = TempDir::new()?;
         let mut command = Command::new(adjutant);
-        command.args(["serve", "--json", "--bind", "127.0.0.1:0", "-m", "openai-compatible/mock"]);
+        command.args([
+            "serve",
+            "--json",
+            "--bind",
+            "127.0.0.1:0",
+            "-m",
+            "openai-compatible/mock",
+        ]);
         if let Some(database) = database {
             command.args(["--database", database]);
         }
@@ -36,18 +43,29 @@ impl Service {
             .env("OPENAI_COMPATIBLE_BASE_URL", model)
             .env("ADJUTANT_SERVE_REQUESTS_PER_MINUTE", "1000000")
             .env("ADJUTANT_SERVE_TURNS_AT_ONCE", "10000");
-        let mut process =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
         let announced = process.stdout.take().ok_or("no stdout").map(|output| {
             let mut line = String::new();
             // What cannot be read is no announcement.
             let _ = BufReader::new(output).read_line(&mut line);
             serde_json::from_str::<Value>(&line).unwrap_or_default()
         });
-        let mut service = Self { process, address: String::new(), token: String::new(), _home: home };
+        let mut service = Self {
+            process,
+            address: String::new(),
+            token: String::new(),
+            _home: home,
+        };
         let announced = announced?;
         let text = |key: &str| announced[key].as_str().map(str::to_owned);
-        service.address = format!("{}/v1/chat", text("url").ok_or("the service did not start")?);
+        service.address = format!(
+            "{}/v1/chat",
+            text("url").ok_or("the service did not start")?
+        );
         service.token = text("token").ok_or("the service has no token")?;
         Ok(service)
     }
@@ -77,10 +95,20 @@ pub(crate) async fn program(named: Option<&PathBuf>) -> Result<PathBuf> {
         return Ok(std::path::absolute(named)?);
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    eprintln!("building {}", root.join("target/release/adjutant").display());
+    eprintln!(
+        "building {}",
+        root.join("target/release/adjutant").display()
+    );
     let manifest = root.join("Cargo.toml").display().to_string();
-    let arguments =
-        ["build", "--release", "--locked", "--package", "adjutant-cli", "--manifest-path", &manifest];
+    let arguments = [
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "adjutant-cli",
+        "--manifest-path",
+        &manifest,
+    ];
     process::output(Path::new("cargo"), &arguments).await?;
     Ok(root.join("target/release/adjutant"))
 }

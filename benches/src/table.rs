@@ -41,7 +41,8 @@ pub(crate) fn command(file: &Path, write: Option<&Path>) -> Result<()> {
     let text = std::fs::read_to_string(page)?;
     std::fs::write(
         page,
-        between(&text, &tables).ok_or(format!("{BEGIN} and {END} are not in {}", page.display()))?,
+        between(&text, &tables)
+            .ok_or(format!("{BEGIN} and {END} are not in {}", page.display()))?,
     )?;
     Ok(())
 }
@@ -50,7 +51,10 @@ pub(crate) fn command(file: &Path, write: Option<&Path>) -> Result<()> {
 fn between(page: &str, tables: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}\n{END}{after}", tables.trim_end()))
+    Some(format!(
+        "{before}{BEGIN}\n{}\n{END}{after}",
+        tables.trim_end()
+    ))
 }
 
 /// Writes all tables.
@@ -71,21 +75,34 @@ pub(crate) fn markdown(lines: &[Line]) -> String {
                 "{}, commit {}, {} cores ({}), load before it {}; {} s a run.",
                 about.day, about.commit, about.cores, about.processor, about.load, about.seconds
             ),
-            Line::NotRun(not_run) => writeln!(text, "\nNOT RUN: {}: {}", not_run.row, not_run.reason),
+            Line::NotRun(not_run) => {
+                writeln!(text, "\nNOT RUN: {}: {}", not_run.row, not_run.reason)
+            }
             Line::Failed(failed) => writeln!(text, "\nFAILED: {}: {}", failed.row, failed.reason),
             Line::Figure(_) => Ok(()),
         };
     }
-    type Section = (&'static str, fn(&Case) -> bool, fn(&[&Figure], &Case) -> String);
+    type Section = (
+        &'static str,
+        fn(&Case) -> bool,
+        fn(&[&Figure], &Case) -> String,
+    );
     let sections: [Section; 4] = [
-        ("", |case| matches!(case, Case::Turn { .. } | Case::Rows { .. }), turns),
+        (
+            "",
+            |case| matches!(case, Case::Turn { .. } | Case::Rows { .. }),
+            turns,
+        ),
         ("", |case| matches!(case, Case::Service { .. }), turns),
         (LONG, |case| matches!(case, Case::Long { .. }), long),
         (CALLS, |case| matches!(case, Case::Calls { .. }), calls),
     ];
     for (head, belongs, write) in sections {
-        let cases: BTreeSet<&Case> =
-            figures.iter().map(|figure| &figure.case).filter(|case| belongs(case)).collect();
+        let cases: BTreeSet<&Case> = figures
+            .iter()
+            .map(|figure| &figure.case)
+            .filter(|case| belongs(case))
+            .collect();
         if cases.is_empty() {
             continue;
         }
@@ -113,27 +130,55 @@ const CALLS: &str = "\
 
 /// Rows of one case, the floor's first.
 fn rows<'a>(figures: &[&'a Figure], case: &Case) -> Vec<(String, Vec<&'a Figure>)> {
-    let here: Vec<&Figure> = figures.iter().copied().filter(|figure| figure.case == *case).collect();
+    let here: Vec<&Figure> = figures
+        .iter()
+        .copied()
+        .filter(|figure| figure.case == *case)
+        .collect();
     let names: BTreeSet<&str> = here.iter().map(|figure| figure.row.as_str()).collect();
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_by_key(|name| ROWS.iter().position(|known| known == name));
-    let of = |name: &str| here.iter().copied().filter(|figure| figure.row == name).collect();
-    names.into_iter().map(|name| (name.to_owned(), of(name))).collect()
+    let of = |name: &str| {
+        here.iter()
+            .copied()
+            .filter(|figure| figure.row == name)
+            .collect()
+    };
+    names
+        .into_iter()
+        .map(|name| (name.to_owned(), of(name)))
+        .collect()
 }
 
 /// What others of the case are compared with, in the same run.
 fn floor<'a>(figures: &[&'a Figure], figure: &Figure) -> Option<&'a Figure> {
-    let name = if matches!(figure.case, Case::Service { .. }) { "service-mock" } else { "reqwest" };
-    figures.iter().copied().find(|it| it.case == figure.case && it.run == figure.run && it.row == name)
+    let name = if matches!(figure.case, Case::Service { .. }) {
+        "service-mock"
+    } else {
+        "reqwest"
+    };
+    figures
+        .iter()
+        .copied()
+        .find(|it| it.case == figure.case && it.run == figure.run && it.row == name)
 }
 
 /// Says in few words what is done: the time the model takes, and how many conversations there are at once.
 pub(crate) fn named(case: &Case) -> String {
     match case {
-        Case::Turn { delay_ms, whole: false, at_once } | Case::Service { delay_ms, at_once } => {
+        Case::Turn {
+            delay_ms,
+            whole: false,
+            at_once,
+        }
+        | Case::Service { delay_ms, at_once } => {
             format!("{delay_ms} ms, {at_once} at once")
         }
-        Case::Turn { delay_ms, whole: true, at_once } => {
+        Case::Turn {
+            delay_ms,
+            whole: true,
+            at_once,
+        } => {
             format!("{delay_ms} ms, {at_once} at once, not streamed")
         }
         Case::Rows { at_once } => format!("{at_once} at once"),
@@ -146,19 +191,44 @@ fn turns(figures: &[&Figure], case: &Case) -> String {
     let model = named(case);
     let mut text = String::new();
     for (name, runs) in rows(figures, case) {
-        let (cpu, per_second) = (median(&runs, cpu_us), median(&runs, |figure| Some(figure.per_second())));
-        let times = median(&runs, |figure| Some(cpu_us(figure)? / cpu_us(floor(figures, figure)?)?));
-        let share = median(&runs, |figure| Some(figure.per_second() / floor(figures, figure)?.per_second()));
+        let (cpu, per_second) = (
+            median(&runs, cpu_us),
+            median(&runs, |figure| Some(figure.per_second())),
+        );
+        let times = median(&runs, |figure| {
+            Some(cpu_us(figure)? / cpu_us(floor(figures, figure)?)?)
+        });
+        let share = median(&runs, |figure| {
+            Some(figure.per_second() / floor(figures, figure)?.per_second())
+        });
         let cells = [
             number(cpu, 0),
             // The client's own processor time is no part of a service's.
-            if name.starts_with("service") { String::new() } else { number(times, 2) },
+            if name.starts_with("service") {
+                String::new()
+            } else {
+                number(times, 2)
+            },
             number(per_second, if per_second < Some(100.0) { 1 } else { 0 }),
             number(share.map(|share| share * 100.0), 0) + if share.is_some() { " %" } else { "" },
-            number(median(&runs, |figure| Some(mib(figure.measured.peak_kib))), 0),
-            number(median(&runs, |figure| count(figure, figure.measured.commits)), 2),
-            number(median(&runs, |figure| count(figure, figure.measured.statements)), 1),
-            number(median(&runs, |figure| Some(figure.per_turn(figure.server_cpu_us? as f64))), 0),
+            number(
+                median(&runs, |figure| Some(mib(figure.measured.peak_kib))),
+                0,
+            ),
+            number(
+                median(&runs, |figure| count(figure, figure.measured.commits)),
+                2,
+            ),
+            number(
+                median(&runs, |figure| count(figure, figure.measured.statements)),
+                1,
+            ),
+            number(
+                median(&runs, |figure| {
+                    Some(figure.per_turn(figure.server_cpu_us? as f64))
+                }),
+                0,
+            ),
         ];
         let _ = writeln!(text, "| {model} | {name} | {} |", cells.join(" | "));
     }
@@ -166,22 +236,40 @@ fn turns(figures: &[&Figure], case: &Case) -> String {
 }
 
 fn long(figures: &[&Figure], case: &Case) -> String {
-    let Case::Long { turns } = case else { return String::new() };
+    let Case::Long { turns } = case else {
+        return String::new();
+    };
     let mut text = String::new();
     for (name, runs) in rows(figures, case) {
         let (early, late) = (
             median(&runs, |figure| figure.measured.early_us),
             median(&runs, |figure| figure.measured.late_us),
         );
-        let ratio = median(&runs, |figure| Some(figure.measured.late_us? / figure.measured.early_us?));
+        let ratio = median(&runs, |figure| {
+            Some(figure.measured.late_us? / figure.measured.early_us?)
+        });
         let cells = [
             number(early, 0),
             number(late, 0),
             number(ratio, 1),
-            number(median(&runs, |figure| Some(mib(figure.measured.peak_kib))), 0),
-            number(median(&runs, |figure| Some(figure.per_turn(figure.measured.bytes? as f64) / 1024.0)), 1),
-            number(median(&runs, |figure| count(figure, figure.measured.commits)), 2),
-            number(median(&runs, |figure| count(figure, figure.measured.statements)), 1),
+            number(
+                median(&runs, |figure| Some(mib(figure.measured.peak_kib))),
+                0,
+            ),
+            number(
+                median(&runs, |figure| {
+                    Some(figure.per_turn(figure.measured.bytes? as f64) / 1024.0)
+                }),
+                1,
+            ),
+            number(
+                median(&runs, |figure| count(figure, figure.measured.commits)),
+                2,
+            ),
+            number(
+                median(&runs, |figure| count(figure, figure.measured.statements)),
+                1,
+            ),
         ];
         let _ = writeln!(text, "| {name} | {turns} | {} |", cells.join(" | "));
     }
@@ -189,18 +277,44 @@ fn long(figures: &[&Figure], case: &Case) -> String {
 }
 
 fn calls(figures: &[&Figure], case: &Case) -> String {
-    let Case::Calls { calls, at_once, result_bytes } = case else { return String::new() };
+    let Case::Calls {
+        calls,
+        at_once,
+        result_bytes,
+    } = case
+    else {
+        return String::new();
+    };
     let mut text = String::new();
     for (name, runs) in rows(figures, case) {
         let cells = [
             number(Some(f64::from(*calls) * *result_bytes as f64 / 1024.0), 0),
-            number(median(&runs, |figure| Some(figure.measured.cpu_us as f64 / 1000.0)), 0),
-            number(median(&runs, |figure| Some(mib(figure.measured.peak_kib))), 0),
-            number(median(&runs, |figure| Some(figure.measured.bytes? as f64 / 1024.0)), 0),
-            number(median(&runs, |figure| Some(figure.measured.commits? as f64)), 0),
-            number(median(&runs, |figure| Some(figure.measured.statements? as f64)), 0),
+            number(
+                median(&runs, |figure| Some(figure.measured.cpu_us as f64 / 1000.0)),
+                0,
+            ),
+            number(
+                median(&runs, |figure| Some(mib(figure.measured.peak_kib))),
+                0,
+            ),
+            number(
+                median(&runs, |figure| Some(figure.measured.bytes? as f64 / 1024.0)),
+                0,
+            ),
+            number(
+                median(&runs, |figure| Some(figure.measured.commits? as f64)),
+                0,
+            ),
+            number(
+                median(&runs, |figure| Some(figure.measured.statements? as f64)),
+                0,
+            ),
         ];
-        let _ = writeln!(text, "| {name} | {calls}, {at_once} in an answer | {} |", cells.join(" | "));
+        let _ = writeln!(
+            text,
+            "| {name} | {calls}, {at_once} in an answer | {} |",
+            cells.join(" | ")
+        );
     }
     text
 }
@@ -226,11 +340,14 @@ fn median(runs: &[&Figure], value: impl Fn(&Figure) -> Option<f64>) -> Option<f6
 
 /// A number, or nothing where there is none.
 fn number(value: Option<f64>, digits: usize) -> String {
-    let Some(value) = value else { return String::new() };
+    let Some(value) = value else {
+        return String::new();
+    };
     let text = format!("{value:.digits$}");
     // Groups of three, so that microseconds can be read.
-    let (whole, rest) =
-        text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let (whole, rest) = text
+        .split_once('.')
+        .map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
     let mut grouped = String::new();
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index) % 3 == 0 && digit.is_ascii_digit() {
@@ -247,9 +364,24 @@ mod tests {
     use crate::client::Measured;
 
     fn figure(row: &str, run: u32, turns: u64, cpu_us: i64) -> Line {
-        let case = Case::Turn { delay_ms: 0, whole: false, at_once: 64 };
-        let measured = Measured { turns, seconds: 2.0, cpu_us, ..Measured::default() };
-        Line::Figure(Box::new(Figure { case, row: row.to_owned(), run, measured, server_cpu_us: None }))
+        let case = Case::Turn {
+            delay_ms: 0,
+            whole: false,
+            at_once: 64,
+        };
+        let measured = Measured {
+            turns,
+            seconds: 2.0,
+            cpu_us,
+            ..Measured::default()
+        };
+        Line::Figure(Box::new(Figure {
+            case,
+            row: row.to_owned(),
+            run,
+            measured,
+            server_cpu_us: None,
+        }))
     }
 
     #[test]
@@ -261,8 +393,17 @@ mod tests {
             figure("adjutant", 2, 10, 60_000),
             figure("reqwest", 2, 20, 40_000),
         ];
-        let rows: Vec<String> = markdown(&lines).lines().rev().take(2).map(str::to_owned).collect();
-        assert!(rows[1].starts_with("| 0 ms, 64 at once | reqwest | 200 | 1.00 |"), "{}", rows[1]);
+        let rows: Vec<String> = markdown(&lines)
+            .lines()
+            .rev()
+            .take(2)
+            .map(str::to_owned)
+            .collect();
+        assert!(
+            rows[1].starts_with("| 0 ms, 64 at once | reqwest | 200 | 1.00 |"),
+            "{}",
+            rows[1]
+        );
         assert!(
             rows[0].starts_with("| 0 ms, 64 at once | adjutant | 600 | 3.00 | 5.0 | 50 % |"),
             "{}",
@@ -273,7 +414,10 @@ mod tests {
     #[test]
     fn tables_stand_between_the_marks_and_nothing_else_changes() {
         let page = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-        assert_eq!(between(&page, "new\n"), Some(format!("before\n{BEGIN}\nnew\n{END}\nafter\n")));
+        assert_eq!(
+            between(&page, "new\n"),
+            Some(format!("before\n{BEGIN}\nnew\n{END}\nafter\n"))
+        );
         assert_eq!(between("no marks", "new"), None);
     }
 

@@ -26,8 +26,15 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
     let adjutant = match std::env::var_os("ADJUTANT_BIN").map(PathBuf::from) {
         Some(file) => file,
         None => {
-            run_command(&mut cargo(["build", "--locked", "--package", "adjutant-cli"]))?;
-            target().join("debug").join(format!("adjutant{}", std::env::consts::EXE_SUFFIX))
+            run_command(&mut cargo([
+                "build",
+                "--locked",
+                "--package",
+                "adjutant-cli",
+            ]))?;
+            target()
+                .join("debug")
+                .join(format!("adjutant{}", std::env::consts::EXE_SUFFIX))
         }
     };
     let mut folders = folders()?;
@@ -80,7 +87,10 @@ pub(crate) fn ask_each(
 ) {
     for folder in folders {
         let name = name_of(folder);
-        for (program, interpreter) in PROGRAMS.iter().filter(|(program, _)| folder.join(program).is_file()) {
+        for (program, interpreter) in PROGRAMS
+            .iter()
+            .filter(|(program, _)| folder.join(program).is_file())
+        {
             steps.step(&format!("{name}: {program}"), || {
                 let mut command = Command::new(interpreter);
                 command.arg(program).envs(environment.iter().copied());
@@ -88,7 +98,9 @@ pub(crate) fn ask_each(
                     command.env("ADJUTANT_EXAMPLES", examples);
                 }
                 if *interpreter == "python3" {
-                    command.env("PYTHONPATH", python_of(&name)).env("PYTHONDONTWRITEBYTECODE", "1");
+                    command
+                        .env("PYTHONPATH", python_of(&name))
+                        .env("PYTHONDONTWRITEBYTECODE", "1");
                 }
                 ask(adjutant, folder, &name, &mut command)
             });
@@ -97,7 +109,11 @@ pub(crate) fn ask_each(
 }
 
 fn name_of(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    folder
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Returns whether a folder's programs look at the page.
@@ -115,8 +131,16 @@ fn folders() -> Result<Vec<PathBuf>, Failure> {
     }
     folders.sort();
     folders.push(tests.join("browser"));
-    folders.retain(|folder| PROGRAMS.iter().any(|(program, _)| folder.join(program).is_file()));
-    if folders.is_empty() { Err("tests/clients holds no program".to_owned()) } else { Ok(folders) }
+    folders.retain(|folder| {
+        PROGRAMS
+            .iter()
+            .any(|(program, _)| folder.join(program).is_file())
+    });
+    if folders.is_empty() {
+        Err("tests/clients holds no program".to_owned())
+    } else {
+        Ok(folders)
+    }
 }
 
 /// Where the Python packages of a folder are.
@@ -130,18 +154,37 @@ fn install(folder: &Path, name: &str) -> Result<Ended, Failure> {
         if output(Command::new("npm").arg("--version")).is_err() {
             return Ok(Ended::NotRun("it needs Node.js with npm".to_owned()));
         }
-        let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-        run_command(Command::new("npm").args(arguments).current_dir(folder).stdin(Stdio::null()))?;
+        let arguments = [
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+        ];
+        run_command(
+            Command::new("npm")
+                .args(arguments)
+                .current_dir(folder)
+                .stdin(Stdio::null()),
+        )?;
     }
     let requirements = folder.join("requirements.txt");
     if requirements.is_file() {
         let python = python_of(name);
         // Installing over what is there mixes versions.
         if python.is_dir() {
-            fs::remove_dir_all(&python).map_err(|error| format!("{}: {error}", python.display()))?;
+            fs::remove_dir_all(&python)
+                .map_err(|error| format!("{}: {error}", python.display()))?;
         }
         let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--target",
+        ]);
         pip.arg(&python).arg("-r").arg(&requirements);
         if output(Command::new("python3").args(["-m", "pip", "--version"])).is_err() {
             return Ok(Ended::NotRun("it needs Python with pip".to_owned()));
@@ -184,21 +227,35 @@ impl Service {
     /// Waits until it listens.
     fn start(adjutant: &Path, home: &Path, model: &str) -> Result<Self, Failure> {
         let mut command = Command::new(adjutant);
-        command.args(["serve", "--json", "--bind", "127.0.0.1:0", "-m", model]).current_dir(home).env_clear();
+        command
+            .args(["serve", "--json", "--bind", "127.0.0.1:0", "-m", model])
+            .current_dir(home)
+            .env_clear();
         for (name, value) in std::env::vars_os().filter(|(name, _)| name == "PATH") {
             command.env(name, value);
         }
         let failed = |error: std::io::Error| format!("the service cannot be started: {error}");
         // One user asks as often as all checks of a program need it.
         command.env("ADJUTANT_SERVE_REQUESTS_PER_MINUTE", "100000");
-        command.env("HOME", home).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .env("HOME", home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         let process = command.spawn().map_err(failed)?;
-        let mut service = Self { process, url: String::new(), token: String::new() };
-        let said = service.process.stdout.take().ok_or("the service has no output")?;
+        let mut service = Self {
+            process,
+            url: String::new(),
+            token: String::new(),
+        };
+        let said = service
+            .process
+            .stdout
+            .take()
+            .ok_or("the service has no output")?;
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line).map_err(failed)?;
-        (service.url, service.token) =
-            announced(&line).ok_or_else(|| format!("the service gives no address and token: {line:?}"))?;
+        (service.url, service.token) = announced(&line)
+            .ok_or_else(|| format!("the service gives no address and token: {line:?}"))?;
         Ok(service)
     }
 }
@@ -212,7 +269,10 @@ impl Drop for Service {
 /// Address and token in what `adjutant serve --json` prints.
 fn announced(line: &str) -> Option<(String, String)> {
     let said: Value = serde_json::from_str(line).ok()?;
-    Some((said["url"].as_str()?.to_owned(), said["token"].as_str()?.to_owned()))
+    Some((
+        said["url"].as_str()?.to_owned(),
+        said["token"].as_str()?.to_owned(),
+    ))
 }
 
 #[cfg(test)]
@@ -222,8 +282,14 @@ mod tests {
     #[test]
     fn address_and_token_are_read() {
         let line = r#"{"url":"http://127.0.0.1:1","token":"t","model":"demo"}"#;
-        assert_eq!(announced(line), Some(("http://127.0.0.1:1".to_owned(), "t".to_owned())));
-        assert_eq!(announced(r#"{"url":"http://127.0.0.1:1","token":null}"#), None);
+        assert_eq!(
+            announced(line),
+            Some(("http://127.0.0.1:1".to_owned(), "t".to_owned()))
+        );
+        assert_eq!(
+            announced(r#"{"url":"http://127.0.0.1:1","token":null}"#),
+            None
+        );
         assert_eq!(announced("nothing"), None);
     }
 }

@@ -70,13 +70,21 @@ const COUNTED: [Counted; 2] = [
 /// If a turn takes more than it may; if something cannot be built or run.
 pub(crate) fn within_limits() -> Result<Ended, Failure> {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        return Ok(Ended::NotRun("it needs valgrind (Debian: apt-get install valgrind)".to_owned()));
+        return Ok(Ended::NotRun(
+            "it needs valgrind (Debian: apt-get install valgrind)".to_owned(),
+        ));
     }
     let program = build()?;
     let verdicts = COUNTED.iter().map(|it| it.judge(it.count(&program)?));
-    let grown = COUNTED.iter().map(|it| judge_growth(it.store, PLACES, it.count_places(&program, PLACES)?));
+    let grown = COUNTED
+        .iter()
+        .map(|it| judge_growth(it.store, PLACES, it.count_places(&program, PLACES)?));
     let failures: Vec<Failure> = verdicts.chain(grown).filter_map(Result::err).collect();
-    if failures.is_empty() { Ok(Ended::Ok) } else { Err(failures.join("\n")) }
+    if failures.is_empty() {
+        Ok(Ended::Ok)
+    } else {
+        Err(failures.join("\n"))
+    }
 }
 
 /// Prints the instructions of a turn, in memory and on SQLite, and those of an early and a late one of a long conversation.
@@ -91,7 +99,10 @@ pub(crate) fn measure() -> Result<(), Failure> {
     for it in COUNTED {
         let (early, late) = it.count_places(&program, PLACES_MEASURED)?;
         let (first, last) = PLACES_MEASURED;
-        println!("{}: {early} instructions at turn {first}, {late} at turn {last}", it.store);
+        println!(
+            "{}: {early} instructions at turn {first}, {late} at turn {last}",
+            it.store
+        );
     }
     Ok(())
 }
@@ -119,10 +130,15 @@ fn count(program: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Fa
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let said = folder.join(format!("instructions-{}.txt", std::process::id()));
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).args(options);
-    valgrind.arg(format!("--log-file={}", said.display())).arg(program);
+    valgrind
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(options);
+    valgrind
+        .arg(format!("--log-file={}", said.display()))
+        .arg(program);
     run_command(valgrind.args(arguments))?;
-    let words = fs::read_to_string(&said).map_err(|error| format!("{}: {error}", said.display()))?;
+    let words =
+        fs::read_to_string(&said).map_err(|error| format!("{}: {error}", said.display()))?;
     // Every process has a file of its own; nobody else reads it.
     let _ = fs::remove_file(&said);
     collected(&words)
@@ -130,7 +146,9 @@ fn count(program: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Fa
 
 /// Reads what callgrind says at its end: `==PID== Collected : NUMBER`.
 fn collected(words: &str) -> Result<u64, Failure> {
-    let number = words.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    let number = words
+        .lines()
+        .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
     number.ok_or_else(|| format!("valgrind counted nothing:\n{words}"))
 }
 
@@ -140,7 +158,11 @@ fn least(counts: impl Iterator<Item = Result<u64, Failure>>) -> Result<u64, Fail
 }
 
 /// Compares the instructions of an early and a late turn.
-fn judge_growth(store: &str, (first, last): (u32, u32), (early, late): (u64, u64)) -> Result<(), Failure> {
+fn judge_growth(
+    store: &str,
+    (first, last): (u32, u32),
+    (early, late): (u64, u64),
+) -> Result<(), Failure> {
     println!("    {store}: {early} instructions at turn {first}, {late} at turn {last}");
     if late > early * GROWTH_MAX / 100 {
         return Err(format!(
@@ -153,8 +175,13 @@ fn judge_growth(store: &str, (first, last): (u32, u32), (early, late): (u64, u64
 impl Counted {
     /// Counts turns of one conversation, around the first place and before the second, as often as it says; returns the
     /// least of each.
-    fn count_places(&self, program: &Path, (first, last): (u32, u32)) -> Result<(u64, u64), Failure> {
-        let least = |turns| least((0..self.times).map(|_| of_the_last_turns(program, self.store, turns)));
+    fn count_places(
+        &self,
+        program: &Path,
+        (first, last): (u32, u32),
+    ) -> Result<(u64, u64), Failure> {
+        let least =
+            |turns| least((0..self.times).map(|_| of_the_last_turns(program, self.store, turns)));
         Ok((least(first + AT_A_PLACE / 2)?, least(last)?))
     }
 
@@ -165,7 +192,12 @@ impl Counted {
 
     /// Compares a count with the limit, and says when the limit could be lowered.
     fn judge(&self, instructions: u64) -> Result<(), Failure> {
-        let Self { store, recorded, tolerance, .. } = self;
+        let Self {
+            store,
+            recorded,
+            tolerance,
+            ..
+        } = self;
         let limit = recorded + recorded * tolerance / 100;
         println!("    {store}: {instructions} instructions a turn, {limit} are allowed");
         if instructions > limit {
@@ -187,7 +219,10 @@ mod tests {
 
     #[test]
     fn a_count_is_read_and_none_is_a_failure() {
-        assert_eq!(collected("==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n"), Ok(1_234_567));
+        assert_eq!(
+            collected("==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n"),
+            Ok(1_234_567)
+        );
         assert!(collected("valgrind: cannot execute").is_err());
     }
 
@@ -195,15 +230,27 @@ mod tests {
     fn a_turn_that_grows_with_its_conversation_is_a_failure() {
         assert_eq!(judge_growth("memory", (10, 1000), (1000, 1200)), Ok(()));
         let failure = judge_growth("memory", (10, 1000), (1000, 1201)).unwrap_err();
-        assert!(failure.contains("1201") && failure.contains("turn 1000"), "{failure}");
+        assert!(
+            failure.contains("1201") && failure.contains("turn 1000"),
+            "{failure}"
+        );
     }
 
     #[test]
     fn more_than_the_tolerance_is_a_failure() {
-        let counted = Counted { store: "memory", turns: (2, 1), recorded: 1000, times: 1, tolerance: 3 };
+        let counted = Counted {
+            store: "memory",
+            turns: (2, 1),
+            recorded: 1000,
+            times: 1,
+            tolerance: 3,
+        };
         assert_eq!(counted.judge(1030), Ok(()));
         assert_eq!(counted.judge(10), Ok(()));
         let failure = counted.judge(1031).unwrap_err();
-        assert!(failure.contains("1031") && failure.contains("1000"), "{failure}");
+        assert!(
+            failure.contains("1031") && failure.contains("1000"),
+            "{failure}"
+        );
     }
 }

@@ -1,5 +1,8 @@
 //! The house's machinery: `cargo xtask check`, `test` and `measure`. What CI runs is what a developer runs.
-#![expect(clippy::disallowed_methods, reason = "a program: it may read its environment")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program: it may read its environment"
+)]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -43,7 +46,12 @@ cargo xtask simulate [--seeds N] [--seed S] [--workers N] [--plant epoch]
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let done = match arguments
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         ["check"] => check::run(),
         ["test", size @ ..] => test::run(size),
         ["clients"] => clients::run(None),

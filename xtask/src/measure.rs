@@ -9,12 +9,20 @@ use crate::check::budget;
 use crate::steps::{Failure, cargo, output, root};
 
 /// The library as a user adds it: `cargo add adjutant --no-default-features --features gemini`.
-pub(crate) const LIBRARY: &[&str] =
-    &["--package", "adjutant", "--no-default-features", "--features", "gemini"];
+pub(crate) const LIBRARY: &[&str] = &[
+    "--package",
+    "adjutant",
+    "--no-default-features",
+    "--features",
+    "gemini",
+];
 
 /// The binary with its default features but the model inside the process.
-const WITHOUT_ENGINE: &[&str] =
-    &["--no-default-features", "--features", "gemini,openai,anthropic,ollama,postgres"];
+const WITHOUT_ENGINE: &[&str] = &[
+    "--no-default-features",
+    "--features",
+    "gemini,openai,anthropic,ollama,postgres",
+];
 
 /// Prints how many crates the library brings and what a clean check of it costs.
 ///
@@ -44,12 +52,21 @@ pub(crate) fn binary() -> Result<(), Failure> {
         println!("profile {profile} {}", features.join(" "));
         let build = ["build", "--package", "adjutant-cli", "--profile", profile];
         let seconds = cpu(&[&build, features].concat())?;
-        println!("    clean build, CPU (user + system): {:.1} min", seconds / 60.0);
-        let binary = folder().join(profile).join(format!("adjutant{}", std::env::consts::EXE_SUFFIX));
+        println!(
+            "    clean build, CPU (user + system): {:.1} min",
+            seconds / 60.0
+        );
+        let binary = folder()
+            .join(profile)
+            .join(format!("adjutant{}", std::env::consts::EXE_SUFFIX));
         failures.extend(budget::size(&binary, limit).err());
     }
     remove()?;
-    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(failures.join("\n"))
+    }
 }
 
 /// A folder of its own, so that nothing is built already.
@@ -62,7 +79,8 @@ fn remove() -> Result<(), Failure> {
     if !folder.exists() {
         return Ok(());
     }
-    fs::remove_dir_all(&folder).map_err(|error| format!("{} cannot be removed: {error}", folder.display()))
+    fs::remove_dir_all(&folder)
+        .map_err(|error| format!("{} cannot be removed: {error}", folder.display()))
 }
 
 /// Runs cargo in an empty folder and gives the CPU seconds of all that it started.
@@ -71,11 +89,15 @@ fn cpu(arguments: &[&str]) -> Result<f64, Failure> {
     // Downloads are no part of the figure.
     output(&mut cargo(["fetch", "--locked"]))?;
     let mut run = Command::new("sh");
-    run.args(["-c", "\"$CARGO\" \"$@\" --locked --quiet 1>&2 && times", "measure"])
-        .args(arguments)
-        .env("CARGO", cargo([]).get_program())
-        .env("CARGO_TARGET_DIR", folder())
-        .current_dir(root());
+    run.args([
+        "-c",
+        "\"$CARGO\" \"$@\" --locked --quiet 1>&2 && times",
+        "measure",
+    ])
+    .args(arguments)
+    .env("CARGO", cargo([]).get_program())
+    .env("CARGO_TARGET_DIR", folder())
+    .current_dir(root());
     let times = output(&mut run)?;
     cpu_seconds(&times).ok_or_else(|| format!("the shell's times cannot be read: {times:?}"))
 }
@@ -97,7 +119,10 @@ mod tests {
 
     #[test]
     fn times_of_children_are_added() {
-        assert_eq!(cpu_seconds("0m0.00s 0m0.00s\n1m2.50s 0m5.25s\n"), Some(67.75));
+        assert_eq!(
+            cpu_seconds("0m0.00s 0m0.00s\n1m2.50s 0m5.25s\n"),
+            Some(67.75)
+        );
         assert_eq!(cpu_seconds("0m0.00s 0m0.00s\n"), None);
         assert_eq!(cpu_seconds("a b\nc d\n"), None);
     }

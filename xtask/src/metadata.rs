@@ -28,7 +28,13 @@ pub(crate) struct Package {
 /// # Errors
 /// If cargo cannot read them, or `Cargo.lock` would have to change.
 pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
-    let text = output(&mut cargo(["metadata", "--format-version", "1", "--no-deps", "--locked"]))?;
+    let text = output(&mut cargo([
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+        "--locked",
+    ]))?;
     parse(&text)
 }
 
@@ -39,19 +45,28 @@ pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
 pub(crate) fn version(package: &str) -> Result<String, Failure> {
     // Ends in `#name@1.2.3`.
     let id = output(&mut cargo(["pkgid", "--locked", "--package", package]))?;
-    let version = id.trim().rsplit_once('@').map(|(_, version)| version.to_owned());
+    let version = id
+        .trim()
+        .rsplit_once('@')
+        .map(|(_, version)| version.to_owned());
     version.ok_or_else(|| format!("cargo pkgid names no version: {id}"))
 }
 
 fn parse(text: &str) -> Result<Vec<Package>, Failure> {
-    let metadata: Value =
-        serde_json::from_str(text).map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
+    let metadata: Value = serde_json::from_str(text)
+        .map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
     let packages = list(&metadata["packages"]);
-    let names: BTreeSet<String> = packages.iter().map(|package| text_of(&package["name"])).collect();
+    let names: BTreeSet<String> = packages
+        .iter()
+        .map(|package| text_of(&package["name"]))
+        .collect();
     if names.is_empty() {
         return Err("cargo metadata names no package".to_owned());
     }
-    Ok(packages.iter().map(|package| read(package, &names)).collect())
+    Ok(packages
+        .iter()
+        .map(|package| read(package, &names))
+        .collect())
 }
 
 fn read(package: &Value, workspace: &BTreeSet<String>) -> Package {
@@ -78,7 +93,13 @@ fn read(package: &Value, workspace: &BTreeSet<String>) -> Package {
             .iter()
             .filter(|target| list(&target["kind"]).iter().any(|kind| kind == "example"))
             .map(|target| {
-                (text_of(&target["name"]), list(&target["required-features"]).iter().map(text_of).collect())
+                (
+                    text_of(&target["name"]),
+                    list(&target["required-features"])
+                        .iter()
+                        .map(text_of)
+                        .collect(),
+                )
             })
             .collect(),
         arrows: arrows(false),
@@ -108,10 +129,21 @@ mod tests {
                 {"name":"b"},{"name":"c"}]}"#,
         )
         .expect("metadata");
-        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let set = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
         assert_eq!(packages[0].features, set(&["default", "x"]));
-        assert_eq!(packages[0].examples, BTreeMap::from([("e".to_owned(), vec!["x".to_owned()])]));
-        assert_eq!((&packages[0].arrows, &packages[0].dev_arrows), (&set(&["b", "c"]), &set(&["c"])));
+        assert_eq!(
+            packages[0].examples,
+            BTreeMap::from([("e".to_owned(), vec!["x".to_owned()])])
+        );
+        assert_eq!(
+            (&packages[0].arrows, &packages[0].dev_arrows),
+            (&set(&["b", "c"]), &set(&["c"]))
+        );
         assert_eq!(packages[0].rust_version, None);
     }
 

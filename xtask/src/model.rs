@@ -29,39 +29,82 @@ struct Sample {
 }
 
 const EVALUATIONS: &[Evaluation] = &[
-    Evaluation { file: "evals/todo.jsonl", min_pass: 23, sample: Some(Sample { every: 1, min_pass: 23 }) },
+    Evaluation {
+        file: "evals/todo.jsonl",
+        min_pass: 23,
+        sample: Some(Sample {
+            every: 1,
+            min_pass: 23,
+        }),
+    },
     Evaluation {
         file: "evals/todo-lists.jsonl",
         min_pass: 54,
-        sample: Some(Sample { every: 3, min_pass: 18 }),
+        sample: Some(Sample {
+            every: 3,
+            min_pass: 18,
+        }),
     },
-    Evaluation { file: "evals/held-out.jsonl", min_pass: 148, sample: None },
-    Evaluation { file: "evals/memory.jsonl", min_pass: 30, sample: Some(Sample { every: 1, min_pass: 30 }) },
+    Evaluation {
+        file: "evals/held-out.jsonl",
+        min_pass: 148,
+        sample: None,
+    },
+    Evaluation {
+        file: "evals/memory.jsonl",
+        min_pass: 30,
+        sample: Some(Sample {
+            every: 1,
+            min_pass: 30,
+        }),
+    },
 ];
 
 /// Gets the model, with any binary that can fetch one. `None` if it cannot be had.
 pub(crate) fn prepare(steps: &Steps, adjutant: &Path) -> Option<PathBuf> {
     let mut weights = None;
-    steps.may_be_skipped("the model suite: the model itself", || match find_weights(adjutant) {
-        Ok(file) => {
-            println!("    {}", file.display());
-            weights = Some(file);
-            Ok(Ended::Ok)
+    steps.may_be_skipped("the model suite: the model itself", || {
+        match find_weights(adjutant) {
+            Ok(file) => {
+                println!("    {}", file.display());
+                weights = Some(file);
+                Ok(Ended::Ok)
+            }
+            Err(cause) => Ok(Ended::NotRun(cause)),
         }
-        Err(cause) => Ok(Ended::NotRun(cause)),
     });
     weights
 }
 
 /// Runs the tests that need weights, the evaluations, and the adapters against a real server with the same weights.
 /// `tests`: what runs the tests, as they were built before. `all_cases`: instead of a sample of the evaluations.
-pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path, tests: &mut [Command], all_cases: bool) {
+pub(crate) fn suite(
+    steps: &Steps,
+    adjutant: &Path,
+    weights: &Path,
+    tests: &mut [Command],
+    all_cases: bool,
+) {
     steps.step("the model suite: tests", || {
-        tests.iter_mut().try_for_each(|tests| run(tests.env(FILE, weights)))
+        tests
+            .iter_mut()
+            .try_for_each(|tests| run(tests.env(FILE, weights)))
     });
-    for Evaluation { file, min_pass, sample } in EVALUATIONS {
-        let all = Sample { every: 1, min_pass: *min_pass };
-        let Some(Sample { every, min_pass }) = (if all_cases { Some(&all) } else { sample.as_ref() }) else {
+    for Evaluation {
+        file,
+        min_pass,
+        sample,
+    } in EVALUATIONS
+    {
+        let all = Sample {
+            every: 1,
+            min_pass: *min_pass,
+        };
+        let Some(Sample { every, min_pass }) = (if all_cases {
+            Some(&all)
+        } else {
+            sample.as_ref()
+        }) else {
             continue;
         };
         steps.step(&format!("the model suite: {file}"), || {
@@ -86,7 +129,9 @@ fn sampled(file: &str, every: usize) -> Result<PathBuf, Failure> {
     }
     let failed = |error: std::io::Error| format!("a sample of {file}: {error}");
     let cases = fs::read_to_string(&all).map_err(failed)?;
-    let sample = target().join("xtask").join(all.file_name().unwrap_or_default());
+    let sample = target()
+        .join("xtask")
+        .join(all.file_name().unwrap_or_default());
     fs::create_dir_all(target().join("xtask")).map_err(failed)?;
     fs::write(&sample, sample_of(&cases, every)).map_err(failed)?;
     println!("    one of {every} cases of {file}");
@@ -95,7 +140,11 @@ fn sampled(file: &str, every: usize) -> Result<PathBuf, Failure> {
 
 /// Returns every so manyth line, from the first on.
 fn sample_of(lines: &str, every: usize) -> String {
-    lines.lines().step_by(every).flat_map(|line| [line, "\n"]).collect()
+    lines
+        .lines()
+        .step_by(every)
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 /// How `-m` names a file of weights.
@@ -110,7 +159,10 @@ fn find_weights(adjutant: &Path) -> Result<PathBuf, String> {
         return if there {
             Ok(file)
         } else {
-            Err(format!("{FILE} is {}, and there is no such file", file.display()))
+            Err(format!(
+                "{FILE} is {}, and there is no such file",
+                file.display()
+            ))
         };
     }
     // Fetching what is there already only says so.
@@ -137,18 +189,37 @@ mod tests {
 
     #[test]
     fn every_evaluation_has_more_cases_than_must_pass() {
-        for Evaluation { file, min_pass, sample } in EVALUATIONS {
-            let cases = fs::read_to_string(root().join(file)).expect(file).lines().count();
-            assert!(*min_pass <= cases && *min_pass > cases * 9 / 10, "{file}: {min_pass} of {cases}");
-            let Some(Sample { every, min_pass }) = sample else { continue };
+        for Evaluation {
+            file,
+            min_pass,
+            sample,
+        } in EVALUATIONS
+        {
+            let cases = fs::read_to_string(root().join(file))
+                .expect(file)
+                .lines()
+                .count();
+            assert!(
+                *min_pass <= cases && *min_pass > cases * 9 / 10,
+                "{file}: {min_pass} of {cases}"
+            );
+            let Some(Sample { every, min_pass }) = sample else {
+                continue;
+            };
             let sampled = cases.div_ceil(*every);
-            assert!(*min_pass <= sampled && *min_pass >= sampled * 9 / 10, "{file}: {min_pass} of {sampled}");
+            assert!(
+                *min_pass <= sampled && *min_pass >= sampled * 9 / 10,
+                "{file}: {min_pass} of {sampled}"
+            );
         }
     }
 
     #[test]
     fn the_file_that_was_fetched_is_found() {
-        assert_eq!(path_of(r#"{"name":"b","path":"/m/b.gguf"}"#), Some(PathBuf::from("/m/b.gguf")));
+        assert_eq!(
+            path_of(r#"{"name":"b","path":"/m/b.gguf"}"#),
+            Some(PathBuf::from("/m/b.gguf"))
+        );
         assert_eq!(path_of(r#"{"name":"b"}"#), None);
         assert_eq!(path_of("nothing"), None);
     }

@@ -15,14 +15,38 @@ pub(crate) const VARIABLE: &str = "ADJUTANT_NOT_RUN";
 
 /// Tests that CI may leave out: the beginning of the name or of the reason, and why that is no loss.
 const EXCUSED: &[(&str, &str)] = &[
-    ("adjutant-cli terminal::speed::how_fast_it_is", "it measures for BENCHMARKS.md and asserts nothing"),
-    ("adjutant-durability budgets::steps_a_second", "it measures for BENCHMARKS.md and asserts nothing"),
-    ("adjutant-embedded heads::child", "the tests beside it start it as a process of their own, and kill it"),
-    ("adjutant-providers environment::asks", "the tests beside it run it, each in another environment"),
-    ("the model suite: the model itself", "1.1 GB from a place that not every machine reaches"),
-    ("recordings of other projects", "they may not be published here; those of our own are read"),
-    ("clients/ollama an address of version six", "not every machine has IPv6"),
-    ("the part of the soak with a full disk", "not every machine lets a test mount a file system"),
+    (
+        "adjutant-cli terminal::speed::how_fast_it_is",
+        "it measures for BENCHMARKS.md and asserts nothing",
+    ),
+    (
+        "adjutant-durability budgets::steps_a_second",
+        "it measures for BENCHMARKS.md and asserts nothing",
+    ),
+    (
+        "adjutant-embedded heads::child",
+        "the tests beside it start it as a process of their own, and kill it",
+    ),
+    (
+        "adjutant-providers environment::asks",
+        "the tests beside it run it, each in another environment",
+    ),
+    (
+        "the model suite: the model itself",
+        "1.1 GB from a place that not every machine reaches",
+    ),
+    (
+        "recordings of other projects",
+        "they may not be published here; those of our own are read",
+    ),
+    (
+        "clients/ollama an address of version six",
+        "not every machine has IPv6",
+    ),
+    (
+        "the part of the soak with a full disk",
+        "not every machine lets a test mount a file system",
+    ),
 ];
 
 /// Something that was not run.
@@ -35,7 +59,11 @@ pub(crate) struct NotRun {
 /// The file of notes of this process.
 pub(crate) fn file() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
-    FILE.get_or_init(|| target().join("xtask").join(format!("not-run-{}.txt", std::process::id())))
+    FILE.get_or_init(|| {
+        target()
+            .join("xtask")
+            .join(format!("not-run-{}.txt", std::process::id()))
+    })
 }
 
 /// Begins without notes.
@@ -44,7 +72,10 @@ pub(crate) fn file() -> &'static Path {
 /// If the file cannot be written.
 pub(crate) fn clear() -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", file().display());
-    file().parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    file()
+        .parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .map_err(failed)?;
     fs::write(file(), "").map_err(failed)
 }
 
@@ -53,8 +84,14 @@ pub(crate) fn clear() -> Result<(), Failure> {
 /// # Errors
 /// If the file cannot be written.
 pub(crate) fn note(found: &[NotRun]) -> Result<(), Failure> {
-    let lines: String = found.iter().map(|it| format!("{}\t{}\n", it.name, it.reason)).collect();
-    let notes = fs::OpenOptions::new().append(true).create(true).open(file());
+    let lines: String = found
+        .iter()
+        .map(|it| format!("{}\t{}\n", it.name, it.reason))
+        .collect();
+    let notes = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(file());
     notes
         .and_then(|mut notes| notes.write_all(lines.as_bytes()))
         .map_err(|error| format!("{}: {error}", file().display()))
@@ -73,8 +110,13 @@ pub(crate) fn noted() -> Result<Vec<NotRun>, Failure> {
 
 fn parse(notes: &str) -> Result<Vec<NotRun>, Failure> {
     let note = |line: &str| {
-        let (name, reason) = line.split_once('\t').ok_or_else(|| format!("no note of a test: {line:?}"))?;
-        Ok(NotRun { name: name.trim().to_owned(), reason: reason.trim().to_owned() })
+        let (name, reason) = line
+            .split_once('\t')
+            .ok_or_else(|| format!("no note of a test: {line:?}"))?;
+        Ok(NotRun {
+            name: name.trim().to_owned(),
+            reason: reason.trim().to_owned(),
+        })
     };
     notes.lines().map(note).collect()
 }
@@ -87,10 +129,22 @@ pub(crate) fn ignored() -> Result<Vec<NotRun>, Failure> {
     let mut found = Vec::new();
     let crates = root().join("crates");
     for package in entries(&crates)? {
-        let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let package_name = if name == "adjutant" { name } else { format!("adjutant-{name}") };
+        let name = package
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let package_name = if name == "adjutant" {
+            name
+        } else {
+            format!("adjutant-{name}")
+        };
         for folder in ["src", "tests"] {
-            ignored_below(&package.join(folder), &format!("{package_name} "), &mut found)?;
+            ignored_below(
+                &package.join(folder),
+                &format!("{package_name} "),
+                &mut found,
+            )?;
         }
     }
     Ok(found)
@@ -101,21 +155,32 @@ fn ignored_below(folder: &Path, prefix: &str, found: &mut Vec<NotRun>) -> Result
         return Ok(());
     }
     for entry in entries(folder)? {
-        let name = entry.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = entry
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if entry.is_dir() {
             // The folder of the integration tests is their crate, and no module.
-            let inside = if name == "it" { prefix.to_owned() } else { format!("{prefix}{name}::") };
+            let inside = if name == "it" {
+                prefix.to_owned()
+            } else {
+                format!("{prefix}{name}::")
+            };
             ignored_below(&entry, &inside, found)?;
         } else if entry.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&entry).map_err(|error| format!("{}: {error}", entry.display()))?;
+            let text = fs::read_to_string(&entry)
+                .map_err(|error| format!("{}: {error}", entry.display()))?;
             let module = match name.as_str() {
                 "mod" | "lib" | "main" => prefix.to_owned(),
                 _ => format!("{prefix}{name}::"),
             };
-            let here = ignored_in(&text).map_err(|error| format!("{}: {error}", entry.display()))?;
-            found.extend(
-                here.into_iter().map(|(test, reason)| NotRun { name: module.clone() + &test, reason }),
-            );
+            let here =
+                ignored_in(&text).map_err(|error| format!("{}: {error}", entry.display()))?;
+            found.extend(here.into_iter().map(|(test, reason)| NotRun {
+                name: module.clone() + &test,
+                reason,
+            }));
         }
     }
     Ok(())
@@ -128,7 +193,11 @@ fn ignored_in(text: &str) -> Result<Vec<(String, String)>, Failure> {
     for line in text.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("#[ignore") {
             let given = rest.split('"').nth(1).filter(|reason| !reason.is_empty());
-            reason = Some(given.ok_or("a test is ignored without a reason")?.to_owned());
+            reason = Some(
+                given
+                    .ok_or("a test is ignored without a reason")?
+                    .to_owned(),
+            );
         } else if let Some((_, rest)) = line.split_once("fn ")
             && let Some(reason) = reason.take()
         {
@@ -142,8 +211,9 @@ fn ignored_in(text: &str) -> Result<Vec<(String, String)>, Failure> {
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let entries = fs::read_dir(folder).map_err(failed)?;
-    let mut entries =
-        entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect::<Result<Vec<_>, Failure>>()?;
+    let mut entries = entries
+        .map(|entry| Ok(entry.map_err(failed)?.path()))
+        .collect::<Result<Vec<_>, Failure>>()?;
     entries.sort();
     Ok(entries)
 }
@@ -164,19 +234,29 @@ pub(crate) fn report(mut not_run: Vec<NotRun>, in_ci: bool) -> Result<(), Failur
         println!("\nNOT RUN:");
     }
     for it in &not_run {
-        let excused = if excuse(it).is_some() { " (excused)" } else { "" };
+        let excused = if excuse(it).is_some() {
+            " (excused)"
+        } else {
+            ""
+        };
         println!("  {}: {}{excused}", it.name, it.reason);
     }
     let missing = not_run.iter().filter(|it| excuse(it).is_none()).count();
     if in_ci && missing > 0 {
-        return Err(format!("{missing} not run, and not excused by the list in xtask/src/not_run.rs"));
+        return Err(format!(
+            "{missing} not run, and not excused by the list in xtask/src/not_run.rs"
+        ));
     }
     Ok(())
 }
 
 fn excuse(it: &NotRun) -> Option<&'static str> {
-    let is_it = |beginning: &str| it.name.starts_with(beginning) || it.reason.starts_with(beginning);
-    EXCUSED.iter().find(|(beginning, _)| is_it(beginning)).map(|(_, why)| *why)
+    let is_it =
+        |beginning: &str| it.name.starts_with(beginning) || it.reason.starts_with(beginning);
+    EXCUSED
+        .iter()
+        .find(|(beginning, _)| is_it(beginning))
+        .map(|(_, why)| *why)
 }
 
 #[cfg(test)]
@@ -184,7 +264,10 @@ mod tests {
     use super::*;
 
     fn not_run(name: &str) -> NotRun {
-        NotRun { name: name.to_owned(), reason: "no such program here".to_owned() }
+        NotRun {
+            name: name.to_owned(),
+            reason: "no such program here".to_owned(),
+        }
     }
 
     #[test]
@@ -203,7 +286,10 @@ mod tests {
 
     #[test]
     fn notes_are_read_and_what_is_none_is_a_failure() {
-        assert_eq!(parse("a::b\tno such program here\n"), Ok(vec![not_run("a::b")]));
+        assert_eq!(
+            parse("a::b\tno such program here\n"),
+            Ok(vec![not_run("a::b")])
+        );
         assert_eq!(parse(""), Ok(Vec::new()));
         assert!(parse("cut off").is_err());
     }
@@ -211,7 +297,10 @@ mod tests {
     #[test]
     fn ignored_tests_are_found_with_their_reason() {
         let text = "#[test]\n#[ignore = \"slow\"]\n#[expect(x)]\nasync fn one() {}\n#[test]\nfn two() {}\n";
-        assert_eq!(ignored_in(text), Ok(vec![("one".to_owned(), "slow".to_owned())]));
+        assert_eq!(
+            ignored_in(text),
+            Ok(vec![("one".to_owned(), "slow".to_owned())])
+        );
         assert!(ignored_in("#[ignore]\nfn one() {}").is_err());
     }
 

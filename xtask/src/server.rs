@@ -17,8 +17,11 @@ const KEY: &str = "key-of-a-test";
 const TOOL: &str = "get_weather";
 
 /// Whose language is spoken, and where its key is looked for.
-const LANGUAGES: &[(&str, &str)] =
-    &[("llama-cpp", "LLAMA_API_KEY"), ("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")];
+const LANGUAGES: &[(&str, &str)] = &[
+    ("llama-cpp", "LLAMA_API_KEY"),
+    ("openai", "OPENAI_API_KEY"),
+    ("anthropic", "ANTHROPIC_API_KEY"),
+];
 
 /// Gets the server, starts it with these weights, and asks it through every adapter it speaks the language of.
 pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path) {
@@ -40,7 +43,11 @@ pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path) {
                 let asked = ask(adjutant, &server.address, (language, key_variable), &case);
                 found.extend(asked.err().map(|reason| format!("{}: {reason}", case.name)));
             }
-            if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
+            if found.is_empty() {
+                Ok(())
+            } else {
+                Err(found.join("\n"))
+            }
         });
     }
     // It is a step so that the server's own processor time is counted.
@@ -63,7 +70,15 @@ fn package() -> Result<PathBuf, Failure> {
     let folder = target().join("xtask").join(PACKAGE);
     if !folder.join("xllamacpp").is_dir() {
         let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--target",
+        ]);
         output(pip.arg(&folder).arg(PACKAGE))?;
     }
     Ok(folder)
@@ -86,12 +101,24 @@ impl Server {
             .arg(weights)
             .arg(files.join("template.jinja"))
             .arg(KEY);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let failed = |error: std::io::Error| format!("the server cannot be started: {error}");
         let process = command.spawn().map_err(failed)?;
-        let mut server = Self { process, address: String::new() };
-        let said = server.process.stdout.take().ok_or("the server has no output")?;
-        BufReader::new(said).read_line(&mut server.address).map_err(failed)?;
+        let mut server = Self {
+            process,
+            address: String::new(),
+        };
+        let said = server
+            .process
+            .stdout
+            .take()
+            .ok_or("the server has no output")?;
+        BufReader::new(said)
+            .read_line(&mut server.address)
+            .map_err(failed)?;
         server.address = server.address.trim().to_owned();
         if server.address.starts_with("http") {
             Ok(server)
@@ -148,7 +175,10 @@ fn cases() -> Vec<Case> {
         request["tools"] = json!([tool]);
         request
     };
-    let oslo = with_tool(asks(&[user("What is the weather in Oslo? Call get_weather.")], 60));
+    let oslo = with_tool(asks(
+        &[user("What is the weather in Oslo? Call get_weather.")],
+        60,
+    ));
     let hello = asks(&[user("Say hello.")], 40);
     let count = asks(&[user("Count from one to twenty in words.")], 4);
     // More than the server's window of 4,096 tokens, in one word each.
@@ -163,13 +193,33 @@ fn cases() -> Vec<Case> {
     for (name, request, wanted) in both {
         let mut streamed = request.clone();
         streamed["stream"] = true.into();
-        cases.push(Case { name: name.to_owned(), request, key: KEY, wanted });
-        cases.push(Case { name: format!("{name}, streamed"), request: streamed, key: KEY, wanted });
+        cases.push(Case {
+            name: name.to_owned(),
+            request,
+            key: KEY,
+            wanted,
+        });
+        cases.push(Case {
+            name: format!("{name}, streamed"),
+            request: streamed,
+            key: KEY,
+            wanted,
+        });
     }
     let too_long = Wanted::Error("context_too_long", 6);
-    cases.push(Case { name: "more than fits".to_owned(), request: long, key: KEY, wanted: too_long });
+    cases.push(Case {
+        name: "more than fits".to_owned(),
+        request: long,
+        key: KEY,
+        wanted: too_long,
+    });
     let refused = Wanted::Error("auth", 3);
-    cases.push(Case { name: "a wrong key".to_owned(), request: hello, key: "wrong", wanted: refused });
+    cases.push(Case {
+        name: "a wrong key".to_owned(),
+        request: hello,
+        key: "wrong",
+        wanted: refused,
+    });
     cases
 }
 
@@ -180,14 +230,24 @@ fn ask(
     case: &Case,
 ) -> Result<(), Failure> {
     let mut command = Command::new(adjutant);
-    command.args(["models", "call", "--base-url", address, "-m"]).arg(format!("{language}/local"));
+    command
+        .args(["models", "call", "--base-url", address, "-m"])
+        .arg(format!("{language}/local"));
     // The time of a model on this machine, also where the language is a cloud's.
-    command.env("LLM_TIMEOUT", "120").env(key_variable, case.key).current_dir(root());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .env("LLM_TIMEOUT", "120")
+        .env(key_variable, case.key)
+        .current_dir(root());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let failed = |error: std::io::Error| format!("it cannot be asked: {error}");
     let mut process = command.spawn().map_err(failed)?;
     if let Some(mut input) = process.stdin.take() {
-        input.write_all(case.request.to_string().as_bytes()).map_err(failed)?;
+        input
+            .write_all(case.request.to_string().as_bytes())
+            .map_err(failed)?;
     }
     let ended = process.wait_with_output().map_err(failed)?;
     let said = String::from_utf8_lossy(&ended.stdout);
@@ -200,19 +260,32 @@ fn ask(
 /// Whether an answer is what was wanted.
 fn fits(answer: &Value, exit: Option<i32>, wanted: Wanted) -> Result<(), Failure> {
     let must = |holds: bool, words: &str| if holds { Ok(()) } else { Err(words.to_owned()) };
-    let said = answer["text"].as_str().is_some_and(|text| !text.trim().is_empty());
-    let counted = |counter: &str| answer["usage"][counter].as_u64().is_some_and(|tokens| tokens > 0);
-    let calls = answer["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let said = answer["text"]
+        .as_str()
+        .is_some_and(|text| !text.trim().is_empty());
+    let counted = |counter: &str| {
+        answer["usage"][counter]
+            .as_u64()
+            .is_some_and(|tokens| tokens > 0)
+    };
+    let calls = answer["tool_calls"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let fitting = |call: &Value| call["name"] == TOOL && call["args"]["city"].is_string();
     let called = !calls.is_empty() && calls.iter().all(fitting) && answer["finish"] == "tool_calls";
     let ended = calls.is_empty() && answer["finish"] == "stop";
     match wanted {
         Wanted::Words => must(said && ended, "no words with their end")?,
-        Wanted::Bounded => {
-            must(said && (ended || answer["finish"] == "max_tokens"), "no words with their end")?
-        }
+        Wanted::Bounded => must(
+            said && (ended || answer["finish"] == "max_tokens"),
+            "no words with their end",
+        )?,
         Wanted::Call => must(called, "no call that fits")?,
-        Wanted::Either => must(called || said && ended, "neither words nor a call that fits")?,
+        Wanted::Either => must(
+            called || said && ended,
+            "neither words nor a call that fits",
+        )?,
         Wanted::Error(kind, code) => {
             must(answer["error"]["kind"] == kind, "another error")?;
             return must(exit == Some(code), "another exit code");
@@ -220,7 +293,10 @@ fn fits(answer: &Value, exit: Option<i32>, wanted: Wanted) -> Result<(), Failure
     }
     must(answer["error"].is_null(), "an error")?;
     must(exit == Some(0), "an exit code other than 0")?;
-    must(counted("input") && counted("output"), "tokens are not counted")
+    must(
+        counted("input") && counted("output"),
+        "tokens are not counted",
+    )
 }
 
 #[cfg(test)]
@@ -228,7 +304,11 @@ mod tests {
     use super::*;
 
     fn check(answer: Value, exit: i32, wanted: Wanted, expected: Result<(), &str>) {
-        assert_eq!(fits(&answer, Some(exit), wanted), expected.map_err(str::to_owned), "{answer}");
+        assert_eq!(
+            fits(&answer, Some(exit), wanted),
+            expected.map_err(str::to_owned),
+            "{answer}"
+        );
     }
 
     fn answer(text: &str, calls: Value, finish: &str) -> Value {
@@ -240,8 +320,18 @@ mod tests {
         let hello = answer("Hello", json!([]), "stop");
         check(hello.clone(), 0, Wanted::Words, Ok(()));
         check(hello.clone(), 0, Wanted::Either, Ok(()));
-        check(hello.clone(), 5, Wanted::Words, Err("an exit code other than 0"));
-        check(answer(" ", json!([]), "stop"), 0, Wanted::Words, Err("no words with their end"));
+        check(
+            hello.clone(),
+            5,
+            Wanted::Words,
+            Err("an exit code other than 0"),
+        );
+        check(
+            answer(" ", json!([]), "stop"),
+            0,
+            Wanted::Words,
+            Err("no words with their end"),
+        );
         let cut = answer("Hel", json!([]), "max_tokens");
         check(cut.clone(), 0, Wanted::Bounded, Ok(()));
         check(cut, 0, Wanted::Words, Err("no words with their end"));
@@ -252,21 +342,62 @@ mod tests {
 
     #[test]
     fn calls_are_of_the_tool_and_fit_it() {
-        let call =
-            |name: &str, args: Value| answer("", json!([{ "name": name, "args": args }]), "tool_calls");
-        check(call(TOOL, json!({ "city": "Oslo" })), 0, Wanted::Call, Ok(()));
-        check(call(TOOL, json!({ "city": "Oslo" })), 0, Wanted::Either, Ok(()));
-        check(call(TOOL, json!({})), 0, Wanted::Call, Err("no call that fits"));
-        check(call(TOOL, json!({})), 0, Wanted::Either, Err("neither words nor a call that fits"));
-        check(call("other", json!({ "city": "Oslo" })), 0, Wanted::Call, Err("no call that fits"));
-        check(answer("Sunny.", json!([]), "stop"), 0, Wanted::Call, Err("no call that fits"));
+        let call = |name: &str, args: Value| {
+            answer("", json!([{ "name": name, "args": args }]), "tool_calls")
+        };
+        check(
+            call(TOOL, json!({ "city": "Oslo" })),
+            0,
+            Wanted::Call,
+            Ok(()),
+        );
+        check(
+            call(TOOL, json!({ "city": "Oslo" })),
+            0,
+            Wanted::Either,
+            Ok(()),
+        );
+        check(
+            call(TOOL, json!({})),
+            0,
+            Wanted::Call,
+            Err("no call that fits"),
+        );
+        check(
+            call(TOOL, json!({})),
+            0,
+            Wanted::Either,
+            Err("neither words nor a call that fits"),
+        );
+        check(
+            call("other", json!({ "city": "Oslo" })),
+            0,
+            Wanted::Call,
+            Err("no call that fits"),
+        );
+        check(
+            answer("Sunny.", json!([]), "stop"),
+            0,
+            Wanted::Call,
+            Err("no call that fits"),
+        );
     }
 
     #[test]
     fn errors_have_their_kind_and_exit_code() {
         let refused = json!({ "text": "", "finish": "error", "error": { "kind": "auth" } });
         check(refused.clone(), 3, Wanted::Error("auth", 3), Ok(()));
-        check(refused.clone(), 5, Wanted::Error("auth", 3), Err("another exit code"));
-        check(refused, 3, Wanted::Error("network", 3), Err("another error"));
+        check(
+            refused.clone(),
+            5,
+            Wanted::Error("auth", 3),
+            Err("another exit code"),
+        );
+        check(
+            refused,
+            3,
+            Wanted::Error("network", 3),
+            Err("another error"),
+        );
     }
 }

@@ -7,7 +7,14 @@ use crate::steps::{Failure, cargo, run};
 /// # Errors
 /// If a seed fails, or the arguments are none that it knows.
 pub(crate) fn simulate(arguments: &[&str]) -> Result<(), Failure> {
-    let mut command =
-        cargo(["run", "--quiet", "--locked", "--release", "--package", "adjutant-simulation", "--"]);
+    let mut command = cargo([
+        "run",
+        "--quiet",
+        "--locked",
+        "--release",
+        "--package",
+        "adjutant-simulation",
+        "--",
+    ]);
     run(command.args(arguments))
 }

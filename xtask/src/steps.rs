@@ -40,7 +40,10 @@ impl Steps {
     /// If the place where tests note what cannot be run cannot be made.
     pub(crate) fn begin() -> Result<Self, Failure> {
         not_run::clear()?;
-        Ok(Self { started: Instant::now(), done: Mutex::default() })
+        Ok(Self {
+            started: Instant::now(),
+            done: Mutex::default(),
+        })
     }
 
     /// Runs one step.
@@ -59,12 +62,15 @@ impl Steps {
             Ok(Ended::NotRun(reason)) => println!("NOT RUN: {name}: {reason}"),
             Err(failure) => println!("{name}: {failure}"),
         }
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).push(Done {
-            name: name.to_owned(),
-            seconds: start.elapsed().as_secs_f64(),
-            cpu_seconds: CPU_SECONDS.get(),
-            result,
-        });
+        self.done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Done {
+                name: name.to_owned(),
+                seconds: start.elapsed().as_secs_f64(),
+                cpu_seconds: CPU_SECONDS.get(),
+                result,
+            });
     }
 
     /// Prints every step with its time and the processor time of its commands, then what was not run and why.
@@ -73,7 +79,10 @@ impl Steps {
     /// If a step failed, with their names; in CI also if something was not run that the list of [`not_run`] does not
     /// excuse.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let done = self
+            .done
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         println!("\n{:>9} {:>9}", "time", "CPU");
         for step in &done {
             let word = match &step.result {
@@ -81,7 +90,10 @@ impl Steps {
                 Ok(Ended::NotRun(_)) => "NOT RUN",
                 Err(_) => "FAILED",
             };
-            println!("{:7.1} s {:7.1} s  {:40} {word}", step.seconds, step.cpu_seconds, step.name);
+            println!(
+                "{:7.1} s {:7.1} s  {:40} {word}",
+                step.seconds, step.cpu_seconds, step.name
+            );
         }
         let cpu: f64 = done.iter().map(|step| step.cpu_seconds).sum();
         println!(
@@ -91,20 +103,32 @@ impl Steps {
         );
 
         let skipped = done.iter().filter_map(|step| match &step.result {
-            Ok(Ended::NotRun(reason)) => Some(NotRun { name: step.name.clone(), reason: reason.clone() }),
+            Ok(Ended::NotRun(reason)) => Some(NotRun {
+                name: step.name.clone(),
+                reason: reason.clone(),
+            }),
             Ok(Ended::Ok) | Err(_) => None,
         });
         let not_run = not_run::report(skipped.chain(not_run::noted()?).collect(), not_run::in_ci());
-        let failed: Vec<&str> =
-            done.iter().filter(|step| step.result.is_err()).map(|step| step.name.as_str()).collect();
-        if failed.is_empty() { not_run } else { Err(format!("failed: {}", failed.join(", "))) }
+        let failed: Vec<&str> = done
+            .iter()
+            .filter(|step| step.result.is_err())
+            .map(|step| step.name.as_str())
+            .collect();
+        if failed.is_empty() {
+            not_run
+        } else {
+            Err(format!("failed: {}", failed.join(", ")))
+        }
     }
 }
 
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().map_or_else(|| manifest.clone(), PathBuf::from)
+    manifest
+        .parent()
+        .map_or_else(|| manifest.clone(), PathBuf::from)
 }
 
 /// Where cargo puts what it builds.
@@ -116,14 +140,16 @@ pub(crate) fn target() -> PathBuf {
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     // The one that runs us, so that `cargo +toolchain xtask` means that toolchain.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(root()).stdin(Stdio::null());
+    command
+        .args(arguments)
+        .current_dir(root())
+        .stdin(Stdio::null());
     // What cargo says of the package whose program it runs, which is this one. Build scripts that look at it (`ring`'s) would
     // run again whenever a command of ours follows one of cargo's own, and all that depends on them would be built again.
     for (name, _) in std::env::vars_os() {
-        if name
-            .to_str()
-            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-        {
+        if name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        }) {
             command.env_remove(name);
         }
     }
@@ -145,11 +171,18 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     println!("    {}", shown(command));
     let failed = |error: std::io::Error| format!("{error}");
-    let status =
-        command.env(not_run::VARIABLE, not_run::file()).spawn().and_then(|mut child| wait(&mut child));
-    let status =
-        status.map_err(failed).map_err(|error| format!("{} cannot be run: {error}", shown(command)))?;
-    if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
+    let status = command
+        .env(not_run::VARIABLE, not_run::file())
+        .spawn()
+        .and_then(|mut child| wait(&mut child));
+    let status = status
+        .map_err(failed)
+        .map_err(|error| format!("{} cannot be run: {error}", shown(command)))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{}: {status}", shown(command)))
+    }
 }
 
 /// Waits until a process ends.
@@ -191,9 +224,16 @@ impl Times {
     fn parse(stat: &str) -> Option<Self> {
         // The second field is a name in brackets, which may hold anything.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks: Option<u32> = fields.get(11..15)?.iter().map(|ticks| ticks.parse::<u32>().ok()).sum();
+        let ticks: Option<u32> = fields
+            .get(11..15)?
+            .iter()
+            .map(|ticks| ticks.parse::<u32>().ok())
+            .sum();
         // In what is told to programs a tick is 1/100 second on every architecture of Linux.
-        Some(Self { ended: *fields.first()? == "Z", cpu_seconds: f64::from(ticks?) / 100.0 })
+        Some(Self {
+            ended: *fields.first()? == "Z",
+            cpu_seconds: f64::from(ticks?) / 100.0,
+        })
     }
 
     fn count(&self) {
@@ -206,20 +246,35 @@ impl Times {
 /// # Errors
 /// If it cannot be started or does not end with 0; with what it said.
 pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
-    let output =
-        command.output().map_err(|error| format!("{} cannot be started: {error}", shown(command)))?;
+    let output = command
+        .output()
+        .map_err(|error| format!("{} cannot be started: {error}", shown(command)))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{}: {}\n{}", shown(command), output.status, said.trim()))
+    Err(format!(
+        "{}: {}\n{}",
+        shown(command),
+        output.status,
+        said.trim()
+    ))
 }
 
 fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
-    let name = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
-    let words = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
-    std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ")
+    let name = program
+        .file_name()
+        .unwrap_or(command.get_program())
+        .to_string_lossy()
+        .into_owned();
+    let words = command
+        .get_args()
+        .map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(name)
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -227,7 +282,10 @@ mod tests {
     use super::*;
 
     fn steps() -> Steps {
-        Steps { started: Instant::now(), done: Mutex::default() }
+        Steps {
+            started: Instant::now(),
+            done: Mutex::default(),
+        }
     }
 
     #[test]
@@ -245,7 +303,10 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_is_a_failure() {
-        assert_eq!(output(&mut cargo(["--version"])).map(|text| text.starts_with("cargo ")), Ok(true));
+        assert_eq!(
+            output(&mut cargo(["--version"])).map(|text| text.starts_with("cargo ")),
+            Ok(true)
+        );
         assert!(output(&mut cargo(["no-such-command-of-cargo"])).is_err());
         assert!(run(Command::new("no-such-program-anywhere").arg("x")).is_err());
         assert!(run(Command::new("sh").args(["-c", "exit 3"])).is_err());
@@ -254,15 +315,31 @@ mod tests {
     #[test]
     fn what_cargo_says_of_this_package_is_not_handed_on() {
         let command = cargo(["check"]);
-        let removed = |name| command.get_envs().any(|(given, value)| given == name && value.is_none());
+        let removed = |name| {
+            command
+                .get_envs()
+                .any(|(given, value)| given == name && value.is_none())
+        };
         assert!(removed("CARGO_MANIFEST_DIR") && removed("CARGO_PKG_VERSION_MAJOR"));
     }
 
     #[test]
     fn times_are_those_of_a_process_and_its_children() {
         let stat = "7 (a (b) c) Z 1 7 7 0 -1 4194304 1 2 3 4 150 25 200 25 20 0 1 0 9 0 0";
-        assert_eq!(Times::parse(stat), Some(Times { ended: true, cpu_seconds: 4.0 }));
-        assert_eq!(Times::parse(&stat.replace(") Z", ") S")), Some(Times { ended: false, cpu_seconds: 4.0 }));
+        assert_eq!(
+            Times::parse(stat),
+            Some(Times {
+                ended: true,
+                cpu_seconds: 4.0
+            })
+        );
+        assert_eq!(
+            Times::parse(&stat.replace(") Z", ") S")),
+            Some(Times {
+                ended: false,
+                cpu_seconds: 4.0
+            })
+        );
         assert_eq!(Times::parse("7 (a) Z 1"), None);
     }
 

@@ -61,7 +61,14 @@ const QUICK: Tests = Tests {
              + package(adjutant-tools) + package(adjutant-memory) + package(adjutant-service)) \
              - test(/^processes::|what_is_no_file_is_no_note|a_child_is_gone/)",
     cargo: &[
-        &["--workspace", "--lib", "--bins", "--", "--skip", "a_child_is_gone"],
+        &[
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--",
+            "--skip",
+            "a_child_is_gone",
+        ],
         &[
             "--package",
             "adjutant-core",
@@ -112,7 +119,14 @@ const RESTATE: Tests = Tests {
     filter: "(package(adjutant-restate) & kind(test)) + (package(adjutant-cli) & kind(test) & test(/^restate::/))",
     cargo: &[
         &["--package", "adjutant-restate", "--test", "it"],
-        &["--package", "adjutant-cli", "--test", "it", "--", "restate::"],
+        &[
+            "--package",
+            "adjutant-cli",
+            "--test",
+            "it",
+            "--",
+            "restate::",
+        ],
     ],
 };
 
@@ -125,7 +139,14 @@ const SOAK: Tests = Tests {
 /// Tests that need a language model's weights.
 const WEIGHTS: Tests = Tests {
     filter: "test(/^weights::/)",
-    cargo: &[&["--package", "adjutant-embedded", "--test", "it", "--", "weights::"]],
+    cargo: &[&[
+        "--package",
+        "adjutant-embedded",
+        "--test",
+        "it",
+        "--",
+        "weights::",
+    ]],
 };
 
 /// Runs the tests of a size, or of one package.
@@ -140,7 +161,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         ["quick", "-p" | "--package", package] => return one_package(package),
         ["all"] => Size::All,
         ["long"] => Size::Long,
-        _ => return Err("there are: cargo xtask test [quick [-p PACKAGE] | all | long]".to_owned()),
+        _ => {
+            return Err("there are: cargo xtask test [quick [-p PACKAGE] | all | long]".to_owned());
+        }
     };
     let workspace = metadata::packages()?;
     let runner = Runner::installed(size);
@@ -152,9 +175,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         Size::All | Size::Long => all(&steps, &runner, &workspace),
     }
     if size == Size::Quick {
-        println!("\nnot in this size: processes, PostgreSQL, the binary, examples (cargo xtask test)");
+        println!(
+            "\nnot in this size: processes, PostgreSQL, the binary, examples (cargo xtask test)"
+        );
     } else if size == Size::Usual {
-        println!("\nnot in this size: Restate, clients, browser, the model suite (cargo xtask test all)");
+        println!(
+            "\nnot in this size: Restate, clients, browser, the model suite (cargo xtask test all)"
+        );
     }
     steps.finish()
 }
@@ -166,8 +193,14 @@ fn one_package(package: &str) -> Result<(), Failure> {
     steps.step(package, || {
         run_command(&mut match runner.kind {
             Kind::Nextest => {
-                let mut command =
-                    cargo(["nextest", "run", "--locked", "--all-features", "--package", package]);
+                let mut command = cargo([
+                    "nextest",
+                    "run",
+                    "--locked",
+                    "--all-features",
+                    "--package",
+                    package,
+                ]);
                 command.args(["-E", USUAL.filter]);
                 command
             }
@@ -193,9 +226,13 @@ fn one_package(package: &str) -> Result<(), Failure> {
 
 /// Everything that needs no download but crates.
 fn usual(steps: &Steps, runner: &Runner, workspace: &[Package]) {
-    steps.step("tests that are ignored", || not_run::note(&not_run::ignored()?));
+    steps.step("tests that are ignored", || {
+        not_run::note(&not_run::ignored()?)
+    });
     steps.step("tests", || runner.run(&USUAL));
-    steps.step("documentation tests", || run_command(cargo(["test", "--doc", "--locked"]).args(SELECTION)));
+    steps.step("documentation tests", || {
+        run_command(cargo(["test", "--doc", "--locked"]).args(SELECTION))
+    });
     steps.step("examples", || examples(workspace));
 }
 
@@ -203,13 +240,22 @@ fn usual(steps: &Steps, runner: &Runner, workspace: &[Package]) {
 fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     let built = target().join("debug").join(program("adjutant"));
     let (clients, weights, shipped) = thread::scope(|scope| {
-        let fetched =
-            scope.spawn(|| (clients::prepare(steps), model::prepare(steps, &built), server::prepare(steps)));
+        let fetched = scope.spawn(|| {
+            (
+                clients::prepare(steps),
+                model::prepare(steps, &built),
+                server::prepare(steps),
+            )
+        });
         let shipped = scope.spawn(|| release(steps));
         usual(steps, runner, workspace);
         steps.step("tests with Restate", || runner.run(&RESTATE));
-        steps.step("faults under load", || faults::under_load(&built, runner.size == Size::Long));
-        steps.step("soak of attacks", || runner.soak(runner.size.soak_seconds()));
+        steps.step("faults under load", || {
+            faults::under_load(&built, runner.size == Size::Long)
+        });
+        steps.step("soak of attacks", || {
+            runner.soak(runner.size.soak_seconds())
+        });
         let ended = "a thread ended without its result";
         match (fetched.join(), shipped.join()) {
             (Ok((clients, weights, ())), Ok(shipped)) => (clients, weights, shipped),
@@ -227,16 +273,25 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         steps.step("the page with Restate", || faults::page(&built));
     }
     let Some(adjutant) = shipped else { return };
-    steps.step("size of the release binary", || budget::size(&adjutant, budget::RELEASE_BYTES));
+    steps.step("size of the release binary", || {
+        budget::size(&adjutant, budget::RELEASE_BYTES)
+    });
     thread::scope(|scope| {
         // They wait for each other, and the browser for its clocks; the others compute.
         let environment = runner.size.environment();
-        let (browser, clients): (Vec<_>, Vec<_>) =
-            clients.into_iter().partition(|folder| clients::is_browser(folder));
+        let (browser, clients): (Vec<_>, Vec<_>) = clients
+            .into_iter()
+            .partition(|folder| clients::is_browser(folder));
         for folders in [browser, clients] {
             let adjutant = &adjutant;
             scope.spawn(move || {
-                clients::ask_each(steps, &folders, adjutant, Some(&built_examples()), environment);
+                clients::ask_each(
+                    steps,
+                    &folders,
+                    adjutant,
+                    Some(&built_examples()),
+                    environment,
+                );
             });
         }
         steps.may_be_skipped("instructions of a turn", instructions::within_limits);
@@ -252,7 +307,12 @@ fn benches() -> Result<(), Failure> {
     let manifest = ["--locked", "--manifest-path", "benches/Cargo.toml"];
     for features in [&[][..], &["--no-default-features"]] {
         let mut clippy = cargo(["clippy", "--all-targets"]);
-        run_command(clippy.args(manifest).args(features).args(["--", "-D", "warnings"]))?;
+        run_command(
+            clippy
+                .args(manifest)
+                .args(features)
+                .args(["--", "-D", "warnings"]),
+        )?;
     }
     run_command(cargo(["test"]).args(manifest))
 }
@@ -261,7 +321,14 @@ fn benches() -> Result<(), Failure> {
 fn release(steps: &Steps) -> Option<PathBuf> {
     let mut shipped = None;
     steps.step("release build", || {
-        run_command(&mut cargo(["build", "--quiet", "--release", "--locked", "--package", "adjutant-cli"]))?;
+        run_command(&mut cargo([
+            "build",
+            "--quiet",
+            "--release",
+            "--locked",
+            "--package",
+            "adjutant-cli",
+        ]))?;
         shipped = Some(target().join("release").join(program("adjutant")));
         Ok(())
     });
@@ -301,8 +368,15 @@ impl Runner {
                 command
             }
             Kind::Cargo => {
-                let mut command =
-                    cargo(["test", "--no-run", "--locked", "--lib", "--bins", "--tests", "--examples"]);
+                let mut command = cargo([
+                    "test",
+                    "--no-run",
+                    "--locked",
+                    "--lib",
+                    "--bins",
+                    "--tests",
+                    "--examples",
+                ]);
                 command.args(SELECTION);
                 command
             }
@@ -338,7 +412,8 @@ impl Runner {
             }
             Kind::Cargo => {
                 let command = |arguments: &&[&'static str]| {
-                    let mut command = cargo(["test", "--locked", "--no-fail-fast", "--all-features"]);
+                    let mut command =
+                        cargo(["test", "--locked", "--no-fail-fast", "--all-features"]);
                     command.args(arguments.iter());
                     command
                 };
@@ -354,8 +429,15 @@ impl Runner {
 
 /// Runs all of these, also behind one that fails.
 fn run_each(commands: &mut [Command]) -> Result<(), Failure> {
-    let failed: Vec<Failure> = commands.iter_mut().filter_map(|command| run_command(command).err()).collect();
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    let failed: Vec<Failure> = commands
+        .iter_mut()
+        .filter_map(|command| run_command(command).err())
+        .collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\n"))
+    }
 }
 
 /// Where the examples of the workspace are once they are built.
@@ -365,13 +447,22 @@ fn built_examples() -> PathBuf {
 
 /// Runs every example of the library to its end.
 fn examples(workspace: &[Package]) -> Result<(), Failure> {
-    let examples = workspace.iter().find(|package| package.name == LIBRARY).map(|package| &package.examples);
-    let examples = examples.filter(|examples| !examples.is_empty()).ok_or("the library has no example")?;
+    let examples = workspace
+        .iter()
+        .find(|package| package.name == LIBRARY)
+        .map(|package| &package.examples);
+    let examples = examples
+        .filter(|examples| !examples.is_empty())
+        .ok_or("the library has no example")?;
     run_command(cargo(["build", "--locked", "--examples"]).args(SELECTION))?;
     let folder = built_examples();
     let runs = examples.keys().map(|name| example(&folder, name));
     let failed: Vec<Failure> = runs.filter_map(Result::err).collect();
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\n"))
+    }
 }
 
 fn example(folder: &Path, name: &str) -> Result<(), Failure> {
@@ -414,9 +505,16 @@ mod tests {
     #[test]
     fn all_cases_are_asked_for_by_a_long_run_only() {
         let asks = |size| {
-            let runner = Runner { kind: Kind::Cargo, size };
+            let runner = Runner {
+                kind: Kind::Cargo,
+                size,
+            };
             let commands = runner.commands(&USUAL);
-            commands.iter().all(|command| command.get_envs().any(|(name, _)| name == "ADJUTANT_TEST_SIZE"))
+            commands.iter().all(|command| {
+                command
+                    .get_envs()
+                    .any(|(name, _)| name == "ADJUTANT_TEST_SIZE")
+            })
         };
         assert!(asks(Size::Long));
         assert!(!asks(Size::All));

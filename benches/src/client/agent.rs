@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use adjutant::port::DeltaStream;
 use adjutant::prelude::*;
-use adjutant::{BoxFuture, Capabilities, GenerateRequest, GenerateResponse, HttpModel, ModelError, ModelId};
+use adjutant::{
+    BoxFuture, Capabilities, GenerateRequest, GenerateResponse, HttpModel, ModelError, ModelId,
+};
 use adjutant::{Connection, OutcomeCategory, Transport, TurnLimits};
 use adjutant::{openai, postgres, sqlite, worker_id};
 
@@ -25,7 +27,9 @@ static RESULT_BYTES: AtomicUsize = AtomicUsize::new(0);
 #[tool]
 async fn look_up(number: u32) -> String {
     let fact = format!("Fact {number}: forty-two.");
-    let more = RESULT_BYTES.load(Ordering::Relaxed).saturating_sub(fact.len());
+    let more = RESULT_BYTES
+        .load(Ordering::Relaxed)
+        .saturating_sub(fact.len());
     fact + &letters(number, more)
 }
 
@@ -34,7 +38,9 @@ fn letters(number: u32, count: usize) -> String {
     let mut state = u64::from(number) + 1;
     let letter = |_| {
         // Knuth's generator (The Art of Computer Programming, 3.3.4): its high bits look random.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         char::from(b"abcdefghijklmnopqrstuvwxyzABCDEF"[usize::from((state >> 59) as u8)])
     };
     (0..count).map(letter).collect()
@@ -43,18 +49,35 @@ fn letters(number: u32, count: usize) -> String {
 /// Builds the agent that `setup` describes, and returns what its store needs to be closed.
 pub(super) async fn agent(setup: &Setup) -> Result<(Agent, Option<Arc<sqlite::Store>>)> {
     RESULT_BYTES.store(setup.result_bytes, Ordering::Relaxed);
-    let connection =
-        Connection { base_url: Some(setup.address.parse()?), ..Connection::new(Transport::new()?) };
+    let connection = Connection {
+        base_url: Some(setup.address.parse()?),
+        ..Connection::new(Transport::new()?)
+    };
     let model = openai::compatible("mock", connection)?;
-    let capabilities = Capabilities { context_window: WINDOW, ..model.capabilities().clone() };
-    let model = Wide { model, capabilities };
-    let limits =
-        TurnLimits { tool_iterations_max: setup.rounds_max, ..TurnLimits::for_model(model.capabilities()) };
-    let builder = Agent::builder("bench").model(model).instruction(INSTRUCTION).limits(limits).tool(look_up);
+    let capabilities = Capabilities {
+        context_window: WINDOW,
+        ..model.capabilities().clone()
+    };
+    let model = Wide {
+        model,
+        capabilities,
+    };
+    let limits = TurnLimits {
+        tool_iterations_max: setup.rounds_max,
+        ..TurnLimits::for_model(model.capabilities())
+    };
+    let builder = Agent::builder("bench")
+        .model(model)
+        .instruction(INSTRUCTION)
+        .limits(limits)
+        .tool(look_up);
     match setup.kind {
         Kind::Sqlite | Kind::LongSqlite => {
             let store = Arc::new(sqlite::Store::open(Path::new(&setup.database)).await?);
-            Ok((builder.journal(Arc::clone(&store), worker_id()).build()?, Some(store)))
+            Ok((
+                builder.journal(Arc::clone(&store), worker_id()).build()?,
+                Some(store),
+            ))
         }
         Kind::Postgres | Kind::LongPostgres => {
             let store = postgres::Store::connect(&setup.database, CONNECTIONS).await?;
@@ -100,7 +123,9 @@ pub(super) struct Conversations(Agent);
 /// Makes one agent for all of them.
 pub(super) async fn workers(setup: &Setup) -> Result<Vec<Conversations>> {
     let (agent, _) = agent(setup).await?;
-    Ok((0..setup.at_once).map(|_| Conversations(agent.clone())).collect())
+    Ok((0..setup.at_once)
+        .map(|_| Conversations(agent.clone()))
+        .collect())
 }
 
 impl Worker for Conversations {
@@ -111,7 +136,8 @@ impl Worker for Conversations {
 
 /// Refuses an answer that is not what the model said.
 pub(super) fn done(response: &AgentResponse) -> Result<()> {
-    let good = response.outcome == OutcomeCategory::TaskCompleted && response.content.ends_with("forty-two.");
+    let good = response.outcome == OutcomeCategory::TaskCompleted
+        && response.content.ends_with("forty-two.");
     if good && !response.tools_used.is_empty() {
         return Ok(());
     }

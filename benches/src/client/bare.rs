@@ -28,7 +28,8 @@ pub(super) async fn over_hyper(setup: &Setup) -> Result<Vec<OverHyper>> {
     for _ in 0..setup.at_once {
         let stream = TcpStream::connect(&host).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let (sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         workers.push(OverHyper {
             connection: sender,
@@ -82,7 +83,11 @@ pub(super) fn over_reqwest(setup: &Setup) -> Result<Vec<OverReqwest>> {
             client: client.clone(),
             url: url.clone(),
             token: setup.token.clone(),
-            bodies: setup.bodies.iter().map(|body| body.replace("THREAD", &thread).into()).collect(),
+            bodies: setup
+                .bodies
+                .iter()
+                .map(|body| body.replace("THREAD", &thread).into())
+                .collect(),
             thread,
         }
     };
@@ -92,7 +97,10 @@ pub(super) fn over_reqwest(setup: &Setup) -> Result<Vec<OverReqwest>> {
 impl Worker for OverReqwest {
     async fn turn(&mut self) -> Result<()> {
         for body in &self.bodies {
-            let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
+            let mut request = self
+                .client
+                .post(self.url.clone())
+                .header(CONTENT_TYPE, "application/json");
             if let Some(token) = &self.token {
                 request = request.header(AUTHORIZATION, format!("Bearer {token}"));
             }

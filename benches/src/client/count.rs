@@ -29,10 +29,16 @@ pub(crate) fn begin() {
 
 /// Returns what was counted since the start.
 pub(crate) fn so_far() -> Counted {
-    Counted { statements: STATEMENTS.load(Ordering::Relaxed), commits: COMMITS.load(Ordering::Relaxed) }
+    Counted {
+        statements: STATEMENTS.load(Ordering::Relaxed),
+        commits: COMMITS.load(Ordering::Relaxed),
+    }
 }
 
-#[expect(unsafe_code, reason = "called by SQLite for a connection it has just opened")]
+#[expect(
+    unsafe_code,
+    reason = "called by SQLite for a connection it has just opened"
+)]
 unsafe extern "C" fn count_on(
     connection: *mut ffi::sqlite3,
     _: *mut *mut c_char,
@@ -41,14 +47,24 @@ unsafe extern "C" fn count_on(
     let nothing = std::ptr::null_mut();
     // SAFETY: the connection is open, and neither hook reads what it is given.
     unsafe {
-        ffi::sqlite3_trace_v2(connection, ffi::SQLITE_TRACE_STMT as c_uint, Some(on_statement), nothing);
+        ffi::sqlite3_trace_v2(
+            connection,
+            ffi::SQLITE_TRACE_STMT as c_uint,
+            Some(on_statement),
+            nothing,
+        );
         ffi::sqlite3_commit_hook(connection, Some(on_commit), nothing);
     }
     ffi::SQLITE_OK
 }
 
 #[expect(unsafe_code, reason = "the signature SQLite wants")]
-unsafe extern "C" fn on_statement(_: c_uint, _: *mut c_void, _: *mut c_void, _: *mut c_void) -> c_int {
+unsafe extern "C" fn on_statement(
+    _: c_uint,
+    _: *mut c_void,
+    _: *mut c_void,
+    _: *mut c_void,
+) -> c_int {
     STATEMENTS.fetch_add(1, Ordering::Relaxed);
     0
 }

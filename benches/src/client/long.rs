@@ -33,7 +33,10 @@ pub(super) async fn converse(setup: &Setup) -> Result<()> {
         if turn == 6 || turn + WINDOW == setup.turns + 1 {
             window = usage::own_cpu_us()?;
         }
-        let mut context = RunContext { conversation, ..RunContext::default() };
+        let mut context = RunContext {
+            conversation,
+            ..RunContext::default()
+        };
         done(&agent.run_in(&mut context, MESSAGE).await?)?;
         let taken = || -> Result<Option<f64>> {
             #[expect(clippy::cast_precision_loss, reason = "microseconds of a run")]
@@ -48,7 +51,11 @@ pub(super) async fn converse(setup: &Setup) -> Result<()> {
         }
     }
     let cpu_us = usage::own_cpu_us()? - cpu;
-    let (seconds, peak_kib, now) = (began.elapsed().as_secs_f64(), usage::peak_kib("self")?, count::so_far());
+    let (seconds, peak_kib, now) = (
+        began.elapsed().as_secs_f64(),
+        usage::peak_kib("self")?,
+        count::so_far(),
+    );
     let mut measured = Measured {
         turns: setup.turns.into(),
         seconds,

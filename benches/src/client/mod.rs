@@ -23,7 +23,8 @@ use crate::{Result, process, usage};
 /// The tool that the model calls.
 pub(crate) const TOOL: &str = "look_up";
 /// How the agent is told to behave.
-const INSTRUCTION: &str = "You answer questions. Look up what you do not know, then answer in one sentence.";
+const INSTRUCTION: &str =
+    "You answer questions. Look up what you do not know, then answer in one sentence.";
 /// What the person says.
 const MESSAGE: &str = "What is the answer to question number one?";
 
@@ -117,7 +118,10 @@ pub(crate) trait Worker: Send + 'static {
 pub(crate) fn run(setup: &str) -> Result<()> {
     let setup: Setup = serde_json::from_str(setup)?;
     count::begin();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         match setup.kind {
             Kind::Hyper => drive(&setup, bare::over_hyper(&setup).await?).await,
@@ -130,7 +134,9 @@ pub(crate) fn run(setup: &str) -> Result<()> {
                 drive(&setup, agent::workers(&setup).await?).await
             }
             Kind::Rows => drive(&setup, rows::workers(&setup)?).await,
-            Kind::LongMemory | Kind::LongSqlite | Kind::LongPostgres => long::converse(&setup).await,
+            Kind::LongMemory | Kind::LongSqlite | Kind::LongPostgres => {
+                long::converse(&setup).await
+            }
         }
     })
 }

@@ -52,9 +52,17 @@ pub(super) struct Conversations {
 /// Makes one agent for all of them.
 pub(super) fn workers(setup: &Setup) -> Result<Vec<Conversations>> {
     let http = ReqwestClient::from(reqwest::Client::builder().no_proxy().build()?);
-    let openai = OpenAIConfig::new("none").with_base_url(&setup.address).connect(http);
-    let agent = AgentBuilder::new(openai.chat("mock")).preamble(INSTRUCTION).tool(LookUp).build();
-    let worker = |_| Conversations { agent: agent.clone(), streamed: setup.streamed };
+    let openai = OpenAIConfig::new("none")
+        .with_base_url(&setup.address)
+        .connect(http);
+    let agent = AgentBuilder::new(openai.chat("mock"))
+        .preamble(INSTRUCTION)
+        .tool(LookUp)
+        .build();
+    let worker = |_| Conversations {
+        agent: agent.clone(),
+        streamed: setup.streamed,
+    };
     Ok((0..setup.at_once).map(worker).collect())
 }
 
@@ -72,6 +80,10 @@ impl Worker for Conversations {
         } else {
             said = run.await?.output().to_string();
         }
-        if said.ends_with("forty-two.") { Ok(()) } else { Err(format!("rig said {said:?}").into()) }
+        if said.ends_with("forty-two.") {
+            Ok(())
+        } else {
+            Err(format!("rig said {said:?}").into())
+        }
     }
 }

@@ -58,7 +58,11 @@ impl Template {
              ORDER BY type = 'table' DESC, rowid",
         )?;
         let entries = statement.query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, String>(1)?,
+                row.get::<_, String>(2)?,
+            ))
         })?;
         for entry in entries {
             let (kind, name, sql) = entry?;
@@ -68,7 +72,11 @@ impl Template {
             }
         }
         let is_root = |name: &&String| *name == "conversation" || name.ends_with("_conversation");
-        let root = tables.iter().find(is_root).ok_or("the template has no conversations")?.clone();
+        let root = tables
+            .iter()
+            .find(is_root)
+            .ok_or("the template has no conversations")?
+            .clone();
         // The conversation first: others refer to it.
         tables.sort_by_key(|table| *table != root);
         let mut names = BTreeMap::new();
@@ -76,7 +84,11 @@ impl Template {
             template.read_table(&database, &root, &table, &mut names)?;
         }
         template.names = names.len();
-        if template.rows.is_empty() { Err("the template has no rows".into()) } else { Ok(template) }
+        if template.rows.is_empty() {
+            Err("the template has no rows".into())
+        } else {
+            Ok(template)
+        }
     }
 
     fn read_table(
@@ -103,13 +115,19 @@ impl Template {
             |row| row.get::<_, bool>(0),
         )?;
         let columns: Vec<(String, bool)> = database
-            .prepare(&format!("SELECT name, type, pk FROM pragma_table_xinfo('{table}') WHERE hidden = 0"))?
+            .prepare(&format!(
+                "SELECT name, type, pk FROM pragma_table_xinfo('{table}') WHERE hidden = 0"
+            ))?
             .query_map([], |row| {
                 let (kind, key): (String, i64) = (row.get(1)?, row.get(2)?);
                 Ok((row.get(0)?, rowid && kind == "INTEGER" && key == 1))
             })?
             .collect::<rusqlite::Result<_>>()?;
-        let listed = columns.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        let listed = columns
+            .iter()
+            .map(|(name, _)| format!("\"{name}\""))
+            .collect::<Vec<_>>()
+            .join(", ");
         let places = vec!["?"; columns.len()].join(", ");
         let insert = format!("INSERT INTO \"{table}\" ({listed}) VALUES ({places})");
         let mut statement = database.prepare(&format!("SELECT {listed} FROM \"{table}\""))?;
@@ -126,14 +144,19 @@ impl Template {
                     value => Field::Same(value),
                 });
             }
-            self.rows.push(Row { insert: insert.clone(), fields });
+            self.rows.push(Row {
+                insert: insert.clone(),
+                fields,
+            });
         }
         Ok(())
     }
 
     /// Returns the rows of one more turn, in the number of a conversation that has none yet.
     fn rows(&self, conversation: i64) -> Vec<Vec<Value>> {
-        let names: Vec<String> = (0..self.names).map(|_| Uuid::now_v7().to_string()).collect();
+        let names: Vec<String> = (0..self.names)
+            .map(|_| Uuid::now_v7().to_string())
+            .collect();
         let value = |field: &Field| match field {
             Field::Conversation => Value::Integer(conversation),
             Field::Chosen => Value::Null,
@@ -146,7 +169,10 @@ impl Template {
                 Value::Text(text)
             }
         };
-        self.rows.iter().map(|row| row.fields.iter().map(value).collect()).collect()
+        self.rows
+            .iter()
+            .map(|row| row.fields.iter().map(value).collect())
+            .collect()
     }
 }
 
@@ -155,7 +181,9 @@ fn named(text: String, names: &mut BTreeMap<String, usize>) -> Field {
     let mut places = Vec::new();
     let mut at = 0;
     while at + UUID_CHARS <= text.len() {
-        let piece = text.get(at..at + UUID_CHARS).filter(|piece| Uuid::try_parse(piece).is_ok());
+        let piece = text
+            .get(at..at + UUID_CHARS)
+            .filter(|piece| Uuid::try_parse(piece).is_ok());
         let Some(piece) = piece else {
             at += 1;
             continue;
@@ -164,7 +192,11 @@ fn named(text: String, names: &mut BTreeMap<String, usize>) -> Field {
         places.push((at, *names.entry(piece.to_owned()).or_insert(next)));
         at += UUID_CHARS;
     }
-    if places.is_empty() { Field::Same(Value::Text(text)) } else { Field::Text(text, places) }
+    if places.is_empty() {
+        Field::Same(Value::Text(text))
+    } else {
+        Field::Text(text, places)
+    }
 }
 
 /// A turn that waits to be written.
@@ -185,8 +217,9 @@ impl Worker for Writer {
 pub(super) fn workers(setup: &Setup) -> Result<Vec<Writer>> {
     let template = Template::read(setup.template.as_deref().ok_or("no template")?)?;
     let database = Connection::open(&setup.database)?;
-    database
-        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")?;
+    database.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;",
+    )?;
     for sql in &template.schema {
         database.execute_batch(sql)?;
     }
@@ -211,7 +244,8 @@ fn write(database: &Connection, template: &Template, waiting: &Receiver<Job>) {
                 let _ = database.execute_batch("ROLLBACK");
                 let words = error.to_string();
                 let failed = || rusqlite::Error::ToSqlConversionFailure(words.clone().into());
-                jobs.into_iter().for_each(|job| drop(job.send(Err(failed()))));
+                jobs.into_iter()
+                    .for_each(|job| drop(job.send(Err(failed()))));
             }
         }
     }
@@ -227,7 +261,9 @@ fn commit(
     for _ in 0..turns {
         *conversation += 1;
         for (row, values) in template.rows.iter().zip(template.rows(*conversation)) {
-            database.prepare_cached(&row.insert)?.execute(params_from_iter(values))?;
+            database
+                .prepare_cached(&row.insert)?
+                .execute(params_from_iter(values))?;
         }
     }
     database.prepare_cached("COMMIT")?.execute([])?;

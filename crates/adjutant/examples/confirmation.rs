@@ -19,7 +19,11 @@ async fn main() -> adjutant::Result<()> {
         call("delete_file", json!({"name": "draft.txt"})),
         text("It is deleted."),
     ]);
-    let agent = Agent::builder("janitor").model(model).instruction("Tidy up.").tool(delete_file).build()?;
+    let agent = Agent::builder("janitor")
+        .model(model)
+        .instruction("Tidy up.")
+        .tool(delete_file)
+        .build()?;
     let mut context = RunContext::default();
 
     // Nothing runs before somebody says so.

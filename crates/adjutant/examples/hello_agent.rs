@@ -10,8 +10,11 @@ async fn weather(city: String) -> String {
 
 #[tokio::main]
 async fn main() -> adjutant::Result<()> {
-    let agent =
-        Agent::builder("helper").model(Model::from_env()?).instruction("Be brief.").tool(weather).build()?;
+    let agent = Agent::builder("helper")
+        .model(Model::from_env()?)
+        .instruction("Be brief.")
+        .tool(weather)
+        .build()?;
     let response = agent.run("What's the weather in Oslo?").await?;
     println!("{}", response.content);
     Ok(())

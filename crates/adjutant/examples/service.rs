@@ -22,7 +22,9 @@ async fn ask(address: &str) -> std::io::Result<String> {
          Content-Length: {}\r\n\r\n",
         body.len()
     );
-    connection.write_all(format!("{head}{body}").as_bytes()).await?;
+    connection
+        .write_all(format!("{head}{body}").as_bytes())
+        .await?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await?;
     Ok(answer)
@@ -35,7 +37,10 @@ async fn main() -> adjutant::Result<()> {
         .instruction("Be brief.")
         .build()?;
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address = free.map_or_else(|_| "127.0.0.1:8080".to_owned(), |address| address.to_string());
+    let address = free.map_or_else(
+        |_| "127.0.0.1:8080".to_owned(),
+        |address| address.to_string(),
+    );
 
     tokio::select! {
         served = agent.serve(&address) => served?,

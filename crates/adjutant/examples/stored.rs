@@ -8,7 +8,10 @@ use adjutant::{sqlite, task_tools, worker_id};
 use serde_json::json;
 
 async fn agent(store: &Arc<sqlite::Store>) -> adjutant::Result<Agent> {
-    let model = ScriptedModel::new([call("add_task", json!({"description": "buy milk"})), text("Added.")]);
+    let model = ScriptedModel::new([
+        call("add_task", json!({"description": "buy milk"})),
+        text("Added."),
+    ]);
     Ok(Agent::builder("assistant")
         .model(model)
         .instruction("Keep the person's tasks.")
@@ -23,7 +26,10 @@ async fn main() -> adjutant::Result<()> {
     let mut context = RunContext::default();
     {
         let store = Arc::new(sqlite::Store::open(&path).await?);
-        agent(&store).await?.run_in(&mut context, "add buy milk").await?;
+        agent(&store)
+            .await?
+            .run_in(&mut context, "add buy milk")
+            .await?;
         store.close().await;
     }
 

@@ -12,24 +12,38 @@ async fn double(number: i64) -> i64 {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> adjutant::Result<()> {
-    let model =
-        ScriptedModel::new([call("double", json!({"number": 21})), text("It is forty-two.").in_pieces(4)]);
-    let agent = Agent::builder("calculator").model(model).instruction("Calculate.").tool(double).build()?;
+    let model = ScriptedModel::new([
+        call("double", json!({"number": 21})),
+        text("It is forty-two.").in_pieces(4),
+    ]);
+    let agent = Agent::builder("calculator")
+        .model(model)
+        .instruction("Calculate.")
+        .tool(double)
+        .build()?;
 
     let mut stream = agent.stream(&RunContext::default(), "Twice 21?");
     while let Some(event) = stream.next().await {
         match event {
             RunEvent::Text(piece) => print!("{piece}"),
             RunEvent::ToolStarted { call } => println!("[{} ...]", call.name),
-            RunEvent::ToolFinished { tool, result, ms, .. } => {
+            RunEvent::ToolFinished {
+                tool, result, ms, ..
+            } => {
                 println!("[{tool} {} {ms} ms]", result.to_json());
             }
-            RunEvent::Finished(response) => println!("\n{} {}", response.decision.kind, response.outcome),
+            RunEvent::Finished(response) => {
+                println!("\n{} {}", response.decision.kind, response.outcome)
+            }
             _ => {}
         }
     }
     let (response, context) = stream.finish().await?;
     assert_eq!(response.content, "It is forty-two.");
-    assert_eq!(context.history.len(), 4, "the question, the call, its result, the answer");
+    assert_eq!(
+        context.history.len(),
+        4,
+        "the question, the call, its result, the answer"
+    );
     Ok(())
 }

@@ -40,16 +40,39 @@ async fn main() -> adjutant::Result<()> {
     let mut context = RunContext::default();
 
     // For one request; `Agent::builder(...).output::<Purchase>()` is for all of them. Tools run as usual.
-    let response = agent.with_output::<Purchase>()?.run_in(&mut context, "Two cartons of milk.").await?;
+    let response = agent
+        .with_output::<Purchase>()?
+        .run_in(&mut context, "Two cartons of milk.")
+        .await?;
     let purchase: Purchase = response.output()?;
-    assert_eq!(purchase, Purchase { item: "milk".to_owned(), count: 2, price: 1.25 });
-    println!("{purchase:?}, {:.2} dollars", f64::from(purchase.count) * purchase.price);
+    assert_eq!(
+        purchase,
+        Purchase {
+            item: "milk".to_owned(),
+            count: 2,
+            price: 1.25
+        }
+    );
+    println!(
+        "{purchase:?}, {:.2} dollars",
+        f64::from(purchase.count) * purchase.price
+    );
 
     // "two" is no integer: the model was told so and asked once more.
-    let again = model.requests()[2].messages.last().map(|message| message.text()).unwrap_or_default();
+    let again = model.requests()[2]
+        .messages
+        .last()
+        .map(|message| message.text())
+        .unwrap_or_default();
     println!("{again}");
 
     // The next answer of the same conversation is words again.
-    println!("{}", agent.run_in(&mut context, "What did I want?").await?.content);
+    println!(
+        "{}",
+        agent
+            .run_in(&mut context, "What did I want?")
+            .await?
+            .content
+    );
     Ok(())
 }

@@ -22,7 +22,10 @@ impl Notebook {
             "additionalProperties": false
         });
         let definition = ToolDefinition::new("write_down", "Write something down.", parameters)?;
-        Ok(Self { definition, pages: Mutex::new(Vec::new()) })
+        Ok(Self {
+            definition,
+            pages: Mutex::new(Vec::new()),
+        })
     }
 }
 
@@ -39,7 +42,10 @@ impl Tool for Notebook {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let text = arguments["text"].as_str().unwrap_or_default();
-            let mut pages = self.pages.lock().map_err(|_| ToolError::failed("the notebook is torn"))?;
+            let mut pages = self
+                .pages
+                .lock()
+                .map_err(|_| ToolError::failed("the notebook is torn"))?;
             pages.push(format!("{}: {text}", context.user));
             Ok(json!({ "page": pages.len() }))
         })
@@ -52,10 +58,16 @@ impl Tool for Notebook {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> adjutant::Result<()> {
-    let clock = FunctionTool::new("clock", "What time it is.", json!({"type": "object"}), |_, _| async {
-        Ok(json!("noon"))
-    })?
-    .annotated(Annotations { read_only: true, ..Annotations::default() });
+    let clock = FunctionTool::new(
+        "clock",
+        "What time it is.",
+        json!({"type": "object"}),
+        |_, _| async { Ok(json!("noon")) },
+    )?
+    .annotated(Annotations {
+        read_only: true,
+        ..Annotations::default()
+    });
     let agent = Agent::builder("clerk")
         .model(ScriptedModel::new([
             call("clock", json!({})),
@@ -68,7 +80,11 @@ async fn main() -> adjutant::Result<()> {
         .build()?;
     let response = agent.run("Note that lunch is now.").await?;
     for used in &response.tools_used {
-        println!("{} -> {}", used.tool, used.outcome().unwrap_or(&Value::Null));
+        println!(
+            "{} -> {}",
+            used.tool,
+            used.outcome().unwrap_or(&Value::Null)
+        );
     }
     println!("{}", response.content);
     Ok(())

@@ -132,7 +132,7 @@ pub mod prelude {
     #[cfg(feature = "serve")]
     pub use crate::Serve;
     pub use crate::{
-        Agent, AgentResponse, LanguageModel, Model, RunContext, RunEvent, Tool, ToolContext, ToolError,
-        UserId, tool,
+        Agent, AgentResponse, LanguageModel, Model, RunContext, RunEvent, Tool, ToolContext,
+        ToolError, UserId, tool,
     };
 }

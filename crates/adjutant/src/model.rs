@@ -110,38 +110,58 @@ impl Model {
     /// [`ModelFromEnvError`]; it says which names there are, or that the key is missing.
     pub fn named(name: &str) -> Result<Self, ModelFromEnvError> {
         if name == "demo" {
-            return script(name, ScriptedModel::demo().map_err(|error| error.to_string()));
+            return script(
+                name,
+                ScriptedModel::demo().map_err(|error| error.to_string()),
+            );
         }
         if let Some(file) = name.strip_prefix("scripted:") {
             let read = std::fs::read_to_string(file).map_err(|error| error.to_string());
-            let model =
-                read.and_then(|text| ScriptedModel::from_jsonl(&text).map_err(|error| error.to_string()));
+            let model = read.and_then(|text| {
+                ScriptedModel::from_jsonl(&text).map_err(|error| error.to_string())
+            });
             return script(file, model);
         }
         #[cfg(feature = "embedded")]
         if let Some(file) = name.strip_prefix("embedded:") {
-            let stem = std::path::Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or(file);
-            return adjutant_embedded::EmbeddedModel::new(stem, file).map(Self::new).map_err(|error| {
-                ModelFromEnvError::ModelFile { file: file.to_owned(), reason: error.to_string() }
-            });
+            let stem = std::path::Path::new(file)
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .unwrap_or(file);
+            return adjutant_embedded::EmbeddedModel::new(stem, file)
+                .map(Self::new)
+                .map_err(|error| ModelFromEnvError::ModelFile {
+                    file: file.to_owned(),
+                    reason: error.to_string(),
+                });
         }
         #[cfg(feature = "_http")]
         if let Some(model) = vendor::named(name)? {
             return Ok(model);
         }
-        Err(ModelFromEnvError::Unknown { name: name.to_owned(), known: known() })
+        Err(ModelFromEnvError::Unknown {
+            name: name.to_owned(),
+            known: known(),
+        })
     }
 }
 
 fn script(file: &str, model: Result<ScriptedModel, String>) -> Result<Model, ModelFromEnvError> {
-    model.map(Model::new).map_err(|reason| ModelFromEnvError::Script { file: file.to_owned(), reason })
+    model
+        .map(Model::new)
+        .map_err(|reason| ModelFromEnvError::Script {
+            file: file.to_owned(),
+            reason,
+        })
 }
 
 /// What `ADJUTANT_MODEL` may say in this build.
 fn known() -> String {
     let mut known: Vec<String> = Vec::new();
     #[cfg(feature = "_http")]
-    known.extend(adjutant_providers::Provider::all().map(|provider| format!("{}/NAME", provider.name)));
+    known.extend(
+        adjutant_providers::Provider::all().map(|provider| format!("{}/NAME", provider.name)),
+    );
     known.extend(["scripted:FILE", "demo"].map(str::to_owned));
     if cfg!(feature = "embedded") {
         known.push("embedded:FILE.gguf".to_owned());
@@ -153,7 +173,11 @@ fn known() -> String {
 fn ways() -> String {
     let mut ways: Vec<String> = Vec::new();
     #[cfg(feature = "_http")]
-    ways.extend(vendor::choosable().filter_map(|provider| provider.key_variable).map(str::to_owned));
+    ways.extend(
+        vendor::choosable()
+            .filter_map(|provider| provider.key_variable)
+            .map(str::to_owned),
+    );
     ways.push(format!("ADJUTANT_MODEL to one of {}", known()));
     ways.join(", or ")
 }
@@ -173,7 +197,10 @@ mod vendor {
     /// The first provider that has a key.
     pub(super) fn with_key() -> Result<Option<Model>, ModelFromEnvError> {
         let has_key = |provider: &&Provider| provider.key_variable.and_then(variable).is_some();
-        choosable().find(has_key).map(|provider| open(provider, None)).transpose()
+        choosable()
+            .find(has_key)
+            .map(|provider| open(provider, None))
+            .transpose()
     }
 
     /// The provider of that name, and its model behind the slash.
@@ -182,7 +209,9 @@ mod vendor {
             Some((provider, model)) => (provider, Some(model)),
             None => (name, None),
         };
-        Provider::find(provider).map(|provider| open(provider, model)).transpose()
+        Provider::find(provider)
+            .map(|provider| open(provider, model))
+            .transpose()
     }
 
     fn open(provider: &'static Provider, model: Option<&str>) -> Result<Model, ModelFromEnvError> {
@@ -190,14 +219,17 @@ mod vendor {
             .map(str::to_owned)
             .or_else(|| provider.model_variable.and_then(variable))
             .or_else(|| provider.default_model.map(str::to_owned))
-            .ok_or(ModelFromEnvError::NoModel { provider: provider.name })?;
+            .ok_or(ModelFromEnvError::NoModel {
+                provider: provider.name,
+            })?;
         let mut connection = Connection {
             api_key: provider.key_variable.and_then(variable).map(Into::into),
             retries: provider.retries,
             ..Connection::new(Transport::new()?)
         };
-        if let Some((variable, value)) =
-            provider.base_url_variable.and_then(|name| Some((name, variable(name)?)))
+        if let Some((variable, value)) = provider
+            .base_url_variable
+            .and_then(|name| Some((name, variable(name)?)))
         {
             let url = provider.address(&value);
             connection.base_url =
@@ -212,7 +244,9 @@ mod vendor {
     reason = "`from_env` says that it reads the environment, and nothing else does"
 )]
 fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+    std::env::var(name)
+        .ok()
+        .filter(|value| !value.trim().is_empty())
 }
 
 impl std::fmt::Debug for Model {
@@ -259,10 +293,19 @@ mod tests {
 
     #[test]
     fn what_is_named_is_opened_or_the_error_says_what_could_be() {
-        assert_eq!(Model::named("demo").unwrap().id().to_string(), "scripted/demo");
+        assert_eq!(
+            Model::named("demo").unwrap().id().to_string(),
+            "scripted/demo"
+        );
         let error = Model::named("nobody/x").unwrap_err().to_string();
-        assert!(error.contains("\"nobody/x\"") && error.contains("scripted:FILE"), "{error}");
-        assert!(matches!(Model::named("scripted:nowhere.jsonl"), Err(ModelFromEnvError::Script { .. })));
+        assert!(
+            error.contains("\"nobody/x\"") && error.contains("scripted:FILE"),
+            "{error}"
+        );
+        assert!(matches!(
+            Model::named("scripted:nowhere.jsonl"),
+            Err(ModelFromEnvError::Script { .. })
+        ));
     }
 
     /// A budget of money refuses a model whose price is not known.
@@ -270,8 +313,8 @@ mod tests {
     #[test]
     fn every_default_model_has_a_price() {
         let prices = adjutant_runtime::Prices::builtin();
-        let defaults =
-            adjutant_providers::Provider::all().filter_map(|row| Some((row.name, row.default_model?)));
+        let defaults = adjutant_providers::Provider::all()
+            .filter_map(|row| Some((row.name, row.default_model?)));
         let usage = adjutant_core::Usage {
             input_tokens: Some(1_000),
             output_tokens: Some(1_000),
@@ -280,8 +323,14 @@ mod tests {
         for (provider, name) in defaults {
             let model = adjutant_core::ModelId::new(provider, name).unwrap();
             for (cached, day) in [(500, "2026-11-23"), (0, "2099-01-01")] {
-                let usage = adjutant_core::Usage { cached_tokens: Some(cached), ..usage };
-                assert!(prices.cost(&model, &usage, day.parse().unwrap()).is_some(), "{model} on {day}");
+                let usage = adjutant_core::Usage {
+                    cached_tokens: Some(cached),
+                    ..usage
+                };
+                assert!(
+                    prices.cost(&model, &usage, day.parse().unwrap()).is_some(),
+                    "{model} on {day}"
+                );
             }
         }
     }
@@ -289,9 +338,18 @@ mod tests {
     #[cfg(feature = "openai")]
     #[test]
     fn a_row_of_the_table_is_opened_by_its_name() {
-        assert_eq!(Model::named("vllm/a/b").unwrap().id().to_string(), "vllm/a/b");
-        assert_eq!(Model::named("vLLM/a/b").unwrap().id().to_string(), "vllm/a/b");
+        assert_eq!(
+            Model::named("vllm/a/b").unwrap().id().to_string(),
+            "vllm/a/b"
+        );
+        assert_eq!(
+            Model::named("vLLM/a/b").unwrap().id().to_string(),
+            "vllm/a/b"
+        );
         let error = ModelFromEnvError::NotConfigured { ways: ways() }.to_string();
-        assert!(error.contains("OPENAI_API_KEY, or ") && error.contains("groq/NAME"), "{error}");
+        assert!(
+            error.contains("OPENAI_API_KEY, or ") && error.contains("groq/NAME"),
+            "{error}"
+        );
     }
 }

@@ -21,7 +21,9 @@ pub trait Serve {
 
 impl Serve for Agent {
     async fn serve(&self, address: &str) -> Result<()> {
-        let bind = address.parse().map_err(|_| ServeError::Address { given: address.to_owned() })?;
+        let bind = address.parse().map_err(|_| ServeError::Address {
+            given: address.to_owned(),
+        })?;
         let service = Service::bind(self.clone(), ServiceConfig::new(bind, Auth::None)).await?;
         // What cannot go on now is tried again and again; a program that wants to hear of it subscribes to events of `tracing`.
         Ok(service.run(CancellationToken::new()).await?)

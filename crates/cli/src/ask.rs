@@ -48,7 +48,15 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     prompt.notices.iter().for_each(|notice| screen.note(notice));
     let start = options.take_up.start(settings, screen).await?;
-    let mut talk = opening.start(Talk::open(screen, settings, options.yes, !options.json, true)).await?;
+    let mut talk = opening
+        .start(Talk::open(
+            screen,
+            settings,
+            options.yes,
+            !options.json,
+            true,
+        ))
+        .await?;
     drop(opening);
     let mentioned = match prompt.typed {
         true => talk.mentioned(&prompt.text, settings).await?,
@@ -59,7 +67,9 @@ pub(crate) async fn run(
         talk.agent = talk.agent.with_output_schema(schema).map_err(|error| {
             let shown = CliError::usage("--schema cannot be used").because(error.to_string());
             match error {
-                BuildError::OutputBesideWeakTools { .. } => shown.or_try("another model: -m gemini"),
+                BuildError::OutputBesideWeakTools { .. } => {
+                    shown.or_try("another model: -m gemini")
+                }
                 _ => shown,
             }
         })?;
@@ -68,17 +78,25 @@ pub(crate) async fn run(
     talk.tell_left(&talk.agent.key(&context)).await?;
     let response = talk.say(&mut context, &message).await?;
     if options.json {
-        screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
+        screen.answer_line(&json_line(&Report::of(
+            &response,
+            talk.agent.model().id().to_string(),
+        )));
     }
-    talk.desk.log(&*talk.store, &talk.agent.key(&context), screen).await;
+    talk.desk
+        .log(&*talk.store, &talk.agent.key(&context), screen)
+        .await;
     let exit = talk.exit(&response);
     let conversation = talk.agent.key(&context).conversation;
     talk.leave().await;
     match screen.lost_output() {
-        Some(lost) if exit == Exit::Ok && !settings.bounds.temp => {
-            Err(CliError { message: "the answer could not be written".to_owned(), ..lost }
-                .or_try(format!("adjutant sessions show {conversation}    the conversation is kept")))
+        Some(lost) if exit == Exit::Ok && !settings.bounds.temp => Err(CliError {
+            message: "the answer could not be written".to_owned(),
+            ..lost
         }
+        .or_try(format!(
+            "adjutant sessions show {conversation}    the conversation is kept"
+        ))),
         _ => Ok(exit),
     }
 }

@@ -6,7 +6,8 @@ mod question; // what is asked
 pub(crate) use question::{preview, whole};
 
 use adjutant_core::{
-    Answer, Arguments, DoubtReading, PendingCall, PendingKind, Reading, Verdict, read_doubt_words, read_words,
+    Answer, Arguments, DoubtReading, PendingCall, PendingKind, Reading, Verdict, read_doubt_words,
+    read_words,
 };
 
 use crate::chat::outside;
@@ -79,12 +80,18 @@ impl Approver<'_> {
                 }
             }
         }
-        if answers.is_empty() { Decided::Nobody } else { Decided::Answers(answers) }
+        if answers.is_empty() {
+            Decided::Nobody
+        } else {
+            Decided::Answers(answers)
+        }
     }
 
     /// Asks a question that one of these keys answers.
     pub(crate) async fn choose(&mut self, question: &str, keys: &'static [char]) -> Chosen {
-        self.answer(question, keys).await.map_or(Chosen::Nothing, Chosen::Words)
+        self.answer(question, keys)
+            .await
+            .map_or(Chosen::Nothing, Chosen::Words)
     }
 
     async fn ask(&mut self, call: &PendingCall) -> Asked {
@@ -112,11 +119,14 @@ impl Approver<'_> {
                         folded = None;
                     }
                     words
-                        if call.doubt.is_none() && (words.is_empty() || read_words(words) == Reading::No) =>
+                        if call.doubt.is_none()
+                            && (words.is_empty() || read_words(words) == Reading::No) =>
                     {
                         return Asked::Answer(Box::new(call.answer(Verdict::Denied)));
                     }
-                    _ => self.screen.side_line("  Please look at all of it first: v. Or answer n."),
+                    _ => self
+                        .screen
+                        .side_line("  Please look at all of it first: v. Or answer n."),
                 }
                 continue;
             }
@@ -134,12 +144,14 @@ impl Approver<'_> {
                     Ok(None) => continue,
                     Err(asked) => return asked,
                 },
-                (false, "a" | "A" | "always") if can_grant => match self.allowed_from_now_on(call).await {
-                    Ok(true) => Ok(Verdict::Approved),
-                    // The question is asked again.
-                    Ok(false) => continue,
-                    Err(asked) => return asked,
-                },
+                (false, "a" | "A" | "always") if can_grant => {
+                    match self.allowed_from_now_on(call).await {
+                        Ok(true) => Ok(Verdict::Approved),
+                        // The question is asked again.
+                        Ok(false) => continue,
+                        Err(asked) => return asked,
+                    }
+                }
                 (false, words) => match read_words(words) {
                     Reading::Yes => Ok(Verdict::Approved),
                     Reading::No => Ok(Verdict::Denied),
@@ -157,18 +169,31 @@ impl Approver<'_> {
     /// Asks which later calls are allowed, and keeps that. `false`: none are, and the person went back.
     async fn allowed_from_now_on(&mut self, call: &PendingCall) -> Result<bool, Asked> {
         let choices = allowances(self.permissions.can_last());
-        let keys: &'static [char] =
-            if self.permissions.can_last() { &['1', '2', '3', '4'] } else { &['1', '2'] };
+        let keys: &'static [char] = if self.permissions.can_last() {
+            &['1', '2', '3', '4']
+        } else {
+            &['1', '2']
+        };
         loop {
-            let words = match self.answer(&question::which_calls(call, choices), keys).await {
+            let words = match self
+                .answer(&question::which_calls(call, choices), keys)
+                .await
+            {
                 Ok(words) => words,
                 // Esc and Ctrl-C go back.
                 Err(Asked::Interrupted) => return Ok(false),
                 Err(asked) => return Err(asked),
             };
-            let Some(number) = words.trim().chars().next() else { return Ok(false) };
-            let chosen = keys.iter().position(|key| *key == number).filter(|_| words.trim().len() == 1);
-            let Some(Allowance { exactly, lasting, .. }) = chosen.and_then(|chosen| choices.get(chosen))
+            let Some(number) = words.trim().chars().next() else {
+                return Ok(false);
+            };
+            let chosen = keys
+                .iter()
+                .position(|key| *key == number)
+                .filter(|_| words.trim().len() == 1);
+            let Some(Allowance {
+                exactly, lasting, ..
+            }) = chosen.and_then(|chosen| choices.get(chosen))
             else {
                 self.screen.side_line(&format!(
                     "  Please answer with a number from 1 to {}, or Esc.",
@@ -212,11 +237,16 @@ impl Approver<'_> {
                 }
             }
         } else {
-            self.line(&format!("  {}\n  instead, as JSON: ", json_line(&call.arguments))).await?
+            self.line(&format!(
+                "  {}\n  instead, as JSON: ",
+                json_line(&call.arguments)
+            ))
+            .await?
         };
         let edited = serde_json::from_str::<Arguments>(&text).ok();
         if edited.is_none() {
-            self.screen.side_line("  That is not a JSON object; nothing was done.");
+            self.screen
+                .side_line("  That is not a JSON object; nothing was done.");
         }
         Ok(edited)
     }
@@ -273,7 +303,12 @@ mod tests {
 
     #[test]
     fn an_option_approves_all_or_the_named_tools() {
-        let yes = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let yes = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
         assert!(approved(&yes(&["*"]), "delete_task"));
         assert!(approved(&yes(&["add_task", "delete_task"]), "delete_task"));
         assert!(!approved(&yes(&["add_task"]), "delete_task"));

@@ -39,16 +39,22 @@ pub(crate) async fn run(
     if let (Database::Sqlite(file), false) = (&settings.database, matches!(command, Db::Migrate))
         && !file.exists()
     {
-        return Err(CliError::configuration(format!("there is no database at {}", file.display()))
-            .or_try("adjutant db migrate    makes an empty one; so does whatever needs one")
-            .or_try("adjutant config path    says where it is looked for"));
+        return Err(
+            CliError::configuration(format!("there is no database at {}", file.display()))
+                .or_try("adjutant db migrate    makes an empty one; so does whatever needs one")
+                .or_try("adjutant config path    says where it is looked for"),
+        );
     }
     // Opening it brings its schema up to date, as every start does.
     let store = store::open(settings).await?;
     match command {
         Db::Status => {
             let status = store.status().await?;
-            if json { screen.answer_line(&json_line(&status)) } else { tell(screen, &status) }
+            if json {
+                screen.answer_line(&json_line(&status))
+            } else {
+                tell(screen, &status)
+            }
         }
         Db::Migrate => {
             let status = store.status().await?;
@@ -74,7 +80,9 @@ pub(crate) async fn run(
             } else if findings.is_empty() {
                 screen.answer_line("All is well.");
             } else {
-                findings.iter().for_each(|finding| screen.answer_line(&finding.to_string()));
+                findings
+                    .iter()
+                    .for_each(|finding| screen.answer_line(&finding.to_string()));
             }
             if !findings.is_empty() {
                 screen.error(
@@ -94,7 +102,13 @@ pub(crate) async fn run(
             }
         }
         Db::Copy { to } => {
-            let rows = store.status().await?.tables.iter().map(|table| table.rows).sum();
+            let rows = store
+                .status()
+                .await?
+                .tables
+                .iter()
+                .map(|table| table.rows)
+                .sum();
             return copy::run(settings, screen, &to, rows, json).await;
         }
     }
@@ -110,9 +124,18 @@ fn tell(screen: &Screen, status: &DatabaseStatus) {
         field("journal mode", mode);
     }
     field("size", &format!("{:.1} MB", status.bytes as f64 / 1e6));
-    field("open", &format!("{} to go on with, {} wait for a person", status.unsettled, status.waiting));
+    field(
+        "open",
+        &format!(
+            "{} to go on with, {} wait for a person",
+            status.unsettled, status.waiting
+        ),
+    );
     if let (Some(oldest), Some(newest)) = (status.oldest, status.newest) {
-        field("conversations", &format!("from {} to {}", local(oldest), local(newest)));
+        field(
+            "conversations",
+            &format!("from {} to {}", local(oldest), local(newest)),
+        );
     }
     for table in &status.tables {
         field(&format!("  {}", table.name), &table.rows.to_string());
@@ -122,15 +145,28 @@ fn tell(screen: &Screen, status: &DatabaseStatus) {
 /// Removes what is older than `log.keep`, if a day has passed since that was done last. What goes wrong is told and stops
 /// nothing: the next day comes.
 pub(crate) async fn remove_old(settings: &Settings, store: &dyn Store, screen: &Screen) {
-    let Some(keep) = settings.keep.and_then(|keep| SignedDuration::try_from(keep).ok()) else { return };
-    #[expect(clippy::disallowed_methods, reason = "how old something is has to be told by somebody")]
+    let Some(keep) = settings
+        .keep
+        .and_then(|keep| SignedDuration::try_from(keep).ok())
+    else {
+        return;
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how old something is has to be told by somebody"
+    )]
     let now = Timestamp::now();
     let done = settings.dirs.state.join(DONE);
     let place = settings.database.to_string();
-    if read(&done).get(&place).is_some_and(|at| now.duration_since(*at) < DAY && *at <= now) {
+    if read(&done)
+        .get(&place)
+        .is_some_and(|at| now.duration_since(*at) < DAY && *at <= now)
+    {
         return;
     }
-    let Ok(before) = now.checked_sub(keep) else { return };
+    let Ok(before) = now.checked_sub(keep) else {
+        return;
+    };
     match store.remove_older_than(before).await {
         Ok(removed) => {
             if screen.verbose() {
@@ -163,13 +199,20 @@ fn words(removed: Removed, before: Timestamp) -> String {
         plural(removed.invocations, "call by hand", "calls by hand"),
         plural(removed.changes, "key of a change", "keys of changes"),
         plural(removed.budget_days, "day of budgets", "days of budgets"),
-        plural(removed.memory_changes, "change of memories", "changes of memories")
+        plural(
+            removed.memory_changes,
+            "change of memories",
+            "changes of memories"
+        )
     )
 }
 
 /// When it was done, by database; nothing if that is not known.
 fn read(file: &Path) -> BTreeMap<String, Timestamp> {
-    fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    fs::read(file)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
 }
 
 fn remember(file: &Path, place: &str, now: Timestamp) -> std::io::Result<()> {

@@ -17,7 +17,11 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
             return lines;
         }
         // A blank right behind what fits is as good as one inside.
-        let cut = if rest[bytes..].starts_with(' ') { Some(bytes) } else { rest[..bytes].rfind(' ') };
+        let cut = if rest[bytes..].starts_with(' ') {
+            Some(bytes)
+        } else {
+            rest[..bytes].rfind(' ')
+        };
         let cut = cut.filter(|at| *at > 0).unwrap_or(bytes);
         lines.push(rest[..cut].trim_end_matches(' '));
         rest = rest[cut..].trim_start_matches(' ');
@@ -41,8 +45,10 @@ pub(crate) fn fold(text: &str, columns: usize) -> String {
             let blanks = begin[gap..].len() - begin[gap..].trim_start_matches(' ').len();
             blanks_before + visible_width(&begin[..gap]) + blanks
         });
-        let indent =
-            second.filter(|column| *column <= columns / 2).unwrap_or(blanks_before + 2).min(columns / 2);
+        let indent = second
+            .filter(|column| *column <= columns / 2)
+            .unwrap_or(blanks_before + 2)
+            .min(columns / 2);
         let (mut used, mut blanks, mut begun) = (0, 0, false);
         for part in bare.split_inclusive(' ') {
             let word = part.trim_end_matches(' ');
@@ -76,12 +82,18 @@ fn visible_width(text: &str) -> usize {
 
 /// A number with its noun: `1 model`, `2 models`.
 pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {many}")
+    }
 }
 
 /// A time as people read it, in their time zone: `2026-11-30 09:15:00 +01:00`.
 pub(crate) fn local(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+    at.to_zoned(TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M:%S %:z")
+        .to_string()
 }
 
 /// A count of tokens as people read it: `80`, `1.2k`, `3.4M`.
@@ -191,9 +203,12 @@ pub(crate) mod hostile {
     ];
 
     pub(crate) fn texts() -> Vec<String> {
-        let orders =
-            BEGINNINGS.iter().flat_map(|begin| ORDERS.iter().map(move |order| format!("{begin}{order}")));
-        orders.chain(OTHERS.iter().map(|text| (*text).to_owned())).collect()
+        let orders = BEGINNINGS
+            .iter()
+            .flat_map(|begin| ORDERS.iter().map(move |order| format!("{begin}{order}")));
+        orders
+            .chain(OTHERS.iter().map(|text| (*text).to_owned()))
+            .collect()
     }
 }
 
@@ -208,7 +223,12 @@ mod tests {
         let texts = hostile::texts();
         assert!(texts.len() >= 200);
         for text in &texts {
-            for shown in [clean(text), clean_line(text), clip(text, 8), json_line(text)] {
+            for shown in [
+                clean(text),
+                clean_line(text),
+                clip(text, 8),
+                json_line(text),
+            ] {
                 assert!(!shown.chars().any(is_hidden), "{text:?} became {shown:?}");
             }
         }
@@ -247,18 +267,36 @@ mod tests {
             "    try: \u{1b}[2mabc\u{1b}[0m\n      def"
         );
         assert_eq!(fold("name    value ", 20), "name    value ");
-        assert_eq!(fold(" name    value words", 18), " name    value\n         words");
-        assert_eq!(fold("a long name    value words", 18), "a long name\n  value words");
-        assert_eq!(fold("see https://example.org/a", 10), "see\n  https://example.org/a");
+        assert_eq!(
+            fold(" name    value words", 18),
+            " name    value\n         words"
+        );
+        assert_eq!(
+            fold("a long name    value words", 18),
+            "a long name\n  value words"
+        );
+        assert_eq!(
+            fold("see https://example.org/a", 10),
+            "see\n  https://example.org/a"
+        );
         assert_eq!(fold("{\"a\": \"b c\"}\n", 4), "{\"a\": \"b c\"}\n");
         assert_eq!(fold("\n\n", 4), "\n\n");
     }
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([tokens(80), tokens(1_234), tokens(2_000_000)], ["80", "1.2k", "2.0M"]);
-        assert_eq!([millis(2), millis(1_400), millis(180_000)], ["2 ms", "1.4 s", "3 min"]);
-        assert_eq!([rough(-1), rough(61), rough(86_400), rough(604_800)], ["0 s", "1 min", "24 h", "7 d"]);
+        assert_eq!(
+            [tokens(80), tokens(1_234), tokens(2_000_000)],
+            ["80", "1.2k", "2.0M"]
+        );
+        assert_eq!(
+            [millis(2), millis(1_400), millis(180_000)],
+            ["2 ms", "1.4 s", "3 min"]
+        );
+        assert_eq!(
+            [rough(-1), rough(61), rough(86_400), rough(604_800)],
+            ["0 s", "1 min", "24 h", "7 d"]
+        );
         assert_eq!(clip("four words are here", 10), "four word…");
     }
 

@@ -39,7 +39,12 @@ pub(crate) async fn pull(
 ///
 /// # Errors
 /// No such model, or it cannot be deleted.
-pub(crate) fn rm(settings: &Settings, screen: &Screen, name: &str, json: bool) -> Result<(), CliError> {
+pub(crate) fn rm(
+    settings: &Settings,
+    screen: &Screen,
+    name: &str,
+    json: bool,
+) -> Result<(), CliError> {
     let model = known(Some(name))?;
     let freed = catalogue::remove(&settings.dirs.models(), model.name)
         .map_err(|error| CliError::failed(error.to_string()))?;
@@ -89,7 +94,10 @@ pub(crate) async fn installed_already(
     let dir = settings.dirs.models();
     let model = known(Some(name))?;
     if model.state_in(&dir) != InstallState::Installed {
-        return Err(CliError::configuration(format!("{} is not installed", model.name)));
+        return Err(CliError::configuration(format!(
+            "{} is not installed",
+            model.name
+        )));
     }
     verified(model, &dir, screen).await?;
     Ok((model.name.to_owned(), model.path_in(&dir)))
@@ -122,11 +130,16 @@ async fn verified(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Re
     if let Some(meter) = &meter {
         meter.end();
     }
-    let verified = verifying.await.map_err(|error| CliError::failed(error.to_string()))?;
+    let verified = verifying
+        .await
+        .map_err(|error| CliError::failed(error.to_string()))?;
     verified.map_err(|error| {
         CliError::configuration(format!("the file of {} is not the model", model.name))
             .because(error.to_string())
-            .or_try(format!("adjutant models rm {0}, then adjutant models pull {0}", model.name))
+            .or_try(format!(
+                "adjutant models rm {0}, then adjutant models pull {0}",
+                model.name
+            ))
             .or_try("-m embedded:FILE.gguf    takes any file, unchecked")
     })
 }
@@ -141,22 +154,43 @@ pub(crate) fn known(name: Option<&str>) -> Result<&'static KnownModel, CliError>
         let error = CliError::no_such_model(format!("there is no embedded model called {name:?}"));
         let error = match nearest(name, KNOWN_MODELS.iter().map(|model| model.name)) {
             Some(near) => error.because(format!("did you mean {near}?")),
-            None => error.because(format!("there are {}", KNOWN_MODELS.map(|model| model.name).join(", "))),
+            None => error.because(format!(
+                "there are {}",
+                KNOWN_MODELS.map(|model| model.name).join(", ")
+            )),
         };
         error.or_try("-m embedded:FILE.gguf for a file of your own")
     })
 }
 
 /// One question, default yes.
-async fn wanted(model: &KnownModel, dir: &Path, screen: &Screen, named: Named) -> Result<(), CliError> {
-    let why = if named == Named::Yes { "" } else { "No API key and no local server found. " };
+async fn wanted(
+    model: &KnownModel,
+    dir: &Path,
+    screen: &Screen,
+    named: Named,
+) -> Result<(), CliError> {
+    let why = if named == Named::Yes {
+        ""
+    } else {
+        "No API key and no local server found. "
+    };
     let left = match model.state_in(dir) {
         InstallState::Partial { bytes } => format!("{} of it are here", size(bytes)),
-        InstallState::Missing | InstallState::Damaged { .. } | InstallState::Installed => "once".to_owned(),
+        InstallState::Missing | InstallState::Damaged { .. } | InstallState::Installed => {
+            "once".to_owned()
+        }
     };
-    let question =
-        format!("{why}Download the embedded model ({}, {}, {left})? [Y/n] ", model.name, size(model.bytes));
-    if says_yes(screen, &question, true).await { Ok(()) } else { Err(missing(model)) }
+    let question = format!(
+        "{why}Download the embedded model ({}, {}, {left})? [Y/n] ",
+        model.name,
+        size(model.bytes)
+    );
+    if says_yes(screen, &question, true).await {
+        Ok(())
+    } else {
+        Err(missing(model))
+    }
 }
 
 fn missing(model: &KnownModel) -> CliError {
@@ -166,7 +200,11 @@ fn missing(model: &KnownModel) -> CliError {
             model.name
         ))
         .or_try("adjutant init    asks three questions and sets things up")
-        .or_try(format!("adjutant models pull {}    ({}, once)", model.name, size(model.bytes)));
+        .or_try(format!(
+            "adjutant models pull {}    ({}, once)",
+            model.name,
+            size(model.bytes)
+        ));
     key_variables()
         .into_iter()
         .fold(error, CliError::or_try)
@@ -175,7 +213,11 @@ fn missing(model: &KnownModel) -> CliError {
 }
 
 /// Fetches a model. Ctrl-C stops; what is there stays for the next time.
-async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
+async fn fetch(
+    model: &'static KnownModel,
+    dir: &Path,
+    screen: &Screen,
+) -> Result<PathBuf, CliError> {
     let mut interrupts = Interrupts::new()?;
     let cancel = CancellationToken::new();
     let mut meter = Meter::new(screen);
@@ -201,11 +243,23 @@ async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resul
     };
     meter.end();
     result.map_err(|error| match error {
-        PullError::Cancelled => CliError::interrupted("the download was stopped; what is there is kept")
-            .or_try(format!("adjutant models pull {}    goes on where it stopped", model.name)),
-        PullError::NoSource { name, file, bytes, failures } => {
-            let causes: Vec<String> =
-                failures.iter().map(|failure| format!("{}: {}", failure.source, failure.cause)).collect();
+        PullError::Cancelled => CliError::interrupted(
+            "the download was stopped; what is there is kept",
+        )
+        .or_try(format!(
+            "adjutant models pull {}    goes on where it stopped",
+            model.name
+        )),
+        PullError::NoSource {
+            name,
+            file,
+            bytes,
+            failures,
+        } => {
+            let causes: Vec<String> = failures
+                .iter()
+                .map(|failure| format!("{}: {}", failure.source, failure.cause))
+                .collect();
             CliError::configuration(format!("{name} could not be fetched"))
                 .because(causes.join("; "))
                 .or_try("again later: what is there is kept")
@@ -226,7 +280,8 @@ async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resul
 pub(crate) fn list(settings: &Settings) -> Result<Vec<(String, Value)>, CliError> {
     let dir = settings.dirs.models();
     let models = catalogue::list(&dir).map_err(|error| {
-        CliError::configuration(format!("{} cannot be read", dir.display())).because(error.to_string())
+        CliError::configuration(format!("{} cannot be read", dir.display()))
+            .because(error.to_string())
     })?;
     let row = |model: &catalogue::ListedModel| {
         let state = match model.state {
@@ -246,7 +301,10 @@ pub(crate) fn list(settings: &Settings) -> Result<Vec<(String, Value)>, CliError
             "installed": model.state == InstallState::Installed,
             "default": model.name == DEFAULT_MODEL,
         });
-        (format!("{spec:44} {:>8}  {state:12}  {note}", size(model.bytes)), json)
+        (
+            format!("{spec:44} {:>8}  {state:12}  {note}", size(model.bytes)),
+            json,
+        )
     };
     Ok(models.iter().map(row).collect())
 }

@@ -106,7 +106,14 @@ pub(crate) const READ_ONLY: &str = "read_only";
 impl CliError {
     fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { exit, code, message, cause: None, tries: Vec::new(), retry_after: None }
+        Self {
+            exit,
+            code,
+            message,
+            cause: None,
+            tries: Vec::new(),
+            retry_after: None,
+        }
     }
 
     /// The command line or the prompt cannot be used.
@@ -151,8 +158,12 @@ impl CliError {
 
     /// The system asked the process to end.
     pub(crate) fn terminated() -> Self {
-        Self::new(Exit::Terminated, "terminated", "ended by a signal; the conversation is saved")
-            .or_try("adjutant -c …    goes on with it")
+        Self::new(
+            Exit::Terminated,
+            "terminated",
+            "ended by a signal; the conversation is saved",
+        )
+        .or_try("adjutant -c …    goes on with it")
     }
 
     /// Somebody has to say yes, and nobody can be asked.
@@ -186,7 +197,9 @@ impl CliError {
             TurnError::Model { error } => return Some(Self::of_model_error(error)),
             TurnError::Limit { bound, value, key } => {
                 shown.message = format!("the bound of {bound} was reached: {value}");
-                shown.tries.push(format!("raise {key}, or ask for less at once"));
+                shown
+                    .tries
+                    .push(format!("raise {key}, or ask for less at once"));
             }
             _ => {}
         }
@@ -197,17 +210,30 @@ impl CliError {
 /// What helps against a model's failure.
 fn ways_out(error: &ModelError) -> Vec<String> {
     let way: &str = match error {
-        ModelError::RateLimited { .. } => "wait a little, or use another model: adjutant -m embedded …",
-        ModelError::Quota { .. } => "look at your plan with the provider, or use another model: -m embedded",
-        ModelError::Timeout { provider, waited, bound: TimeBound::Silence | TimeBound::Pause } => {
+        ModelError::RateLimited { .. } => {
+            "wait a little, or use another model: adjutant -m embedded …"
+        }
+        ModelError::Quota { .. } => {
+            "look at your plan with the provider, or use another model: -m embedded"
+        }
+        ModelError::Timeout {
+            provider,
+            waited,
+            bound: TimeBound::Silence | TimeBound::Pause,
+        } => {
             return vec![more_time(provider, *waited)];
         }
-        ModelError::Timeout { provider, bound: TimeBound::Connect, .. } if local(provider) => {
+        ModelError::Timeout {
+            provider,
+            bound: TimeBound::Connect,
+            ..
+        } if local(provider) => {
             "is the server running, and at this address? (adjutant config show --origin)"
         }
-        ModelError::Timeout { bound: TimeBound::Connect, .. } => {
-            "look at your connection (proxy, firewall), or work offline: -m embedded"
-        }
+        ModelError::Timeout {
+            bound: TimeBound::Connect,
+            ..
+        } => "look at your connection (proxy, firewall), or work offline: -m embedded",
         ModelError::Timeout { .. } => "try again, or ask for less at once",
         ModelError::Network { provider, .. } if local(provider) => {
             "is the server running, and at this address? (adjutant config show --origin)"
@@ -216,10 +242,16 @@ fn ways_out(error: &ModelError) -> Vec<String> {
             "look at your connection (proxy, firewall), or work offline: -m embedded"
         }
         ModelError::Server { .. } | ModelError::Truncated { .. } => "try again in a moment",
-        ModelError::Authentication { provider, .. } => match variable(provider, |row| row.key_variable) {
-            Some(name) => return vec![format!("check the key: {name} in the environment or the .env file")],
-            None => "check the key in the environment or the .env file",
-        },
+        ModelError::Authentication { provider, .. } => {
+            match variable(provider, |row| row.key_variable) {
+                Some(name) => {
+                    return vec![format!(
+                        "check the key: {name} in the environment or the .env file"
+                    )];
+                }
+                None => "check the key in the environment or the .env file",
+            }
+        }
         ModelError::NotFound { provider, .. } if provider.as_str() == "embedded" => {
             "fetch it again: adjutant models rm NAME, then adjutant models pull NAME; or name another file: -m embedded:FILE.gguf"
         }
@@ -230,7 +262,9 @@ fn ways_out(error: &ModelError) -> Vec<String> {
                 or.unwrap_or_default()
             )];
         }
-        ModelError::InvalidResponse { .. } => "try again; the answer itself is in the log: adjutant log show",
+        ModelError::InvalidResponse { .. } => {
+            "try again; the answer itself is in the log: adjutant log show"
+        }
         ModelError::ContextTooLong { .. } => "shorten the prompt, or start a new conversation",
         _ => return Vec::new(),
     };
@@ -242,9 +276,15 @@ fn more_time(provider: &ProviderId, waited: Duration) -> String {
     /// Times that are easy to read, in seconds.
     const STEPS: [u64; 11] = [2, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200];
     let now = waited.as_secs().max(1);
-    let more = STEPS.into_iter().find(|step| *step >= now.saturating_mul(2)).unwrap_or(now.saturating_mul(2));
+    let more = STEPS
+        .into_iter()
+        .find(|step| *step >= now.saturating_mul(2))
+        .unwrap_or(now.saturating_mul(2));
     match Provider::find(provider.as_str()) {
-        Some(row) => format!("adjutant config set {}.timeout {more}s    (now {now}s)", row.name),
+        Some(row) => format!(
+            "adjutant config set {}.timeout {more}s    (now {now}s)",
+            row.name
+        ),
         None => format!("LLM_TIMEOUT={more} adjutant …    (now {now})"),
     }
 }
@@ -255,14 +295,19 @@ fn local(provider: &ProviderId) -> bool {
 }
 
 /// A variable of a provider.
-fn variable(provider: &ProviderId, which: fn(&Provider) -> Option<&'static str>) -> Option<&'static str> {
+fn variable(
+    provider: &ProviderId,
+    which: fn(&Provider) -> Option<&'static str>,
+) -> Option<&'static str> {
     Provider::find(provider.as_str()).and_then(which)
 }
 
 impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::EmptyMessage | RunError::MessageTooLarge { .. } => Self::usage(error.to_string()),
+            RunError::EmptyMessage | RunError::MessageTooLarge { .. } => {
+                Self::usage(error.to_string())
+            }
             RunError::MessageTooLong { .. } => Self::usage(error.to_string())
                 .or_try("agent.long_message = \"cut\", to have the beginning of it read"),
             RunError::Store(error) => error.into(),
@@ -321,8 +366,20 @@ mod tests {
         let provider = || ProviderId::new("gemini").unwrap();
         let message = || "…".to_owned();
         let errors = [
-            (ModelError::RateLimited { provider: provider(), retry_after: None }, 5),
-            (ModelError::Quota { provider: provider(), message: message() }, 5),
+            (
+                ModelError::RateLimited {
+                    provider: provider(),
+                    retry_after: None,
+                },
+                5,
+            ),
+            (
+                ModelError::Quota {
+                    provider: provider(),
+                    message: message(),
+                },
+                5,
+            ),
             (
                 ModelError::Timeout {
                     provider: provider(),
@@ -331,7 +388,13 @@ mod tests {
                 },
                 5,
             ),
-            (ModelError::Network { provider: provider(), message: message() }, 5),
+            (
+                ModelError::Network {
+                    provider: provider(),
+                    message: message(),
+                },
+                5,
+            ),
             (
                 ModelError::Server {
                     provider: provider(),
@@ -341,13 +404,57 @@ mod tests {
                 },
                 5,
             ),
-            (ModelError::Authentication { provider: provider(), message: message() }, 3),
-            (ModelError::BadRequest { provider: provider(), message: message() }, 5),
-            (ModelError::NotFound { provider: provider(), model: message(), message: message() }, 3),
-            (ModelError::InvalidResponse { provider: provider(), reason: message(), raw: message() }, 5),
-            (ModelError::Truncated { provider: provider(), reason: message() }, 5),
-            (ModelError::ContextTooLong { provider: provider(), message: message() }, 6),
-            (ModelError::Refused { provider: provider(), message: message() }, 0),
+            (
+                ModelError::Authentication {
+                    provider: provider(),
+                    message: message(),
+                },
+                3,
+            ),
+            (
+                ModelError::BadRequest {
+                    provider: provider(),
+                    message: message(),
+                },
+                5,
+            ),
+            (
+                ModelError::NotFound {
+                    provider: provider(),
+                    model: message(),
+                    message: message(),
+                },
+                3,
+            ),
+            (
+                ModelError::InvalidResponse {
+                    provider: provider(),
+                    reason: message(),
+                    raw: message(),
+                },
+                5,
+            ),
+            (
+                ModelError::Truncated {
+                    provider: provider(),
+                    reason: message(),
+                },
+                5,
+            ),
+            (
+                ModelError::ContextTooLong {
+                    provider: provider(),
+                    message: message(),
+                },
+                6,
+            ),
+            (
+                ModelError::Refused {
+                    provider: provider(),
+                    message: message(),
+                },
+                0,
+            ),
         ];
         for (error, exit) in errors {
             assert_eq!(Exit::of_model_error(&error) as u8, exit, "{}", error.code());

@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    AgentResponse, Event, GateVerdict, LanguageModel, ModelId, Recorded, Refusal, TaskFilter, ToolRegistry,
-    TurnError, UserId, Verdict,
+    AgentResponse, Event, GateVerdict, LanguageModel, ModelId, Recorded, Refusal, TaskFilter,
+    ToolRegistry, TurnError, UserId, Verdict,
 };
 use adjutant_runtime::RunContext;
 
@@ -70,20 +70,26 @@ pub(crate) fn read(files: &[String], min_pass: Option<usize>) -> Result<Cases, C
     }
     let mut cases = Vec::new();
     for file in files {
-        let text = text_of(file)
-            .map_err(|error| CliError::usage(format!("{file} cannot be read")).because(error.to_string()))?;
+        let text = text_of(file).map_err(|error| {
+            CliError::usage(format!("{file} cannot be read")).because(error.to_string())
+        })?;
         let read = case::parse(file, &text).map_err(|bad| {
-            CliError::usage(bad.to_string()).or_try("adjutant eval --help    has the fields of a case")
+            CliError::usage(bad.to_string())
+                .or_try("adjutant eval --help    has the fields of a case")
         })?;
         cases.extend(read.into_iter().map(|case| (file.clone(), case)));
     }
     if cases.is_empty() {
-        return Err(CliError::usage(format!("there is no case in {}", files.join(", "))));
+        return Err(CliError::usage(format!(
+            "there is no case in {}",
+            files.join(", ")
+        )));
     }
     match min_pass {
-        Some(min) if min > cases.len() => {
-            Err(CliError::usage(format!("--min-pass is {min}, and there are only {} cases", cases.len())))
-        }
+        Some(min) if min > cases.len() => Err(CliError::usage(format!(
+            "--min-pass is {min}, and there are only {} cases",
+            cases.len()
+        ))),
         Some(_) | None => Ok(Cases(cases)),
     }
 }
@@ -109,14 +115,22 @@ pub(crate) async fn run(
     screen: &Screen,
     (settings, model): (&Settings, Arc<dyn LanguageModel>),
 ) -> Result<Exit, CliError> {
-    let id_width = cases.0.iter().map(|(_, case)| case.id.chars().count()).max().unwrap_or(0);
+    let id_width = cases
+        .0
+        .iter()
+        .map(|(_, case)| case.id.chars().count())
+        .max()
+        .unwrap_or(0);
     // At a terminal the rows themselves show how far it is.
     let progress = screen.shows_progress() && !screen.shows_answers_live();
     let mut reports = Vec::new();
     let mut answered = None;
     for (index, (file, case)) in cases.0.iter().enumerate() {
         if progress {
-            screen.side(&format!("\r{}", dim(&format!("{}/{}", index + 1, cases.0.len()))));
+            screen.side(&format!(
+                "\r{}",
+                dim(&format!("{}/{}", index + 1, cases.0.len()))
+            ));
         }
         let bench = Bench::of(case, memory, settings, &model).await?;
         let ran = run_case(file, case, &bench).await?;
@@ -179,7 +193,10 @@ async fn run_case(file: &str, case: &Case, bench: &Bench) -> Result<Ran, CliErro
         invalid_calls: invalid_calls(&events),
         unconfirmed_deletes: unconfirmed_deletes(&events, agent.tools()),
     };
-    Ok(Ran { report, model: agent.model().id().clone() })
+    Ok(Ran {
+        report,
+        model: agent.model().id().clone(),
+    })
 }
 
 /// The tools that ran, whatever came of it.
@@ -210,16 +227,25 @@ fn invalid_calls(events: &[Recorded]) -> usize {
 
 /// Destructive calls that started without a yes.
 fn unconfirmed_deletes(events: &[Recorded], tools: &ToolRegistry) -> usize {
-    let destructive =
-        |name: &str| tools.get(name).is_some_and(|tool| tool.definition().annotations.destructive);
+    let destructive = |name: &str| {
+        tools
+            .get(name)
+            .is_some_and(|tool| tool.definition().annotations.destructive)
+    };
     let mut approved = BTreeSet::new();
     let mut unconfirmed = 0;
     for recorded in events {
         match &*recorded.event {
-            Event::CallAnswered { call, verdict: Some(Verdict::Approved), .. } => {
+            Event::CallAnswered {
+                call,
+                verdict: Some(Verdict::Approved),
+                ..
+            } => {
                 approved.insert(call);
             }
-            Event::CallStarted { call, tool, .. } if destructive(tool) && !approved.contains(call) => {
+            Event::CallStarted { call, tool, .. }
+                if destructive(tool) && !approved.contains(call) =>
+            {
                 unconfirmed += 1
             }
             _ => {}
@@ -230,7 +256,9 @@ fn unconfirmed_deletes(events: &[Recorded], tools: &ToolRegistry) -> usize {
 
 /// A failed model call is no answer, even where the case would accept its words.
 fn model_failure(response: &AgentResponse) -> Result<Option<String>, CliError> {
-    let Some(TurnError::Model { error }) = &response.error else { return Ok(None) };
+    let Some(TurnError::Model { error }) = &response.error else {
+        return Ok(None);
+    };
     match CliError::of_response(response) {
         Some(error) if error.exit == Exit::Configuration => Err(error),
         _ => Ok(Some(format!("the model failed: {error}"))),

@@ -56,16 +56,25 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let said = sources.model.is_some() || vault.is_some() || options.memory.is_some();
     if !screen.asks() && !said && !yes {
-        return Err(CliError::usage("no one can be asked: this is not a terminal")
-            .or_try("adjutant init --model MODEL --vault DIR --yes")
-            .or_try("adjutant init --yes    takes what is found, and no vault"));
+        return Err(
+            CliError::usage("no one can be asked: this is not a terminal")
+                .or_try("adjutant init --model MODEL --vault DIR --yes")
+                .or_try("adjutant init --yes    takes what is found, and no vault"),
+        );
     }
     // What is wrong already has to be mended by whoever wrote it.
     let draft = Draft::open(&sources.user_file())?;
     // The options are what is going to be written, and not settings of this run.
-    let bare = Sources { model: None, vault: None, ..sources.clone() };
+    let bare = Sources {
+        model: None,
+        vault: None,
+        ..sources.clone()
+    };
     let settings = bare.load()?;
-    settings.warnings.iter().for_each(|warning| screen.note(warning));
+    settings
+        .warnings
+        .iter()
+        .for_each(|warning| screen.note(warning));
     let mut plan = Plan::default();
     let ask = screen.asks() && !yes;
 
@@ -76,7 +85,10 @@ pub(crate) async fn run(
             plan.model = Some(spec.trim().to_owned());
         }
         (None, Some((value, line))) => {
-            screen.note(&format!("model is set already: {value} ({}:{line})", draft.path().display()));
+            screen.note(&format!(
+                "model is set already: {value} ({}:{line})",
+                draft.path().display()
+            ));
         }
         (None, None) if ask => {
             let chosen = ask::model(found::models(&settings, screen).await)?;
@@ -91,8 +103,11 @@ pub(crate) async fn run(
             plan.model = chosen.spec;
         }
         (None, None) => {
-            plan.model =
-                found::models(&settings, screen).await.into_iter().next().and_then(|first| first.spec)
+            plan.model = found::models(&settings, screen)
+                .await
+                .into_iter()
+                .next()
+                .and_then(|first| first.spec)
         }
     }
 
@@ -101,7 +116,10 @@ pub(crate) async fn run(
         (Some(path), _) if path == Path::new(NONE) => {}
         (Some(path), _) => plan.vault = Some(folder(&sources.project, &path)?),
         (None, Some((value, line))) => {
-            screen.note(&format!("vault.path is set already: {value} ({}:{line})", draft.path().display()));
+            screen.note(&format!(
+                "vault.path is set already: {value} ({}:{line})",
+                draft.path().display()
+            ));
         }
         (None, None) if ask => {
             plan.vault = ask::vault(&sources.project, found::vaults(&sources.variables), screen)?
@@ -137,7 +155,11 @@ fn write(
 ) -> Result<(), CliError> {
     let mut lines = Vec::new();
     let vault = plan.vault.map(|path| path.to_string_lossy().into_owned());
-    for (name, value) in [("model", plan.model), ("vault.path", vault), ("memory.path", plan.memory)] {
+    for (name, value) in [
+        ("model", plan.model),
+        ("vault.path", vault),
+        ("memory.path", plan.memory),
+    ] {
         let Some(value) = value else { continue };
         let key = setting(name)?;
         match draft.said(key)? {
@@ -155,11 +177,16 @@ fn write(
         lines.push(format!("  {name} = {value}"));
     }
     if lines.is_empty() && plan.key.is_none() {
-        screen.note(&format!("nothing to write: {} says it all", draft.path().display()));
+        screen.note(&format!(
+            "nothing to write: {} says it all",
+            draft.path().display()
+        ));
         return Ok(());
     }
     screen.side_line(&format!("{} gets:", draft.path().display()));
-    lines.iter().for_each(|line| screen.side_line(&crate::display::clean_line(line)));
+    lines
+        .iter()
+        .for_each(|line| screen.side_line(&crate::display::clean_line(line)));
     if let Some((name, ..)) = &plan.key {
         screen.side_line(&format!(
             "{} gets the key for {name}",

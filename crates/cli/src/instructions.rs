@@ -51,15 +51,24 @@ pub(crate) enum Read {
 impl Places {
     /// For a process in this working directory.
     pub(crate) fn new(dirs: &Dirs, project: PathBuf) -> Self {
-        Self { config: dirs.config.clone(), state: dirs.state.clone(), project }
+        Self {
+            config: dirs.config.clone(),
+            state: dirs.state.clone(),
+            project,
+        }
     }
 
     /// All of them, in the order they are told: the person's own, then from the outermost folder inward. Read anew at every
     /// call.
     pub(crate) fn read(&self) -> Vec<Instructions> {
         let own = self.config.join(NAMES[0]);
-        let mut found: Vec<Instructions> =
-            one(&own, |_| true).into_iter().map(|read| Instructions { path: own.clone(), read }).collect();
+        let mut found: Vec<Instructions> = one(&own, |_| true)
+            .into_iter()
+            .map(|read| Instructions {
+                path: own.clone(),
+                read,
+            })
+            .collect();
         let mut of_project = Vec::new();
         for folder in self.project.ancestors().take(FOLDERS_MAX) {
             let read = NAMES.iter().find_map(|name| {
@@ -67,7 +76,10 @@ impl Places {
                 // The person's own file is not told twice where they work in its folder.
                 let trusted = |content: &[u8]| trust::is_trusted(&self.state, &path, content);
                 let read = (path != own).then(|| one(&path, trusted))??;
-                Some(Instructions { path: path.clone(), read })
+                Some(Instructions {
+                    path: path.clone(),
+                    read,
+                })
             });
             of_project.extend(read);
             // A project ends where its history is kept.
@@ -89,7 +101,12 @@ impl Instructions {
             Read::NotTrusted | Read::Unreadable(_) => return None,
         };
         let text = text.trim();
-        (!text.is_empty()).then(|| format!("## Instructions from {}\n\n{text}{cut}\n", self.path.display()))
+        (!text.is_empty()).then(|| {
+            format!(
+                "## Instructions from {}\n\n{text}{cut}\n",
+                self.path.display()
+            )
+        })
     }
 
     /// What the person should know about it.
@@ -97,9 +114,10 @@ impl Instructions {
         let path = self.path.display();
         match &self.read {
             Read::Whole(_) => None,
-            Read::Cut(_) => {
-                Some(format!("{path} is longer than {} KiB: its beginning was read", BYTES_MAX / 1024))
-            }
+            Read::Cut(_) => Some(format!(
+                "{path} is longer than {} KiB: its beginning was read",
+                BYTES_MAX / 1024
+            )),
             Read::NotTrusted => Some(format!(
                 "{path} was not read: it is not trusted as it is now (look at it, then: adjutant config trust {})",
                 self.path.parent().unwrap_or(Path::new(".")).display()
@@ -124,7 +142,9 @@ fn one(path: &Path, trusted: impl Fn(&[u8]) -> bool) -> Option<Read> {
         return Some(Read::Unreadable(format!("it has {} bytes", about.len())));
     }
     let mut content = Vec::new();
-    if let Err(error) = File::open(path).and_then(|file| file.take(whole_max).read_to_end(&mut content)) {
+    if let Err(error) =
+        File::open(path).and_then(|file| file.take(whole_max).read_to_end(&mut content))
+    {
         return Some(Read::Unreadable(error.to_string()));
     }
     if !trusted(&content) {
@@ -166,7 +186,12 @@ mod tests {
 
         fn read(&self) -> Vec<Instructions> {
             let at = |name: &str| self.0.path().join(name);
-            Places { config: at("config"), state: at("state"), project: at("work/project/deep") }.read()
+            Places {
+                config: at("config"),
+                state: at("state"),
+                project: at("work/project/deep"),
+            }
+            .read()
         }
 
         fn texts(&self) -> Vec<String> {
@@ -209,7 +234,10 @@ mod tests {
         let place = Place::new();
         place.file("config/AGENTS.md", "ä".repeat(BYTES_MAX));
         let read = place.read().remove(0);
-        assert!(matches!(&read.read, Read::Cut(text) if text.len() <= BYTES_MAX), "cut between characters");
+        assert!(
+            matches!(&read.read, Read::Cut(text) if text.len() <= BYTES_MAX),
+            "cut between characters"
+        );
         assert!(read.notice().unwrap().contains("32 KiB"));
         place.file("config/AGENTS.md", [0xff, 0xfe]);
         assert!(place.texts().is_empty());

@@ -40,7 +40,12 @@ pub(crate) enum Keys {
 ///
 /// # Errors
 /// No such provider or key, nothing to read one from, or a file that cannot be read or written.
-pub(crate) fn run(sources: &Sources, screen: &Screen, command: Keys, json: bool) -> Result<Exit, CliError> {
+pub(crate) fn run(
+    sources: &Sources,
+    screen: &Screen,
+    command: Keys,
+    json: bool,
+) -> Result<Exit, CliError> {
     match command {
         Keys::Set { provider } => set(sources, screen, &provider, json),
         Keys::List => list(sources, screen, json),
@@ -65,8 +70,14 @@ fn set(sources: &Sources, screen: &Screen, name: &str, json: bool) -> Result<Exi
         format!("The key for {} is in {}.", provider.name, path.display())
     });
     // What wins over the file is said now, and not found out later.
-    if sources.variables.get(variable).is_some_and(|value| !value.trim().is_empty()) {
-        screen.note(&format!("{variable} is set in the environment too, and wins"));
+    if sources
+        .variables
+        .get(variable)
+        .is_some_and(|value| !value.trim().is_empty())
+    {
+        screen.note(&format!(
+            "{variable} is set in the environment too, and wins"
+        ));
     }
     Ok(Exit::Ok)
 }
@@ -92,16 +103,21 @@ pub(crate) fn ask(provider: &Provider) -> Result<String, CliError> {
 fn from_stdin(provider: &Provider) -> Result<String, CliError> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        return Err(CliError::usage("no one can be asked for the key: this is not a terminal")
-            .or_try(format!("adjutant keys set {} < FILE", provider.name)));
+        return Err(
+            CliError::usage("no one can be asked for the key: this is not a terminal")
+                .or_try(format!("adjutant keys set {} < FILE", provider.name)),
+        );
     }
     let mut bytes = Vec::new();
     stdin
         .lock()
         .take(KEY_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| CliError::failed("standard input cannot be read").because(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| CliError::usage("this is not a key").because("it is not UTF-8"))
+        .map_err(|error| {
+            CliError::failed("standard input cannot be read").because(error.to_string())
+        })?;
+    String::from_utf8(bytes)
+        .map_err(|_| CliError::usage("this is not a key").because("it is not UTF-8"))
 }
 
 /// A key that can be sent in a header.
@@ -140,18 +156,32 @@ pub(crate) fn malformed(key: &str) -> Option<&'static str> {
 
 fn list(sources: &Sources, screen: &Screen, json: bool) -> Result<Exit, CliError> {
     let settings = sources.load()?;
-    settings.warnings.iter().for_each(|warning| screen.note(warning));
+    settings
+        .warnings
+        .iter()
+        .for_each(|warning| screen.note(warning));
     let mut rows: Vec<(&str, Vec<&str>, &str, String)> = Vec::new();
     for provider in Provider::all() {
-        let Some(variable) = provider.key_variable else { continue };
+        let Some(variable) = provider.key_variable else {
+            continue;
+        };
         if let Some(row) = rows.iter_mut().find(|row| row.0 == variable) {
             row.1.push(provider.name);
             continue;
         }
-        let origin = settings.shown.iter().find(|shown| shown.name == variable).map(|shown| &shown.origin);
+        let origin = settings
+            .shown
+            .iter()
+            .find(|shown| shown.name == variable)
+            .map(|shown| &shown.origin);
         let key = settings.provider(provider).any_key().cloned();
         if let (Some(origin), Some(key)) = (origin, key) {
-            rows.push((variable, vec![provider.name], origin, crate::config::end_of(&key)));
+            rows.push((
+                variable,
+                vec![provider.name],
+                origin,
+                crate::config::end_of(&key),
+            ));
         }
     }
     if json {
@@ -166,7 +196,10 @@ fn list(sources: &Sources, screen: &Screen, json: bool) -> Result<Exit, CliError
     }
     for (_, providers, origin, end) in &rows {
         let names = providers.join(", ");
-        screen.answer_line(&format!("{names:28} {end:8} {}", crate::display::clean_line(origin)));
+        screen.answer_line(&format!(
+            "{names:28} {end:8} {}",
+            crate::display::clean_line(origin)
+        ));
     }
     if rows.is_empty() {
         screen.note("there is no key yet: adjutant keys set PROVIDER");
@@ -183,7 +216,9 @@ fn remove(sources: &Sources, screen: &Screen, name: &str, json: bool) -> Result<
             Credentials::path_in(&sources.dirs.config).display()
         ));
         return Err(match sources.variables.contains_key(variable) {
-            true => error.because(format!("{variable} is a variable of the environment: unset it there")),
+            true => error.because(format!(
+                "{variable} is a variable of the environment: unset it there"
+            )),
             false => error.or_try("adjutant keys list"),
         });
     }
@@ -219,12 +254,22 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused_without_showing_it() {
-        for text in
-            ["", " \n", "two words", "sk-1\nsk-2", "ключ", "\"sk-123\"", "OPENAI_API_KEY=sk-123", "a\u{7}b"]
-        {
+        for text in [
+            "",
+            " \n",
+            "two words",
+            "sk-1\nsk-2",
+            "ключ",
+            "\"sk-123\"",
+            "OPENAI_API_KEY=sk-123",
+            "a\u{7}b",
+        ] {
             let error = checked(text).unwrap_err();
             assert_eq!(error.exit as u8, 2, "{text:?}");
-            assert!(text.trim().is_empty() || !format!("{error:?}").contains(text.trim()), "{error:?}");
+            assert!(
+                text.trim().is_empty() || !format!("{error:?}").contains(text.trim()),
+                "{error:?}"
+            );
         }
         checked(" sk-123\n").unwrap();
     }

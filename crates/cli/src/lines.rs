@@ -74,7 +74,11 @@ impl Lines {
         let line = self.answer(screen, question).await.ok().flatten();
         line.is_some_and(|line| {
             let words = String::from_utf8_lossy(&line);
-            if words.trim().is_empty() { enter } else { read_words(words.trim()) == Reading::Yes }
+            if words.trim().is_empty() {
+                enter
+            } else {
+                read_words(words.trim()) == Reading::Yes
+            }
         })
     }
 
@@ -112,7 +116,11 @@ impl Pipe {
                 }
             }
         });
-        Self { wanted, typed, waiting: false }
+        Self {
+            wanted,
+            typed,
+            waiting: false,
+        }
     }
 
     async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
@@ -131,7 +139,10 @@ impl Pipe {
 fn read_line() -> std::io::Result<Option<Vec<u8>>> {
     let mut stdin = std::io::stdin().lock();
     let mut line = Vec::new();
-    stdin.by_ref().take(MESSAGE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut line)?;
+    stdin
+        .by_ref()
+        .take(MESSAGE_BYTES_MAX as u64 + 2)
+        .read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(None);
     }
@@ -166,7 +177,10 @@ mod terminal {
     use crate::tty::{Mode, forget_typed};
 
     /// How long the thread looks for input before it asks whether anybody still waits.
-    const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    const LOOK: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 100_000_000,
+    };
 
     #[derive(Default)]
     pub(super) struct Terminal {
@@ -197,7 +211,9 @@ mod terminal {
                 let _ = send.send(read(&waits));
             });
             match line.await {
-                Ok(Ok(line)) => Ok(line.map(|line| [std::mem::take(&mut self.ahead), line].concat())),
+                Ok(Ok(line)) => {
+                    Ok(line.map(|line| [std::mem::take(&mut self.ahead), line].concat()))
+                }
                 Ok(Err(error)) => Err(error),
                 Err(_) => Ok(None),
             }
@@ -275,10 +291,14 @@ impl Endings {
         {
             use tokio::signal::unix::{SignalKind, signal};
             let listen = |kind| {
-                signal(kind)
-                    .map_err(|error| CliError::failed("cannot listen to signals").because(error.to_string()))
+                signal(kind).map_err(|error| {
+                    CliError::failed("cannot listen to signals").because(error.to_string())
+                })
             };
-            Ok(Self { terminate: listen(SignalKind::terminate())?, hang_up: listen(SignalKind::hangup())? })
+            Ok(Self {
+                terminate: listen(SignalKind::terminate())?,
+                hang_up: listen(SignalKind::hangup())?,
+            })
         }
         #[cfg(not(unix))]
         Ok(Self {})
@@ -321,7 +341,9 @@ impl Stops {
             interrupts: Interrupts::new()?,
             #[cfg(unix)]
             terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-                .map_err(|error| CliError::failed("cannot listen to signals").because(error.to_string()))?,
+                .map_err(|error| {
+                    CliError::failed("cannot listen to signals").because(error.to_string())
+                })?,
         })
     }
 
@@ -356,8 +378,9 @@ impl Interrupts {
         let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
         #[cfg(windows)]
         let signal = tokio::signal::windows::ctrl_c();
-        let signal =
-            signal.map_err(|error| CliError::failed("cannot listen to Ctrl-C").because(error.to_string()))?;
+        let signal = signal.map_err(|error| {
+            CliError::failed("cannot listen to Ctrl-C").because(error.to_string())
+        })?;
         Ok(Self { signal })
     }
 

@@ -26,7 +26,11 @@ use crate::screen::Screen;
 use crate::store::{self, Store};
 use filter::Whose;
 
-const DECISIONS: Kind = Kind { one: "decision", many: "decisions", list: "adjutant log list" };
+const DECISIONS: Kind = Kind {
+    one: "decision",
+    many: "decisions",
+    list: "adjutant log list",
+};
 /// How many decisions are read at once where all are wanted.
 const AT_ONCE: u32 = 200;
 /// Lines of sums over turns, unless said otherwise.
@@ -81,15 +85,35 @@ pub(crate) async fn run(
             tail(&*store, screen, &whose, filter, json).await?;
         }
         Log::Stats { by, limit, filter } if by.is_some() || filter.all_users => {
-            let LogFilter { outcome, thread, tool, agent, feedback, failed, .. } = &filter;
-            if [outcome, thread, tool, agent, feedback].into_iter().any(Option::is_some) || *failed {
+            let LogFilter {
+                outcome,
+                thread,
+                tool,
+                agent,
+                feedback,
+                failed,
+                ..
+            } = &filter;
+            if [outcome, thread, tool, agent, feedback]
+                .into_iter()
+                .any(Option::is_some)
+                || *failed
+            {
                 return Err(CliError::usage(
                     "what is added up by something is all turns of a time: --since, --until and --user fit it",
                 )
                 .or_try("adjutant log stats --all-users --by outcome"));
             }
             let (whose, filter) = filter::read(filter, None, now())?;
-            totals::tell(&*store, screen, &whose, &filter, (by, limit.unwrap_or(LINES)), json).await?;
+            totals::tell(
+                &*store,
+                screen,
+                &whose,
+                &filter,
+                (by, limit.unwrap_or(LINES)),
+                json,
+            )
+            .await?;
         }
         Log::Stats { limit, filter, .. } => {
             let (whose, filter) = filter::read(filter, Some(AT_ONCE), now())?;
@@ -100,14 +124,22 @@ pub(crate) async fn run(
             })
             .await?;
             let stats = stats::stats(&all, limit);
-            screen.answer_line(&if json { json_line(&stats) } else { stats::table(&stats) });
+            screen.answer_line(&if json {
+                json_line(&stats)
+            } else {
+                stats::table(&stats)
+            });
         }
         Log::Export { filter } => {
             let (whose, filter) = filter::read(filter, Some(AT_ONCE), now())?;
             each_page(&*store, &whose, filter, async |page| {
                 for decision in page {
-                    let tool_invocations = store.tool_invocations(&decision.user, decision.id).await?;
-                    screen.answer_line(&json_line(&Exported { decision, tool_invocations }));
+                    let tool_invocations =
+                        store.tool_invocations(&decision.user, decision.id).await?;
+                    screen.answer_line(&json_line(&Exported {
+                        decision,
+                        tool_invocations,
+                    }));
                 }
                 Ok(())
             })
@@ -137,7 +169,10 @@ pub(crate) async fn show_turn(
     screen: &Screen,
 ) -> Result<(), CliError> {
     let decision = find(store, user, Some(&turn.to_string())).await?;
-    show(screen, &Whole::read(store, decision, settings.log_content).await?);
+    show(
+        screen,
+        &Whole::read(store, decision, settings.log_content).await?,
+    );
     Ok(())
 }
 
@@ -163,7 +198,11 @@ impl Whole {
     ) -> Result<Self, CliError> {
         let tool_invocations = store.tool_invocations(&decision.user, decision.id).await?;
         let steps = read_trace(store, &decision.key(), decision.id, content).await?;
-        Ok(Self { decision, tool_invocations, steps })
+        Ok(Self {
+            decision,
+            tool_invocations,
+            steps,
+        })
     }
 }
 
@@ -175,7 +214,10 @@ struct Exported {
     tool_invocations: Vec<ToolInvocationRecord>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long ago something is has to be told by somebody"
+)]
 fn now() -> Timestamp {
     Timestamp::now()
 }
@@ -201,7 +243,9 @@ async fn each_page(
 ) -> Result<(), CliError> {
     loop {
         let page = read(store, whose, &filter).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
         filter.after = Some(last.cursor());
         take(page).await?;
     }
@@ -235,8 +279,10 @@ async fn tail(
         first = false;
         filter.limit = Some(AT_ONCE);
         // What was there before the first look and was not asked for stays untold.
-        filter.since =
-            filter.since.or_else(|| newest.last().map(|oldest| oldest.started_at)).or_else(|| Some(now()));
+        filter.since = filter
+            .since
+            .or_else(|| newest.last().map(|oldest| oldest.started_at))
+            .or_else(|| Some(now()));
         if told.len() > REMEMBERED {
             let recent: Vec<TurnId> = newest.iter().map(|decision| decision.id).collect();
             told.retain(|id, _| recent.contains(id));
@@ -249,9 +295,16 @@ async fn tail(
 }
 
 /// The newest decision, or the one whose id begins or ends with `id`.
-async fn find(store: &dyn Store, user: &UserId, id: Option<&str>) -> Result<DecisionRecord, CliError> {
+async fn find(
+    store: &dyn Store,
+    user: &UserId,
+    id: Option<&str>,
+) -> Result<DecisionRecord, CliError> {
     let Some(id) = id.map(str::trim) else {
-        let newest = DecisionFilter { limit: Some(1), ..DecisionFilter::default() };
+        let newest = DecisionFilter {
+            limit: Some(1),
+            ..DecisionFilter::default()
+        };
         let newest = store.decisions(user, &newest).await?.into_iter().next();
         return newest.ok_or_else(|| CliError::unknown("nothing has been decided yet"));
     };
@@ -261,9 +314,15 @@ async fn find(store: &dyn Store, user: &UserId, id: Option<&str>) -> Result<Deci
         return Ok(decision);
     }
     let mut meant: Vec<DecisionRecord> = Vec::new();
-    let all = DecisionFilter { limit: Some(AT_ONCE), ..DecisionFilter::default() };
+    let all = DecisionFilter {
+        limit: Some(AT_ONCE),
+        ..DecisionFilter::default()
+    };
     each_page(store, &Whose::One(user.clone()), all, async |page| {
-        meant.extend(page.into_iter().filter(|decision| is_meant(&decision.id.to_string(), id)));
+        meant.extend(
+            page.into_iter()
+                .filter(|decision| is_meant(&decision.id.to_string(), id)),
+        );
         Ok(())
     })
     .await?;
@@ -280,7 +339,8 @@ pub(crate) async fn of_anybody(store: &dyn Store, id: &str) -> Result<DecisionRe
     match (found.pop(), found.as_slice()) {
         (Some(one), []) => Ok(one),
         (Some(last), others) => {
-            let mut error = CliError::unknown(format!("{:?} fits more than one decision", id.trim()));
+            let mut error =
+                CliError::unknown(format!("{:?} fits more than one decision", id.trim()));
             for decision in others.iter().chain([&last]) {
                 error = error.or_try(format!(
                     "adjutant log show {} --user {}",
@@ -290,8 +350,10 @@ pub(crate) async fn of_anybody(store: &dyn Store, id: &str) -> Result<DecisionRe
             }
             Err(error)
         }
-        (None, _) => Err(CliError::unknown(format!("no decision of any user has the id {id:?}"))
-            .or_try("adjutant log list --all-users")),
+        (None, _) => Err(
+            CliError::unknown(format!("no decision of any user has the id {id:?}"))
+                .or_try("adjutant log list --all-users"),
+        ),
     }
 }
 
@@ -299,15 +361,19 @@ pub(crate) async fn of_anybody(store: &dyn Store, id: &str) -> Result<DecisionRe
 async fn of_request(store: &dyn Store, request: &str) -> Result<DecisionRecord, CliError> {
     let found = store.decisions_of_request(request.trim(), 1).await?;
     found.into_iter().next().ok_or_else(|| {
-        CliError::unknown(format!("no turn was started by the request {request:?}"))
-            .or_try("a request that was refused before its turn began stands in the service's log alone")
+        CliError::unknown(format!("no turn was started by the request {request:?}")).or_try(
+            "a request that was refused before its turn began stands in the service's log alone",
+        )
     })
 }
 
 /// A name as a shell reads it.
 pub(crate) fn quoted(name: &str) -> String {
     let name = clean(name);
-    match name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte)) {
+    match name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte))
+    {
         true => name,
         false => format!("'{}'", name.replace('\'', "'\\''")),
     }
@@ -323,17 +389,29 @@ fn mark(rating: Rating) -> &'static str {
 
 fn table(decisions: &[DecisionRecord], whose: &Whose) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     for decision in decisions {
         let id = decision.id.to_string();
         let outcome = decision.outcome.map_or("open", OutcomeCategory::as_str);
         // The end of the id: the beginning is the time, and alike for neighbours.
-        let mut row = vec![id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned()];
+        let mut row = vec![
+            id.get(id.len().saturating_sub(8)..)
+                .unwrap_or(&id)
+                .to_owned(),
+        ];
         row.extend([local(decision.started_at), outcome.to_owned()]);
         if let Whose::All(_) = whose {
             row.push(clip(decision.user.as_str(), 32));
         }
-        row.push(decision.feedback.as_ref().map_or("", |feedback| mark(feedback.rating)).to_owned());
+        row.push(
+            decision
+                .feedback
+                .as_ref()
+                .map_or("", |feedback| mark(feedback.rating))
+                .to_owned(),
+        );
         row.push(clip(&decision.message, 48));
         table.add_row(row);
     }
@@ -341,14 +419,23 @@ fn table(decisions: &[DecisionRecord], whose: &Whose) -> String {
 }
 
 fn show(screen: &Screen, whole: &Whole) {
-    let Whole { decision, tool_invocations, steps } = whole;
-    let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
+    let Whole {
+        decision,
+        tool_invocations,
+        steps,
+    } = whole;
+    let field =
+        |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
     field("turn", &decision.id.to_string());
     if decision.user != UserId::local() {
         field("user", decision.user.as_str());
     }
     field("conversation", &decision.conversation.to_string());
-    let version = decision.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let version = decision
+        .version
+        .as_ref()
+        .map(|version| format!(" {version}"))
+        .unwrap_or_default();
     field("agent", &format!("{}{version}", decision.agent));
     if let Some(request) = &decision.request_id {
         field("request", request);
@@ -356,17 +443,42 @@ fn show(screen: &Screen, whole: &Whole) {
     field("started", &local(decision.started_at));
     field("message", &decision.message);
     if decision.message_chars != decision.message.chars().count() {
-        field("", &format!("(cut: it had {} characters)", decision.message_chars));
+        field(
+            "",
+            &format!("(cut: it had {} characters)", decision.message_chars),
+        );
     }
-    field("intent", decision.intent.as_ref().map_or("", |intent| intent.as_str()));
+    field(
+        "intent",
+        decision
+            .intent
+            .as_ref()
+            .map_or("", |intent| intent.as_str()),
+    );
     field("decision", decision.kind.map_or("", |kind| kind.as_str()));
-    field("outcome", decision.outcome.map_or("open", OutcomeCategory::as_str));
+    field(
+        "outcome",
+        decision.outcome.map_or("open", OutcomeCategory::as_str),
+    );
     field("model", &decision.model.to_string());
-    field("model calls", &format!("{} in {}", decision.model_calls, millis(decision.model_ms)));
-    field("tool rounds", &format!("{} in {}", decision.iterations, millis(decision.tool_ms)));
+    field(
+        "model calls",
+        &format!("{} in {}", decision.model_calls, millis(decision.model_ms)),
+    );
+    field(
+        "tool rounds",
+        &format!("{} in {}", decision.iterations, millis(decision.tool_ms)),
+    );
     let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
     let usage = &decision.usage;
-    field("tokens", &format!("{} in, {} out", count(usage.input_tokens), count(usage.output_tokens)));
+    field(
+        "tokens",
+        &format!(
+            "{} in, {} out",
+            count(usage.input_tokens),
+            count(usage.output_tokens)
+        ),
+    );
     match decision.cost {
         // Nothing was paid: a model on this machine, or no model call.
         Some(cost) if cost == Cost::default() => {}
@@ -382,9 +494,20 @@ fn show(screen: &Screen, whole: &Whole) {
     if let Some(raw) = &decision.raw_response {
         field("raw answer", raw);
     }
-    if let Some(Feedback { rating, comment, at }) = &decision.feedback {
-        let comment = comment.as_ref().map(|comment| format!("  {comment}")).unwrap_or_default();
-        field("feedback", &format!("{} {rating}, {}{comment}", mark(*rating), local(*at)));
+    if let Some(Feedback {
+        rating,
+        comment,
+        at,
+    }) = &decision.feedback
+    {
+        let comment = comment
+            .as_ref()
+            .map(|comment| format!("  {comment}"))
+            .unwrap_or_default();
+        field(
+            "feedback",
+            &format!("{} {rating}, {}{comment}", mark(*rating), local(*at)),
+        );
     }
     for notice in &decision.notices {
         field("note", &notice.text);
@@ -395,7 +518,12 @@ fn show(screen: &Screen, whole: &Whole) {
             (None, Some(data)) => format!("✓ {}", json_line(data)),
             (None, None) => "✓".to_owned(),
         };
-        let line = format!("{} {}  {outcome}  {}", call.tool, json_line(&call.arguments), millis(call.ms));
+        let line = format!(
+            "{} {}  {outcome}  {}",
+            call.tool,
+            json_line(&call.arguments),
+            millis(call.ms)
+        );
         field("tool", &line);
     }
     for step in steps {
@@ -409,13 +537,19 @@ fn show(screen: &Screen, whole: &Whole) {
 /// When, what, how long, and what it took.
 fn line_of(step: &Step) -> String {
     let mut line = format!("+{}  {}", millis(step.offset_ms), step.name);
-    line += &step.ms.map_or_else(|| "  goes on".to_owned(), |ms| format!("  {}", millis(ms)));
+    line += &step
+        .ms
+        .map_or_else(|| "  goes on".to_owned(), |ms| format!("  {}", millis(ms)));
     if let Some(attempt) = step.attempt.filter(|attempt| *attempt > 1) {
         line += &format!("  attempt {attempt}");
     }
     if let Some(usage) = &step.usage {
         let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
-        line += &format!("  {}/{} tok", count(usage.input_tokens), count(usage.output_tokens));
+        line += &format!(
+            "  {}/{} tok",
+            count(usage.input_tokens),
+            count(usage.output_tokens)
+        );
     }
     if let Some(error) = &step.error {
         line += &format!("  ✗ {}", error["message"].as_str().unwrap_or_default());

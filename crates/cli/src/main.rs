@@ -119,7 +119,9 @@ fn main() -> ExitCode {
 fn tell(screen: &Screen, on_failure: OnFailure, error: &CliError) {
     match on_failure {
         OnFailure::Nothing => {}
-        OnFailure::Report => screen.answer_line(&display::json_line(&report::Report::of_error(error))),
+        OnFailure::Report => {
+            screen.answer_line(&display::json_line(&report::Report::of_error(error)))
+        }
         OnFailure::Call => screen.answer_line(&display::json_line(&call::Answer::of_error(error))),
     }
 }
@@ -134,7 +136,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
-    let Cli { global, along: Along { attached: files, system, role }, command, prompt } = cli;
+    let Cli {
+        global,
+        along: Along {
+            attached: files,
+            system,
+            role,
+        },
+        command,
+        prompt,
+    } = cli;
     let Global {
         config,
         env_file,
@@ -148,7 +159,13 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         max_iterations,
         ..
     } = global;
-    let Global { vault, temp, no_tools, thinking, .. } = global;
+    let Global {
+        vault,
+        temp,
+        no_tools,
+        thinking,
+        ..
+    } = global;
     let take_up = sessions::TakeUp::of(continues, resume);
     // Both leave standard output to programs.
     let json = json || stream_json;
@@ -159,7 +176,10 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         database: database.clone(),
         model: model.clone(),
     };
-    let sources = Sources { serves, ..Sources::of_process(config, env_file, model, database, vault)? };
+    let sources = Sources {
+        serves,
+        ..Sources::of_process(config, env_file, model, database, vault)?
+    };
     let in_chat = match &command {
         None => prompt.is_empty() && std::io::stdin().is_terminal() && !json,
         Some(command) => matches!(command, Command::Chat),
@@ -167,46 +187,98 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let load = || {
         let mut settings = sources.load()?;
         settings.agent.max_tool_iterations = max_iterations.or(settings.agent.max_tool_iterations);
-        settings.bounds = RunBounds { temp, no_tools, in_chat };
-        screen.show_thinking(thinking.map_or(settings.shows_thinking, |word| word == args::Thinking::Show));
+        settings.bounds = RunBounds {
+            temp,
+            no_tools,
+            in_chat,
+        };
+        screen.show_thinking(
+            thinking.map_or(settings.shows_thinking, |word| word == args::Thinking::Show),
+        );
         settings.told = role::told(role.as_deref(), system.as_deref(), &settings.dirs)?;
-        settings.warnings.iter().for_each(|warning| screen.note(warning));
+        settings
+            .warnings
+            .iter()
+            .for_each(|warning| screen.note(warning));
         Ok::<Settings, CliError>(settings)
     };
     let mut schema = None;
     let words = match command {
         None if in_chat => {
-            return chat::run(&sources, &load()?, screen, chat::Options { take_up, yes, files }).await;
+            return chat::run(
+                &sources,
+                &load()?,
+                screen,
+                chat::Options {
+                    take_up,
+                    yes,
+                    files,
+                },
+            )
+            .await;
         }
         Some(Command::Chat) => {
-            return chat::run(&sources, &load()?, screen, chat::Options { take_up, yes, files }).await;
+            return chat::run(
+                &sources,
+                &load()?,
+                screen,
+                chat::Options {
+                    take_up,
+                    yes,
+                    files,
+                },
+            )
+            .await;
         }
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
         Some(Command::Tools { command: None }) => return tools::run(&load()?, screen, json).await,
-        Some(Command::Tools { command: Some(Tools::Accept { server }) }) => {
+        Some(Command::Tools {
+            command: Some(Tools::Accept { server }),
+        }) => {
             return tools::accept(&load()?, screen, &server, !yes.is_empty(), json).await;
         }
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
-        Some(Command::Report(options)) => return bundle::run(&sources, screen, options, json).await,
-        Some(Command::Users(command)) => return users::run(&load()?, screen, command, &yes, json).await,
-        Some(Command::Tasks { command, idempotency_key }) => {
+        Some(Command::Report(options)) => {
+            return bundle::run(&sources, screen, options, json).await;
+        }
+        Some(Command::Users(command)) => {
+            return users::run(&load()?, screen, command, &yes, json).await;
+        }
+        Some(Command::Tasks {
+            command,
+            idempotency_key,
+        }) => {
             return tasks::run(&load()?, screen, (command, idempotency_key), &yes, json).await;
         }
-        Some(Command::Memory(command)) => return memory::run(&load()?, screen, command, &yes, json).await,
-        Some(Command::Turns(command)) => return turns::run(&load()?, screen, command, &yes, json).await,
-        Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
-        Some(Command::Policy(command)) => return policy::run(&load()?, screen, command, &yes, json).await,
+        Some(Command::Memory(command)) => {
+            return memory::run(&load()?, screen, command, &yes, json).await;
+        }
+        Some(Command::Turns(command)) => {
+            return turns::run(&load()?, screen, command, &yes, json).await;
+        }
+        Some(Command::Pending(command)) => {
+            return pending::run(&load()?, screen, command, yes, json).await;
+        }
+        Some(Command::Policy(command)) => {
+            return policy::run(&load()?, screen, command, &yes, json).await;
+        }
         Some(Command::Sessions(command)) => {
             return sessions::run(&load()?, screen, command, &yes, json).await;
         }
         Some(Command::Log(command)) => return log::run(&load()?, screen, command, json).await,
-        Some(Command::Models(Models::Call(options))) => return call::run(&sources, screen, options).await,
+        Some(Command::Models(Models::Call(options))) => {
+            return call::run(&sources, screen, options).await;
+        }
         Some(Command::Models(command)) => {
             return models::run(&load()?, screen, command, !yes.is_empty(), json).await;
         }
-        Some(Command::Eval { files, min_pass, memory }) => {
+        Some(Command::Eval {
+            files,
+            min_pass,
+            memory,
+        }) => {
             let cases = eval::read(&files, min_pass)?;
             let settings = load()?;
             let model = model_choice::open_alone(&settings, screen).await?;
@@ -214,18 +286,32 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             return eval::run(&cases, min_pass, (memory, json), screen, (&settings, model)).await;
         }
         Some(Command::Init(options)) => {
-            return init::run(&sources, screen, options, sources.vault.clone(), !yes.is_empty()).await;
+            return init::run(
+                &sources,
+                screen,
+                options,
+                sources.vault.clone(),
+                !yes.is_empty(),
+            )
+            .await;
         }
         Some(Command::Completions { shell }) => {
             return completions::run(screen, shell).map(|()| Exit::Ok);
         }
-        Some(Command::Man { dir }) => return man::run(screen, dir.as_deref(), json).map(|()| Exit::Ok),
+        Some(Command::Man { dir }) => {
+            return man::run(screen, dir.as_deref(), json).map(|()| Exit::Ok);
+        }
         Some(Command::Doctor { dispatch }) => {
             return doctor::run(&sources, screen, dispatch.as_deref(), json).await;
         }
         Some(Command::Keys(command)) => return keys::run(&sources, screen, command, json),
-        Some(Command::Config(command)) => return settings::run(&sources, screen, command, json).await,
-        Some(Command::Ask { prompt, schema: file }) => {
+        Some(Command::Config(command)) => {
+            return settings::run(&sources, screen, command, json).await;
+        }
+        Some(Command::Ask {
+            prompt,
+            schema: file,
+        }) => {
             schema = file;
             prompt
         }
@@ -235,9 +321,26 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let settings = load()?;
     let mut opening = talk::Opening::begin()?;
     let given = input::Given { words, files };
-    let prompt = input::prompt(given, input::Stdin::of_process(), settings.input_wait, screen);
+    let prompt = input::prompt(
+        given,
+        input::Stdin::of_process(),
+        settings.input_wait,
+        screen,
+    );
     let prompt = opening.input(prompt).await?;
-    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }, opening).await
+    ask::run(
+        &settings,
+        screen,
+        prompt,
+        ask::Options {
+            take_up,
+            json,
+            yes,
+            schema,
+        },
+        opening,
+    )
+    .await
 }
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.
@@ -246,7 +349,10 @@ fn not_parsed(error: clap::Error) -> ExitCode {
     let (error, tips) = usage::shown(error, args());
     let printed = error.print();
     let screen = Screen::new(anstream::ColorChoice::Never, Verbosity::Quiet, true);
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
         return match printed {
             // A closed pipe is nobody's error.
             Err(lost) if lost.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -257,8 +363,14 @@ fn not_parsed(error: clap::Error) -> ExitCode {
         };
     }
     let message = error.to_string();
-    let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let told = tips.into_iter().fold(CliError::usage(first), CliError::or_try);
+    let first = message
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    let told = tips
+        .into_iter()
+        .fold(CliError::usage(first), CliError::or_try);
     tell(&screen, OnFailure::of_words(args()), &told);
     Exit::Usage.into()
 }

@@ -23,13 +23,17 @@ pub(crate) fn run(screen: &Screen, folder: Option<&Path>, json: bool) -> Result<
         return Ok(());
     };
     let unusable = |error: std::io::Error| {
-        CliError::failed(format!("{} cannot be written", folder.display())).because(error.to_string())
+        CliError::failed(format!("{} cannot be written", folder.display()))
+            .because(error.to_string())
     };
     std::fs::create_dir_all(folder).map_err(unusable)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(unusable)?;
     screen.answer_line(&match json {
         true => json_line(&json!({ "folder": folder.to_string_lossy() })),
-        false => format!("The manual is in {0}: man -l {0}/adjutant.1", folder.display()),
+        false => format!(
+            "The manual is in {0}: man -l {0}/adjutant.1",
+            folder.display()
+        ),
     });
     Ok(())
 }

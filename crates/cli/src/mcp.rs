@@ -65,7 +65,12 @@ async fn opened(
     let agent = match asks {
         true => {
             let tasks = memory::own_task_store(&settings, &Stores::one(store.clone())).await?;
-            wiring::agent(&settings, model_choice::open(&settings, screen).await?, tasks, store)?
+            wiring::agent(
+                &settings,
+                model_choice::open(&settings, screen).await?,
+                tasks,
+                store,
+            )?
         }
         false => wiring::agent_without_model(&settings, store).await?,
     };
@@ -114,10 +119,21 @@ async fn tell(error: &CliError) {
     let mut input = BufReader::new(tokio::io::stdin()).take(FIRST_MESSAGE_MAX);
     let read = tokio::time::timeout(PATIENCE, input.read_until(b'\n', &mut line)).await;
     let Ok(Ok(1..)) = read else { return };
-    let Ok(request) = serde_json::from_slice::<serde_json::Value>(&line) else { return };
-    let Some(id) = request.get("id").filter(|id| id.is_string() || id.is_number()) else { return };
-    let message =
-        error.cause.iter().fold(error.message.clone(), |message, cause| format!("{message}: {cause}"));
+    let Ok(request) = serde_json::from_slice::<serde_json::Value>(&line) else {
+        return;
+    };
+    let Some(id) = request
+        .get("id")
+        .filter(|id| id.is_string() || id.is_number())
+    else {
+        return;
+    };
+    let message = error
+        .cause
+        .iter()
+        .fold(error.message.clone(), |message, cause| {
+            format!("{message}: {cause}")
+        });
     let answer = serde_json::json!({
         "jsonrpc": "2.0",
         "id": id,
@@ -125,6 +141,8 @@ async fn tell(error: &CliError) {
     });
     let mut output = tokio::io::stdout();
     // A client that is gone hears nothing.
-    let _ = output.write_all(format!("{}\n", json_line(&answer)).as_bytes()).await;
+    let _ = output
+        .write_all(format!("{}\n", json_line(&answer)).as_bytes())
+        .await;
     let _ = output.flush().await;
 }

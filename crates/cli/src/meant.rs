@@ -29,17 +29,27 @@ pub(crate) fn the_one<T>(
     kind: &Kind,
 ) -> Result<T, CliError> {
     let given = given.trim();
-    let mut meant: Vec<T> = all.into_iter().filter(|one| is_meant(&id(one), given)).collect();
-    if let Some(exact) = meant.iter().position(|one| id(one).eq_ignore_ascii_case(given)) {
+    let mut meant: Vec<T> = all
+        .into_iter()
+        .filter(|one| is_meant(&id(one), given))
+        .collect();
+    if let Some(exact) = meant
+        .iter()
+        .position(|one| id(one).eq_ignore_ascii_case(given))
+    {
         return Ok(meant.swap_remove(exact));
     }
     match (meant.pop(), meant.len()) {
         (Some(one), 0) => Ok(one),
-        (Some(_), more) => Err(CliError::unknown(format!("{given:?} fits {} {}", more + 1, kind.many))
-            .or_try(format!("more of the id; {} shows them", kind.list))),
-        (None, _) => {
-            Err(CliError::unknown(format!("no {} has the id {given:?}", kind.one)).or_try(kind.list))
+        (Some(_), more) => {
+            Err(
+                CliError::unknown(format!("{given:?} fits {} {}", more + 1, kind.many))
+                    .or_try(format!("more of the id; {} shows them", kind.list)),
+            )
         }
+        (None, _) => Err(
+            CliError::unknown(format!("no {} has the id {given:?}", kind.one)).or_try(kind.list),
+        ),
     }
 }
 
@@ -47,7 +57,11 @@ pub(crate) fn the_one<T>(
 mod tests {
     use super::*;
 
-    const THINGS: Kind = Kind { one: "thing", many: "things", list: "list things" };
+    const THINGS: Kind = Kind {
+        one: "thing",
+        many: "things",
+        list: "list things",
+    };
 
     fn check(given: &str, found: Result<&str, &str>) {
         let all = ["abc_1", "abc_12", "def_3"];

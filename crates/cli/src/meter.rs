@@ -26,7 +26,12 @@ impl<'a> Meter<'a> {
             }
             bar
         });
-        Self { screen, bar, doing: String::new(), told_percent: 0 }
+        Self {
+            screen,
+            bar,
+            doing: String::new(),
+            told_percent: 0,
+        }
     }
 
     /// A step of which nothing is counted.
@@ -58,7 +63,8 @@ impl<'a> Meter<'a> {
             if new_step || percent >= self.told_percent + LINE_EVERY {
                 self.told_percent = percent;
                 let (done, total) = (size(done_bytes), size(total_bytes));
-                self.screen.note(&format!("{doing}: {done} of {total} ({percent} %)"));
+                self.screen
+                    .note(&format!("{doing}: {done} of {total} ({percent} %)"));
             }
         }
         self.doing = doing;

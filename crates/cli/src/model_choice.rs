@@ -53,7 +53,10 @@ pub(crate) struct Override {
     /// Attempts after the first.
     pub(crate) retries: Option<u32>,
     /// A server of the person's own may be asked what its model is. Not where one request is all there may be.
-    #[cfg_attr(not(feature = "ollama"), expect(dead_code, reason = "only such a server says so beforehand"))]
+    #[cfg_attr(
+        not(feature = "ollama"),
+        expect(dead_code, reason = "only such a server says so beforehand")
+    )]
     pub(crate) asks: bool,
 }
 
@@ -75,9 +78,10 @@ impl Choice {
             return match rest {
                 None => Ok(Self::Vendor(vendor, None)),
                 Some(("/", model)) => Ok(Self::Vendor(vendor, Some(model))),
-                Some((_, model)) => {
-                    Err(unusable(spec, &format!("a model stands behind a slash: {provider}/{model}")))
-                }
+                Some((_, model)) => Err(unusable(
+                    spec,
+                    &format!("a model stands behind a slash: {provider}/{model}"),
+                )),
             };
         }
         match (provider, rest) {
@@ -105,11 +109,15 @@ impl Choice {
     ///
     /// # Errors
     /// The name is not one.
-    pub(crate) async fn of(settings: &Settings, screen: &Screen) -> Result<(Self, Named), CliError> {
+    pub(crate) async fn of(
+        settings: &Settings,
+        screen: &Screen,
+    ) -> Result<(Self, Named), CliError> {
         if let Some(spec) = &settings.model {
             return Ok((Self::parse(spec)?, Named::Yes));
         }
-        let with_key = || Provider::by_preference().filter(|row| settings.provider(row).any_key().is_some());
+        let with_key =
+            || Provider::by_preference().filter(|row| settings.provider(row).any_key().is_some());
         let has_model =
             |row: &&Provider| row.default_model.is_some() || settings.provider(row).model.is_some();
         if let Some(provider) = with_key().find(has_model) {
@@ -124,14 +132,21 @@ impl Choice {
         if settings.embedded_model.is_some() {
             return Ok((Self::Embedded(None), Named::Yes));
         }
-        Ok((running(settings, screen).await?.unwrap_or(Self::Embedded(None)), Named::No))
+        Ok((
+            running(settings, screen)
+                .await?
+                .unwrap_or(Self::Embedded(None)),
+            Named::No,
+        ))
     }
 }
 
 /// A server on this machine that nobody named, if it has a model.
 #[cfg(feature = "ollama")]
 async fn running(settings: &Settings, screen: &Screen) -> Result<Option<Choice>, CliError> {
-    let Some(provider) = ollama::provider() else { return Ok(None) };
+    let Some(provider) = ollama::provider() else {
+        return Ok(None);
+    };
     let set = settings.provider(provider);
     if !ollama::listens(&base_url(settings, provider, &Override::default())?.unwrap_or_default()) {
         return Ok(None);
@@ -141,17 +156,19 @@ async fn running(settings: &Settings, screen: &Screen) -> Result<Option<Choice>,
     }
     consent::ask(settings, screen, provider, &Override::default()).await?;
     let connection = connection(settings, provider, &Override::default())?;
-    Ok(match ollama::discover(&connection, ollama::PATIENCE).await {
-        Found::Model(name) => Some(Choice::Vendor(provider, Some(name))),
-        Found::Nothing => {
-            screen.note(&format!(
-                "Ollama runs and has no model that can call tools: adjutant models pull {}",
-                ollama::GOOD
-            ));
-            None
-        }
-        Found::NoServer(_) => None,
-    })
+    Ok(
+        match ollama::discover(&connection, ollama::PATIENCE).await {
+            Found::Model(name) => Some(Choice::Vendor(provider, Some(name))),
+            Found::Nothing => {
+                screen.note(&format!(
+                    "Ollama runs and has no model that can call tools: adjutant models pull {}",
+                    ollama::GOOD
+                ));
+                None
+            }
+            Found::NoServer(_) => None,
+        },
+    )
 }
 
 #[cfg(not(feature = "ollama"))]
@@ -163,7 +180,10 @@ async fn running(_: &Settings, _: &Screen) -> Result<Option<Choice>, CliError> {
 ///
 /// # Errors
 /// A name is not one, its key is missing, its file is not there or not usable; two models cannot stand in for each other.
-pub(crate) async fn open(settings: &Settings, screen: &Screen) -> Result<Arc<dyn LanguageModel>, CliError> {
+pub(crate) async fn open(
+    settings: &Settings,
+    screen: &Screen,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
     let first = open_alone(settings, screen).await?;
     if settings.fallback.is_empty() {
         return Ok(first);
@@ -192,7 +212,16 @@ pub(crate) async fn open_alone(
     screen: &Screen,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     let choice = Choice::of(settings, screen).await?;
-    open_choice(settings, screen, choice, &Override { asks: true, ..Override::default() }).await
+    open_choice(
+        settings,
+        screen,
+        choice,
+        &Override {
+            asks: true,
+            ..Override::default()
+        },
+    )
+    .await
 }
 
 /// The model of a choice.
@@ -206,7 +235,9 @@ pub(crate) async fn open_choice(
     over: &Override,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     if let (Some(_), false) = (&over.base_url, matches!(choice, Choice::Vendor(..))) {
-        return Err(CliError::usage("--base-url belongs to a provider that is reached over the network"));
+        return Err(CliError::usage(
+            "--base-url belongs to a provider that is reached over the network",
+        ));
     }
     match choice {
         Choice::Vendor(provider, name) => vendor(settings, screen, provider, name, over).await,
@@ -214,7 +245,8 @@ pub(crate) async fn open_choice(
         Choice::EmbeddedFile(file) => embedded_file(settings, file),
         Choice::Scripted(file) => scripted(settings, &file, over),
         Choice::Demo => {
-            let model = ScriptedModel::demo().map_err(|error| CliError::failed(error.to_string()))?;
+            let model =
+                ScriptedModel::demo().map_err(|error| CliError::failed(error.to_string()))?;
             Ok(Arc::new(model))
         }
     }
@@ -231,7 +263,10 @@ async fn vendor(
     consent::ask(settings, screen, provider, over).await?;
     let connection = connection(settings, provider, over)?;
     let set = settings.provider(provider);
-    let name = match name.or(set.model).or_else(|| provider.default_model.map(str::to_owned)) {
+    let name = match name
+        .or(set.model)
+        .or_else(|| provider.default_model.map(str::to_owned))
+    {
         Some(name) => name,
         None => installed(provider, &connection).await?,
     };
@@ -241,14 +276,16 @@ async fn vendor(
     }
     #[cfg(not(feature = "ollama"))]
     let _ = screen;
-    make(settings, provider, &name, connection, over).await.map_err(|error| {
-        let cause = match error {
-            // What it says besides its name and category.
-            ModelError::BadRequest { message, .. } => message,
-            error => error.to_string(),
-        };
-        cannot_be_used(provider, cause)
-    })
+    make(settings, provider, &name, connection, over)
+        .await
+        .map_err(|error| {
+            let cause = match error {
+                // What it says besides its name and category.
+                ModelError::BadRequest { message, .. } => message,
+                error => error.to_string(),
+            };
+            cannot_be_used(provider, cause)
+        })
 }
 
 #[cfg(feature = "ollama")]
@@ -282,18 +319,25 @@ async fn installed(provider: &Provider, connection: &Connection) -> Result<Strin
     if ollama::is(provider) {
         return match ollama::discover(connection, ollama::PATIENCE_WITH_A_NAMED_ONE).await {
             Found::Model(name) => Ok(name),
-            Found::Nothing => Err(CliError::configuration("Ollama has no model that can call tools")
-                .or_try(format!("adjutant models pull {}", ollama::GOOD))
-                .or_try(format!("ollama pull {}", ollama::GOOD))),
+            Found::Nothing => Err(CliError::configuration(
+                "Ollama has no model that can call tools",
+            )
+            .or_try(format!("adjutant models pull {}", ollama::GOOD))
+            .or_try(format!("ollama pull {}", ollama::GOOD))),
             Found::NoServer(error) => Err(CliError::of_model_error(&error)
                 .or_try("ollama serve")
                 .or_try("say where it is: OLLAMA_HOST=host:port")),
         };
     }
     let _ = connection;
-    Err(CliError::configuration(format!("which model of {}?", provider.name))
-        .or_try(format!("-m {}/NAME", provider.name))
-        .or_try(format!("model = \"NAME\" under [{}] in the configuration", provider.name)))
+    Err(
+        CliError::configuration(format!("which model of {}?", provider.name))
+            .or_try(format!("-m {}/NAME", provider.name))
+            .or_try(format!(
+                "model = \"NAME\" under [{}] in the configuration",
+                provider.name
+            )),
+    )
 }
 
 /// The way to a provider. The more specific setting wins: command, the provider's section, `llm`, the provider's own.
@@ -329,19 +373,32 @@ pub(crate) fn connection(
     if base_url.is_none() && provider.base_url.is_empty() {
         return Err(no_address(provider));
     }
-    let transport = Transport::new().map_err(|error| cannot_be_used(provider, error.to_string()))?;
+    let transport =
+        Transport::new().map_err(|error| cannot_be_used(provider, error.to_string()))?;
     Ok(Connection {
         api_key: key,
         base_url,
         timeout: set.timeout.or(settings.llm.timeout),
-        retries: over.retries.or(set.retries).or(settings.llm.retries).unwrap_or(provider.retries),
+        retries: over
+            .retries
+            .or(set.retries)
+            .or(settings.llm.retries)
+            .unwrap_or(provider.retries),
         ..Connection::new(transport)
     })
 }
 
 /// Another address than the provider's own, if somebody gave one.
-fn base_url(settings: &Settings, provider: &Provider, over: &Override) -> Result<Option<String>, CliError> {
-    if let Some(url) = over.base_url.clone().or_else(|| settings.provider(provider).base_url) {
+fn base_url(
+    settings: &Settings,
+    provider: &Provider,
+    over: &Override,
+) -> Result<Option<String>, CliError> {
+    if let Some(url) = over
+        .base_url
+        .clone()
+        .or_else(|| settings.provider(provider).base_url)
+    {
         return Ok(Some(url));
     }
     #[cfg(feature = "ollama")]
@@ -357,7 +414,10 @@ fn no_address(provider: &Provider) -> CliError {
         Some(variable) => error.or_try(format!("{variable}=https://… adjutant …")),
         None => error,
     };
-    error.or_try(format!("base_url = \"https://…\" under [{}] in the configuration", provider.name))
+    error.or_try(format!(
+        "base_url = \"https://…\" under [{}] in the configuration",
+        provider.name
+    ))
 }
 
 fn cannot_be_used(provider: &Provider, cause: String) -> CliError {
@@ -385,10 +445,12 @@ fn scripted(
     over: &Override,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     let unusable = |cause: String| {
-        CliError::configuration(format!("the script {} cannot be used", file.display())).because(cause)
+        CliError::configuration(format!("the script {} cannot be used", file.display()))
+            .because(cause)
     };
     let script = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
-    let mut model = ScriptedModel::from_jsonl(&script).map_err(|error| unusable(error.to_string()))?;
+    let mut model =
+        ScriptedModel::from_jsonl(&script).map_err(|error| unusable(error.to_string()))?;
     if let Some(retries) = over.retries.or(settings.llm.retries) {
         model = model.with_retries(retries);
     }
@@ -413,19 +475,27 @@ async fn embedded(
 #[cfg(feature = "embedded")]
 fn embedded_file(settings: &Settings, file: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
     let unusable = |cause: &str| {
-        CliError::configuration(format!("{} cannot be used as a model", file.display())).because(cause)
+        CliError::configuration(format!("{} cannot be used as a model", file.display()))
+            .because(cause)
     };
     match std::fs::metadata(&file) {
         Err(error) => return Err(unusable(&error.to_string())),
         Ok(data) if !data.is_file() => return Err(unusable("it is not a file")),
         Ok(_) => {}
     }
-    let name = file.file_stem().map_or_else(|| "file".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let name = file.file_stem().map_or_else(
+        || "file".to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    );
     in_process(settings, &name, file)
 }
 
 #[cfg(feature = "embedded")]
-fn in_process(settings: &Settings, name: &str, file: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn in_process(
+    settings: &Settings,
+    name: &str,
+    file: PathBuf,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
     let cache = settings.dirs.cache.join("prefix");
     let model = adjutant_embedded::EmbeddedModel::with_prefix_cache(name, file, cache)
         .map_err(|error| CliError::configuration(error.to_string()))?;
@@ -443,18 +513,22 @@ async fn embedded(
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     let error = match named {
         Named::Yes => CliError::configuration("this adjutant was built without the embedded model"),
-        Named::No => {
-            CliError::configuration("there is no key, and this adjutant was built without the embedded model")
-        }
+        Named::No => CliError::configuration(
+            "there is no key, and this adjutant was built without the embedded model",
+        ),
     };
-    let error = key_variables().into_iter().fold(error, |error, way| error.or_try(way));
+    let error = key_variables()
+        .into_iter()
+        .fold(error, |error, way| error.or_try(way));
     Err(error.or_try("cargo install with the feature embedded"))
 }
 
 #[cfg(not(feature = "embedded"))]
 fn embedded_file(_: &Settings, _: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
-    Err(CliError::configuration("this adjutant was built without the embedded model")
-        .or_try("cargo install with the feature embedded"))
+    Err(
+        CliError::configuration("this adjutant was built without the embedded model")
+            .or_try("cargo install with the feature embedded"),
+    )
 }
 
 /// Ways to give a key: the preferred providers', one line each.
@@ -470,7 +544,9 @@ pub(crate) fn key_variables() -> Vec<String> {
 fn unusable(spec: &str, cause: &str) -> CliError {
     CliError::no_such_model(format!("{spec:?} is not a model's name"))
         .because(cause)
-        .or_try("-m PROVIDER/NAME, -m embedded:FILE.gguf, -m scripted:FILE, -m demo (adjutant --help)")
+        .or_try(
+            "-m PROVIDER/NAME, -m embedded:FILE.gguf, -m scripted:FILE, -m demo (adjutant --help)",
+        )
 }
 
 fn unknown_provider(spec: &str, unknown: &str) -> CliError {
@@ -480,20 +556,26 @@ fn unknown_provider(spec: &str, unknown: &str) -> CliError {
         return error.because(format!("did you mean {provider}/{spec}?"));
     }
     // `qwen3:8b` is how Ollama's models are called.
-    let tagged =
-        spec.contains(':') && !spec.contains('/') && nearest(unknown, OURS.iter().copied()).is_none();
+    let tagged = spec.contains(':')
+        && !spec.contains('/')
+        && nearest(unknown, OURS.iter().copied()).is_none();
     if let Some(provider) = Provider::find("ollama").filter(|_| tagged) {
         return error.because(format!("did you mean {}/{spec}?", provider.name));
     }
-    let known = OURS.iter().copied().chain(Provider::all().flat_map(Provider::names));
+    let known = OURS
+        .iter()
+        .copied()
+        .chain(Provider::all().flat_map(Provider::names));
     match nearest(unknown, known) {
         Some(near) => {
             let rest = spec.get(unknown.len()..).unwrap_or_default();
             error.because(format!("did you mean {near}{rest}?"))
         }
         None => {
-            let names: Vec<&str> =
-                Provider::all().map(|provider| provider.name).chain(OURS.iter().copied()).collect();
+            let names: Vec<&str> = Provider::all()
+                .map(|provider| provider.name)
+                .chain(OURS.iter().copied())
+                .collect();
             error.because(format!("there are {}", names.join(", ")))
         }
     }
@@ -503,15 +585,24 @@ fn unknown_provider(spec: &str, unknown: &str) -> CliError {
 fn provider_of_model(model: &str) -> Option<&'static str> {
     let first = |name: &str| name.split('-').next().unwrap_or_default().to_owned();
     let word = first(model);
-    let alike = |provider: &&Provider| provider.default_model.is_some_and(|model| first(model) == word);
+    let alike = |provider: &&Provider| {
+        provider
+            .default_model
+            .is_some_and(|model| first(model) == word)
+    };
     let makers = || Provider::by_preference().filter(|provider| !provider.local);
-    (model.contains('-') && !word.is_empty()).then(|| makers().find(alike))?.map(|provider| provider.name)
+    (model.contains('-') && !word.is_empty())
+        .then(|| makers().find(alike))?
+        .map(|provider| provider.name)
 }
 
 impl Settings {
     /// What is set about a provider.
     pub(crate) fn provider(&self, provider: &Provider) -> ProviderSettings {
-        self.providers.get(provider.name).cloned().unwrap_or_default()
+        self.providers
+            .get(provider.name)
+            .cloned()
+            .unwrap_or_default()
     }
 }
 
@@ -533,7 +624,10 @@ mod tests {
         for provider in Provider::all() {
             for name in provider.names() {
                 assert_eq!(read(name), format!("{} -", provider.name));
-                assert_eq!(read(&format!("{name}/a/b:c")), format!("{} a/b:c", provider.name));
+                assert_eq!(
+                    read(&format!("{name}/a/b:c")),
+                    format!("{} a/b:c", provider.name)
+                );
             }
         }
     }
@@ -567,7 +661,10 @@ mod tests {
         ] {
             let error = Choice::parse(spec).unwrap_err();
             assert_eq!(error.exit as u8, 3, "{spec}");
-            assert!(error.cause.as_ref().unwrap().contains(hint), "{spec}: {error:?}");
+            assert!(
+                error.cause.as_ref().unwrap().contains(hint),
+                "{spec}: {error:?}"
+            );
         }
     }
 
@@ -578,7 +675,12 @@ mod tests {
         }
         for provider in Provider::all() {
             for end in ["/", ":x"] {
-                assert_eq!(Choice::parse(&format!("{}{end}", provider.name)).unwrap_err().exit as u8, 3);
+                assert_eq!(
+                    Choice::parse(&format!("{}{end}", provider.name))
+                        .unwrap_err()
+                        .exit as u8,
+                    3
+                );
             }
         }
     }

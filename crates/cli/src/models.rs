@@ -44,11 +44,19 @@ pub(crate) async fn run(
         },
         Models::Rm { name } => {
             let place = Place::of(settings, Some(&name))?;
-            if !yes && !asked(screen, &format!("Delete the model {}? [y/N] ", clip(&name, 200))).await? {
+            if !yes
+                && !asked(
+                    screen,
+                    &format!("Delete the model {}? [y/N] ", clip(&name, 200)),
+                )
+                .await?
+            {
                 return Err(CliError::interrupted("nothing was deleted"));
             }
             match place {
-                Place::Embedded(name) => remove_embedded(settings, screen, &name.unwrap_or_default(), json)?,
+                Place::Embedded(name) => {
+                    remove_embedded(settings, screen, &name.unwrap_or_default(), json)?
+                }
                 #[cfg(feature = "ollama")]
                 Place::Ollama(name) => crate::ollama::remove(settings, screen, &name, json).await?,
             }
@@ -93,9 +101,12 @@ impl Place {
             if let Some(name) = name.strip_prefix("ollama/") {
                 return Ok(Self::Ollama(name.to_owned()));
             }
-            let in_use = matches!(used, Some(Choice::Vendor(provider, _)) if crate::ollama::is(provider));
+            let in_use =
+                matches!(used, Some(Choice::Vendor(provider, _)) if crate::ollama::is(provider));
             let known = in_catalogue(name);
-            if !known && (in_use || name.contains(':') || crate::ollama::running(settings).is_some()) {
+            if !known
+                && (in_use || name.contains(':') || crate::ollama::running(settings).is_some())
+            {
                 return Ok(Self::Ollama(name.to_owned()));
             }
         }
@@ -110,7 +121,8 @@ impl Place {
 async fn asked(screen: &Screen, question: &str) -> Result<bool, CliError> {
     if !screen.asks() {
         return Err(
-            CliError::confirmation_needed("deleting a model needs a yes").or_try("run it again with -y")
+            CliError::confirmation_needed("deleting a model needs a yes")
+                .or_try("run it again with -y"),
         );
     }
     Ok(says_yes(screen, question, false).await)
@@ -127,7 +139,12 @@ async fn pull_embedded(
 }
 
 #[cfg(feature = "embedded")]
-fn remove_embedded(settings: &Settings, screen: &Screen, name: &str, json: bool) -> Result<(), CliError> {
+fn remove_embedded(
+    settings: &Settings,
+    screen: &Screen,
+    name: &str,
+    json: bool,
+) -> Result<(), CliError> {
     crate::embedded::rm(settings, screen, name, json)
 }
 
@@ -137,13 +154,22 @@ fn in_catalogue(name: &str) -> bool {
 }
 
 #[cfg(not(feature = "embedded"))]
-async fn pull_embedded(_: &Settings, _: &Screen, _: Option<String>, _: bool) -> Result<(), CliError> {
-    Err(CliError::configuration("this adjutant was built without the embedded model"))
+async fn pull_embedded(
+    _: &Settings,
+    _: &Screen,
+    _: Option<String>,
+    _: bool,
+) -> Result<(), CliError> {
+    Err(CliError::configuration(
+        "this adjutant was built without the embedded model",
+    ))
 }
 
 #[cfg(not(feature = "embedded"))]
 fn remove_embedded(_: &Settings, _: &Screen, _: &str, _: bool) -> Result<(), CliError> {
-    Err(CliError::configuration("this adjutant was built without the embedded model"))
+    Err(CliError::configuration(
+        "this adjutant was built without the embedded model",
+    ))
 }
 
 #[cfg(all(not(feature = "embedded"), feature = "ollama"))]
@@ -170,7 +196,9 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
             })
             .collect();
         let embedded: Vec<Value> = embedded.into_iter().map(|(_, json)| json).collect();
-        screen.answer_line(&json_line(&json!({ "providers": providers, "embedded": embedded })));
+        screen.answer_line(&json_line(
+            &json!({ "providers": providers, "embedded": embedded }),
+        ));
         return Ok(());
     }
     for provider in Provider::all() {
@@ -182,7 +210,11 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
             (Some(variable), None) => format!("{variable} if it wants a key"),
             (None, _) => String::new(),
         };
-        let model = set.model.as_deref().or(provider.default_model).unwrap_or("NAME");
+        let model = set
+            .model
+            .as_deref()
+            .or(provider.default_model)
+            .unwrap_or("NAME");
         let spec = format!("{}/{model}", provider.name);
         screen.answer_line(&format!("{:44} {key}", clip(&spec, 200)));
     }
@@ -210,9 +242,14 @@ async fn test(
     base_url: Option<String>,
     json: bool,
 ) -> Result<Exit, CliError> {
-    let over = Override { base_url, retries: Some(0), ..Override::default() };
+    let over = Override {
+        base_url,
+        retries: Some(0),
+        ..Override::default()
+    };
     let model =
-        model_choice::open_choice(settings, screen, Choice::of(settings, screen).await?, &over).await?;
+        model_choice::open_choice(settings, screen, Choice::of(settings, screen).await?, &over)
+            .await?;
     let began = Instant::now();
     let question = Message::user(QUESTION).map_err(|error| CliError::failed(error.to_string()))?;
     let answer = model.generate(&GenerateRequest::new(vec![question])).await;

@@ -35,16 +35,25 @@ pub(crate) struct Notifier {
 
 impl Notifier {
     pub(crate) fn new(command: Vec<String>) -> Self {
-        Self { command, running: Vec::new() }
+        Self {
+            command,
+            running: Vec::new(),
+        }
     }
 
     /// Begins to tell of a call that waits. The answer may come meanwhile.
     pub(crate) fn tell(&mut self, call: &PendingCall, conversation: ConversationId) {
-        let Some((program, arguments)) = self.command.split_first() else { return };
+        let Some((program, arguments)) = self.command.split_first() else {
+            return;
+        };
         let text = text(call);
         let mut command = Command::new(program);
         command
-            .args(arguments.iter().map(|argument| argument.replace(TEXT, &text)))
+            .args(
+                arguments
+                    .iter()
+                    .map(|argument| argument.replace(TEXT, &text)),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -70,7 +79,9 @@ impl Notifier {
                 Ok(ended) => ended,
                 Err(_) => Err(format!("it was ended after {} s", PATIENCE.as_secs())),
             };
-            ended.map_err(|reason| format!("notify.command ({}): {reason}", clip(&program, TEXT_CHARS)))
+            ended.map_err(|reason| {
+                format!("notify.command ({}): {reason}", clip(&program, TEXT_CHARS))
+            })
         }));
     }
 
@@ -91,7 +102,10 @@ fn text(call: &PendingCall) -> String {
         PendingKind::Confirmation => "waits for a yes",
         PendingKind::Result => "waits for the program that asked",
     };
-    clip(&format!("{}: {} ({kind})", call.tool, preview(call)), TEXT_CHARS)
+    clip(
+        &format!("{}: {} ({kind})", call.tool, preview(call)),
+        TEXT_CHARS,
+    )
 }
 
 async fn run(mut command: Command, told: String) -> Result<(), String> {
@@ -101,7 +115,11 @@ async fn run(mut command: Command, told: String) -> Result<(), String> {
         let _ = stdin.write_all(told.as_bytes()).await;
     }
     let status = child.wait().await.map_err(|error| error.to_string())?;
-    if status.success() { Ok(()) } else { Err(format!("it failed ({status})")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("it failed ({status})"))
+    }
 }
 
 #[cfg(test)]
@@ -115,6 +133,9 @@ mod tests {
             "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
         }))
         .unwrap();
-        assert_eq!(text(&call), "fx__send: @/etc/passwd [2J--help (waits for a yes)");
+        assert_eq!(
+            text(&call),
+            "fx__send: @/etc/passwd [2J--help (waits for a yes)"
+        );
     }
 }

@@ -81,10 +81,16 @@ pub(crate) async fn model(
 
 /// Whether something listens at an address. A quick look before anything else is set up.
 pub(crate) fn listens(address: &str) -> bool {
-    let Ok(url) = ollama::base_url(address) else { return false };
-    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
+    let Ok(url) = ollama::base_url(address) else {
+        return false;
+    };
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return false;
+    };
     let host = host.trim_matches(['[', ']']);
-    let Ok(mut addresses) = (host, port).to_socket_addrs() else { return false };
+    let Ok(mut addresses) = (host, port).to_socket_addrs() else {
+        return false;
+    };
     addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok())
 }
 
@@ -130,7 +136,11 @@ pub(crate) async fn discover(connection: &Connection, patience: Duration) -> Fou
     // The preferred one first; otherwise the server's own order, the newest first.
     names.sort_by_key(|name| name != PREFERRED);
     for name in names {
-        if server.show(&name).await.is_ok_and(|model| model.can("tools")) {
+        if server
+            .show(&name)
+            .await
+            .is_ok_and(|model| model.can("tools"))
+        {
             return Found::Model(name);
         }
     }

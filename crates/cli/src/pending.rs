@@ -22,7 +22,11 @@ use crate::store::{self, Store};
 use crate::talk::Talk;
 use crate::wiring;
 
-const WAITING: Kind = Kind { one: "waiting call", many: "waiting calls", list: "adjutant pending list" };
+const WAITING: Kind = Kind {
+    one: "waiting call",
+    many: "waiting calls",
+    list: "adjutant pending list",
+};
 
 /// Time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_millis(500);
@@ -55,7 +59,11 @@ pub(crate) async fn run(
     let (id, verdict, edited) = match command {
         Pending::List { watch: false } => return list(settings, screen, json).await,
         Pending::List { watch: true } => return watch(settings, screen, json).await,
-        Pending::Approve { id, args } => (id, Verdict::Approved, args.as_deref().map(arguments).transpose()?),
+        Pending::Approve { id, args } => (
+            id,
+            Verdict::Approved,
+            args.as_deref().map(arguments).transpose()?,
+        ),
         Pending::Deny { id } => (id, Verdict::Denied, None),
         Pending::Resolve { id, how } => (id, how.into(), None),
     };
@@ -70,7 +78,9 @@ pub(crate) async fn run(
     // A call that no model asked for needs none to go on, if its tool is one of our own.
     let own = wiring::agent_without_model(settings, store).await?;
     if own.tools().get(&call.tool).is_some() && own.requested_call(&key).await?.is_some() {
-        let response = own.answer(&mut own.context(&key).await?, vec![answer]).await?;
+        let response = own
+            .answer(&mut own.context(&key).await?, vec![answer])
+            .await?;
         let text = match json {
             true => json_line(&Report::of(&response, ModelId::none().to_string())),
             false => clean(&response.content),
@@ -83,7 +93,10 @@ pub(crate) async fn run(
     talk.tell_left(&key).await?;
     let response = talk.answer(&mut context, vec![answer]).await?;
     if json {
-        screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
+        screen.answer_line(&json_line(&Report::of(
+            &response,
+            talk.agent.model().id().to_string(),
+        )));
     }
     let exit = talk.exit(&response);
     talk.leave().await;
@@ -116,7 +129,10 @@ async fn watch(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit,
     let mut told: HashSet<String> = HashSet::new();
     loop {
         let waiting = waiting(&*store).await?;
-        for one in waiting.iter().filter(|one| !told.contains(&one.call.digest)) {
+        for one in waiting
+            .iter()
+            .filter(|one| !told.contains(&one.call.digest))
+        {
             match json {
                 true => screen.answer_line(&json_line(&Listed::of(one))),
                 false => one.tell(screen),
@@ -152,7 +168,10 @@ impl Waiting {
         let expiry = if call.has_expired(now) {
             "expired".to_owned()
         } else {
-            format!("expires in {}", rough(call.expires_at.as_second() - now.as_second()))
+            format!(
+                "expires in {}",
+                rough(call.expires_at.as_second() - now.as_second())
+            )
         };
         let state = match &call.doubt {
             None if call.awaits_result() => {
@@ -164,7 +183,12 @@ impl Waiting {
                 format!("begun {age} ago and interrupted: was it done? {expiry}")
             }
         };
-        screen.answer_line(&format!("{}  {}  ({}, {state})", call.short_id(), preview(call), call.tool));
+        screen.answer_line(&format!(
+            "{}  {}  ({}, {state})",
+            call.short_id(),
+            preview(call),
+            call.tool
+        ));
         if let Some(whole) = whole(call) {
             screen.answer_line(&format!("          all of it: {whole}"));
         }
@@ -174,16 +198,19 @@ impl Waiting {
 
 /// The arguments of `--args`.
 fn arguments(text: &str) -> Result<Arguments, CliError> {
-    serde_json::from_str(text)
-        .map_err(|error| CliError::usage("--args has to be a JSON object").because(error.to_string()))
+    serde_json::from_str(text).map_err(|error| {
+        CliError::usage("--args has to be a JSON object").because(error.to_string())
+    })
 }
 
 /// A call that waits for another kind of answer.
 fn other_answer(call: &PendingCall) -> CliError {
     let id = call.short_id();
     match call.kind() {
-        PendingKind::Doubt => CliError::usage("it was interrupted: the question is whether it was done")
-            .or_try(format!("adjutant pending resolve {id} done|retry|leave")),
+        PendingKind::Doubt => {
+            CliError::usage("it was interrupted: the question is whether it was done")
+                .or_try(format!("adjutant pending resolve {id} done|retry|leave"))
+        }
         PendingKind::Result => CliError::usage(
             "nobody has to agree to it: the program that asked carries it out and brings the result",
         ),
@@ -200,7 +227,10 @@ async fn waiting(store: &dyn Store) -> Result<Vec<Waiting>, CliError> {
     for (key, _) in store.parked(&store::agent_name(), Some(&user)).await? {
         let loaded = store.load(&key).await?;
         let calls = conversation::pending(&loaded.events);
-        all.extend(calls.into_iter().map(|call| Waiting { key: key.clone(), call }));
+        all.extend(calls.into_iter().map(|call| Waiting {
+            key: key.clone(),
+            call,
+        }));
     }
     Ok(all)
 }
@@ -208,5 +238,10 @@ async fn waiting(store: &dyn Store) -> Result<Vec<Waiting>, CliError> {
 /// The one call whose id is meant, with or without the mark all of them begin with.
 fn find(waiting: Vec<Waiting>, id: &str) -> Result<Waiting, CliError> {
     let bare = |id: &str| id.trim().trim_start_matches("call_").to_owned();
-    the_one(waiting, &bare(id), |waiting| bare(waiting.call.call_id.as_str()), &WAITING)
+    the_one(
+        waiting,
+        &bare(id),
+        |waiting| bare(waiting.call.call_id.as_str()),
+        &WAITING,
+    )
 }

@@ -22,12 +22,18 @@ pub(crate) struct PinFiles {
 impl PinFiles {
     /// For servers whose tools are used: what one has at its first start is agreed to.
     pub(crate) fn agreeing(settings: &Settings) -> Arc<Self> {
-        Arc::new(Self { folder: settings.dirs.state.join(FOLDER), agrees: true })
+        Arc::new(Self {
+            folder: settings.dirs.state.join(FOLDER),
+            agrees: true,
+        })
     }
 
     /// For looking at servers: nothing is written but by [`PinFiles::write`].
     pub(crate) fn looking(settings: &Settings) -> Arc<Self> {
-        Arc::new(Self { folder: settings.dirs.state.join(FOLDER), agrees: false })
+        Arc::new(Self {
+            folder: settings.dirs.state.join(FOLDER),
+            agrees: false,
+        })
     }
 
     fn file(&self, server: &ServerName) -> PathBuf {
@@ -56,11 +62,17 @@ impl Pins for PinFiles {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("{}: {error}", file.display())),
         };
-        serde_json::from_slice(&text).map(Some).map_err(|error| format!("{}: {error}", file.display()))
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| format!("{}: {error}", file.display()))
     }
 
     fn save(&self, server: &ServerName, tools: &PinnedTools) -> Result<(), String> {
-        if self.agrees { self.write(server, tools) } else { Ok(()) }
+        if self.agrees {
+            self.write(server, tools)
+        } else {
+            Ok(())
+        }
     }
 
     fn how_to_accept(&self, server: &ServerName) -> String {

@@ -1,8 +1,8 @@
 //! `--json`: one object on one line, whatever happened.
 
 use adjutant_core::{
-    AgentResponse, ConversationId, Cost, DecisionKind, Notice, OutcomeCategory, ToolInvocation, TurnId,
-    Usage, UserIntent,
+    AgentResponse, ConversationId, Cost, DecisionKind, Notice, OutcomeCategory, ToolInvocation,
+    TurnId, Usage, UserIntent,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -85,7 +85,10 @@ impl Report {
 
     /// No turn came about.
     pub(crate) fn of_error(error: &CliError) -> Self {
-        Self { error: Some(Problem::of(error)), ..Self::default() }
+        Self {
+            error: Some(Problem::of(error)),
+            ..Self::default()
+        }
     }
 }
 

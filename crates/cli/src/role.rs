@@ -24,7 +24,9 @@ pub(crate) fn told(
     system: Option<&str>,
     dirs: &Dirs,
 ) -> Result<Option<String>, CliError> {
-    let role = role.map(|name| of_role(name, &dirs.config.join(FOLDER))).transpose()?;
+    let role = role
+        .map(|name| of_role(name, &dirs.config.join(FOLDER)))
+        .transpose()?;
     let system = system.map(of_option).transpose()?;
     let texts: Vec<String> = role.into_iter().chain(system).collect();
     Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
@@ -49,10 +51,12 @@ fn of_role(name: &str, folder: &Path) -> Result<String, CliError> {
     let file = folder.join(format!("{name}{END}"));
     let text = text_of_file(&file, &file.to_string_lossy())?;
     if text.is_empty() {
-        return Err(CliError::usage(format!("the role {name} is empty")).or_try(format!(
-            "describe in {} how the assistant should behave",
-            clean_line(&file.to_string_lossy())
-        )));
+        return Err(
+            CliError::usage(format!("the role {name} is empty")).or_try(format!(
+                "describe in {} how the assistant should behave",
+                clean_line(&file.to_string_lossy())
+            )),
+        );
     }
     Ok(text)
 }
@@ -61,10 +65,15 @@ fn unknown(name: &str, folder: &Path, there: &[String]) -> CliError {
     let error = CliError::usage(format!("there is no role {:?}", clip(name, 80)));
     let file = clean_line(&folder.join("NAME.md").to_string_lossy());
     if there.is_empty() {
-        return error.because("there are no roles yet").or_try(format!("a role is a text in {file}"));
+        return error
+            .because("there are no roles yet")
+            .or_try(format!("a role is a text in {file}"));
     }
     let error = match nearest(name, there.iter().map(String::as_str)) {
-        Some(near) => error.or_try(format!("--role {}, if that is what you mean", clean_line(near))),
+        Some(near) => error.or_try(format!(
+            "--role {}, if that is what you mean",
+            clean_line(near)
+        )),
         None => error,
     };
     error
@@ -98,18 +107,35 @@ mod tests {
     #[test]
     fn a_role_is_the_text_of_its_file() {
         let folder = roles(&[("pirate.md", "Talk like a pirate.\n")]);
-        assert_eq!(of_role("pirate", folder.path()).unwrap(), "Talk like a pirate.");
+        assert_eq!(
+            of_role("pirate", folder.path()).unwrap(),
+            "Talk like a pirate."
+        );
     }
 
     #[test]
     fn a_role_that_is_not_there_is_told_with_those_that_are() {
-        let folder = roles(&[("pirate.md", "x"), ("reviewer.md", "x"), ("notes.txt", "x"), (".md", "x")]);
+        let folder = roles(&[
+            ("pirate.md", "x"),
+            ("reviewer.md", "x"),
+            ("notes.txt", "x"),
+            (".md", "x"),
+        ]);
         let error = of_role("pirat", folder.path()).unwrap_err();
         assert_eq!(error.exit as u8, 2);
-        assert_eq!(error.tries.first().unwrap(), "--role pirate, if that is what you mean");
+        assert_eq!(
+            error.tries.first().unwrap(),
+            "--role pirate, if that is what you mean"
+        );
         assert_eq!(error.tries.get(1).unwrap(), "one of: pirate, reviewer");
         for name in ["../pirate", "notes", "", "pirate.md", "/etc/passwd"] {
-            assert!(of_role(name, folder.path()).unwrap_err().message.contains("no role"), "{name}");
+            assert!(
+                of_role(name, folder.path())
+                    .unwrap_err()
+                    .message
+                    .contains("no role"),
+                "{name}"
+            );
         }
         let none = of_role("pirate", &folder.path().join("gone")).unwrap_err();
         assert_eq!(none.cause.unwrap(), "there are no roles yet");
@@ -118,12 +144,27 @@ mod tests {
     #[test]
     fn an_empty_role_and_an_empty_text_are_errors() {
         let folder = roles(&[("quiet.md", " \n"), ("broken.md", "a\0")]);
-        assert!(of_role("quiet", folder.path()).unwrap_err().message.contains("empty"));
-        assert!(of_role("broken", folder.path()).unwrap_err().message.contains("not text"));
+        assert!(
+            of_role("quiet", folder.path())
+                .unwrap_err()
+                .message
+                .contains("empty")
+        );
+        assert!(
+            of_role("broken", folder.path())
+                .unwrap_err()
+                .message
+                .contains("not text")
+        );
         assert_eq!(of_option(" \n").unwrap_err().exit as u8, 2);
         assert_eq!(of_option(" Be brief. ").unwrap(), "Be brief.");
         let file = folder.path().join("quiet.md");
         assert!(of_option(&format!("@{}", file.display())).is_err());
-        assert!(of_option("@/nowhere/at/all").unwrap_err().message.contains("cannot be read"));
+        assert!(
+            of_option("@/nowhere/at/all")
+                .unwrap_err()
+                .message
+                .contains("cannot be read")
+        );
     }
 }

@@ -27,8 +27,12 @@ const COLUMNS_MIN: usize = 20;
 
 /// Notices that stand for as long as their cause does: they come with every turn, and are told once. The others say
 /// something of their turn.
-const STANDING: &[&str] =
-    &["not_sent", "instruction_incomplete", "context_trimmed", "context_not_summarized"];
+const STANDING: &[&str] = &[
+    "not_sent",
+    "instruction_incomplete",
+    "context_trimmed",
+    "context_not_summarized",
+];
 
 /// The two streams, and what is known about who sits in front of them.
 ///
@@ -79,7 +83,9 @@ impl Streams {
             To::Out => &mut self.out,
             To::Err => &mut self.err,
         };
-        stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
+        stream
+            .write_all(text.as_bytes())
+            .and_then(|()| stream.flush())
     }
 
     /// Writes to standard error. Nowhere is left to tell that it cannot be told.
@@ -116,8 +122,17 @@ impl Screen {
     pub(crate) fn new(color: ColorChoice, verbosity: Verbosity, no_input: bool) -> Self {
         let (out, err) = (std::io::stdout(), std::io::stderr());
         let (out_is_terminal, err_is_terminal) = (out.is_terminal(), err.is_terminal());
-        let choose = |of_stream: ColorChoice| if color == ColorChoice::Auto { of_stream } else { color };
-        let (of_out, of_err) = (choose(AutoStream::choice(&out)), choose(AutoStream::choice(&err)));
+        let choose = |of_stream: ColorChoice| {
+            if color == ColorChoice::Auto {
+                of_stream
+            } else {
+                color
+            }
+        };
+        let (of_out, of_err) = (
+            choose(AutoStream::choice(&out)),
+            choose(AutoStream::choice(&err)),
+        );
         let streams = Streams {
             out: AutoStream::new(Box::new(out), of_out),
             err: AutoStream::new(Box::new(err), of_err),
@@ -148,10 +163,20 @@ impl Screen {
         styled: bool,
         size: impl Fn() -> (usize, usize) + Send + Sync + 'static,
     ) -> Self {
-        let choice = if styled { ColorChoice::AlwaysAnsi } else { ColorChoice::Never };
-        let stream = || AutoStream::new(Box::new(terminal.clone()) as Box<dyn Write + Send>, choice);
+        let choice = if styled {
+            ColorChoice::AlwaysAnsi
+        } else {
+            ColorChoice::Never
+        };
+        let stream =
+            || AutoStream::new(Box::new(terminal.clone()) as Box<dyn Write + Send>, choice);
         Self {
-            streams: Arc::new(Mutex::new(Streams { out: stream(), err: stream(), live: None, ticks: false })),
+            streams: Arc::new(Mutex::new(Streams {
+                out: stream(),
+                err: stream(),
+                live: None,
+                ticks: false,
+            })),
             out_is_terminal: true,
             err_is_terminal: true,
             out_is_styled: styled,
@@ -228,7 +253,9 @@ impl Screen {
             return;
         }
         let mut streams = lock(&self.streams);
-        let live = streams.live.get_or_insert_with(|| LiveLine::new(status.clone()));
+        let live = streams
+            .live
+            .get_or_insert_with(|| LiveLine::new(status.clone()));
         live.set(status.clone(), tail.to_owned());
         if live.is_due(Instant::now()) {
             streams.draw((self.size)());
@@ -279,7 +306,11 @@ impl Screen {
     /// A line of the answer of a command; its words are kept together at a terminal.
     pub(crate) fn answer_line(&self, text: &str) {
         let text = format!("{text}\n");
-        self.answer(&if self.out_is_terminal { fold(&text, self.columns()) } else { text });
+        self.answer(&if self.out_is_terminal {
+            fold(&text, self.columns())
+        } else {
+            text
+        });
     }
 
     /// Text on standard error; its words are kept together at a terminal.
@@ -331,7 +362,11 @@ impl Screen {
         if !new && STANDING.contains(&code) && !self.verbose() {
             return;
         }
-        let columns = if self.err_is_terminal { self.columns() - 4 } else { usize::MAX };
+        let columns = if self.err_is_terminal {
+            self.columns() - 4
+        } else {
+            usize::MAX
+        };
         for (number, line) in wrap(&clean_line(text), columns).iter().enumerate() {
             let mark = if number == 0 { '!' } else { ' ' };
             self.side_line(&dim(&format!("  {mark} {line}")));
@@ -374,7 +409,13 @@ pub(crate) fn dim(text: &str) -> String {
 
 fn size_of_terminal() -> (usize, usize) {
     let (columns, rows) = terminal::size().unwrap_or_default();
-    let known = |cells: u16, usual| if cells == 0 { usual } else { usize::from(cells) };
+    let known = |cells: u16, usual| {
+        if cells == 0 {
+            usual
+        } else {
+            usize::from(cells)
+        }
+    };
     (known(columns, COLUMNS), known(rows, ROWS))
 }
 
@@ -385,7 +426,9 @@ async fn tick(streams: Weak<Mutex<Streams>>, size: Size) {
     ticks.tick().await;
     loop {
         ticks.tick().await;
-        let Some(streams) = streams.upgrade() else { return };
+        let Some(streams) = streams.upgrade() else {
+            return;
+        };
         let mut streams = lock(&streams);
         if streams.live.is_none() {
             streams.ticks = false;

@@ -46,12 +46,17 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let mut stops = Stops::new()?;
     let format = options.log_format.unwrap_or(settings.serve.log_format);
-    screen.log_by(logging::begin(format, settings.serve.log.as_deref(), screen.verbosity())?);
+    screen.log_by(logging::begin(
+        format,
+        settings.serve.log.as_deref(),
+        screen.verbosity(),
+    )?);
     let bind = options.bind.unwrap_or(settings.serve.bind);
     let how = options.auth.unwrap_or(settings.serve.auth);
     let vaults = memory::vaults(settings)?;
     let store = store::open(settings).await?;
-    let Access { auth, secret } = Access::of(how, bind, &settings.serve, store.clone(), screen).await?;
+    let Access { auth, secret } =
+        Access::of(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
     let servers = servers::start_for(model.capabilities(), settings, screen).await?;
     if let Some(servers) = &servers {
@@ -81,23 +86,33 @@ pub(crate) async fn run(
     config.model_titles = settings.serve.titles.by_model(agent.model().id());
     config.trace_propagation = settings.serve.trace_propagation;
     config.mcp_ask = settings.serve.mcp_ask;
-    let worker = match options.dispatch.as_ref().or(settings.serve.dispatch.as_ref()) {
+    let worker = match options
+        .dispatch
+        .as_ref()
+        .or(settings.serve.dispatch.as_ref())
+    {
         Some(address) => {
             let worker = Worker::bind(address).await?;
             if let Database::Sqlite(_) = settings.database {
                 let why = "what is in a file cannot go on in another process";
-                return Err(CliError::configuration(format!("--dispatch needs PostgreSQL: {why}"))
-                    .or_try("--database postgres://HOST/DATABASE")
-                    .or_try("without --dispatch, and without serve.dispatch"));
+                return Err(
+                    CliError::configuration(format!("--dispatch needs PostgreSQL: {why}"))
+                        .or_try("--database postgres://HOST/DATABASE")
+                        .or_try("without --dispatch, and without serve.dispatch"),
+                );
             }
             Some(worker)
         }
         None => None,
     };
-    let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
+    let accepting = worker
+        .as_ref()
+        .map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
     let administration = administration::of(settings, &store, servers.as_ref());
     let service = Service::bind(accepting, config).await?.with_tasks(tasks);
-    let service = service.with_past_conversations(store.clone()).with_administration(administration);
+    let service = service
+        .with_past_conversations(store.clone())
+        .with_administration(administration);
     let mut service = service.with_memories(remembering.memories());
     if let Some(servers) = &servers {
         let missing = servers.missing();
@@ -111,7 +126,9 @@ pub(crate) async fn run(
     let state_file = match &found_by {
         Ok(file) => Some(file.path().to_string_lossy().into_owned()),
         Err(error) => {
-            screen.note(&format!("other programs of this machine will not find it: {error}"));
+            screen.note(&format!(
+                "other programs of this machine will not find it: {error}"
+            ));
             None
         }
     };
@@ -122,7 +139,9 @@ pub(crate) async fn run(
     let announced = Announced {
         page,
         auth: how,
-        metrics: service.metrics_address().map(|address| format!("http://{address}/metrics")),
+        metrics: service
+            .metrics_address()
+            .map(|address| format!("http://{address}/metrics")),
         url,
         secret,
         model,
@@ -140,7 +159,9 @@ pub(crate) async fn run(
         && let Some(page) = &announced.page
         && let Err(error) = browser::open(page)
     {
-        screen.note(&format!("no browser could be opened ({error}): open the address yourself"));
+        screen.note(&format!(
+            "no browser could be opened ({error}): open the address yourself"
+        ));
     }
 
     let (stop, draining) = (CancellationToken::new(), service.draining());
@@ -236,7 +257,11 @@ impl Announced {
     fn tell(&self, screen: &Screen) {
         let line = |name: &str, value: &str| screen.answer_line(&format!("  {name:7} {value}"));
         if let Some(page) = &self.page {
-            let once = if self.secret.is_some() { "    (open this once; it sets a cookie)" } else { "" };
+            let once = if self.secret.is_some() {
+                "    (open this once; it sets a cookie)"
+            } else {
+                ""
+            };
             line("web", &format!("{page}{once}"));
         }
         line("chat", &format!("POST {}/v1/chat", self.url));
@@ -247,14 +272,21 @@ impl Announced {
             line("metrics", metrics);
         }
         if let Some(secret) = &self.secret {
-            line("token", &format!("{secret}    (yours, until this process ends)"));
+            line(
+                "token",
+                &format!("{secret}    (yours, until this process ends)"),
+            );
         }
         line("model", &self.model);
         line("store", &self.store);
         line("notes", &self.notes);
         line(
             "auth",
-            &self.auth.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default(),
+            &self
+                .auth
+                .to_possible_value()
+                .map(|value| value.get_name().to_owned())
+                .unwrap_or_default(),
         );
         if let Some(worker) = &self.worker {
             line("worker", &format!("{worker}    (where Restate calls it)"));

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::Capabilities;
-use adjutant_mcp::client::{Health, Log, ServerConfig, ServerName, Servers, StartError, Surroundings, Via};
+use adjutant_mcp::client::{
+    Health, Log, ServerConfig, ServerName, Servers, StartError, Surroundings, Via,
+};
 use adjutant_providers::Transport;
 
 use crate::config::Settings;
@@ -45,8 +47,16 @@ pub(crate) async fn start_for(
 /// # Errors
 /// A server that is required did not start.
 pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Servers, CliError> {
-    let surroundings = surroundings(&settings.mcp, words_of(screen), PinFiles::agreeing(settings))?;
-    let starting = settings.mcp.iter().filter(|server| !server.disabled).count();
+    let surroundings = surroundings(
+        &settings.mcp,
+        words_of(screen),
+        PinFiles::agreeing(settings),
+    )?;
+    let starting = settings
+        .mcp
+        .iter()
+        .filter(|server| !server.disabled)
+        .count();
     // With -v, what the servers say comes beside the screen's own order.
     if starting > 0 && !screen.verbose() {
         let servers = plural(starting as u64, "MCP server", "MCP servers");
@@ -58,7 +68,9 @@ pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Server
     for server in servers.report() {
         let name = &server.name;
         if let Health::Failed { reason } = &server.health {
-            screen.note(&format!("MCP server {name} did not start, its tools are missing: {reason}"));
+            screen.note(&format!(
+                "MCP server {name} did not start, its tools are missing: {reason}"
+            ));
         }
         for warning in &server.warnings {
             screen.note(&format!("mcp.servers.{name}: {warning}"));
@@ -83,14 +95,20 @@ pub(crate) fn surroundings(
     log: Log,
     pins: Arc<PinFiles>,
 ) -> Result<Surroundings, CliError> {
-    let remote = servers.iter().any(|server| matches!(server.via, Via::Remote(_)) && !server.disabled);
+    let remote = servers
+        .iter()
+        .any(|server| matches!(server.via, Via::Remote(_)) && !server.disabled);
     let http = if remote {
         let transport = Transport::new().map_err(|error| CliError::failed(error.to_string()))?;
         Some(transport.client().clone())
     } else {
         None
     };
-    Ok(Surroundings { http, log, pins: Some(pins) })
+    Ok(Surroundings {
+        http,
+        log,
+        pins: Some(pins),
+    })
 }
 
 /// Tells what changed at the servers since it was told last.
@@ -100,7 +118,9 @@ pub(crate) fn tell_news(servers: &Servers, screen: &Screen) {
 
 /// Tells what changes at the servers, for as long as it is polled.
 pub(crate) async fn keep_telling(servers: Option<&Servers>, screen: &Screen) {
-    let Some(servers) = servers else { return pending().await };
+    let Some(servers) = servers else {
+        return pending().await;
+    };
     loop {
         tell(servers.next_news().await, screen);
         tokio::time::sleep(NEWS_PAUSE).await;
@@ -136,9 +156,15 @@ pub(crate) fn log(tells: bool) -> Log {
 
 impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
-        Self::configuration(format!("the MCP server {} is required and did not start", error.server))
-            .because(error.reason)
-            .or_try("adjutant -v tools    shows what it says")
-            .or_try(format!("required = false in [mcp.servers.{}], to go on without its tools", error.server))
+        Self::configuration(format!(
+            "the MCP server {} is required and did not start",
+            error.server
+        ))
+        .because(error.reason)
+        .or_try("adjutant -v tools    shows what it says")
+        .or_try(format!(
+            "required = false in [mcp.servers.{}], to go on without its tools",
+            error.server
+        ))
     }
 }

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::config::{
-    self, Database, Draft, OF_MCP_SERVER, OF_PROVIDER, SentVariables, Sources, attachable, setting, trust,
+    self, Database, Draft, OF_MCP_SERVER, OF_PROVIDER, SentVariables, Sources, attachable, setting,
+    trust,
 };
 use crate::display::{clean_line, clip, json_line};
 use crate::error::{CliError, Exit};
@@ -90,7 +91,13 @@ pub(crate) async fn run(
         Config::Check => return Ok(check(sources, screen, json)),
         Config::Get { key } => get(sources, screen, &key, json)?,
         Config::Set { key, value, unset } => {
-            set(sources, screen, &key, value.filter(|_| !unset).as_deref(), json)?;
+            set(
+                sources,
+                screen,
+                &key,
+                value.filter(|_| !unset).as_deref(),
+                json,
+            )?;
         }
         Config::Edit => return edit(sources, screen),
         Config::Path => paths(sources, screen, json),
@@ -106,7 +113,10 @@ pub(crate) async fn run(
             let files = match revoke {
                 true => {
                     let of_folder = attachable::forget(state, &folder)?.then(|| folder.clone());
-                    trust::revoke(state, &folder)?.into_iter().chain(of_folder).collect()
+                    trust::revoke(state, &folder)?
+                        .into_iter()
+                        .chain(of_folder)
+                        .collect()
                 }
                 false => {
                     let files = trust::Candidates::read(&folder)?;
@@ -131,7 +141,10 @@ fn check(sources: &Sources, screen: &Screen, json: bool) -> Exit {
             Ok(words) => warnings.extend(words.iter().cloned()),
             Err(error) => problems.push((checked.name, error.clone())),
         }
-        let path = checked.path.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let path = checked
+            .path
+            .as_ref()
+            .map(|path| path.to_string_lossy().into_owned());
         told.push(json!({ "name": checked.name, "path": path, "there": checked.there, "ok": checked.found.is_ok() }));
     }
     if problems.is_empty()
@@ -167,7 +180,9 @@ fn get(sources: &Sources, screen: &Screen, name: &str, json: bool) -> Result<(),
     let value = shown.and_then(|shown| shown.value.as_ref());
     if json {
         let origin = shown.map(|shown| &shown.origin);
-        screen.answer_line(&json_line(&json!({ "name": key.name, "value": value, "origin": origin })));
+        screen.answer_line(&json_line(
+            &json!({ "name": key.name, "value": value, "origin": origin }),
+        ));
         return Ok(());
     }
     match value {
@@ -192,8 +207,12 @@ fn set(
     let was_there = match value {
         // A path that is typed starts where it is typed; in the file it would start at the file.
         Some(text) => {
-            let absolute = key.starts_at_its_file(text).then(|| sources.project.join(text.trim()));
-            let text = absolute.as_ref().map_or(text.into(), |path| path.to_string_lossy());
+            let absolute = key
+                .starts_at_its_file(text)
+                .then(|| sources.project.join(text.trim()));
+            let text = absolute
+                .as_ref()
+                .map_or(text.into(), |path| path.to_string_lossy());
             draft.set(key, &text)?;
             true
         }
@@ -211,8 +230,10 @@ fn set(
     });
     // What wins over the file is said now, and not found out later.
     let settings = sources.load()?;
-    if let (Some(_), Some(shown)) = (value, settings.shown.iter().find(|shown| shown.name == key.name))
-        && !shown.origin.starts_with(&file)
+    if let (Some(_), Some(shown)) = (
+        value,
+        settings.shown.iter().find(|shown| shown.name == key.name),
+    ) && !shown.origin.starts_with(&file)
     {
         screen.note(&format!("another source wins over it: {}", shown.origin));
     }
@@ -222,12 +243,22 @@ fn set(
 /// Opens the person's file in their editor, then looks at what came out.
 fn edit(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
     let file = sources.user_file();
-    let said = |name: &str| sources.variables.get(name).filter(|words| !words.trim().is_empty()).cloned();
+    let said = |name: &str| {
+        sources
+            .variables
+            .get(name)
+            .filter(|words| !words.trim().is_empty())
+            .cloned()
+    };
     let editor = said("VISUAL").or_else(|| said("EDITOR")).or_else(|| {
         let path = sources.variables.get("PATH")?;
-        let there =
-            |program: &&&str| std::env::split_paths(path).any(|folder| folder.join(program).is_file());
-        USUAL_EDITORS.iter().find(there).map(|program| (*program).to_owned())
+        let there = |program: &&&str| {
+            std::env::split_paths(path).any(|folder| folder.join(program).is_file())
+        };
+        USUAL_EDITORS
+            .iter()
+            .find(there)
+            .map(|program| (*program).to_owned())
     });
     let editor = editor.ok_or_else(|| {
         CliError::usage("no editor is named")
@@ -238,12 +269,18 @@ fn edit(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
         config::write_kept(&file, NEW_FILE)?;
     }
     // As git and others do it: a command with options is one too.
-    let status =
-        Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("adjutant").arg(&file).status();
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("adjutant")
+        .arg(&file)
+        .status();
     match status {
         Ok(status) if status.success() => Ok(check(sources, screen, false)),
         Ok(status) => Err(CliError::failed(format!("{editor} ended with {status}"))),
-        Err(error) => Err(CliError::failed(format!("{editor} cannot be started")).because(error.to_string())),
+        Err(error) => {
+            Err(CliError::failed(format!("{editor} cannot be started")).because(error.to_string()))
+        }
     }
 }
 
@@ -259,7 +296,9 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
     });
     let sent = sent.collect::<Result<Vec<_>, CliError>>()?;
     for (file, SentVariables { server, url, names }) in sent.into_iter().flatten() {
-        let asked = Url::parse(&url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+        let asked = Url::parse(&url)
+            .map(|url| url.origin().ascii_serialization())
+            .unwrap_or_default();
         // Who is asked stands in front, and may be followed by much; every variable is named.
         let address = clip(&format!("{asked} ({url})"), ADDRESS_MAX);
         let names = clean_line(&names.into_iter().collect::<Vec<_>>().join(", "));
@@ -280,7 +319,9 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
             )));
         }
         if !says_yes(screen, &question, false).await {
-            return Err(CliError::failed(format!("nothing was trusted: {names} is not sent to {address}")));
+            return Err(CliError::failed(format!(
+                "nothing was trusted: {names} is not sent to {address}"
+            )));
         }
     }
     Ok(())
@@ -292,9 +333,16 @@ fn tell_trust(screen: &Screen, files: &[PathBuf], revoke: bool, json: bool) {
         screen.answer_line(&json_line(&json!({ "trusted": !revoke, "files": files })));
         return;
     }
-    let word = if revoke { "no longer trusted" } else { "trusted as it is now" };
+    let word = if revoke {
+        "no longer trusted"
+    } else {
+        "trusted as it is now"
+    };
     for file in files {
-        screen.answer_line(&format!("{word}: {}", clean_line(&file.display().to_string())));
+        screen.answer_line(&format!(
+            "{word}: {}",
+            clean_line(&file.display().to_string())
+        ));
     }
     if files.is_empty() {
         screen.answer_line("Nothing there was trusted.");
@@ -305,20 +353,32 @@ fn trusted(sources: &Sources, screen: &Screen, json: bool) {
     let all = trust::list(&sources.dirs.state);
     let folders = attachable::list(&sources.dirs.state);
     if json {
-        let files =
-            all.iter().map(|one| json!({ "file": one.file.to_string_lossy(), "unchanged": one.unchanged }));
-        let folders = folders.iter().map(|folder| json!({ "folder": folder.to_string_lossy() }));
+        let files = all
+            .iter()
+            .map(|one| json!({ "file": one.file.to_string_lossy(), "unchanged": one.unchanged }));
+        let folders = folders
+            .iter()
+            .map(|folder| json!({ "folder": folder.to_string_lossy() }));
         let all: Vec<Value> = files.chain(folders).collect();
         screen.answer_line(&json_line(&all));
         return;
     }
     for folder in &folders {
         let folder = clean_line(&folder.display().to_string());
-        screen.answer_line(&format!("{folder}    (its files may go along with a message by @NAME)"));
+        screen.answer_line(&format!(
+            "{folder}    (its files may go along with a message by @NAME)"
+        ));
     }
     for one in &all {
-        let changed = if one.unchanged { "" } else { "    (changed or gone: not trusted any more)" };
-        screen.answer_line(&format!("{}{changed}", clean_line(&one.file.display().to_string())));
+        let changed = if one.unchanged {
+            ""
+        } else {
+            "    (changed or gone: not trusted any more)"
+        };
+        screen.answer_line(&format!(
+            "{}{changed}",
+            clean_line(&one.file.display().to_string())
+        ));
     }
     if all.is_empty() && folders.is_empty() {
         screen.note("no folder is trusted: adjutant config trust DIR");
@@ -327,11 +387,24 @@ fn trusted(sources: &Sources, screen: &Screen, json: bool) {
 
 fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<(), CliError> {
     let settings = sources.load()?;
-    settings.warnings.iter().for_each(|warning| screen.note(warning));
-    let worth_a_line = || settings.shown.iter().filter(|shown| !shown.quiet || shown.value.is_some());
+    settings
+        .warnings
+        .iter()
+        .for_each(|warning| screen.note(warning));
+    let worth_a_line = || {
+        settings
+            .shown
+            .iter()
+            .filter(|shown| !shown.quiet || shown.value.is_some())
+    };
     if json {
         let all: Map<String, Value> = worth_a_line()
-            .map(|shown| (shown.name.to_string(), json!({ "value": shown.value, "origin": shown.origin })))
+            .map(|shown| {
+                (
+                    shown.name.to_string(),
+                    json!({ "value": shown.value, "origin": shown.origin }),
+                )
+            })
             .collect();
         screen.answer_line(&json_line(&all));
         return Ok(());
@@ -374,7 +447,10 @@ fn paths(sources: &Sources, screen: &Screen, json: bool) {
     places.extend(sources.project_file().map(|file| ("project", file)));
     // Where the store is can be set; if the settings are broken, this is where it would be.
     let usual = || Database::Sqlite(sources.dirs.data.join("adjutant.db"));
-    let server = match sources.load().map_or_else(|_| usual(), |settings| settings.database) {
+    let server = match sources
+        .load()
+        .map_or_else(|_| usual(), |settings| settings.database)
+    {
         Database::Sqlite(file) => {
             places.push(("store", file));
             None
@@ -390,7 +466,9 @@ fn paths(sources: &Sources, screen: &Screen, json: bool) {
     });
     let shown = shown.chain(server.map(|(name, address)| (name, address, "")));
     if json {
-        let all: Map<String, Value> = shown.map(|(name, place, _)| (name.to_owned(), json!(place))).collect();
+        let all: Map<String, Value> = shown
+            .map(|(name, place, _)| (name.to_owned(), json!(place)))
+            .collect();
         screen.answer_line(&json_line(&all));
         return;
     }

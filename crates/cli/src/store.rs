@@ -15,13 +15,23 @@ use crate::config::{Database, Settings};
 use crate::error::CliError;
 
 /// What an agent needs.
-pub(crate) trait Work: Journal + LogStore + ConversationStore + TaskStore + BudgetStore {}
+pub(crate) trait Work:
+    Journal + LogStore + ConversationStore + TaskStore + BudgetStore
+{
+}
 
 impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work for S {}
 
 /// What the commands need.
 pub(crate) trait Store:
-    Work + TokenStore + MemoryLedger + FactStore + TaskIndex + OperatorStore + PastConversations + Maintenance
+    Work
+    + TokenStore
+    + MemoryLedger
+    + FactStore
+    + TaskIndex
+    + OperatorStore
+    + PastConversations
+    + Maintenance
 {
 }
 
@@ -46,7 +56,11 @@ pub(crate) fn agent_name() -> AgentName {
 
 /// Returns the key of one of a user's conversations.
 pub(crate) fn key_of(user: &UserId, conversation: ConversationId) -> ConversationKey {
-    ConversationKey { agent: agent_name(), user: user.clone(), conversation }
+    ConversationKey {
+        agent: agent_name(),
+        user: user.clone(),
+        conversation,
+    }
 }
 
 /// Opens the database of the settings.
@@ -61,10 +75,15 @@ pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError
 ///
 /// # Errors
 /// As [`open`].
-pub(crate) async fn open_at(database: &Database, settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
+pub(crate) async fn open_at(
+    database: &Database,
+    settings: &Settings,
+) -> Result<Arc<dyn Store>, CliError> {
     Ok(match database {
         Database::Sqlite(path) => {
-            let store = sqlite::Store::open(path).await?.with_log_content(settings.log_content);
+            let store = sqlite::Store::open(path)
+                .await?
+                .with_log_content(settings.log_content);
             Arc::new(store.with_messages_queued_max(settings.serve.messages_queued))
         }
         #[cfg(feature = "postgres")]
@@ -79,7 +98,8 @@ pub(crate) async fn open_at(database: &Database, settings: &Settings) -> Result<
                 }
                 None => address,
             };
-            let store = postgres::Store::connect_and_listen(address, listen, settings.pool_max).await?;
+            let store =
+                postgres::Store::connect_and_listen(address, listen, settings.pool_max).await?;
             let store = store.with_log_content(settings.log_content);
             Arc::new(store.with_messages_queued_max(settings.serve.messages_queued))
         }
@@ -100,7 +120,10 @@ pub(crate) struct Stores {
 impl Stores {
     /// Returns the stores of everything that is kept in one place.
     pub(crate) fn one(store: Arc<dyn Store>) -> Self {
-        Self { conversation: store.clone(), kept: store }
+        Self {
+            conversation: store.clone(),
+            kept: store,
+        }
     }
 
     /// The same, with conversations that are gone with the process.
@@ -108,7 +131,10 @@ impl Stores {
     /// # Errors
     /// There is no memory.
     pub(crate) async fn leaving_nothing_behind(self) -> Result<Self, CliError> {
-        Ok(Self { conversation: Arc::new(sqlite::Store::in_memory().await?), ..self })
+        Ok(Self {
+            conversation: Arc::new(sqlite::Store::in_memory().await?),
+            ..self
+        })
     }
 }
 

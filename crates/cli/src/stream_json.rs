@@ -95,14 +95,28 @@ enum Line<'a> {
 /// that have no form here.
 pub(crate) fn line(event: &RunEvent) -> Option<String> {
     let line = match event {
-        RunEvent::TurnStarted { turn, input, model, memory } => {
-            Line::TurnStarted { turn, input, model: model.to_string(), memory }
-        }
-        RunEvent::SummaryStarted { messages, tokens } => {
-            Line::SummaryStarted { messages: *messages, tokens: *tokens }
-        }
+        RunEvent::TurnStarted {
+            turn,
+            input,
+            model,
+            memory,
+        } => Line::TurnStarted {
+            turn,
+            input,
+            model: model.to_string(),
+            memory,
+        },
+        RunEvent::SummaryStarted { messages, tokens } => Line::SummaryStarted {
+            messages: *messages,
+            tokens: *tokens,
+        },
         RunEvent::SummaryProgress { bytes } => Line::SummaryProgress { bytes: *bytes },
-        RunEvent::SummaryFinished { messages, before, after, usage } => Line::SummaryFinished {
+        RunEvent::SummaryFinished {
+            messages,
+            before,
+            after,
+            usage,
+        } => Line::SummaryFinished {
             messages: *messages,
             tokens_before: *before,
             tokens_after: *after,
@@ -110,7 +124,12 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         },
         RunEvent::SummaryFailed { reason } => Line::SummaryFailed { reason },
         RunEvent::ModelStarted { number } => Line::ModelStarted { number: *number },
-        RunEvent::Reading(PromptProgress { done, total, kept, left }) => Line::Reading {
+        RunEvent::Reading(PromptProgress {
+            done,
+            total,
+            kept,
+            left,
+        }) => Line::Reading {
             done: *done,
             total: *total,
             kept: *kept,
@@ -118,30 +137,56 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         },
         RunEvent::Text(text) => Line::Text { text },
         RunEvent::Thinking(text) => Line::Thinking { text },
-        RunEvent::Retrying { attempt, wait, reason } => Line::Retrying {
+        RunEvent::Retrying {
+            attempt,
+            wait,
+            reason,
+        } => Line::Retrying {
             attempt: *attempt,
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason,
         },
-        RunEvent::ModelFinished { number, usage } => Line::ModelFinished { number: *number, usage: *usage },
-        RunEvent::ToolStarted { call } => {
-            Line::ToolStarted { call_id: &call.id, tool: &call.name, arguments: &call.arguments }
-        }
-        RunEvent::ToolProgress { call, tool, progress } => Line::ToolProgress {
+        RunEvent::ModelFinished { number, usage } => Line::ModelFinished {
+            number: *number,
+            usage: *usage,
+        },
+        RunEvent::ToolStarted { call } => Line::ToolStarted {
+            call_id: &call.id,
+            tool: &call.name,
+            arguments: &call.arguments,
+        },
+        RunEvent::ToolProgress {
+            call,
+            tool,
+            progress,
+        } => Line::ToolProgress {
             call_id: call,
             tool,
             done: progress.done,
             total: progress.total,
             words: progress.words.as_deref(),
         },
-        RunEvent::ToolFinished { call, tool, result, summary, ms } => {
-            Line::ToolFinished { call_id: call, tool, result, summary: summary.as_deref(), ms: *ms }
-        }
+        RunEvent::ToolFinished {
+            call,
+            tool,
+            result,
+            summary,
+            ms,
+        } => Line::ToolFinished {
+            call_id: call,
+            tool,
+            result,
+            summary: summary.as_deref(),
+            ms: *ms,
+        },
         RunEvent::ToolRefused { tool, message } => Line::ToolRefused { tool, message },
-        RunEvent::ConfirmationRequested { pending } => {
-            Line::ConfirmationRequested { pending: pending.iter().map(Pending::of).collect() }
-        }
-        RunEvent::Noticed(notice) => Line::Notice { code: &notice.code, text: &notice.text },
+        RunEvent::ConfirmationRequested { pending } => Line::ConfirmationRequested {
+            pending: pending.iter().map(Pending::of).collect(),
+        },
+        RunEvent::Noticed(notice) => Line::Notice {
+            code: &notice.code,
+            text: &notice.text,
+        },
         _ => return None,
     };
     Some(json_line(&line))
@@ -170,7 +215,12 @@ mod tests {
         );
         let left = Some(Duration::from_millis(2_500));
         check(
-            &RunEvent::Reading(PromptProgress { done: 5, total: 9, kept: 4, left }),
+            &RunEvent::Reading(PromptProgress {
+                done: 5,
+                total: 9,
+                kept: 4,
+                left,
+            }),
             json!({ "type": "reading", "done": 5, "total": 9, "kept": 4, "left_ms": 2500 }),
         );
         check(
@@ -181,13 +231,18 @@ mod tests {
             },
             json!({ "type": "retrying", "attempt": 1, "wait_ms": 1500, "reason": "too many requests" }),
         );
-        let call = serde_json::from_value(json!({ "id": "c", "name": "add_task", "arguments": { "x": 1 } }))
-            .unwrap();
+        let call = serde_json::from_value(
+            json!({ "id": "c", "name": "add_task", "arguments": { "x": 1 } }),
+        )
+        .unwrap();
         check(
             &RunEvent::ToolStarted { call },
             json!({ "type": "tool_started", "call_id": "c", "tool": "add_task", "arguments": { "x": 1 } }),
         );
         let notice = serde_json::from_value(json!({ "code": "answer_cut", "text": "…" })).unwrap();
-        check(&RunEvent::Noticed(notice), json!({ "type": "notice", "code": "answer_cut", "text": "…" }));
+        check(
+            &RunEvent::Noticed(notice),
+            json!({ "type": "notice", "code": "answer_cut", "text": "…" }),
+        );
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::{
-    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PendingCall, PendingKind,
-    PromptProgress, TurnId, UserId,
+    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PendingCall,
+    PendingKind, PromptProgress, TurnId, UserId,
 };
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunEvent, RunStream};
@@ -110,9 +110,19 @@ impl<'a> Talk<'a> {
             true => None,
             false => servers::start_for(model.capabilities(), settings, screen).await?,
         };
-        let (agent, told) = wiring::diana(settings, Arc::clone(&model), &stores, servers.as_ref(), &desk)?;
+        let (agent, told) = wiring::diana(
+            settings,
+            Arc::clone(&model),
+            &stores,
+            servers.as_ref(),
+            &desk,
+        )?;
         match &told {
-            Some(told) => told.unread().await.iter().for_each(|unread| screen.note(unread)),
+            Some(told) => told
+                .unread()
+                .await
+                .iter()
+                .for_each(|unread| screen.note(unread)),
             None if desk.memory().is_some() => screen.note(memory::SMALL),
             None => {}
         }
@@ -176,10 +186,21 @@ impl<'a> Talk<'a> {
     ///
     /// # Errors
     /// No assistant can be made of it; then the one before goes on answering.
-    pub(crate) fn swap_model(&mut self, model: Arc<dyn LanguageModel>) -> Result<Answering, CliError> {
-        let servers = self.servers.as_ref().filter(|_| !model.capabilities().weak_tools);
-        let (agent, told) =
-            wiring::diana(&self.settings, Arc::clone(&model), &self.stores, servers, &self.desk)?;
+    pub(crate) fn swap_model(
+        &mut self,
+        model: Arc<dyn LanguageModel>,
+    ) -> Result<Answering, CliError> {
+        let servers = self
+            .servers
+            .as_ref()
+            .filter(|_| !model.capabilities().weak_tools);
+        let (agent, told) = wiring::diana(
+            &self.settings,
+            Arc::clone(&model),
+            &self.stores,
+            servers,
+            &self.desk,
+        )?;
         agent.prepare();
         self.index.iter().for_each(|index| index.listen(&agent));
         Ok(Answering {
@@ -215,7 +236,8 @@ impl<'a> Talk<'a> {
         }
         if start == Start::Newest {
             let within = self.folders.within_scope();
-            let newest = sessions::list_of(&*self.store, &self.user, None, within.as_ref(), 1).await?;
+            let newest =
+                sessions::list_of(&*self.store, &self.user, None, within.as_ref(), 1).await?;
             if let Some(newest) = newest.first() {
                 let key = store::key_of(&self.user, newest.id);
                 return Ok(self.agent.context(&key).await?);
@@ -243,7 +265,9 @@ impl<'a> Talk<'a> {
         {
             self.screen.note(&reason);
         }
-        let said = self.see_through(context, |agent, context| agent.stream(context, text)).await;
+        let said = self
+            .see_through(context, |agent, context| agent.stream(context, text))
+            .await;
         own.into_iter().for_each(|own| self.restore(own));
         said
     }
@@ -255,7 +279,11 @@ impl<'a> Talk<'a> {
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, CliError> {
         let own = self.make_way(context).await?;
-        let said = self.see_through(context, |agent, context| agent.stream_answer(context, answers)).await;
+        let said = self
+            .see_through(context, |agent, context| {
+                agent.stream_answer(context, answers)
+            })
+            .await;
         own.into_iter().for_each(|own| self.restore(own));
         said
     }
@@ -269,7 +297,9 @@ impl<'a> Talk<'a> {
         let mut context = self.agent.context(key).await?;
         let printed = self.prints;
         self.prints = printed && prints;
-        let ended = self.see_through(&mut context, |agent, context| agent.stream_open(context)).await;
+        let ended = self
+            .see_through(&mut context, |agent, context| agent.stream_open(context))
+            .await;
         (self.prints, self.left_open) = (printed, false);
         ended
     }
@@ -297,7 +327,11 @@ impl<'a> Talk<'a> {
 
     /// How a command that ends with this response ends.
     pub(crate) fn exit(&self, response: &AgentResponse) -> Exit {
-        if self.left_open { Exit::Interrupted } else { Exit::of(response) }
+        if self.left_open {
+            Exit::Interrupted
+        } else {
+            Exit::of(response)
+        }
     }
 
     /// Gets answers for what waits, as long as somebody gives them.
@@ -382,8 +416,13 @@ impl<'a> Talk<'a> {
         }
         let (response, after) = stream.finish().await?;
         self.spent.add(&response, began.elapsed());
-        self.permissions
-            .enter(context.conversation, self.servers.as_ref().map(Servers::report).unwrap_or_default());
+        self.permissions.enter(
+            context.conversation,
+            self.servers
+                .as_ref()
+                .map(Servers::report)
+                .unwrap_or_default(),
+        );
         context.history = after.history;
         context.pending = after.pending;
         if self.prints {
@@ -396,7 +435,12 @@ impl<'a> Talk<'a> {
     }
 
     /// Says that the model was told something of the memory, once a turn, to whoever can ask what it was.
-    fn tell_memory(&mut self, turn: TurnId, memory: &[adjutant_core::Told], renderer: &mut Renderer<'_>) {
+    fn tell_memory(
+        &mut self,
+        turn: TurnId,
+        memory: &[adjutant_core::Told],
+        renderer: &mut Renderer<'_>,
+    ) {
         if self.goes_on && !memory.is_empty() && self.reminded.replace(turn) != Some(turn) {
             let count = plural(memory.len() as u64, "line", "lines");
             renderer.beside(&format!("◦ {count} from your memory (/memory told)"));
@@ -405,11 +449,17 @@ impl<'a> Talk<'a> {
 
     /// What is told about a turn beside its answer.
     /// `unread`: how far the model had read the prompt, if the turn ended meanwhile.
-    async fn after(&self, response: &AgentResponse, context: &RunContext, unread: Option<PromptProgress>) {
+    async fn after(
+        &self,
+        response: &AgentResponse,
+        context: &RunContext,
+        unread: Option<PromptProgress>,
+    ) {
         if self.prints {
             match (CliError::of_response(response), unread) {
                 (Some(error), Some(unread)) => {
-                    self.screen.error(&reading::explained(response, error, unread, self.goes_on));
+                    self.screen
+                        .error(&reading::explained(response, error, unread, self.goes_on));
                 }
                 (Some(error), None) => self.screen.error(&error),
                 (None, Some(unread)) => self.screen.note(&reading::stopped(unread, self.goes_on)),
@@ -426,7 +476,8 @@ impl<'a> Talk<'a> {
         }
         if self.screen.verbose() {
             let (kind, outcome) = (response.decision.kind, response.outcome);
-            self.screen.note(&format!("  turn {} · {kind} · {outcome}", response.turn));
+            self.screen
+                .note(&format!("  turn {} · {kind} · {outcome}", response.turn));
         }
     }
 
@@ -435,7 +486,11 @@ impl<'a> Talk<'a> {
         if !self.goes_on {
             return None;
         }
-        let used = self.agent.context_use(&self.agent.key(context)).await.ok()?;
+        let used = self
+            .agent
+            .context_use(&self.agent.key(context))
+            .await
+            .ok()?;
         context_meter(u64::from(used.total()), u64::from(used.usable()))
     }
 
@@ -449,8 +504,12 @@ impl<'a> Talk<'a> {
         if self.screen.asks() && self.spent.took < notify::LOOKS_ELSEWHERE {
             return;
         }
-        let open: Vec<&PendingCall> =
-            response.decision.pending.iter().filter(|call| !self.approves(call)).collect();
+        let open: Vec<&PendingCall> = response
+            .decision
+            .pending
+            .iter()
+            .filter(|call| !self.approves(call))
+            .collect();
         for call in open {
             self.notifier.tell(call, context.conversation);
         }
@@ -459,7 +518,8 @@ impl<'a> Talk<'a> {
     /// Whether every call that waits is going to be answered by an option or at the terminal.
     fn will_be_decided(&self, response: &AgentResponse) -> bool {
         let pending = &response.decision.pending;
-        !pending.is_empty() && (self.screen.asks() || pending.iter().all(|call| self.approves(call)))
+        !pending.is_empty()
+            && (self.screen.asks() || pending.iter().all(|call| self.approves(call)))
     }
 
     /// Returns whether an option or a permission answers a call.
@@ -477,19 +537,29 @@ impl<'a> Talk<'a> {
             match call.kind() {
                 PendingKind::Doubt => {
                     self.screen.side_line(&format!("Was it done? {preview}"));
-                    self.screen.side_line(&format!("  adjutant pending resolve {id} done|retry|leave"));
+                    self.screen
+                        .side_line(&format!("  adjutant pending resolve {id} done|retry|leave"));
                 }
                 PendingKind::Result => {
-                    self.screen.side_line(&format!("Waiting for the program that asked: {preview}"));
+                    self.screen
+                        .side_line(&format!("Waiting for the program that asked: {preview}"));
                 }
                 PendingKind::Confirmation => {
-                    self.screen.side_line(&format!("Waiting for a yes: {preview}"));
-                    self.screen.side_line(&format!("  adjutant pending approve {id}"));
-                    self.screen.side_line(&format!("  adjutant pending deny {id}"));
+                    self.screen
+                        .side_line(&format!("Waiting for a yes: {preview}"));
+                    self.screen
+                        .side_line(&format!("  adjutant pending approve {id}"));
+                    self.screen
+                        .side_line(&format!("  adjutant pending deny {id}"));
                 }
             }
         }
-        if response.decision.pending.iter().all(|call| call.kind() == PendingKind::Confirmation) {
+        if response
+            .decision
+            .pending
+            .iter()
+            .all(|call| call.kind() == PendingKind::Confirmation)
+        {
             self.screen.side_line("  adjutant -c yes");
         }
     }

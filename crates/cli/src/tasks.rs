@@ -53,7 +53,10 @@ pub(crate) async fn run(
         Ok(()) => carry_out(&agent, screen, tool, arguments.clone(), (yes, id.clone())).await,
         Err(error) => Err(error),
     };
-    let reads = agent.tools().get(tool).is_some_and(|tool| tool.definition().annotations.read_only);
+    let reads = agent
+        .tools()
+        .get(tool)
+        .is_some_and(|tool| tool.definition().annotations.read_only);
     if reads && matches!(&done, Err(error) if error.code == READ_ONLY) {
         // Nothing was done: a look that cannot be recorded is taken without a record.
         stores = stores.leaving_nothing_behind().await?;
@@ -62,7 +65,8 @@ pub(crate) async fn run(
     }
     let error = match &done {
         Ok((invocation, told)) => {
-            let failed = |error: &str| CliError::failed(told.as_deref().unwrap_or(error).to_owned());
+            let failed =
+                |error: &str| CliError::failed(told.as_deref().unwrap_or(error).to_owned());
             invocation.outcome().err().map(failed)
         }
         Err(error) => Some(error.clone()),
@@ -71,7 +75,9 @@ pub(crate) async fn run(
         let invocation = done.as_ref().ok().map(|(invocation, _)| invocation.clone());
         let outcome = Outcome {
             tool: tool.to_owned(),
-            arguments: invocation.as_ref().map_or(arguments, |invocation| invocation.arguments.clone()),
+            arguments: invocation
+                .as_ref()
+                .map_or(arguments, |invocation| invocation.arguments.clone()),
             result: invocation.map(|invocation| invocation.result),
             error: error.as_ref().map(Problem::of),
         };
@@ -84,7 +90,10 @@ pub(crate) async fn run(
     if let (false, Ok((invocation, summary))) = (json, done) {
         let data = || json_line(invocation.result.data.as_deref().unwrap_or(&Value::Null));
         screen.answer_line(&clean(&summary.unwrap_or_else(data)));
-        if let (true, Some(id)) = (deletes, invocation.arguments.get("task_id").and_then(Value::as_str)) {
+        if let (true, Some(id)) = (
+            deletes,
+            invocation.arguments.get("task_id").and_then(Value::as_str),
+        ) {
             screen.note(&format!(
                 "for {DELETED_TASK_DAYS} days it comes back with: adjutant tasks restore {}",
                 clean_line(id)
@@ -107,9 +116,10 @@ fn call(command: Tasks) -> Called {
     let (tool, arguments) = match command {
         Tasks::List { status } => ("list_tasks", json!({ "status": TaskFilter::from(status) })),
         Tasks::Add { description } => ("add_task", json!({ "description": words(description) })),
-        Tasks::Update { task, description } => {
-            ("update_task", json!({ "task_id": task, "description": words(description) }))
-        }
+        Tasks::Update { task, description } => (
+            "update_task",
+            json!({ "task_id": task, "description": words(description) }),
+        ),
         Tasks::Done { task } => ("complete_task", json!({ "task_id": words(task) })),
         Tasks::Rm { task } => ("delete_task", json!({ "task_id": words(task) })),
         Tasks::Restore { task } => return Called::Restore(task),
@@ -127,7 +137,10 @@ async fn restore(
     let id = TaskId::try_from(task.trim().trim_start_matches('#').to_owned());
     let id = id.map_err(|error| CliError::usage(clean_line(&error)))?;
     let tasks = memory::own_task_store(settings, stores).await?;
-    match tasks.apply(&UserId::local(), &TaskChange::Restore { id }, None).await? {
+    match tasks
+        .apply(&UserId::local(), &TaskChange::Restore { id }, None)
+        .await?
+    {
         TaskChanged::Restored { task, already } => {
             if json {
                 screen.answer_line(&json_line(&json!({ "task": task, "already": already })));
@@ -141,7 +154,9 @@ async fn restore(
             Ok(Exit::Ok)
         }
         _ => Err(CliError::unknown(format!("there is no deleted task {id}"))
-            .because(format!("a deleted task is kept for {DELETED_TASK_DAYS} days"))
+            .because(format!(
+                "a deleted task is kept for {DELETED_TASK_DAYS} days"
+            ))
             .or_try("adjutant tasks list")),
     }
 }
@@ -150,7 +165,9 @@ async fn restore(
 fn fits(arguments: &Arguments) -> Result<(), CliError> {
     let words = arguments.get("description").and_then(Value::as_str);
     let checked = words.map(TaskDescription::new).transpose();
-    checked.map(drop).map_err(|error| CliError::failed(error.to_string()))
+    checked
+        .map(drop)
+        .map_err(|error| CliError::failed(error.to_string()))
 }
 
 async fn carry_out(
@@ -161,7 +178,10 @@ async fn carry_out(
     (yes, id): (&[String], Option<InputId>),
 ) -> Result<(ToolInvocation, Option<String>), CliError> {
     let mut context = RunContext::for_call(UserId::local(), id.as_ref());
-    let call = RequestedCall { tool: tool.to_owned(), arguments };
+    let call = RequestedCall {
+        tool: tool.to_owned(),
+        arguments,
+    };
     context.fingerprint = id.as_ref().map(|_| call.fingerprint());
     let mut outcome = agent.call_tool(&mut context, id, call).await?;
     if let CallOutcome::Confirm(pending) = &outcome {
@@ -170,23 +190,35 @@ async fn carry_out(
             agent.cancel(&mut context).await?;
             return Err(error);
         }
-        outcome = agent.answer_call(&mut context, None, pending.answer(Verdict::Approved)).await?;
+        outcome = agent
+            .answer_call(&mut context, None, pending.answer(Verdict::Approved))
+            .await?;
     }
     match outcome {
-        CallOutcome::Done { invocation, summary } => Ok((invocation, summary)),
-        CallOutcome::Confirm(pending) => {
-            Err(CliError::confirmation_needed(format!("{} still waits for a yes", preview(&pending)))
-                .or_try(format!("adjutant pending approve {}", pending.short_id())))
-        }
+        CallOutcome::Done {
+            invocation,
+            summary,
+        } => Ok((invocation, summary)),
+        CallOutcome::Confirm(pending) => Err(CliError::confirmation_needed(format!(
+            "{} still waits for a yes",
+            preview(&pending)
+        ))
+        .or_try(format!("adjutant pending approve {}", pending.short_id()))),
         CallOutcome::InDoubt(pending) => Err(CliError::failed(format!(
             "{}: it was started, and it is not known how it ended",
             preview(&pending)
         ))
-        .or_try(format!("adjutant pending resolve {} done|retry|leave", pending.short_id()))),
+        .or_try(format!(
+            "adjutant pending resolve {} done|retry|leave",
+            pending.short_id()
+        ))),
         CallOutcome::Ask(question) => {
-            Err(CliError::unknown(clean_line(&question)).or_try("adjutant tasks list, then the number"))
+            Err(CliError::unknown(clean_line(&question))
+                .or_try("adjutant tasks list, then the number"))
         }
-        CallOutcome::Refused(message) | CallOutcome::Declined(message) => Err(CliError::failed(message)),
+        CallOutcome::Refused(message) | CallOutcome::Declined(message) => {
+            Err(CliError::failed(message))
+        }
     }
 }
 
@@ -197,8 +229,10 @@ async fn agrees(screen: &Screen, pending: &PendingCall, yes: &[String]) -> Resul
     }
     let preview = whole(pending).unwrap_or_else(|| preview(pending));
     if !screen.asks() {
-        return Err(CliError::confirmation_needed(format!("{preview} needs a yes, and no one can be asked"))
-            .or_try("run it again with -y"));
+        return Err(CliError::confirmation_needed(format!(
+            "{preview} needs a yes, and no one can be asked"
+        ))
+        .or_try("run it again with -y"));
     }
     if says_yes(screen, &format!("? {preview}  [y] yes  [N] no: "), false).await {
         Ok(())
@@ -216,18 +250,45 @@ mod tests {
     fn every_command_is_a_tool_call() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let calls = [
-            (Tasks::List { status: Status::Pending }, "list_tasks", r#"{"status":"pending"}"#),
-            (Tasks::Add { description: words("buy milk") }, "add_task", r#"{"description":"buy milk"}"#),
             (
-                Tasks::Update { task: "1".to_owned(), description: words("buy oat milk") },
+                Tasks::List {
+                    status: Status::Pending,
+                },
+                "list_tasks",
+                r#"{"status":"pending"}"#,
+            ),
+            (
+                Tasks::Add {
+                    description: words("buy milk"),
+                },
+                "add_task",
+                r#"{"description":"buy milk"}"#,
+            ),
+            (
+                Tasks::Update {
+                    task: "1".to_owned(),
+                    description: words("buy oat milk"),
+                },
                 "update_task",
                 r#"{"task_id":"1","description":"buy oat milk"}"#,
             ),
-            (Tasks::Done { task: words("the milk") }, "complete_task", r#"{"task_id":"the milk"}"#),
-            (Tasks::Rm { task: words("1") }, "delete_task", r#"{"task_id":"1"}"#),
+            (
+                Tasks::Done {
+                    task: words("the milk"),
+                },
+                "complete_task",
+                r#"{"task_id":"the milk"}"#,
+            ),
+            (
+                Tasks::Rm { task: words("1") },
+                "delete_task",
+                r#"{"task_id":"1"}"#,
+            ),
         ];
         for (command, tool, arguments) in calls {
-            let Called::Tool(name, given) = call(command) else { panic!("{tool}: not a call") };
+            let Called::Tool(name, given) = call(command) else {
+                panic!("{tool}: not a call")
+            };
             assert_eq!((name, json_line(&given).as_str()), (tool, arguments));
         }
     }

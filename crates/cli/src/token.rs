@@ -17,7 +17,11 @@ use crate::meant::{Kind, the_one};
 use crate::screen::Screen;
 use crate::store;
 
-const TOKENS: Kind = Kind { one: "token", many: "tokens", list: "adjutant token list" };
+const TOKENS: Kind = Kind {
+    one: "token",
+    many: "tokens",
+    list: "adjutant token list",
+};
 
 /// Makes, lists or revokes tokens.
 ///
@@ -31,7 +35,12 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let store = store::open(settings).await?;
     match command {
-        Token::Create { user, name, expires, grant } => {
+        Token::Create {
+            user,
+            name,
+            expires,
+            grant,
+        } => {
             let user = UserId::new(user)
                 .map_err(|error| CliError::usage(format!("--user cannot be that: {error}")))?;
             let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
@@ -80,7 +89,12 @@ pub(crate) async fn run(
             }
         }
         Token::Revoke { id: Some(id), .. } => {
-            let token = the_one(store.tokens(None).await?, &id, |token| token.id.clone(), &TOKENS)?;
+            let token = the_one(
+                store.tokens(None).await?,
+                &id,
+                |token| token.id.clone(),
+                &TOKENS,
+            )?;
             let revoked = store.revoke_token(&token.id).await?;
             if json {
                 screen.answer_line(&json_line(&json!({ "id": token.id, "revoked": revoked })));
@@ -115,7 +129,9 @@ fn shown(token: &TokenRecord) -> Value {
 fn table(tokens: &[TokenRecord]) -> String {
     let now = now();
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     for token in tokens {
         let grant = &token.grant;
         let end = match (token.revoked_at, grant.expires_at) {
@@ -131,7 +147,9 @@ fn table(tokens: &[TokenRecord]) -> String {
             grant.role.as_str().to_owned(),
             clip(&grant.name, 40),
             day(token.created_at),
-            token.used_at.map_or_else(|| "never used".to_owned(), |at| format!("used {}", day(at))),
+            token
+                .used_at
+                .map_or_else(|| "never used".to_owned(), |at| format!("used {}", day(at))),
             end,
         ]);
     }
@@ -143,11 +161,16 @@ fn day(at: Timestamp) -> String {
 }
 
 fn from_now(time: Duration) -> Result<Timestamp, CliError> {
-    now().checked_add(time).map_err(|_| CliError::usage("--expires is too long"))
+    now()
+        .checked_add(time)
+        .map_err(|_| CliError::usage("--expires is too long"))
 }
 
 /// Returns the time by this machine's clock, with which the service compares the ends of tokens.
-#[expect(clippy::disallowed_methods, reason = "commands and the service count from this machine's clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "commands and the service count from this machine's clock"
+)]
 pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::{Annotations, Effect, Permission, UserId, nearest, visible};
 use adjutant_mcp::client::{
-    ChangedTool, Health, JoinedTool, PinnedTools, Pins, ServerConfig, ServerName, ServerReport, Servers,
-    Surroundings,
+    ChangedTool, Health, JoinedTool, PinnedTools, Pins, ServerConfig, ServerName, ServerReport,
+    Servers, Surroundings,
 };
 use adjutant_runtime::Agent;
 use serde_json::{Value, json};
@@ -24,7 +24,11 @@ use crate::{servers, store, wiring};
 ///
 /// # Errors
 /// Configuration or store; a server that is required and does not start.
-pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    settings: &Settings,
+    screen: &Screen,
+    json: bool,
+) -> Result<Exit, CliError> {
     let stores = store::for_talk(settings).await?;
     let desk = Desk::open(settings, stores.kept.clone()).await?;
     let servers = servers::start(settings, screen).await?;
@@ -38,9 +42,15 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Res
         let servers: Vec<Value> = reports.iter().map(server_json).collect();
         screen.answer_line(&json_line(&json!({ "tools": tools, "servers": servers })));
     } else {
-        let width = listed.iter().map(|tool| tool.name.len()).max().unwrap_or_default();
+        let width = listed
+            .iter()
+            .map(|tool| tool.name.len())
+            .max()
+            .unwrap_or_default();
         listed.iter().for_each(|tool| tool.tell(screen, width));
-        reports.iter().for_each(|report| tell_server(screen, report));
+        reports
+            .iter()
+            .for_each(|report| tell_server(screen, report));
     }
     servers.stop().await;
     Ok(Exit::Ok)
@@ -58,35 +68,57 @@ pub(crate) async fn accept(
     json: bool,
 ) -> Result<Exit, CliError> {
     let names = || settings.mcp.iter().map(|config| config.name.as_str());
-    let config = settings.mcp.iter().find(|config| config.name.as_str() == server).cloned();
+    let config = settings
+        .mcp
+        .iter()
+        .find(|config| config.name.as_str() == server)
+        .cloned();
     let config = config.ok_or_else(|| {
-        let error = CliError::unknown(format!("there is no MCP server {server:?} in the configuration"));
+        let error = CliError::unknown(format!(
+            "there is no MCP server {server:?} in the configuration"
+        ));
         match nearest(server, names()) {
-            Some(near) => error.or_try(format!("adjutant tools accept {near}, if that is what you mean")),
+            Some(near) => error.or_try(format!(
+                "adjutant tools accept {near}, if that is what you mean"
+            )),
             None => error.or_try("adjutant tools    lists them"),
         }
     })?;
-    let config = ServerConfig { required: false, ..config };
+    let config = ServerConfig {
+        required: false,
+        ..config
+    };
     let (name, pins) = (config.name.clone(), PinFiles::looking(settings));
     let known = pins.load(&name);
     // What cannot be read is agreed to anew, and nothing of it is compared.
-    let looking = known.as_ref().map_or_else(|_| None, |_| Some(Arc::clone(&pins) as Arc<dyn Pins>));
+    let looking = known
+        .as_ref()
+        .map_or_else(|_| None, |_| Some(Arc::clone(&pins) as Arc<dyn Pins>));
     let surroundings = Surroundings {
         pins: looking,
-        ..surroundings(std::slice::from_ref(&config), log(screen.verbose()), pins.clone())?
+        ..surroundings(
+            std::slice::from_ref(&config),
+            log(screen.verbose()),
+            pins.clone(),
+        )?
     };
     let servers = Servers::start(vec![config], surroundings).await?;
     servers.settled().await;
-    let (health, found) = (servers.report().pop().map(|report| report.health), servers.changes(&name));
+    let (health, found) = (
+        servers.report().pop().map(|report| report.health),
+        servers.changes(&name),
+    );
     servers.stop().await;
     let Some((changes, now)) = found else {
         let health = health.map(|health| health.to_string()).unwrap_or_default();
         return Err(
-            CliError::failed(format!("the MCP server {name} does not list its tools")).because(health)
+            CliError::failed(format!("the MCP server {name} does not list its tools"))
+                .because(health),
         );
     };
-    let is_known =
-        known.as_ref().is_ok_and(|known| known.as_ref().is_some_and(|known| known.place == now.place));
+    let is_known = known
+        .as_ref()
+        .is_ok_and(|known| known.as_ref().is_some_and(|known| known.place == now.place));
     let changes = if is_known { changes } else { all_new(&now) };
     if !json {
         tell_changes(screen, &name, &changes);
@@ -94,8 +126,10 @@ pub(crate) async fn accept(
     let accepted = !changes.is_empty();
     if accepted && !yes {
         if !screen.asks() {
-            return Err(CliError::confirmation_needed("agreeing to changed tools needs a yes")
-                .or_try("run it again with -y"));
+            return Err(
+                CliError::confirmation_needed("agreeing to changed tools needs a yes")
+                    .or_try("run it again with -y"),
+            );
         }
         if !says_yes(screen, "Agree to them as they are now? [y/N] ", false).await {
             screen.note("nothing was agreed to");
@@ -104,7 +138,9 @@ pub(crate) async fn accept(
     }
     if accepted || !is_known {
         let kept = pins.write(&name, &now);
-        kept.map_err(|reason| CliError::failed("what was agreed to cannot be kept").because(reason))?;
+        kept.map_err(|reason| {
+            CliError::failed("what was agreed to cannot be kept").because(reason)
+        })?;
     }
     if json {
         let changes: Vec<Value> = changes.iter().map(change_json).collect();
@@ -138,7 +174,9 @@ fn change_json(change: &ChangedTool) -> Value {
 fn tell_changes(screen: &Screen, server: &ServerName, changes: &[ChangedTool]) {
     let tell = |line: String| screen.answer_line(&clean_line(&visible(&line)));
     if changes.is_empty() {
-        tell(format!("MCP server {server} has the tools that were agreed to."));
+        tell(format!(
+            "MCP server {server} has the tools that were agreed to."
+        ));
     }
     let word = |value: &Value| match value {
         Value::Null => "nothing".to_owned(),
@@ -153,7 +191,10 @@ fn tell_changes(screen: &Screen, server: &ServerName, changes: &[ChangedTool]) {
         };
         tell(format!("{kind}: {name}"));
         for field in ["title", "description", "annotations", "inputSchema"] {
-            match (before.as_ref().map(|tool| &tool[field]), now.as_ref().map(|tool| &tool[field])) {
+            match (
+                before.as_ref().map(|tool| &tool[field]),
+                now.as_ref().map(|tool| &tool[field]),
+            ) {
                 (Some(before), Some(now)) if before != now => {
                     tell(format!("  {field} was: {}", word(before)));
                     tell(format!("  {field} now: {}", word(now)));
@@ -177,9 +218,15 @@ pub(crate) fn list(
 ) -> Result<(), CliError> {
     let reports = servers.map(Servers::report).unwrap_or_default();
     let listed = listed(agent, settings, servers, &reports)?;
-    let width = listed.iter().map(|tool| tool.name.len()).max().unwrap_or_default();
+    let width = listed
+        .iter()
+        .map(|tool| tool.name.len())
+        .max()
+        .unwrap_or_default();
     listed.iter().for_each(|tool| tool.tell(screen, width));
-    reports.iter().for_each(|report| tell_server(screen, report));
+    reports
+        .iter()
+        .for_each(|report| tell_server(screen, report));
     Ok(())
 }
 
@@ -191,20 +238,27 @@ fn listed<'a>(
 ) -> Result<Vec<Listed<'a>>, CliError> {
     let policy = wiring::policy(settings, &wiring::tool_names(agent), servers)?;
     let user = UserId::local();
-    let described = agent.tools().definitions(None).into_iter().map(|definition| {
-        let origin = reports.iter().find_map(|report| {
-            let joined = report.tools.iter().find(|tool| tool.name == definition.name.as_str())?;
-            Some((report, joined))
+    let described = agent
+        .tools()
+        .definitions(None)
+        .into_iter()
+        .map(|definition| {
+            let origin = reports.iter().find_map(|report| {
+                let joined = report
+                    .tools
+                    .iter()
+                    .find(|tool| tool.name == definition.name.as_str())?;
+                Some((report, joined))
+            });
+            let permission = policy.permission(&user, &definition);
+            Listed {
+                name: definition.name.to_string(),
+                description: definition.description,
+                annotations: definition.annotations,
+                permission,
+                origin,
+            }
         });
-        let permission = policy.permission(&user, &definition);
-        Listed {
-            name: definition.name.to_string(),
-            description: definition.description,
-            annotations: definition.annotations,
-            permission,
-            origin,
-        }
-    });
     Ok(described.collect())
 }
 
@@ -219,7 +273,12 @@ struct Listed<'a> {
 
 impl Listed<'_> {
     fn json(&self) -> Value {
-        let Annotations { read_only, destructive, idempotent, .. } = self.annotations;
+        let Annotations {
+            read_only,
+            destructive,
+            idempotent,
+            ..
+        } = self.annotations;
         json!({
             "name": self.name,
             "description": self.description,
@@ -297,9 +356,16 @@ fn server_json(report: &ServerReport) -> Value {
 }
 
 fn tell_server(screen: &Screen, report: &ServerReport) {
-    let software = report.software.as_ref().map(|software| format!(" ({software})")).unwrap_or_default();
+    let software = report
+        .software
+        .as_ref()
+        .map(|software| format!(" ({software})"))
+        .unwrap_or_default();
     let tools = plural(report.tools.len() as u64, "tool", "tools");
-    let line = format!("MCP server {}: {}, {tools}, {}{software}", report.name, report.health, report.place);
+    let line = format!(
+        "MCP server {}: {}, {tools}, {}{software}",
+        report.name, report.health, report.place
+    );
     screen.answer_line(&clean_line(&line));
     if !report.changed.is_empty() {
         let changed = format!(
@@ -310,6 +376,9 @@ fn tell_server(screen: &Screen, report: &ServerReport) {
         screen.answer_line(&clean_line(&changed));
     }
     for tool in &report.left_out {
-        screen.answer_line(&clean_line(&format!("  left out: {} ({})", tool.original, tool.reason)));
+        screen.answer_line(&clean_line(&format!(
+            "  left out: {} ({})",
+            tool.original, tool.reason
+        )));
     }
 }

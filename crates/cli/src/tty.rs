@@ -46,8 +46,8 @@ impl Drop for MarkedPastes {
 mod unix {
     use rustix::stdio::stdin;
     use rustix::termios::{
-        InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, isatty, tcflush,
-        tcgetattr, tcgetpgrp, tcsetattr,
+        InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, isatty,
+        tcflush, tcgetattr, tcgetpgrp, tcsetattr,
     };
 
     use super::{Ahead, Mode};
@@ -57,8 +57,10 @@ mod unix {
         pub(crate) fn turn(ahead: Ahead) -> Self {
             Self::change(|mode| {
                 // Without NOFLSH a Ctrl-C throws away what is on its way to the screen: half of a line that is drawn again.
-                mode.local_modes.insert(LocalModes::ISIG | LocalModes::NOFLSH);
-                mode.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ECHOCTL);
+                mode.local_modes
+                    .insert(LocalModes::ISIG | LocalModes::NOFLSH);
+                mode.local_modes
+                    .remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ECHOCTL);
                 if ahead == Ahead::Keys {
                     mode.local_modes.remove(LocalModes::ICANON);
                     // Enter stays the key that it is; as a newline the editor would take it for Ctrl-J.
@@ -72,7 +74,8 @@ mod unix {
         /// While a line is asked for: the terminal's own editing, and no `^C`.
         pub(crate) fn line() -> Self {
             Self::change(|mode| {
-                let editing = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHOE | LocalModes::ECHOK;
+                let editing =
+                    LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHOE | LocalModes::ECHOK;
                 mode.local_modes.insert(editing | LocalModes::ISIG);
                 mode.local_modes.remove(LocalModes::ECHOCTL);
                 mode.input_modes.insert(InputModes::ICRNL);
@@ -102,7 +105,11 @@ mod unix {
     fn current() -> Option<Termios> {
         let foreground = isatty(stdin())
             && tcgetpgrp(stdin()).is_ok_and(|foreground| foreground == rustix::process::getpgrp());
-        if foreground { tcgetattr(stdin()).ok() } else { None }
+        if foreground {
+            tcgetattr(stdin()).ok()
+        } else {
+            None
+        }
     }
 
     /// Forgets what was typed before anybody asked for it.

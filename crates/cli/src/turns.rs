@@ -16,7 +16,11 @@ use crate::screen::Screen;
 use crate::store::{self, Store};
 use crate::wiring;
 
-const TURN: Kind = Kind { one: "open turn", many: "open turns", list: "adjutant turns list" };
+const TURN: Kind = Kind {
+    one: "open turn",
+    many: "open turns",
+    list: "adjutant turns list",
+};
 
 /// A conversation that cannot be read, and so cannot go on.
 #[derive(Serialize)]
@@ -70,10 +74,16 @@ pub(crate) async fn run(
         Turns::Drop { id } => {
             let turn = find(open(&*store).await?.0, &id)?;
             if yes.is_empty() {
-                let question = format!("End turn {} of {}", turn.turn, clean_line(turn.user.as_str()));
+                let question = format!(
+                    "End turn {} of {}",
+                    turn.turn,
+                    clean_line(turn.user.as_str())
+                );
                 if !screen.asks() {
-                    return Err(CliError::confirmation_needed(format!("{question}: it needs a yes"))
-                        .or_try("run it again with -y"));
+                    return Err(CliError::confirmation_needed(format!(
+                        "{question}: it needs a yes"
+                    ))
+                    .or_try("run it again with -y"));
                 }
                 if !says_yes(screen, &format!("? {question}  [y] yes  [N] no: "), false).await {
                     return Err(CliError::failed("kept; nothing was ended"));
@@ -82,7 +92,9 @@ pub(crate) async fn run(
             let agent = wiring::agent_without_model(settings, store).await?;
             match agent.drop_turn(&turn.key).await? {
                 Some(ended) if json => screen.answer_line(&json_line(&json!({ "dropped": ended }))),
-                Some(_) => screen.answer_line("Ended. Its conversation goes on with the next message."),
+                Some(_) => {
+                    screen.answer_line("Ended. Its conversation goes on with the next message.")
+                }
                 None => screen.answer_line("It had ended meanwhile."),
             }
         }
@@ -119,19 +131,29 @@ async fn open(store: &dyn Store) -> Result<(Vec<Open>, Vec<Stuck>), CliError> {
             }
             Err(error) => return Err(error.into()),
         };
-        let Some(turn) = conversation::open_turn(&events) else { continue };
+        let Some(turn) = conversation::open_turn(&events) else {
+            continue;
+        };
         let started = events.iter().find_map(|recorded| match &*recorded.event {
-            Event::TurnStarted { turn: started, model, .. } if *started == turn => {
-                Some((recorded.at, model.clone()))
-            }
+            Event::TurnStarted {
+                turn: started,
+                model,
+                ..
+            } if *started == turn => Some((recorded.at, model.clone())),
             _ => None,
         });
-        let Some((started_at, model)) = started else { continue };
+        let Some((started_at, model)) = started else {
+            continue;
+        };
         all.push(Open {
             turn,
             conversation: key.conversation.to_string(),
             user: key.user.clone(),
-            state: if conversation::pending(&events).is_empty() { "left" } else { "waiting" },
+            state: if conversation::pending(&events).is_empty() {
+                "left"
+            } else {
+                "waiting"
+            },
             started_at,
             model,
             taken_up: conversation::times_taken_up(&events),
@@ -145,13 +167,19 @@ async fn open(store: &dyn Store) -> Result<(Vec<Open>, Vec<Stuck>), CliError> {
 
 fn list(screen: &Screen, all: &[Open], stuck: &[Stuck], json: bool) {
     if json {
-        let all = all.iter().map(|open| json!(open)).chain(stuck.iter().map(|stuck| json!(stuck)));
+        let all = all
+            .iter()
+            .map(|open| json!(open))
+            .chain(stuck.iter().map(|stuck| json!(stuck)));
         return screen.answer_line(&json_line(&all.collect::<Vec<_>>()));
     }
     if all.is_empty() && stuck.is_empty() {
         return screen.answer_line("No turn is unfinished.");
     }
-    #[expect(clippy::disallowed_methods, reason = "a list that says how long ago is the clock's own edge")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a list that says how long ago is the clock's own edge"
+    )]
     let now = Timestamp::now();
     for open in all {
         let age = rough(now.as_second() - open.started_at.as_second());
@@ -164,18 +192,32 @@ fn list(screen: &Screen, all: &[Open], stuck: &[Stuck], json: bool) {
             true => String::new(),
             false => clean_line(&format!(" with {}", open.model)),
         };
-        screen
-            .answer_line(&format!("{}  {user}  {}, begun {age} ago{model}{taken_up}", open.turn, open.state));
+        screen.answer_line(&format!(
+            "{}  {user}  {}, begun {age} ago{model}{taken_up}",
+            open.turn, open.state
+        ));
     }
-    for Stuck { conversation, user, state, problem, .. } in stuck {
+    for Stuck {
+        conversation,
+        user,
+        state,
+        problem,
+        ..
+    } in stuck
+    {
         let (user, problem) = (clean_line(user.as_str()), clean_line(problem));
-        screen.answer_line(&format!("conversation {conversation}  {user}  {state}: {problem}"));
+        screen.answer_line(&format!(
+            "conversation {conversation}  {user}  {state}: {problem}"
+        ));
     }
 }
 
 /// The steps of a turn, without what was said in it.
 fn show(screen: &Screen, open: &Open, json: bool) {
-    let of_turn = open.events.iter().filter(|recorded| recorded.event.turn() == Some(open.turn));
+    let of_turn = open
+        .events
+        .iter()
+        .filter(|recorded| recorded.event.turn() == Some(open.turn));
     let steps = of_turn.map(|recorded| {
         let tool = match &*recorded.event {
             Event::CallStarted { tool, .. }
@@ -191,10 +233,21 @@ fn show(screen: &Screen, open: &Open, json: bool) {
             .collect();
         return screen.answer_line(&json_line(&json!({ "turn": open, "steps": steps })));
     }
-    screen.answer_line(&format!("{} of {}, {}", open.turn, clean_line(open.user.as_str()), open.state));
+    screen.answer_line(&format!(
+        "{} of {}, {}",
+        open.turn,
+        clean_line(open.user.as_str()),
+        open.state
+    ));
     screen.answer_line(&format!("conversation {}", open.conversation));
     for (recorded, tool) in steps {
-        let tool = tool.map(|tool| format!("  {}", clean_line(tool))).unwrap_or_default();
-        screen.answer_line(&format!("  {}  {}{tool}", recorded.at, recorded.event.kind()));
+        let tool = tool
+            .map(|tool| format!("  {}", clean_line(tool)))
+            .unwrap_or_default();
+        screen.answer_line(&format!(
+            "  {}  {}{tool}",
+            recorded.at,
+            recorded.event.kind()
+        ));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_core::port::{BudgetStore, TaskStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, Tool, ToolName, TurnLimits,
-    nearest,
+    Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, Tool, ToolName,
+    TurnLimits, nearest,
 };
 use adjutant_mcp::client::{Health, ServerReport, Servers};
 use adjutant_memory::DatabaseMemory;
@@ -77,7 +77,11 @@ pub(crate) fn agent_with(
 ) -> Result<Agent, CliError> {
     let memory = memory.filter(|_| !model.capabilities().weak_tools);
     let foreign = servers.map(Servers::tools).unwrap_or_default();
-    let joined = if foreign.is_empty() { "" } else { FOREIGN_TOOLS };
+    let joined = if foreign.is_empty() {
+        ""
+    } else {
+        FOREIGN_TOOLS
+    };
     let about_memory = if memory.is_some() { MEMORY } else { "" };
     let instruction = instruction(settings, &[CONSTITUTION, about_memory], joined)?;
     let mut tools = task_tools(tasks);
@@ -94,9 +98,14 @@ pub(crate) fn agent_with(
         limits,
     };
     let builder = builder(settings, model.clone(), parts, work.clone(), work)?;
-    let Some(memory) = memory.filter(|_| settings.memory.told) else { return Ok(builder.build()?) };
+    let Some(memory) = memory.filter(|_| settings.memory.told) else {
+        return Ok(builder.build()?);
+    };
     let told = ToldOfEach::new(memory.clone(), model);
-    Ok(builder.turn_instruction(told.clone()).recall(told).build()?)
+    Ok(builder
+        .turn_instruction(told.clone())
+        .recall(told)
+        .build()?)
 }
 
 /// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that cannot be trusted with free
@@ -114,9 +123,16 @@ pub(crate) fn diana(
     desk: &Desk,
 ) -> Result<(Agent, Option<Told>), CliError> {
     let weak = model.capabilities().weak_tools;
-    let foreign = servers.filter(|_| !weak).map(Servers::tools).unwrap_or_default();
+    let foreign = servers
+        .filter(|_| !weak)
+        .map(Servers::tools)
+        .unwrap_or_default();
     let owner = (settings.user_name != NAMELESS).then_some(settings.user_name.as_str());
-    let of_vault = if weak { memory::brief(desk, owner) } else { memory::tools(desk) };
+    let of_vault = if weak {
+        memory::brief(desk, owner)
+    } else {
+        memory::tools(desk)
+    };
     let has_vault = !of_vault.is_empty();
     let work: Arc<dyn Work> = stores.conversation.clone();
     let mut tools = task_tools(memory::task_store(settings, desk.memory(), stores)?);
@@ -126,7 +142,9 @@ pub(crate) fn diana(
     let policy = policy(settings, &names_of(&tools), servers)?;
     let RunBounds { temp, no_tools, .. } = settings.bounds;
     tools.retain(|tool| !no_tools && (!temp || tool.definition().annotations.read_only));
-    let joined = tools.iter().any(|tool| tool.definition().name.as_str().contains("__"));
+    let joined = tools
+        .iter()
+        .any(|tool| tool.definition().name.as_str().contains("__"));
     let joined = if joined { FOREIGN_TOOLS } else { "" };
     let instruction = if weak {
         instruction(settings, &[CONSTITUTION], joined)?
@@ -150,15 +168,30 @@ pub(crate) fn diana(
         },
     };
     let description = "One person's assistant: tasks, notes, memory.";
-    let parts = Parts { name: "diana", description, instruction, tools, policy, limits };
+    let parts = Parts {
+        name: "diana",
+        description,
+        instruction,
+        tools,
+        policy,
+        limits,
+    };
     let builder = builder(settings, model.clone(), parts, work, stores.kept.clone())?;
     if weak {
         return Ok((builder.build()?, None));
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let places = desk.has_files().then(|| Places::new(&settings.dirs, project));
+    let places = desk
+        .has_files()
+        .then(|| Places::new(&settings.dirs, project));
     let told = Told::new(desk, settings.memory.told, places, model);
-    Ok((builder.turn_instruction(told.clone()).recall(told.clone()).build()?, Some(told)))
+    Ok((
+        builder
+            .turn_instruction(told.clone())
+            .recall(told.clone())
+            .build()?,
+        Some(told),
+    ))
 }
 
 /// What makes one assistant different from another.
@@ -176,7 +209,14 @@ struct Parts {
 fn builder(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
-    Parts { name, description, instruction, tools, policy, limits }: Parts,
+    Parts {
+        name,
+        description,
+        instruction,
+        tools,
+        policy,
+        limits,
+    }: Parts,
     work: Arc<dyn Work>,
     spent: Arc<dyn BudgetStore>,
 ) -> Result<AgentBuilder, CliError> {
@@ -185,7 +225,8 @@ fn builder(
         max_tokens: settings.llm.max_tokens,
         ..GenerationConfig::default()
     };
-    let read = |text| WeakTools::from_jsonl(text).map_err(|error| CliError::failed(error.to_string()));
+    let read =
+        |text| WeakTools::from_jsonl(text).map_err(|error| CliError::failed(error.to_string()));
     let examples = read(EXAMPLES)?.with_on_demand(read(EXAMPLES_OF_MEMORY)?);
     let mut agent = Agent::builder(store::agent_name())
         .display_name(name)
@@ -222,7 +263,10 @@ fn with_foreign(
 }
 
 fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
-    tools.iter().map(|tool| tool.definition().name.as_str()).collect()
+    tools
+        .iter()
+        .map(|tool| tool.definition().name.as_str())
+        .collect()
 }
 
 /// The task assistant for people who call its tools themselves: the same gate, and a model that is never asked.
@@ -240,7 +284,10 @@ pub(crate) async fn agent_without_model(
 ///
 /// # Errors
 /// As [`agent`], and as [`memory::own_task_store`].
-pub(crate) async fn agent_without_model_in(settings: &Settings, stores: &Stores) -> Result<Agent, CliError> {
+pub(crate) async fn agent_without_model_in(
+    settings: &Settings,
+    stores: &Stores,
+) -> Result<Agent, CliError> {
     let tasks = memory::own_task_store(settings, stores).await?;
     agent(settings, no_model(), tasks, stores.conversation.clone())
 }
@@ -259,7 +306,11 @@ pub(crate) fn policy(
 ) -> Result<Policy, CliError> {
     let lists = [
         ("agent.allow", &settings.agent.allow, Permission::Allow),
-        ("agent.confirm", &settings.agent.confirm, Permission::Confirm),
+        (
+            "agent.confirm",
+            &settings.agent.confirm,
+            Permission::Confirm,
+        ),
         ("agent.deny", &settings.agent.deny, Permission::Deny),
     ];
     let mut policy = Policy::default();
@@ -285,11 +336,14 @@ pub(crate) fn policy(
 fn of_absent_server(name: &str, settings: &Settings, servers: Option<&Servers>) -> bool {
     let connected: Vec<ServerReport> = servers.map(Servers::report).unwrap_or_default();
     let absent = settings.mcp.iter().filter(|server| {
-        !connected.iter().any(|report| report.name == server.name && report.health == Health::Connected)
+        !connected
+            .iter()
+            .any(|report| report.name == server.name && report.health == Health::Connected)
     });
     absent.into_iter().any(|server| {
         let prefix = server.name.as_str().to_ascii_lowercase().replace('-', "_");
-        name.trim_start_matches('_').starts_with(&format!("{prefix}__"))
+        name.trim_start_matches('_')
+            .starts_with(&format!("{prefix}__"))
     })
 }
 
@@ -330,12 +384,17 @@ fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
 
 /// The bound that the person set.
 fn message_chars_max(settings: &Settings) -> Option<usize> {
-    settings.agent.message_chars_max.and_then(|max| usize::try_from(max).ok())
+    settings
+        .agent
+        .message_chars_max
+        .and_then(|max| usize::try_from(max).ok())
 }
 
 /// The built-in prices, and before them the person's own.
 fn prices(settings: &Settings) -> Result<Prices, CliError> {
-    let Some(path) = &settings.prices_file else { return Ok(Prices::builtin()) };
+    let Some(path) = &settings.prices_file else {
+        return Ok(Prices::builtin());
+    };
     let unusable = |cause: String| {
         CliError::configuration(format!("the prices {} cannot be used", path.display()))
             .because(cause)
@@ -360,6 +419,14 @@ fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<St
         NAMELESS => "the person at this terminal",
         name => name,
     };
-    let told = settings.told.as_ref().map(|told| TOLD_FOR_RUN.replace(TOLD, told));
-    Ok([&text.replace(USER_NAME, name), added, told.as_deref().unwrap_or_default()].concat())
+    let told = settings
+        .told
+        .as_ref()
+        .map(|told| TOLD_FOR_RUN.replace(TOLD, told));
+    Ok([
+        &text.replace(USER_NAME, name),
+        added,
+        told.as_deref().unwrap_or_default(),
+    ]
+    .concat())
 }

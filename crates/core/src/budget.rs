@@ -27,7 +27,9 @@ impl Budgets {
     /// Whether any of them bounds money, which can only be kept where the price of a model is known.
     #[must_use]
     pub fn bound_money(&self) -> bool {
-        [self.per_turn, self.per_day, self.everyone_per_day].iter().any(|allowance| allowance.cost.is_some())
+        [self.per_turn, self.per_day, self.everyone_per_day]
+            .iter()
+            .any(|allowance| allowance.cost.is_some())
     }
 }
 
@@ -58,9 +60,19 @@ impl Allowance {
     #[must_use]
     pub fn exceeded(&self, scope: Scope, taken: Spending, needed: Spending) -> Option<Exceeded> {
         Quantity::ALL.iter().find_map(|&quantity| {
-            let (limit, taken, needed) = (self.limit(quantity)?, taken.of(quantity), needed.of(quantity));
+            let (limit, taken, needed) = (
+                self.limit(quantity)?,
+                taken.of(quantity),
+                needed.of(quantity),
+            );
             let fits = needed == 0 || taken.checked_add(needed).is_some_and(|sum| sum <= limit);
-            (!fits).then_some(Exceeded { scope, quantity, limit, taken, needed })
+            (!fits).then_some(Exceeded {
+                scope,
+                quantity,
+                limit,
+                taken,
+                needed,
+            })
         })
     }
 
@@ -68,7 +80,9 @@ impl Allowance {
     #[must_use]
     pub fn is_covered(&self, left: Spending, needed: Spending) -> bool {
         let is_enough = |&quantity: &Quantity| needed.of(quantity) <= left.of(quantity);
-        Quantity::ALL.iter().all(|quantity| self.limit(*quantity).is_none() || is_enough(quantity))
+        Quantity::ALL
+            .iter()
+            .all(|quantity| self.limit(*quantity).is_none() || is_enough(quantity))
     }
 
     /// Returns what is left of everything that is bounded where `spent` was spent.
@@ -81,7 +95,8 @@ impl Allowance {
             model_calls: left(self.model_calls, spent.model_calls),
             tool_calls: left(self.tool_calls, spent.tool_calls),
             time: self.time.map(|time| time.saturating_sub(ms)),
-            cost: left(self.cost.map(Cost::nano_usd), spent.cost.nano_usd()).map(Cost::from_nano_usd),
+            cost: left(self.cost.map(Cost::nano_usd), spent.cost.nano_usd())
+                .map(Cost::from_nano_usd),
         }
     }
 
@@ -91,7 +106,9 @@ impl Allowance {
             Quantity::Tokens => self.tokens,
             Quantity::ModelCalls => self.model_calls,
             Quantity::ToolCalls => self.tool_calls,
-            Quantity::Time => self.time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            Quantity::Time => self
+                .time
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         }
     }
 }
@@ -188,7 +205,13 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    const ALL: &'static [Self] = &[Self::Money, Self::Tokens, Self::ModelCalls, Self::ToolCalls, Self::Time];
+    const ALL: &'static [Self] = &[
+        Self::Money,
+        Self::Tokens,
+        Self::ModelCalls,
+        Self::ToolCalls,
+        Self::Time,
+    ];
 }
 
 /// A step that was not begun, because it might have broken a budget.
@@ -252,13 +275,21 @@ impl Exceeded {
             u64::MAX => "it is not known what the next step takes".to_owned(),
             needed => format!("the next step may take {}", shown(needed)),
         };
-        format!("{} ({} spent or set aside, {needed})", shown(self.limit), shown(self.taken))
+        format!(
+            "{} ({} spent or set aside, {needed})",
+            shown(self.limit),
+            shown(self.taken)
+        )
     }
 }
 
 impl From<Exceeded> for TurnError {
     fn from(exceeded: Exceeded) -> Self {
-        Self::Limit { bound: exceeded.bound(), value: exceeded.value(), key: exceeded.key() }
+        Self::Limit {
+            bound: exceeded.bound(),
+            value: exceeded.value(),
+            key: exceeded.key(),
+        }
     }
 }
 
@@ -283,14 +314,27 @@ mod tests {
         Cost::from_usd(usd).unwrap()
     }
 
-    fn said(allowance: Allowance, scope: Scope, taken: Spending, needed: Spending) -> Option<String> {
-        allowance.exceeded(scope, taken, needed).map(|exceeded| TurnError::from(exceeded).to_string())
+    fn said(
+        allowance: Allowance,
+        scope: Scope,
+        taken: Spending,
+        needed: Spending,
+    ) -> Option<String> {
+        allowance
+            .exceeded(scope, taken, needed)
+            .map(|exceeded| TurnError::from(exceeded).to_string())
     }
 
     #[test]
     fn what_fits_exactly_fits_and_one_more_does_not() {
-        let allowance = Allowance { tokens: Some(100), ..Allowance::default() };
-        let tokens = |tokens| Spending { tokens, ..Spending::default() };
+        let allowance = Allowance {
+            tokens: Some(100),
+            ..Allowance::default()
+        };
+        let tokens = |tokens| Spending {
+            tokens,
+            ..Spending::default()
+        };
         assert_eq!(said(allowance, Scope::Day, tokens(60), tokens(40)), None);
         assert_eq!(
             said(allowance, Scope::Day, tokens(60), tokens(41)).unwrap(),
@@ -298,29 +342,80 @@ mod tests {
              (set budget.per_day_tokens)"
         );
         // A sum no number holds is too much, too; a step that needs none goes on, however much was spent.
-        assert!(said(allowance, Scope::Day, tokens(1), tokens(u64::MAX)).unwrap().contains("not known"));
-        let tool = Spending { tool_calls: 1, ..Spending::default() };
+        assert!(
+            said(allowance, Scope::Day, tokens(1), tokens(u64::MAX))
+                .unwrap()
+                .contains("not known")
+        );
+        let tool = Spending {
+            tool_calls: 1,
+            ..Spending::default()
+        };
         assert_eq!(said(allowance, Scope::Day, tokens(1000), tool), None);
     }
 
     #[test]
     fn every_bound_says_its_unit_and_its_key() {
-        let everything = Spending { tokens: 2, model_calls: 2, tool_calls: 2, ms: 2500, cost: usd(0.5) };
-        let bound = |allowance, scope| said(allowance, scope, Spending::default(), everything).unwrap();
+        let everything = Spending {
+            tokens: 2,
+            model_calls: 2,
+            tool_calls: 2,
+            ms: 2500,
+            cost: usd(0.5),
+        };
+        let bound =
+            |allowance, scope| said(allowance, scope, Spending::default(), everything).unwrap();
         let none = Allowance::default();
-        assert!(none.is_unlimited() && !Allowance { tokens: Some(0), ..none }.is_unlimited());
+        assert!(
+            none.is_unlimited()
+                && !Allowance {
+                    tokens: Some(0),
+                    ..none
+                }
+                .is_unlimited()
+        );
         for (allowance, scope, value, key) in [
             (
-                Allowance { cost: Some(usd(0.05)), ..none },
+                Allowance {
+                    cost: Some(usd(0.05)),
+                    ..none
+                },
                 Scope::Turn,
                 ": $0.050 ($0 ",
                 "budget.per_turn_usd",
             ),
-            (Allowance { tokens: Some(1), ..none }, Scope::Turn, ": 1 (0 ", "budget.per_turn_tokens"),
-            (Allowance { model_calls: Some(1), ..none }, Scope::Day, ": 1 ", "budget.per_day_model_calls"),
-            (Allowance { tool_calls: Some(0), ..none }, Scope::Day, ": 0 ", "budget.per_day_tool_calls"),
             (
-                Allowance { time: Some(Duration::from_millis(1500)), ..none },
+                Allowance {
+                    tokens: Some(1),
+                    ..none
+                },
+                Scope::Turn,
+                ": 1 (0 ",
+                "budget.per_turn_tokens",
+            ),
+            (
+                Allowance {
+                    model_calls: Some(1),
+                    ..none
+                },
+                Scope::Day,
+                ": 1 ",
+                "budget.per_day_model_calls",
+            ),
+            (
+                Allowance {
+                    tool_calls: Some(0),
+                    ..none
+                },
+                Scope::Day,
+                ": 0 ",
+                "budget.per_day_tool_calls",
+            ),
+            (
+                Allowance {
+                    time: Some(Duration::from_millis(1500)),
+                    ..none
+                },
                 Scope::Everyone,
                 ": 1.5 s (0 s spent or set aside, the next step may take 2.5 s)",
                 "budget.everyone_per_day_time",
@@ -334,8 +429,17 @@ mod tests {
 
     #[test]
     fn money_is_bounded_by_any_of_the_three() {
-        let money = Allowance { cost: Some(usd(1.0)), ..Allowance::default() };
+        let money = Allowance {
+            cost: Some(usd(1.0)),
+            ..Allowance::default()
+        };
         assert!(!Budgets::default().bound_money());
-        assert!(Budgets { everyone_per_day: money, ..Budgets::default() }.bound_money());
+        assert!(
+            Budgets {
+                everyone_per_day: money,
+                ..Budgets::default()
+            }
+            .bound_money()
+        );
     }
 }

@@ -107,7 +107,9 @@ impl Calibration {
     #[must_use]
     pub fn tokens(&self, counted: u32) -> u32 {
         let tokens = (u64::from(counted) * self.factor).div_ceil(1000);
-        u32::try_from(tokens).unwrap_or(u32::MAX).saturating_add(self.overhead)
+        u32::try_from(tokens)
+            .unwrap_or(u32::MAX)
+            .saturating_add(self.overhead)
     }
 
     /// Returns the most that we may count, if the provider is to count so many tokens.
@@ -118,7 +120,9 @@ impl Calibration {
     pub fn counted_within(&self, tokens: u32) -> u32 {
         let counted = u64::from(tokens.saturating_sub(self.overhead)) * 1000 / self.factor;
         let counted = u32::try_from(counted).unwrap_or(u32::MAX);
-        let ceiling = self.ceiling.filter(|ceiling| !self.is_ceiling_old || *ceiling >= counted / 2);
+        let ceiling = self
+            .ceiling
+            .filter(|ceiling| !self.is_ceiling_old || *ceiling >= counted / 2);
         ceiling.map_or(counted, |ceiling| counted.min(ceiling))
     }
 
@@ -172,16 +176,27 @@ pub fn window_in(message: &str) -> Option<u32> {
     let message = message.to_ascii_lowercase();
     let named = BEFORE.iter().filter_map(|name| {
         let rest = &message[message.find(name)? + name.len()..];
-        let at = rest.find(|c: char| c.is_ascii_digit()).filter(|at| *at <= BETWEEN_MAX)?;
+        let at = rest
+            .find(|c: char| c.is_ascii_digit())
+            .filter(|at| *at <= BETWEEN_MAX)?;
         number(&rest[at..])
     });
     // Anthropic: "prompt is too long: 210000 tokens > 200000 maximum".
     let compared = || {
         let (before, _) = message.split_once(" maximum")?;
-        let digits = before.rsplit(|c: char| !c.is_ascii_digit() && c != ',').next()?;
-        before.trim_end_matches(digits).trim_end().ends_with('>').then(|| number(digits))?
+        let digits = before
+            .rsplit(|c: char| !c.is_ascii_digit() && c != ',')
+            .next()?;
+        before
+            .trim_end_matches(digits)
+            .trim_end()
+            .ends_with('>')
+            .then(|| number(digits))?
     };
-    named.chain(compared()).filter(|window| WINDOWS.contains(window)).min()
+    named
+        .chain(compared())
+        .filter(|window| WINDOWS.contains(window))
+        .min()
 }
 
 fn number(text: &str) -> Option<u32> {

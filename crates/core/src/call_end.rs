@@ -65,8 +65,14 @@ impl CallEnd {
         match self {
             Self::InDoubt { arguments }
             | Self::TakenAsDone { arguments }
-            | Self::Waiting(PendingCall { arguments, doubt: Some(_), .. }) => Some(arguments),
-            Self::Executed { arguments, result, .. } => result.is_unknown().then_some(arguments),
+            | Self::Waiting(PendingCall {
+                arguments,
+                doubt: Some(_),
+                ..
+            }) => Some(arguments),
+            Self::Executed {
+                arguments, result, ..
+            } => result.is_unknown().then_some(arguments),
             Self::Waiting(_)
             | Self::Refused { .. }
             | Self::Asked { .. }

@@ -18,10 +18,15 @@ pub fn call_in_words(title: &str, arguments: &Arguments) -> String {
 /// Returns a tool's name as words: `delete_task` is "Delete task".
 #[must_use]
 pub fn name_in_words(name: &str) -> String {
-    let words: Vec<&str> = name.split(['_', '-', ' ']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = name
+        .split(['_', '-', ' '])
+        .filter(|word| !word.is_empty())
+        .collect();
     let words = words.join(" ");
     let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 fn members(arguments: &Arguments) -> String {
@@ -40,14 +45,19 @@ fn key(name: &str) -> String {
 fn in_words(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => format!("“{text}”"),
-        Value::Array(items) => format!("[{}]", items.iter().map(in_words).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(in_words).collect::<Vec<_>>().join(", ")
+        ),
         Value::Object(object) => format!("{{{}}}", members(object)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 
 fn is_plain(text: &str) -> bool {
-    !text.chars().any(|c| is_hidden(c) || matches!(c, '"' | '“' | '”' | '„' | '\u{2028}' | '\u{2029}'))
+    !text
+        .chars()
+        .any(|c| is_hidden(c) || matches!(c, '"' | '“' | '”' | '„' | '\u{2028}' | '\u{2029}'))
 }
 
 #[cfg(test)]
@@ -64,7 +74,9 @@ mod tests {
     fn it_reads_as_words() {
         assert_eq!(said(json!({})), "Write file");
         assert_eq!(
-            said(json!({"path": "/srv/a.txt", "tags": ["x", 2], "mode": {"append": true, "owner": null}})),
+            said(
+                json!({"path": "/srv/a.txt", "tags": ["x", 2], "mode": {"append": true, "owner": null}})
+            ),
             "Write file with path “/srv/a.txt”, tags [“x”, 2], mode {append true, owner null}"
         );
         assert_eq!(name_in_words("git_log--all"), "Git log all");
@@ -73,13 +85,25 @@ mod tests {
 
     #[test]
     fn no_argument_passes_for_another_one() {
-        for forged in ["a”, path “/etc/passwd", "a\", path \"b", "a\npath “b”", "a\u{202e}b", "a\u{200b}"]
-        {
+        for forged in [
+            "a”, path “/etc/passwd",
+            "a\", path \"b",
+            "a\npath “b”",
+            "a\u{202e}b",
+            "a\u{200b}",
+        ] {
             let line = said(json!({"content": forged}));
             let told = line.strip_prefix("Write file with content ").unwrap();
-            assert_eq!(serde_json::from_str::<String>(told).unwrap(), forged, "{line}");
+            assert_eq!(
+                serde_json::from_str::<String>(told).unwrap(),
+                forged,
+                "{line}"
+            );
             assert!(!line.contains('\n'), "{line}");
         }
-        assert_eq!(said(json!({"a b, c": 1, "5": "5"})), r#"Write file with "a b, c" 1, 5 “5”"#);
+        assert_eq!(
+            said(json!({"a b, c": 1, "5": "5"})),
+            r#"Write file with "a b, c" 1, 5 “5”"#
+        );
     }
 }

@@ -74,7 +74,9 @@ pub enum InvalidClientSide {
         max: usize,
     },
     /// A tool is to be called that is not among them.
-    #[error("the tool {name} is to be called, and there is none of that name among the tools of the message")]
+    #[error(
+        "the tool {name} is to be called, and there is none of that name among the tools of the message"
+    )]
     UnknownChoice {
         /// The name.
         name: String,
@@ -83,7 +85,9 @@ pub enum InvalidClientSide {
     #[error("a tool is to be called, and the message brings none")]
     NothingToChoose,
     /// A model that is given one constrained round of actions calls the agent's own tools only.
-    #[error("{model} cannot call tools of others: leave them out, or choose another model for the agent")]
+    #[error(
+        "{model} cannot call tools of others: leave them out, or choose another model for the agent"
+    )]
     WeakModel {
         /// The model.
         model: crate::id::ModelId,
@@ -102,7 +106,9 @@ impl ClientTool {
         parameters: Option<Value>,
     ) -> Result<Self, InvalidClientSide> {
         let name = name.into();
-        let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        let fits = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         if !fits || !(1..=64).contains(&name.len()) {
             return Err(InvalidClientSide::Name { name });
         }
@@ -119,11 +125,19 @@ impl ClientTool {
             "" => format!("{name}, a tool of the program that the person uses."),
             words => words.to_owned(),
         };
-        let tool = Self { name, description, parameters };
+        let tool = Self {
+            name,
+            description,
+            parameters,
+        };
         let bytes = tool.bytes();
         if bytes > CLIENT_TOOLS_BYTES_MAX {
             let what = "the definition of a tool";
-            return Err(InvalidClientSide::TooLarge { what, bytes, max: CLIENT_TOOLS_BYTES_MAX });
+            return Err(InvalidClientSide::TooLarge {
+                what,
+                bytes,
+                max: CLIENT_TOOLS_BYTES_MAX,
+            });
         }
         tool.schema()?;
         Ok(tool)
@@ -140,8 +154,10 @@ impl ClientTool {
     }
 
     fn schema(&self) -> Result<Schema, InvalidClientSide> {
-        Schema::compile(&self.parameters)
-            .map_err(|error| InvalidClientSide::Schema { name: self.name.clone(), reason: error.to_string() })
+        Schema::compile(&self.parameters).map_err(|error| InvalidClientSide::Schema {
+            name: self.name.clone(),
+            reason: error.to_string(),
+        })
     }
 
     /// Returns what models are told of it. `None`: its name is none that a request can hold.
@@ -185,7 +201,10 @@ impl ClientSide {
         let too_large = |what, bytes, max| Err(InvalidClientSide::TooLarge { what, bytes, max });
         if self.tools.len() > CLIENT_TOOLS_MAX {
             let tools = self.tools.len();
-            return Err(InvalidClientSide::TooMany { tools, max: CLIENT_TOOLS_MAX });
+            return Err(InvalidClientSide::TooMany {
+                tools,
+                max: CLIENT_TOOLS_MAX,
+            });
         }
         let bytes = self.tools.iter().map(ClientTool::bytes).sum();
         if bytes > CLIENT_TOOLS_BYTES_MAX {
@@ -204,11 +223,15 @@ impl ClientSide {
             }
         }
         match &self.choice {
-            ToolChoice::Required if self.tools.is_empty() => Err(InvalidClientSide::NothingToChoose),
+            ToolChoice::Required if self.tools.is_empty() => {
+                Err(InvalidClientSide::NothingToChoose)
+            }
             ToolChoice::Named(name) if !self.tools.iter().any(|tool| tool.name == *name) => {
                 Err(InvalidClientSide::UnknownChoice { name: name.clone() })
             }
-            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required | ToolChoice::Named(_) => Ok(()),
+            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required | ToolChoice::Named(_) => {
+                Ok(())
+            }
         }
     }
 }
@@ -227,11 +250,20 @@ impl ClientTools {
     /// [`InvalidClientSide`] if another version accepted what this one cannot use.
     pub fn of(client: &ClientSide) -> Result<Self, InvalidClientSide> {
         let compiled = |tool: &ClientTool| {
-            let name = || InvalidClientSide::Name { name: tool.name.clone() };
+            let name = || InvalidClientSide::Name {
+                name: tool.name.clone(),
+            };
             Ok((tool.definition().ok_or_else(name)?, tool.schema()?))
         };
-        let tools = client.tools.iter().map(compiled).collect::<Result<_, _>>()?;
-        Ok(Self { tools, one_at_a_time: client.one_at_a_time })
+        let tools = client
+            .tools
+            .iter()
+            .map(compiled)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            tools,
+            one_at_a_time: client.one_at_a_time,
+        })
     }
 
     /// Returns whether there are none.
@@ -267,7 +299,10 @@ impl ClientTools {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<(&ToolDefinition, &Schema)> {
-        let (definition, schema) = self.tools.iter().find(|(tool, _)| tool.name.as_str() == name)?;
+        let (definition, schema) = self
+            .tools
+            .iter()
+            .find(|(tool, _)| tool.name.as_str() == name)?;
         Some((definition, schema))
     }
 }

@@ -119,7 +119,10 @@ impl PendingCall {
     /// Returns the answer that brings the result of a call that awaits one.
     #[must_use]
     pub fn provided(&self, result: ToolResult) -> Answer {
-        Answer { result: Some(result), ..self.answer(Verdict::Provided) }
+        Answer {
+            result: Some(result),
+            ..self.answer(Verdict::Provided)
+        }
     }
 
     /// Whether a verdict is one it can have.
@@ -136,13 +139,20 @@ impl PendingCall {
 /// SHA-256, in hex, over the turn, the call, the tool and its arguments with sorted keys.
 #[must_use]
 pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) -> String {
-    let canonical = serde_json::json!([turn, call, tool, sorted(&Value::Object(arguments.clone()))]);
+    let canonical =
+        serde_json::json!([turn, call, tool, sorted(&Value::Object(arguments.clone()))]);
     sha256(&canonical.to_string())
 }
 
 /// [`digest`] for a call in doubt: an answer to the confirmation of the call, or to an earlier doubt, is none to this one.
 #[must_use]
-pub fn doubt_digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments, attempt: u32) -> String {
+pub fn doubt_digest(
+    turn: TurnId,
+    call: &CallId,
+    tool: &str,
+    arguments: &Arguments,
+    attempt: u32,
+) -> String {
     let arguments = sorted(&Value::Object(arguments.clone()));
     let canonical = serde_json::json!([turn, call, tool, arguments, "doubt", attempt]);
     sha256(&canonical.to_string())
@@ -297,7 +307,10 @@ pub fn read_doubt_words(text: &str) -> DoubtReading {
 /// several are, or something else waits for a human beside it, plain words are not enough. They are never the result of a call.
 #[must_use]
 pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a PendingCall, Verdict)> {
-    let waiting: Vec<&PendingCall> = waiting.iter().filter(|call| !call.awaits_result()).collect();
+    let waiting: Vec<&PendingCall> = waiting
+        .iter()
+        .filter(|call| !call.awaits_result())
+        .collect();
     if let [call] = waiting.as_slice()
         && call.doubt.is_some()
     {
@@ -381,7 +394,13 @@ fn bare_words(text: &str) -> String {
     let words: String = text
         .chars()
         .filter(|c| !matches!(c, '\'' | '’'))
-        .map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' })
+        .map(|c| {
+            if c.is_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                ' '
+            }
+        })
         .collect();
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 /// An amount of money, in billionths of a US dollar, so that a price of a cent per million tokens is exact.
 ///
 /// There is no "unknown" amount: what is not known is `None`, and shown as `$?`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Cost(u64);
 
@@ -22,7 +24,9 @@ impl Cost {
     /// An amount in dollars, as providers report it; `None` unless it is a number from 0 to a billion.
     #[must_use]
     pub fn from_usd(usd: f64) -> Option<Self> {
-        (0.0..=1e9).contains(&usd).then(|| Self((usd * 1e9).round() as u64))
+        (0.0..=1e9)
+            .contains(&usd)
+            .then(|| Self((usd * 1e9).round() as u64))
     }
 
     /// Billionths of a dollar.
@@ -51,17 +55,25 @@ pub(crate) mod in_usd {
     use super::Cost;
 
     #[expect(clippy::ref_option, reason = "the signature serde asks for")]
-    pub(crate) fn serialize<S: Serializer>(cost: &Option<Cost>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        cost: &Option<Cost>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         cost.map(Cost::usd).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Cost>, D::Error> {
         Ok(Option::<f64>::deserialize(deserializer)?.and_then(Cost::from_usd))
     }
 }
 
 /// Writes an amount that is known as a number of dollars.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
 pub(crate) fn as_usd<S: serde::Serializer>(cost: &Cost, serializer: S) -> Result<S::Ok, S::Error> {
     cost.usd().serialize(serializer)
 }
@@ -101,14 +113,37 @@ mod tests {
     fn amounts_are_short_and_never_round_to_nothing() {
         let shown = |nano| Cost::from_nano_usd(nano).to_string();
         assert_eq!(
-            [0, 1, 75, 3_400_000, 250_000_000, 1_200_000_000, 12_345_678_901].map(shown),
-            ["$0", "$0.000000001", "$0.000000075", "$0.0034", "$0.25", "$1.20", "$12.35"]
+            [
+                0,
+                1,
+                75,
+                3_400_000,
+                250_000_000,
+                1_200_000_000,
+                12_345_678_901
+            ]
+            .map(shown),
+            [
+                "$0",
+                "$0.000000001",
+                "$0.000000075",
+                "$0.0034",
+                "$0.25",
+                "$1.20",
+                "$12.35"
+            ]
         );
     }
 
     #[test]
     fn a_reported_amount_is_a_number_of_dollars() {
-        assert_eq!(Cost::from_usd(0.000_123), Some(Cost::from_nano_usd(123_000)));
-        assert_eq!([f64::NAN, -1.0, f64::INFINITY].map(Cost::from_usd), [None; 3]);
+        assert_eq!(
+            Cost::from_usd(0.000_123),
+            Some(Cost::from_nano_usd(123_000))
+        );
+        assert_eq!(
+            [f64::NAN, -1.0, f64::INFINITY].map(Cost::from_usd),
+            [None; 3]
+        );
     }
 }

@@ -33,7 +33,10 @@ impl FromStr for Cursor {
         let read = || {
             let (at, id) = text.split_once('_')?;
             let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
-            Some(Self { at, id: id.parse().ok()? })
+            Some(Self {
+                at,
+                id: id.parse().ok()?,
+            })
         };
         read().ok_or_else(|| InvalidCursor(text.to_owned()))
     }
@@ -45,10 +48,18 @@ mod tests {
 
     #[test]
     fn a_cursor_comes_back_as_it_was_and_nothing_else_is_one() {
-        let cursor =
-            Cursor { at: Timestamp::new(1_767_225_600, 123_456_789).unwrap(), id: Uuid::from_u128(7) };
+        let cursor = Cursor {
+            at: Timestamp::new(1_767_225_600, 123_456_789).unwrap(),
+            id: Uuid::from_u128(7),
+        };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
-        for text in ["", "_", "1_", "x_00000000000000000000000000000007", "9".repeat(50).as_str()] {
+        for text in [
+            "",
+            "_",
+            "1_",
+            "x_00000000000000000000000000000007",
+            "9".repeat(50).as_str(),
+        ] {
             assert!(text.parse::<Cursor>().is_err(), "{text}");
         }
     }

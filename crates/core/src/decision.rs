@@ -268,7 +268,10 @@ impl Notice {
     /// A part of a request that could not be sent as it was asked.
     #[must_use]
     pub fn not_sent(loss: impl Into<String>) -> Self {
-        Self { code: "not_sent".to_owned(), text: loss.into() }
+        Self {
+            code: "not_sent".to_owned(),
+            text: loss.into(),
+        }
     }
 
     /// Adds it to others, unless it is one of them: a person is told once a turn.
@@ -390,7 +393,9 @@ impl AgentResponse {
     /// # Errors
     /// [`OutputError`]: there is none, or it is no `T`.
     pub fn output<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
-        let value = self.output.as_ref().ok_or(OutputError::None { outcome: self.outcome })?;
+        let value = self.output.as_ref().ok_or(OutputError::None {
+            outcome: self.outcome,
+        })?;
         T::deserialize(value).map_err(|error| OutputError::Unreadable {
             type_name: std::any::type_name::<T>(),
             reason: error.to_string(),

@@ -158,12 +158,17 @@ impl TimeBound {
 }
 
 fn after(wait: &Option<Duration>) -> String {
-    wait.map(|wait| format!("; asks to wait {} s", wait.as_secs_f64())).unwrap_or_default()
+    wait.map(|wait| format!("; asks to wait {} s", wait.as_secs_f64()))
+        .unwrap_or_default()
 }
 
 /// A failure inside an answer came with the status of a success, which would read as if nothing were wrong.
 fn how_it_failed(status: u16) -> String {
-    if status == 200 { "answered with a failure".to_owned() } else { format!("failed (HTTP {status})") }
+    if status == 200 {
+        "answered with a failure".to_owned()
+    } else {
+        format!("failed (HTTP {status})")
+    }
 }
 
 impl ModelError {
@@ -209,7 +214,9 @@ impl ModelError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::RateLimited { retry_after, .. } | Self::Server { retry_after, .. } => *retry_after,
+            Self::RateLimited { retry_after, .. } | Self::Server { retry_after, .. } => {
+                *retry_after
+            }
             Self::Quota { .. }
             | Self::Timeout { .. }
             | Self::Network { .. }
@@ -226,6 +233,10 @@ impl ModelError {
     /// The unreadable answer, if that was the trouble.
     #[must_use]
     pub fn raw(&self) -> Option<&str> {
-        if let Self::InvalidResponse { raw, .. } = self { Some(raw) } else { None }
+        if let Self::InvalidResponse { raw, .. } = self {
+            Some(raw)
+        } else {
+            None
+        }
     }
 }

@@ -52,7 +52,14 @@ impl Input {
     /// Makes an input that came with no HTTP request and has no fingerprint.
     #[must_use]
     pub fn new(id: InputId, at: Timestamp, body: InputBody) -> Self {
-        Self { id, at, request_id: None, fingerprint: None, after: 0, body }
+        Self {
+            id,
+            at,
+            request_id: None,
+            fingerprint: None,
+            after: 0,
+            body,
+        }
     }
 }
 
@@ -115,7 +122,12 @@ impl InputBody {
     /// Words, answered as the agent usually answers.
     #[must_use]
     pub fn message(text: impl Into<String>) -> Self {
-        Self::Message { text: text.into(), output_schema: None, limits: None, client: None }
+        Self::Message {
+            text: text.into(),
+            output_schema: None,
+            limits: None,
+            client: None,
+        }
     }
 
     /// Returns what the program that sent a message brought along, if it brought something.
@@ -634,17 +646,34 @@ impl Event {
     #[must_use]
     pub fn step(&self) -> Option<StepId> {
         match self {
-            Self::TurnStarted { turn, .. } | Self::TurnFinished { turn, .. } => Some(StepId::Turn(*turn)),
+            Self::TurnStarted { turn, .. } | Self::TurnFinished { turn, .. } => {
+                Some(StepId::Turn(*turn))
+            }
             Self::ModelReplied { turn, number, .. } => Some(StepId::Model(*turn, *number)),
-            Self::ConversationSummarized { turn: Some(turn), number, .. }
-            | Self::SummaryFailed { turn: Some(turn), number, .. } => Some(StepId::Summary(*turn, *number)),
+            Self::ConversationSummarized {
+                turn: Some(turn),
+                number,
+                ..
+            }
+            | Self::SummaryFailed {
+                turn: Some(turn),
+                number,
+                ..
+            } => Some(StepId::Summary(*turn, *number)),
             Self::CallChecked { call, .. }
             | Self::CallFinished { call, .. }
-            | Self::CallInDoubt { call, doubt: None, .. }
-            | Self::CallAnswered { call, .. } => Some(StepId::Call(call.clone(), 1)),
-            Self::CallInDoubt { call, doubt: Some(PendingCall { doubt, .. }), .. } => {
-                Some(StepId::Call(call.clone(), doubt.as_ref().map_or(1, |doubt| doubt.attempt)))
+            | Self::CallInDoubt {
+                call, doubt: None, ..
             }
+            | Self::CallAnswered { call, .. } => Some(StepId::Call(call.clone(), 1)),
+            Self::CallInDoubt {
+                call,
+                doubt: Some(PendingCall { doubt, .. }),
+                ..
+            } => Some(StepId::Call(
+                call.clone(),
+                doubt.as_ref().map_or(1, |doubt| doubt.attempt),
+            )),
             Self::DoubtResolved { call, attempt, .. } => Some(StepId::Call(call.clone(), *attempt)),
             Self::InputQueued { input, .. } => Some(StepId::Queued(input.clone())),
             Self::CallStarted { .. }

@@ -78,22 +78,35 @@ impl Feedback {
     ///
     /// # Errors
     /// [`CommentTooLong`].
-    pub fn new(rating: Rating, comment: Option<&str>, at: Timestamp) -> Result<Self, CommentTooLong> {
+    pub fn new(
+        rating: Rating,
+        comment: Option<&str>,
+        at: Timestamp,
+    ) -> Result<Self, CommentTooLong> {
         let comment = comment.map(str::trim).filter(|comment| !comment.is_empty());
         if comment.is_some_and(|comment| comment.chars().count() > COMMENT_CHARS_MAX) {
             return Err(CommentTooLong);
         }
         let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
         let comment = comment.map(|comment| comment.chars().map(plain).collect::<String>());
-        let comment = comment.map(|comment| comment.trim().to_owned()).filter(|comment| !comment.is_empty());
-        Ok(Self { rating, comment, at })
+        let comment = comment
+            .map(|comment| comment.trim().to_owned())
+            .filter(|comment| !comment.is_empty());
+        Ok(Self {
+            rating,
+            comment,
+            at,
+        })
     }
 
     /// Returns it as it is written down where the logs hold so much of what people say.
     #[must_use]
     pub fn kept(&self, content: LogContent) -> Self {
         let comment = self.comment.as_deref().map(|comment| content.text(comment));
-        Self { comment: comment.filter(|comment| !comment.is_empty()), ..self.clone() }
+        Self {
+            comment: comment.filter(|comment| !comment.is_empty()),
+            ..self.clone()
+        }
     }
 }
 
@@ -106,7 +119,10 @@ mod tests {
         let of = |comment: &str| Feedback::new(Rating::Down, Some(comment), Timestamp::UNIX_EPOCH);
         assert_eq!(of(" no \n").unwrap().comment.as_deref(), Some("no"));
         assert_eq!(
-            of("first\r\nsecond\u{0}\u{1b}[2J").unwrap().comment.as_deref(),
+            of("first\r\nsecond\u{0}\u{1b}[2J")
+                .unwrap()
+                .comment
+                .as_deref(),
             Some("first \nsecond  [2J")
         );
         for nothing in ["", " \n\t", "\u{0}\u{7}"] {

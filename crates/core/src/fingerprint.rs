@@ -18,7 +18,12 @@ pub fn sorted(value: &Value) -> Value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_by(|a, b| a.0.cmp(b.0));
-            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
+            Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (key.clone(), sorted(value)))
+                    .collect(),
+            )
         }
         Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),

@@ -11,7 +11,9 @@ use crate::event::{GateVerdict, Refusal};
 use crate::id::{TurnId, UserId};
 use crate::registry::{ToolRegistry, unknown_among};
 use crate::schema::Schema;
-use crate::tool::{Arguments, MalformedArguments, Prepared, ToolCall, ToolContext, ToolDefinition, ToolName};
+use crate::tool::{
+    Arguments, MalformedArguments, Prepared, ToolCall, ToolContext, ToolDefinition, ToolName,
+};
 use crate::tool_choice::ToolChoice;
 use crate::visible::visible;
 
@@ -42,8 +44,17 @@ struct Rule {
 impl Policy {
     /// Adds a rule for one tool, or for all with `*`; for one user, or for all with `None`. Later rules win.
     #[must_use]
-    pub fn rule(mut self, tool: impl Into<String>, user: Option<UserId>, permission: Permission) -> Self {
-        self.rules.push(Rule { tool: tool.into(), user, permission });
+    pub fn rule(
+        mut self,
+        tool: impl Into<String>,
+        user: Option<UserId>,
+        permission: Permission,
+    ) -> Self {
+        self.rules.push(Rule {
+            tool: tool.into(),
+            user,
+            permission,
+        });
         self
     }
 
@@ -59,7 +70,11 @@ impl Policy {
     /// What it says to this user's call of this tool.
     #[must_use]
     pub fn permission(&self, user: &UserId, tool: &ToolDefinition) -> Permission {
-        let default = if tool.annotations.destructive { Permission::Confirm } else { Permission::Allow };
+        let default = if tool.annotations.destructive {
+            Permission::Confirm
+        } else {
+            Permission::Allow
+        };
         self.rules
             .iter()
             .rev()
@@ -88,11 +103,14 @@ fn names_an_address(arguments: &Arguments, said: &str) -> bool {
     fn names(name: &str, value: &Value, said: &str) -> bool {
         match value {
             Value::String(text) => {
-                let is_place =
-                    is_named_as_an_address(name) && !text.is_empty() && !said.contains(text.as_str());
+                let is_place = is_named_as_an_address(name)
+                    && !text.is_empty()
+                    && !said.contains(text.as_str());
                 is_place
                     || text
-                        .split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')'))
+                        .split(|c: char| {
+                            c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')')
+                        })
                         .any(|word| is_address(word) && !said.contains(word))
             }
             Value::Array(values) => values.iter().any(|value| names(name, value, said)),
@@ -100,14 +118,18 @@ fn names_an_address(arguments: &Arguments, said: &str) -> bool {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
-    arguments.iter().any(|(name, value)| names(name, value, said))
+    arguments
+        .iter()
+        .any(|(name, value)| names(name, value, said))
 }
 
 /// Returns whether an argument of this name is an address as a whole, whatever it looks like: one of its words (`target_url`, `targetUrl`)
 /// says so.
 fn is_named_as_an_address(name: &str) -> bool {
-    const NAMES: [&str; 10] =
-        ["url", "uri", "href", "link", "host", "hostname", "domain", "website", "webpage", "endpoint"];
+    const NAMES: [&str; 10] = [
+        "url", "uri", "href", "link", "host", "hostname", "domain", "website", "webpage",
+        "endpoint",
+    ];
     let mut words = String::new();
     let mut was_lower = false;
     for letter in name.chars() {
@@ -118,23 +140,30 @@ fn is_named_as_an_address(name: &str) -> bool {
         was_lower = letter.is_lowercase();
     }
     words.split(|c: char| !c.is_alphanumeric()).any(|word| {
-        NAMES.iter().any(|named| word.strip_suffix('s').unwrap_or(word) == *named || word == *named)
+        NAMES
+            .iter()
+            .any(|named| word.strip_suffix('s').unwrap_or(word) == *named || word == *named)
     })
 }
 
 /// Returns whether a word looks like a web address: with a scheme, `www.`, or a host with dots and something behind it. A host
 /// alone looks like the name of a file.
 fn is_address(word: &str) -> bool {
-    let begins_with_www = word.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("www."));
-    let host_with_path = word.split_once(['/', '?', '#', ':']).is_some_and(|(host, _)| {
-        let labels = || host.split('.');
-        labels().count() > 1
-            && labels()
-                .all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-'))
-            && labels()
-                .next_back()
-                .is_some_and(|last| last.len() > 1 && last.chars().all(char::is_alphabetic))
-    });
+    let begins_with_www = word
+        .get(..4)
+        .is_some_and(|begin| begin.eq_ignore_ascii_case("www."));
+    let host_with_path = word
+        .split_once(['/', '?', '#', ':'])
+        .is_some_and(|(host, _)| {
+            let labels = || host.split('.');
+            labels().count() > 1
+                && labels().all(|label| {
+                    !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-')
+                })
+                && labels()
+                    .next_back()
+                    .is_some_and(|last| last.len() > 1 && last.chars().all(char::is_alphabetic))
+        });
     word.contains("://") || begins_with_www || host_with_path
 }
 
@@ -161,7 +190,8 @@ pub struct GateCheck<'a> {
 impl GateCheck<'_> {
     /// Returns the moment from which on an answer comes too late.
     fn expires_at(&self) -> Timestamp {
-        let expiry = SignedDuration::try_from(self.confirmation_expiry).unwrap_or(SignedDuration::MAX);
+        let expiry =
+            SignedDuration::try_from(self.confirmation_expiry).unwrap_or(SignedDuration::MAX);
         self.now.checked_add(expiry).unwrap_or(Timestamp::MAX)
     }
 }
@@ -169,7 +199,12 @@ impl GateCheck<'_> {
 impl Gate {
     /// Checks one call, in the fixed order: known tool, arguments fit the schema, references resolved, policy,
     /// confirmation. Nothing is executed.
-    pub async fn check(&self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> GateVerdict {
+    pub async fn check(
+        &self,
+        context: &ToolContext,
+        call: &ToolCall,
+        check: &GateCheck<'_>,
+    ) -> GateVerdict {
         if check.choice.permits(&call.name)
             && let Some((definition, schema)) = check.client.get(&call.name)
         {
@@ -178,12 +213,18 @@ impl Gate {
         let passed = match self.examine(context, call, check).await {
             Ok(passed) => passed,
             Err(Stopped::Ask(question)) => return GateVerdict::Ask { question },
-            Err(Stopped::Refused(refusal, message)) => return GateVerdict::Refuse { refusal, message },
+            Err(Stopped::Refused(refusal, message)) => {
+                return GateVerdict::Refuse { refusal, message };
+            }
         };
         match passed.permission {
-            Permission::Confirm => GateVerdict::Confirm { pending: passed.question(context, call, check) },
+            Permission::Confirm => GateVerdict::Confirm {
+                pending: passed.question(context, call, check),
+            },
             // What is denied does not pass.
-            Permission::Allow | Permission::Deny => GateVerdict::Run { arguments: passed.arguments },
+            Permission::Allow | Permission::Deny => GateVerdict::Run {
+                arguments: passed.arguments,
+            },
         }
     }
 
@@ -212,12 +253,18 @@ impl Gate {
         check: &GateCheck<'_>,
     ) -> Result<Passed<'g>, Stopped> {
         let refuse = |refusal, message| Err(Stopped::Refused(refusal, message));
-        let tool = self.registry.get(&call.name).filter(|_| check.choice.permits(&call.name));
+        let tool = self
+            .registry
+            .get(&call.name)
+            .filter(|_| check.choice.permits(&call.name));
         let Some(tool) = tool else {
             return refuse(Refusal::UnknownTool, self.unknown(&call.name, check));
         };
         if let Some(malformed) = &call.malformed {
-            return refuse(Refusal::InvalidArguments, not_an_object(&call.name, malformed));
+            return refuse(
+                Refusal::InvalidArguments,
+                not_an_object(&call.name, malformed),
+            );
         }
         let arguments = self.registry.without_blanks(&call.name, &call.arguments);
         if let Err(places) = self.registry.check_arguments(&call.name, &arguments) {
@@ -228,11 +275,19 @@ impl Gate {
             Ok(Prepared::Ask { question }) => return Err(Stopped::Ask(question)),
             Err(error) => return refuse(Refusal::Failed, error.to_string()),
         };
-        if check.denied.iter().any(|(tool, denied)| *tool == call.name && *denied == arguments) {
+        if check
+            .denied
+            .iter()
+            .any(|(tool, denied)| *tool == call.name && *denied == arguments)
+        {
             let message = "the person has just refused this; do not ask again".to_owned();
             return refuse(Refusal::DeniedBefore, message);
         }
-        if check.interrupted.iter().any(|(tool, begun)| *tool == call.name && *begun == arguments) {
+        if check
+            .interrupted
+            .iter()
+            .any(|(tool, begun)| *tool == call.name && *begun == arguments)
+        {
             let message =
                 "the same call was interrupted and may have been carried out; it is not repeated, and only \
                            the person can say what became of it"
@@ -243,7 +298,8 @@ impl Gate {
         let mut permission = self.policy.permission(&context.user, definition);
         let is_suspect = check.said_before_others.is_some_and(|said| {
             let changes = !definition.annotations.read_only;
-            let reaches_out = !definition.annotations.closed_world && names_an_address(&arguments, said);
+            let reaches_out =
+                !definition.annotations.closed_world && names_an_address(&arguments, said);
             (changes || reaches_out) && !self.policy.allows_by_name(&context.user, definition)
         });
         if is_suspect && permission == Permission::Allow {
@@ -255,14 +311,23 @@ impl Gate {
                 format!("{} is not allowed here; do not try again", call.name),
             );
         }
-        Ok(Passed { definition, arguments, preview, permission, is_suspect })
+        Ok(Passed {
+            definition,
+            arguments,
+            preview,
+            permission,
+            is_suspect,
+        })
     }
 
     /// Words for a model that called a tool which is not among those that may be called.
     fn unknown(&self, name: &str, check: &GateCheck<'_>) -> String {
         let own = self.registry.names().map(ToolName::as_str);
         let clients = check.client.definitions().map(|tool| tool.name.as_str());
-        unknown_among(name, own.chain(clients).filter(|name| check.choice.permits(name)))
+        unknown_among(
+            name,
+            own.chain(clients).filter(|name| check.choice.permits(name)),
+        )
     }
 }
 
@@ -286,10 +351,17 @@ struct Passed<'g> {
 }
 
 impl Passed<'_> {
-    fn question(self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> PendingCall {
+    fn question(
+        self,
+        context: &ToolContext,
+        call: &ToolCall,
+        check: &GateCheck<'_>,
+    ) -> PendingCall {
         // Whoever chose the arguments chose their order too, and with it what is read first.
         let arguments = self.definition.in_order(self.arguments);
-        let preview = self.preview.unwrap_or_else(|| call_in_words(&name_in_words(&call.name), &arguments));
+        let preview = self
+            .preview
+            .unwrap_or_else(|| call_in_words(&name_in_words(&call.name), &arguments));
         let mut preview = visible(&preview);
         if self.is_suspect {
             preview.push_str(AFTER_OTHERS);
@@ -316,7 +388,10 @@ fn hand_over(
     (definition, schema): (&ToolDefinition, &Schema),
     check: &GateCheck<'_>,
 ) -> GateVerdict {
-    let invalid = |message| GateVerdict::Refuse { refusal: Refusal::InvalidArguments, message };
+    let invalid = |message| GateVerdict::Refuse {
+        refusal: Refusal::InvalidArguments,
+        message,
+    };
     if let Some(malformed) = &call.malformed {
         return invalid(not_an_object(&call.name, malformed));
     }

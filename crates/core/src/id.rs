@@ -211,14 +211,23 @@ impl ModelId {
     /// Returns the id that stands where no model is asked: `none/none`.
     #[must_use]
     pub fn none() -> Self {
-        Self { provider: ProviderId("none".into()), name: "none".to_owned() }
+        Self {
+            provider: ProviderId("none".into()),
+            name: "none".to_owned(),
+        }
     }
 
     /// # Errors
     /// [`Empty`] if either name is.
     pub fn new(provider: impl Into<String>, name: impl Into<String>) -> Result<Self, Empty> {
         let (provider, name) = (ProviderId::new(provider)?, name.into());
-        if name.trim().is_empty() { Err(Empty { what: "a model name" }) } else { Ok(Self { provider, name }) }
+        if name.trim().is_empty() {
+            Err(Empty {
+                what: "a model name",
+            })
+        } else {
+            Ok(Self { provider, name })
+        }
     }
 }
 

@@ -85,7 +85,9 @@ pub use tool_progress::{ProgressListener, ToolProgress};
 pub use tool_set::ToolSet;
 pub use trace::{Step, StepKind, trace};
 pub use trace_context::TraceContext;
-pub use transcript::{TranscriptCall, TranscriptMessage, TranscriptPage, transcript, transcript_page};
+pub use transcript::{
+    TranscriptCall, TranscriptMessage, TranscriptPage, transcript, transcript_page,
+};
 pub use visible::{clean, clean_line, clip, is_control, is_hidden, json_line, visible};
 
 /// A future that can be sent between threads, as the ports return it.

@@ -107,7 +107,10 @@ impl TurnLimits {
     #[must_use]
     pub fn for_model(capabilities: &Capabilities) -> Self {
         let limits = Self::default();
-        Self { turn_deadline: limits.turn_deadline.filter(|_| !capabilities.self_hosted), ..limits }
+        Self {
+            turn_deadline: limits.turn_deadline.filter(|_| !capabilities.self_hosted),
+            ..limits
+        }
     }
 }
 

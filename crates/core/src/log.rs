@@ -78,8 +78,21 @@ pub struct DecisionRecord {
 impl DecisionRecord {
     /// The row a `TurnStarted` opens. `None` for any other event. `content`: how much of what was said is written down.
     #[must_use]
-    pub fn open(key: &ConversationKey, at: Timestamp, event: &Event, content: LogContent) -> Option<Self> {
-        let Event::TurnStarted { turn, version, request_id, message, message_chars, model, .. } = event
+    pub fn open(
+        key: &ConversationKey,
+        at: Timestamp,
+        event: &Event,
+        content: LogContent,
+    ) -> Option<Self> {
+        let Event::TurnStarted {
+            turn,
+            version,
+            request_id,
+            message,
+            message_chars,
+            model,
+            ..
+        } = event
         else {
             return None;
         };
@@ -126,7 +139,10 @@ impl DecisionRecord {
     /// Its place in the list, to go on behind it.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
-        Cursor { at: self.started_at, id: self.id.0 }
+        Cursor {
+            at: self.started_at,
+            id: self.id.0,
+        }
     }
 
     /// Whether [`DecisionRecord::apply`] does anything with this event: a store need not look for the row otherwise.
@@ -186,13 +202,23 @@ impl DecisionRecord {
                     }
                 }
             }
-            Event::ConversationSummarized { usage, cost, ms, .. } => self.summarised(*usage, *cost, *ms),
-            Event::SummaryFailed { asked: true, usage, cost, ms, .. } => {
+            Event::ConversationSummarized {
+                usage, cost, ms, ..
+            } => self.summarised(*usage, *cost, *ms),
+            Event::SummaryFailed {
+                asked: true,
+                usage,
+                cost,
+                ms,
+                ..
+            } => {
                 self.summarised(*usage, *cost, *ms);
             }
             Event::SummaryFailed { asked: false, .. } => {}
             Event::CallFinished { ms, .. } => self.tool_ms += ms,
-            Event::TurnParked { pending, content, .. } => {
+            Event::TurnParked {
+                pending, content, ..
+            } => {
                 self.kind = Some(DecisionKind::waiting_for(pending));
                 self.outcome = Some(OutcomeCategory::waiting_for(pending));
                 self.intent = pending.first().map(|call| UserIntent::of_tool(&call.tool));
@@ -215,10 +241,15 @@ impl DecisionRecord {
                 }
                 self.ended_at = Some(at);
                 self.total_ms =
-                    u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0)).ok();
+                    u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0))
+                        .ok();
             }
             // The others are those of `is_changed_by`, which names every event.
-            _ => debug_assert!(!Self::is_changed_by(event), "{} is not written down", event.kind()),
+            _ => debug_assert!(
+                !Self::is_changed_by(event),
+                "{} is not written down",
+                event.kind()
+            ),
         }
     }
 }
@@ -248,7 +279,17 @@ impl ToolInvocationRecord {
     /// The row a `CallFinished` writes. `None` for any other event. `log`: how much of what was said is written down.
     #[must_use]
     pub fn of(at: Timestamp, event: &Event, log: LogContent) -> Option<Self> {
-        let Event::CallFinished { turn, call, tool, arguments, result, ms, attempt, .. } = event else {
+        let Event::CallFinished {
+            turn,
+            call,
+            tool,
+            arguments,
+            result,
+            ms,
+            attempt,
+            ..
+        } = event
+        else {
             return None;
         };
         Some(Self {

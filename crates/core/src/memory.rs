@@ -22,7 +22,10 @@ impl MemoryScope {
     /// Returns the scope of a user's facts in the database.
     #[must_use]
     pub fn database(user: UserId) -> Self {
-        Self { user, vault: String::new() }
+        Self {
+            user,
+            vault: String::new(),
+        }
     }
 }
 

@@ -113,7 +113,10 @@ impl Part {
     /// A part without provider state: something a person, a tool or we said. Adapters use [`Part::from_provider`].
     #[must_use]
     pub fn ours(content: Content) -> Self {
-        Self { content, state: None }
+        Self {
+            content,
+            state: None,
+        }
     }
 
     /// A part a provider sent. `state` is asked for on purpose: an adapter has to say that there was none.
@@ -126,8 +129,15 @@ impl Part {
     /// is logged, but it never goes back as the assistant's words.
     #[must_use]
     pub fn explanation(text: String, origin: ModelId) -> Self {
-        let data = Value::Object([(EXPLANATION.to_owned(), Value::Bool(true))].into_iter().collect());
-        Self { content: Content::Refusal { text }, state: Some(ProviderState { origin, data }) }
+        let data = Value::Object(
+            [(EXPLANATION.to_owned(), Value::Bool(true))]
+                .into_iter()
+                .collect(),
+        );
+        Self {
+            content: Content::Refusal { text },
+            state: Some(ProviderState { origin, data }),
+        }
     }
 
     /// Whether it was made by [`Part::explanation`].
@@ -236,7 +246,10 @@ impl Message {
                 ) => false,
             };
             if !allowed {
-                return Err(InvalidMessage::WrongPart { role, part: part.content.kind() });
+                return Err(InvalidMessage::WrongPart {
+                    role,
+                    part: part.content.kind(),
+                });
             }
         }
         let said = parts.iter().any(|part| match &part.content {
@@ -270,7 +283,10 @@ impl Message {
     /// # Errors
     /// [`InvalidMessage::NoContent`] if `text` is blank.
     pub fn system(text: impl Into<String>) -> Result<Self, InvalidMessage> {
-        Self::new(Role::System, vec![Part::ours(Content::Text { text: text.into() })])
+        Self::new(
+            Role::System,
+            vec![Part::ours(Content::Text { text: text.into() })],
+        )
     }
 
     /// What the person says.
@@ -278,7 +294,10 @@ impl Message {
     /// # Errors
     /// [`InvalidMessage::NoContent`] if `text` is blank.
     pub fn user(text: impl Into<String>) -> Result<Self, InvalidMessage> {
-        Self::new(Role::User, vec![Part::ours(Content::Text { text: text.into() })])
+        Self::new(
+            Role::User,
+            vec![Part::ours(Content::Text { text: text.into() })],
+        )
     }
 
     /// What the model says.
@@ -298,7 +317,14 @@ impl Message {
         name: impl Into<String>,
         result: ToolResult,
     ) -> Result<Self, InvalidMessage> {
-        Self::new(Role::Tool, vec![Part::ours(Content::ToolResult { call_id, name: name.into(), result })])
+        Self::new(
+            Role::Tool,
+            vec![Part::ours(Content::ToolResult {
+                call_id,
+                name: name.into(),
+                result,
+            })],
+        )
     }
 
     /// Who says it.
@@ -325,13 +351,18 @@ impl Message {
         {
             return words;
         }
-        let texts = self.parts.texts.get_or_init(|| list.iter().map(|_| OnceLock::new()).collect());
+        let texts = self
+            .parts
+            .texts
+            .get_or_init(|| list.iter().map(|_| OnceLock::new()).collect());
         let make = || match &part.content {
             Content::ToolCall(call) => serde_json::to_string(&call.arguments).unwrap_or_default(),
             Content::ToolResult { result, .. } => result.to_text(),
             _ => String::new(),
         };
-        texts.get(at).map_or("", |text| text.get_or_init(|| make().into()))
+        texts
+            .get(at)
+            .map_or("", |text| text.get_or_init(|| make().into()))
     }
 
     /// All text parts, joined as they stand. Thinking and refusals are not text.
@@ -349,7 +380,11 @@ impl Message {
     #[must_use]
     pub fn tool_result(&self) -> Option<(&CallId, &str, &ToolResult)> {
         self.parts().iter().find_map(|part| match &part.content {
-            Content::ToolResult { call_id, name, result } => Some((call_id, name.as_str(), result)),
+            Content::ToolResult {
+                call_id,
+                name,
+                result,
+            } => Some((call_id, name.as_str(), result)),
             Content::Text { .. }
             | Content::Thinking { .. }
             | Content::Refusal { .. }
@@ -378,17 +413,25 @@ impl Content {
 pub(crate) fn text_of(parts: &[Part]) -> String {
     parts
         .iter()
-        .filter_map(
-            |part| if let Content::Text { text } = &part.content { Some(text.as_str()) } else { None },
-        )
+        .filter_map(|part| {
+            if let Content::Text { text } = &part.content {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
         .collect()
 }
 
 /// The calls among parts, in order.
 pub(crate) fn calls_of(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
-    parts
-        .iter()
-        .filter_map(|part| if let Content::ToolCall(call) = &part.content { Some(call) } else { None })
+    parts.iter().filter_map(|part| {
+        if let Content::ToolCall(call) = &part.content {
+            Some(call)
+        } else {
+            None
+        }
+    })
 }
 
 /// A transcript that no provider takes, such as one with a call that has no result.
@@ -408,10 +451,19 @@ pub struct InvalidTranscript {
 /// [`InvalidTranscript`] at the first message of which that does not hold.
 pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
     for (at, message) in messages.iter().enumerate() {
-        let invalid = |reason: &str| Err(InvalidTranscript { at, reason: reason.to_owned() });
+        let invalid = |reason: &str| {
+            Err(InvalidTranscript {
+                at,
+                reason: reason.to_owned(),
+            })
+        };
         match message.role() {
-            Role::System => return invalid("instructions are the agent's, and no part of a history"),
-            Role::Assistant if at == 0 => return invalid("a history begins with words of the person"),
+            Role::System => {
+                return invalid("instructions are the agent's, and no part of a history");
+            }
+            Role::Assistant if at == 0 => {
+                return invalid("a history begins with words of the person");
+            }
             Role::Assistant => {
                 let is_blank = |part: &Part| match &part.content {
                     Content::Text { text } | Content::Thinking { text } => {
@@ -449,17 +501,26 @@ pub fn check_pairing(messages: &[Message]) -> Result<(), InvalidTranscript> {
             continue;
         }
         if let Some(id) = open.first() {
-            return Err(InvalidTranscript { at, reason: format!("call {id} has no result") });
+            return Err(InvalidTranscript {
+                at,
+                reason: format!("call {id} has no result"),
+            });
         }
         for call in message.tool_calls() {
             if open.contains(&&call.id) {
-                return Err(InvalidTranscript { at, reason: format!("call {} appears twice", call.id) });
+                return Err(InvalidTranscript {
+                    at,
+                    reason: format!("call {} appears twice", call.id),
+                });
             }
             open.push(&call.id);
         }
     }
     match open.first() {
-        Some(id) => Err(InvalidTranscript { at: messages.len(), reason: format!("call {id} has no result") }),
+        Some(id) => Err(InvalidTranscript {
+            at: messages.len(),
+            reason: format!("call {id} has no result"),
+        }),
         None => Ok(()),
     }
 }

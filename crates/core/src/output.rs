@@ -37,7 +37,10 @@ impl OutputSchema {
             return Err(UnusableSchema("it must be a JSON object".to_owned()));
         }
         let compiled = Schema::compile(&schema)?;
-        Ok(Self(Arc::new(Compiled { json: schema, schema: compiled })))
+        Ok(Self(Arc::new(Compiled {
+            json: schema,
+            schema: compiled,
+        })))
     }
 
     /// The schema of a Rust type; see [`schema_of`].
@@ -76,10 +79,13 @@ impl OutputSchema {
     /// What does not fit, in words for the model: no JSON, or the paths and what was expected there.
     pub fn read(&self, answer: &str) -> Result<Structured, String> {
         let text = unfenced(answer).trim();
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| format!("the answer is not JSON: {error}"))?;
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| format!("the answer is not JSON: {error}"))?;
         self.0.schema.check_as("the answer", &value)?;
-        Ok(Structured { text: text.to_owned(), value })
+        Ok(Structured {
+            text: text.to_owned(),
+            value,
+        })
     }
 }
 
@@ -101,7 +107,11 @@ fn unfenced(answer: &str) -> &str {
         (Some(_), Some(fenced), Some(_), None) => {
             let inside = fenced.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
             // "```true```" is all language and no content.
-            if inside.trim().is_empty() { fenced } else { inside }
+            if inside.trim().is_empty() {
+                fenced
+            } else {
+                inside
+            }
         }
         _ => answer,
     }
@@ -145,11 +155,23 @@ mod tests {
         for (answer, words) in [
             ("Ann is three.", "not JSON"),
             (r#"{"name": "Ann", "age": 3"#, "not JSON"),
-            (r#"{"name": "Ann", "age": 3} {"name": "Bob", "age": 4}"#, "not JSON"),
+            (
+                r#"{"name": "Ann", "age": 3} {"name": "Bob", "age": 4}"#,
+                "not JSON",
+            ),
             ("```\n{}\n``` or ```\n{}\n```", "not JSON"),
-            (r#"{"name": "Ann", "age": "three"}"#, r#"/age: "three" is not of type "integer""#),
-            (r#"{"name": "Ann"}"#, r#"the answer: "age" is a required property"#),
-            (r#"{"name": "Ann", "age": 3, "pet": "cat"}"#, "'pet' was unexpected"),
+            (
+                r#"{"name": "Ann", "age": "three"}"#,
+                r#"/age: "three" is not of type "integer""#,
+            ),
+            (
+                r#"{"name": "Ann"}"#,
+                r#"the answer: "age" is a required property"#,
+            ),
+            (
+                r#"{"name": "Ann", "age": 3, "pet": "cat"}"#,
+                "'pet' was unexpected",
+            ),
             ("[]", r#"the answer: [] is not of type "object""#),
         ] {
             let error = person().read(answer).unwrap_err();
@@ -168,7 +190,11 @@ mod tests {
 
     #[test]
     fn a_schema_that_cannot_be_used_is_refused() {
-        for schema in [json!(true), json!({"type": "objekt"}), json!({"$ref": "https://a.example/s.json"})] {
+        for schema in [
+            json!(true),
+            json!({"type": "objekt"}),
+            json!({"$ref": "https://a.example/s.json"}),
+        ] {
             assert!(OutputSchema::new(schema.clone()).is_err(), "{schema}");
         }
     }

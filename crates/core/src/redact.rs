@@ -51,8 +51,12 @@ impl LogContent {
             Self::Redacted if text.is_empty() => String::new(),
             Self::Redacted => {
                 let digest = digest(&SHA256, text.as_bytes());
-                let start: String =
-                    digest.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+                let start: String = digest
+                    .as_ref()
+                    .iter()
+                    .take(4)
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
                 format!("[{} chars #{start}]", text.chars().count())
             }
             Self::None => String::new(),
@@ -73,11 +77,14 @@ impl LogContent {
 
     /// Returns whether [`LogContent::json`] changes nothing.
     fn keeps(self, value: &Value) -> bool {
-        let keeps = |text: &str| self == Self::Full && matches!(without_secrets(text), Cow::Borrowed(_));
+        let keeps =
+            |text: &str| self == Self::Full && matches!(without_secrets(text), Cow::Borrowed(_));
         match value {
             Value::String(text) => keeps(text),
             Value::Array(items) => items.iter().all(|item| self.keeps(item)),
-            Value::Object(map) => map.iter().all(|(name, value)| keeps(name) && self.keeps(value)),
+            Value::Object(map) => map
+                .iter()
+                .all(|(name, value)| keeps(name) && self.keeps(value)),
             Value::Null | Value::Bool(_) | Value::Number(_) => self != Self::None,
         }
     }
@@ -97,17 +104,23 @@ impl LogContent {
         let kept = |text: &String| Some(self.text(text)).filter(|_| self != Self::None);
         ToolResult {
             success: result.success,
-            data: result.data.as_ref().filter(|_| self != Self::None).map(|data| match self.keeps(data) {
-                true => data.clone(),
-                false => self.json(data).into(),
-            }),
+            data: result
+                .data
+                .as_ref()
+                .filter(|_| self != Self::None)
+                .map(|data| match self.keeps(data) {
+                    true => data.clone(),
+                    false => self.json(data).into(),
+                }),
             error: result.error.as_ref().and_then(kept),
             verbatim: result.verbatim,
         }
     }
 
     fn object(self, map: &Map<String, Value>) -> Map<String, Value> {
-        map.iter().map(|(name, value)| (without_secrets(name).into_owned(), self.json(value))).collect()
+        map.iter()
+            .map(|(name, value)| (without_secrets(name).into_owned(), self.json(value)))
+            .collect()
     }
 }
 
@@ -175,7 +188,9 @@ fn without_secrets(text: &str) -> Cow<'_, str> {
         if at < secret_until {
             continue;
         }
-        let may_begin = FIRST_OF_SECRET.get(next as usize).is_some_and(|begins| *begins);
+        let may_begin = FIRST_OF_SECRET
+            .get(next as usize)
+            .is_some_and(|begins| *begins);
         if may_begin
             && !inside_word
             && let Some(length) = text.get(at..).and_then(secret_at)
@@ -197,7 +212,11 @@ fn without_secrets(text: &str) -> Cow<'_, str> {
 
 /// How many bytes of the beginning of a text are a secret.
 fn secret_at(text: &str) -> Option<usize> {
-    if text.starts_with(PRIVATE_KEY.0) && text.lines().next().is_some_and(|line| line.contains("PRIVATE KEY"))
+    if text.starts_with(PRIVATE_KEY.0)
+        && text
+            .lines()
+            .next()
+            .is_some_and(|line| line.contains("PRIVATE KEY"))
     {
         // Without an end, the rest is taken for the key.
         let end = text.find(PRIVATE_KEY.1).map(|at| at + PRIVATE_KEY.1.len());
@@ -223,26 +242,43 @@ mod tests {
     fn full_keeps_everything_but_secrets() {
         let text = "my key is sk-proj-abcdefghijklmnopqrstuv, ask sk-y or task-abcdefghijklmnopqrstuvwxyz 漢";
         let kept = LogContent::Full.text(text);
-        assert_eq!(kept, "my key is [secret], ask sk-y or task-abcdefghijklmnopqrstuvwxyz 漢");
+        assert_eq!(
+            kept,
+            "my key is [secret], ask sk-y or task-abcdefghijklmnopqrstuvwxyz 漢"
+        );
         let pem = "see\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nbye";
         assert_eq!(LogContent::Full.text(pem), "see\n[secret]\nbye");
-        assert_eq!(LogContent::Full.text("-----BEGIN PRIVATE KEY-----\nMIIE"), "[secret]");
+        assert_eq!(
+            LogContent::Full.text("-----BEGIN PRIVATE KEY-----\nMIIE"),
+            "[secret]"
+        );
         let bearer = json!({"header": format!("Bearer adj_{}", "x".repeat(43)), "n": 7});
-        assert_eq!(LogContent::Full.json(&bearer), json!({"header": "Bearer [secret]", "n": 7}));
+        assert_eq!(
+            LogContent::Full.json(&bearer),
+            json!({"header": "Bearer [secret]", "n": 7})
+        );
     }
 
     #[test]
     fn redacted_keeps_the_form_and_the_size() {
         let redacted = LogContent::Redacted;
-        let value =
-            json!({"task_id": "7", "tags": ["a", "a", "b"], "count": 2, "done": true, "none": null, "": ""});
+        let value = json!({"task_id": "7", "tags": ["a", "a", "b"], "count": 2, "done": true, "none": null, "": ""});
         let written = redacted.json(&value);
-        assert_eq!(written["tags"][0], written["tags"][1], "the same text is the same digest");
+        assert_eq!(
+            written["tags"][0], written["tags"][1],
+            "the same text is the same digest"
+        );
         assert_ne!(written["tags"][0], written["tags"][2]);
-        assert_eq!((&written["count"], &written["done"]), (&json!(2), &json!(true)));
+        assert_eq!(
+            (&written["count"], &written["done"]),
+            (&json!(2), &json!(true))
+        );
         assert!(written["none"].is_null() && written[""] == "");
         let text = redacted.text("ring Erika at 555-0199 🎂");
-        assert!(text.starts_with("[24 chars #") && !text.contains("Erika"), "{text}");
+        assert!(
+            text.starts_with("[24 chars #") && !text.contains("Erika"),
+            "{text}"
+        );
         let result = redacted.result(&ToolResult::failed("no Erika"));
         assert!(!result.success && !result.error.unwrap().contains("Erika"));
     }
@@ -252,9 +288,15 @@ mod tests {
         let none = LogContent::None;
         assert_eq!(none.text("Erika"), "");
         assert_eq!(none.json(&json!({"a": 1})), Value::Null);
-        assert!(none.arguments(json!({"a": 1}).as_object().unwrap()).is_empty());
+        assert!(
+            none.arguments(json!({"a": 1}).as_object().unwrap())
+                .is_empty()
+        );
         let result = none.result(&ToolResult::ok(json!("Erika")));
-        assert_eq!((result.success, result.data, result.error), (true, None, None));
+        assert_eq!(
+            (result.success, result.data, result.error),
+            (true, None, None)
+        );
         assert_eq!("none".parse(), Ok(none));
         assert!("nothing".parse::<LogContent>().is_err());
     }

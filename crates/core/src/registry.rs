@@ -57,11 +57,20 @@ impl ToolRegistry {
             return Err(InvalidTool::Duplicate { name });
         }
         if definition.parameters.get("type").and_then(Value::as_str) != Some("object") {
-            return Err(InvalidTool::Schema { name, reason: "its type must be \"object\"".to_owned() });
+            return Err(InvalidTool::Schema {
+                name,
+                reason: "its type must be \"object\"".to_owned(),
+            });
         }
-        let schema = Schema::compile(&definition.parameters)
-            .map_err(|error| InvalidTool::Schema { name, reason: error.to_string() })?;
-        self.tools.push(Entry { tool, schema: Arc::new(schema) });
+        let schema =
+            Schema::compile(&definition.parameters).map_err(|error| InvalidTool::Schema {
+                name,
+                reason: error.to_string(),
+            })?;
+        self.tools.push(Entry {
+            tool,
+            schema: Arc::new(schema),
+        });
         self.all = OnceLock::new();
         Ok(())
     }
@@ -101,7 +110,9 @@ impl ToolRegistry {
         self.tools
             .iter()
             .map(|entry| entry.tool.definition())
-            .filter(|definition| names.is_none_or(|names| names.contains(&definition.name.as_str())))
+            .filter(|definition| {
+                names.is_none_or(|names| names.contains(&definition.name.as_str()))
+            })
             .cloned()
             .collect()
     }
@@ -110,7 +121,9 @@ impl ToolRegistry {
     /// registered.
     #[must_use]
     pub fn tool_set(&self) -> ToolSet {
-        self.all.get_or_init(|| self.definitions(None).into()).clone()
+        self.all
+            .get_or_init(|| self.definitions(None).into())
+            .clone()
     }
 
     /// A markdown list of the tools, for an instruction.
@@ -139,7 +152,9 @@ impl ToolRegistry {
     #[must_use]
     pub fn without_blanks(&self, name: &str, arguments: &Arguments) -> Arguments {
         let mut arguments = arguments.clone();
-        let Some(entry) = self.entry(name).filter(|_| !name.contains("__")) else { return arguments };
+        let Some(entry) = self.entry(name).filter(|_| !name.contains("__")) else {
+            return arguments;
+        };
         let parameters = &entry.tool.definition().parameters;
         let is_required = |name: &str| {
             let required = parameters.get("required").and_then(Value::as_array);
@@ -171,7 +186,10 @@ impl ToolRegistry {
                 continue;
             }
             for reference in entry.tool.references(user).await? {
-                if !all.iter().any(|known| known.kind == reference.kind && known.id == reference.id) {
+                if !all
+                    .iter()
+                    .any(|known| known.kind == reference.kind && known.id == reference.id)
+                {
                     all.push(reference);
                 }
             }
@@ -180,7 +198,9 @@ impl ToolRegistry {
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
-        self.tools.iter().find(|entry| entry.tool.definition().name.as_str() == name)
+        self.tools
+            .iter()
+            .find(|entry| entry.tool.definition().name.as_str() == name)
     }
 }
 
@@ -189,7 +209,10 @@ pub(crate) fn unknown_among<'a>(name: &str, names: impl Iterator<Item = &'a str>
     let names: Vec<&str> = names.collect();
     match nearest(name, names.iter().copied()) {
         Some(near) => {
-            format!("there is no tool {name:?}; did you mean {near:?}? Tools: {}", names.join(", "))
+            format!(
+                "there is no tool {name:?}; did you mean {near:?}? Tools: {}",
+                names.join(", ")
+            )
         }
         None if names.is_empty() => format!("there is no tool {name:?}; there are no tools"),
         None => format!("there is no tool {name:?}. Tools: {}", names.join(", ")),
@@ -219,8 +242,9 @@ pub(crate) fn distance(a: &str, b: &str) -> usize {
         let mut row = vec![i];
         for j in 1..=b.len() {
             let same = a[i - 1] == b[j - 1];
-            let mut best =
-                (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + usize::from(!same));
+            let mut best = (rows[i - 1][j] + 1)
+                .min(row[j - 1] + 1)
+                .min(rows[i - 1][j - 1] + usize::from(!same));
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
                 best = best.min(rows[i - 2][j - 2] + 1);
             }

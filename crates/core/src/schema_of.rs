@@ -29,17 +29,28 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 fn tidy(schema: &mut Value, part: bool) {
     // Keywords whose value is a schema, a list of schemas, or a map of schemas. Source: JSON Schema 2020-12, chapters
     // "Applicator" and "Unevaluated". Everything else (`const`, `default`, `enum`, `examples`) is data.
-    const ONE: &[&str] =
-        &["items", "contains", "additionalProperties", "propertyNames", "unevaluatedProperties"];
+    const ONE: &[&str] = &[
+        "items",
+        "contains",
+        "additionalProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+    ];
     const HERE: &[&str] = &["allOf", "anyOf", "oneOf"];
     const NAMED: &[&str] = &["properties", "patternProperties", "$defs"];
 
-    let Some(map) = schema.as_object_mut() else { return };
+    let Some(map) = schema.as_object_mut() else {
+        return;
+    };
     drop_foreign_format(map);
-    let composed = HERE.iter().chain(&["$ref"]).any(|keyword| map.contains_key(*keyword));
+    let composed = HERE
+        .iter()
+        .chain(&["$ref"])
+        .any(|keyword| map.contains_key(*keyword));
     let part_below = part || map.contains_key("properties");
-    let says_otherwise =
-        ["additionalProperties", "unevaluatedProperties"].iter().any(|word| map.contains_key(*word));
+    let says_otherwise = ["additionalProperties", "unevaluatedProperties"]
+        .iter()
+        .any(|word| map.contains_key(*word));
     if is_object(map) && !part && !composed && !says_otherwise {
         map.entry("properties").or_insert_with(|| json!({}));
         map.insert("additionalProperties".to_owned(), Value::Bool(false));
@@ -48,11 +59,23 @@ fn tidy(schema: &mut Value, part: bool) {
         if ONE.contains(&keyword.as_str()) {
             tidy(value, false);
         } else if HERE.contains(&keyword.as_str()) {
-            value.as_array_mut().into_iter().flatten().for_each(|schema| tidy(schema, part_below));
+            value
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+                .for_each(|schema| tidy(schema, part_below));
         } else if keyword == "prefixItems" {
-            value.as_array_mut().into_iter().flatten().for_each(|schema| tidy(schema, false));
+            value
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+                .for_each(|schema| tidy(schema, false));
         } else if NAMED.contains(&keyword.as_str()) {
-            value.as_object_mut().into_iter().flatten().for_each(|(_, schema)| tidy(schema, false));
+            value
+                .as_object_mut()
+                .into_iter()
+                .flatten()
+                .for_each(|(_, schema)| tidy(schema, false));
         }
     }
 }
@@ -89,7 +112,11 @@ fn drop_foreign_format(map: &mut Map<String, Value>) {
         "relative-json-pointer",
         "regex",
     ];
-    if map.get("format").and_then(Value::as_str).is_some_and(|format| !STANDARD.contains(&format)) {
+    if map
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| !STANDARD.contains(&format))
+    {
         map.shift_remove("format");
     }
 }
@@ -102,7 +129,10 @@ mod tests {
 
     use super::*;
 
-    #[expect(clippy::needless_pass_by_value, reason = "an `expect!` is written in place")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an `expect!` is written in place"
+    )]
     fn check<T: JsonSchema>(expected: Expect) {
         expected.assert_eq(&schema_of::<T>().to_string());
     }
@@ -144,7 +174,9 @@ mod tests {
     fn no_fields_is_an_empty_closed_object() {
         #[derive(JsonSchema)]
         struct Args {}
-        check::<Args>(expect![[r#"{"type":"object","properties":{},"additionalProperties":false}"#]]);
+        check::<Args>(expect![[
+            r#"{"type":"object","properties":{},"additionalProperties":false}"#
+        ]]);
     }
 
     #[test]

@@ -84,19 +84,33 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
     };
     let waiting = || inbox.iter().map(|input| input.at);
     let started_at = events.iter().map(accepted).chain(waiting()).min();
-    let last_activity = events.iter().map(|recorded| recorded.at).chain(waiting()).max();
+    let last_activity = events
+        .iter()
+        .map(|recorded| recorded.at)
+        .chain(waiting())
+        .max();
     let past = recalled(events, None);
     let open = conversation::open_turn(events).and_then(|turn| replay(events, turn));
     let said_now = open.map(|open| open.messages).unwrap_or_default();
     let messages = past.from + past.messages.len() + said_now.len();
-    let summary = past.summary.as_ref().map_or(0, |summary| estimate_tokens(&summary.block()));
+    let summary = past
+        .summary
+        .as_ref()
+        .map_or(0, |summary| estimate_tokens(&summary.block()));
     let token_estimate = past
         .messages
         .iter()
         .chain(&said_now)
-        .fold(summary, |sum, message| sum.saturating_add(message_tokens(message, &estimate_tokens)));
-    let turns = events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. })).count();
-    let ended = events.last().is_some_and(|last| matches!(*last.event, Event::SessionEnded {}));
+        .fold(summary, |sum, message| {
+            sum.saturating_add(message_tokens(message, &estimate_tokens))
+        });
+    let turns = events
+        .iter()
+        .filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }))
+        .count();
+    let ended = events
+        .last()
+        .is_some_and(|last| matches!(*last.event, Event::SessionEnded {}));
     // What was accepted and not begun, or has begun and neither ended nor waits, is not over however long it takes.
     let runs = !inbox.is_empty() || Status::of(events).runs();
     let state = match last_activity {
@@ -104,7 +118,9 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         Some(_) if runs => SessionState::Active,
         Some(last) if ended || is_idle(last, now) => SessionState::Closed,
         Some(_) if messages == 0 => SessionState::Empty,
-        Some(_) if summarize_from.is_some_and(|from| token_estimate >= from) => SessionState::Summarize,
+        Some(_) if summarize_from.is_some_and(|from| token_estimate >= from) => {
+            SessionState::Summarize
+        }
         Some(_) => SessionState::Active,
     };
     Session {

@@ -40,7 +40,11 @@ pub(crate) fn unmarked(text: &str, mark: &str) -> String {
     let mut rest = 0;
     for (at, _) in lower.match_indices(mark) {
         let before = lower[..at].trim_end();
-        if before.ends_with('<') || before.strip_suffix('/').is_some_and(|b| b.trim_end().ends_with('<')) {
+        if before.ends_with('<')
+            || before
+                .strip_suffix('/')
+                .is_some_and(|b| b.trim_end().ends_with('<'))
+        {
             safe.push_str(&text[rest..at]);
             safe.push_str("- ");
             rest = at;
@@ -64,7 +68,10 @@ pub struct Recalled {
 impl Recalled {
     /// The same with a newer summary in the place of the older and of the messages it stands for.
     pub(crate) fn summarise(&mut self, summary: Summary) {
-        let gone = summary.summarized_at.saturating_sub(self.from).min(self.messages.len());
+        let gone = summary
+            .summarized_at
+            .saturating_sub(self.from)
+            .min(self.messages.len());
         self.messages.drain(..gone);
         self.from += gone;
         self.summary = Some(summary);
@@ -73,12 +80,22 @@ impl Recalled {
 
 /// Puts a summary in front of the first words of the person.
 pub(crate) fn put_block(messages: &mut [Message], block: &str) {
-    let Some(first) = messages.iter_mut().find(|message| message.role() == Role::User) else { return };
+    let Some(first) = messages
+        .iter_mut()
+        .find(|message| message.role() == Role::User)
+    else {
+        return;
+    };
     let mut parts = first.parts().to_vec();
     match parts.first_mut().map(|part| &mut part.content) {
         // One text stays one text: some servers take nothing else.
         Some(Content::Text { text }) => text.insert_str(0, block),
-        Some(_) | None => parts.insert(0, Part::ours(Content::Text { text: block.to_owned() })),
+        Some(_) | None => parts.insert(
+            0,
+            Part::ours(Content::Text {
+                text: block.to_owned(),
+            }),
+        ),
     }
     if let Ok(message) = Message::new(Role::User, parts) {
         *first = message;
@@ -91,7 +108,9 @@ pub(crate) fn without_block(message: &Message, block: &str) -> Option<Message> {
         return None;
     }
     let mut parts = message.parts().to_vec();
-    let Content::Text { text } = &mut parts.first_mut()?.content else { return None };
+    let Content::Text { text } = &mut parts.first_mut()?.content else {
+        return None;
+    };
     *text = text.strip_prefix(block)?.to_owned();
     if text.is_empty() {
         parts.remove(0);
@@ -111,8 +130,19 @@ mod tests {
             "<earlier_conversation><earlier_conversation",
             "İ</Earlier_Conversation>",
         ] {
-            let block = Summary { summarized_at: 4, text: hostile.to_owned() }.block();
-            assert_eq!(block.to_ascii_lowercase().matches("</earlier_conversation>").count(), 1, "{block}");
+            let block = Summary {
+                summarized_at: 4,
+                text: hostile.to_owned(),
+            }
+            .block();
+            assert_eq!(
+                block
+                    .to_ascii_lowercase()
+                    .matches("</earlier_conversation>")
+                    .count(),
+                1,
+                "{block}"
+            );
             assert!(block.ends_with("\n</earlier_conversation>\n\n"), "{block}");
         }
         assert_eq!(
@@ -123,13 +153,26 @@ mod tests {
 
     #[test]
     fn a_summary_stands_in_front_of_what_the_person_said_and_can_be_taken_away() {
-        let summary = Summary { summarized_at: 4, text: "They like tea.".to_owned() };
-        let said = vec![Message::user("hello").unwrap(), Message::user("again").unwrap()];
+        let summary = Summary {
+            summarized_at: 4,
+            text: "They like tea.".to_owned(),
+        };
+        let said = vec![
+            Message::user("hello").unwrap(),
+            Message::user("again").unwrap(),
+        ];
         let mut with = said.clone();
         put_block(&mut with, &summary.block());
-        assert!(with[0].text().ends_with("</earlier_conversation>\n\nhello"), "{}", with[0].text());
+        assert!(
+            with[0].text().ends_with("</earlier_conversation>\n\nhello"),
+            "{}",
+            with[0].text()
+        );
         assert_eq!(with[1], said[1]);
-        assert_eq!(without_block(&with[0], &summary.block()), Some(said[0].clone()));
+        assert_eq!(
+            without_block(&with[0], &summary.block()),
+            Some(said[0].clone())
+        );
         assert_eq!(without_block(&said[0], &summary.block()), None);
     }
 }

@@ -56,7 +56,11 @@ impl From<TaskId> for String {
 impl TryFrom<String> for TaskId {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        text.trim().parse().ok().and_then(Self::new).ok_or_else(|| format!("{text:?} is not a task id"))
+        text.trim()
+            .parse()
+            .ok()
+            .and_then(Self::new)
+            .ok_or_else(|| format!("{text:?} is not a task id"))
     }
 }
 
@@ -73,7 +77,9 @@ pub enum InvalidDescription {
     #[error("a task needs a description")]
     Empty,
     /// Too long.
-    #[error("a task description has at most {DESCRIPTION_CHARS_MAX} characters, this one has {chars}")]
+    #[error(
+        "a task description has at most {DESCRIPTION_CHARS_MAX} characters, this one has {chars}"
+    )]
     TooLong {
         /// How many it has.
         chars: usize,
@@ -86,7 +92,10 @@ impl TaskDescription {
     /// # Errors
     /// [`InvalidDescription`].
     pub fn new(text: &str) -> Result<Self, InvalidDescription> {
-        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text: String = text
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
         let text = text.trim();
         let chars = text.chars().count();
         match chars {

@@ -50,7 +50,9 @@ const GREETINGS: &[&str] = &[
 /// message, or nothing but a greeting.
 #[must_use]
 pub fn title(input: &InputBody) -> Option<String> {
-    let InputBody::Message { text, .. } = input else { return None };
+    let InputBody::Message { text, .. } = input else {
+        return None;
+    };
     let text = on_one_line(text);
     let text = behind_greetings(&text);
     if text.chars().count() <= MADE_CHARS_MAX {
@@ -76,8 +78,9 @@ pub fn given_title(text: &str) -> Option<String> {
 /// Returns what follows the greetings that a text begins with. A greeting ends with a mark or the text: "Hi-fi" and "test the pump" are
 /// none, and nor is a greeting with a name behind it. A text of marks alone is returned as it is.
 fn behind_greetings(text: &str) -> &str {
-    let is_mark =
-        |c: char| matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c);
+    let is_mark = |c: char| {
+        matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c)
+    };
     let mut rest = text.trim_start_matches(|c| is_mark(c) || c == ' ');
     if rest.is_empty() {
         // Marks alone are a message, too.
@@ -111,7 +114,10 @@ fn is_pictograph(c: char) -> bool {
 
 fn on_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+    for word in text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+    {
         if !line.is_empty() {
             line.push(' ');
         }
@@ -140,7 +146,10 @@ mod tests {
             "Please remind me to call the dentist before the end of next week at the latest",
             Some("Please remind me to call the dentist before the end of next…"),
         );
-        check(&format!("{} {}", "a".repeat(59), "b".repeat(9)), Some(&format!("{}…", "a".repeat(59))));
+        check(
+            &format!("{} {}", "a".repeat(59), "b".repeat(9)),
+            Some(&format!("{}…", "a".repeat(59))),
+        );
     }
 
     #[test]
@@ -184,9 +193,17 @@ mod tests {
 
     #[test]
     fn a_given_title_is_one_line_with_words_in_it() {
-        assert_eq!(given_title(" Shop\u{1b}ping \n list\t").as_deref(), Some("Shop ping list"));
+        assert_eq!(
+            given_title(" Shop\u{1b}ping \n list\t").as_deref(),
+            Some("Shop ping list")
+        );
         assert_eq!(given_title(&"漢".repeat(200)), Some("漢".repeat(200)));
-        for unusable in [String::new(), " \r\n\u{7}".to_owned(), "x".repeat(201), "x".repeat(200) + "\n"] {
+        for unusable in [
+            String::new(),
+            " \r\n\u{7}".to_owned(),
+            "x".repeat(201),
+            "x".repeat(200) + "\n",
+        ] {
             assert_eq!(given_title(&unusable), None, "{unusable:?}");
         }
     }

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::BoxFuture;
 use crate::fingerprint::fingerprint;
 use crate::id::{
-    AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, StoreId, TurnId, UserId,
+    AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, StoreId, TurnId,
+    UserId,
 };
 use crate::task::{TaskChange, TaskChanged};
 use crate::tool_progress::ProgressListener;
@@ -39,10 +40,18 @@ impl ToolName {
     /// [`InvalidToolName`] unless it matches `^[a-z_][a-z0-9_]*$` and has at most 64 bytes.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidToolName> {
         let name = name.into();
-        let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        let rest =
-            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        if first && rest && name.len() <= 64 { Ok(Self(name)) } else { Err(InvalidToolName(name)) }
+        let first = name
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let rest = name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if first && rest && name.len() <= 64 {
+            Ok(Self(name))
+        } else {
+            Err(InvalidToolName(name))
+        }
     }
 
     /// A name as somebody else chose it, for a request that is passed on as it is; no tool can be registered under one
@@ -53,8 +62,14 @@ impl ToolName {
     /// provider has it.
     pub fn foreign(name: impl Into<String>) -> Result<Self, InvalidToolName> {
         let name = name.into();
-        let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte));
-        if fits && (1..=128).contains(&name.len()) { Ok(Self(name)) } else { Err(InvalidToolName(name)) }
+        let fits = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte));
+        if fits && (1..=128).contains(&name.len()) {
+            Ok(Self(name))
+        } else {
+            Err(InvalidToolName(name))
+        }
     }
 
     /// The name.
@@ -179,7 +194,9 @@ impl ToolDefinition {
     /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool is registered.
     pub fn new(name: &str, description: &str, parameters: Value) -> Result<Self, InvalidTool> {
         if description.trim().is_empty() {
-            return Err(InvalidTool::Description { name: name.to_owned() });
+            return Err(InvalidTool::Description {
+                name: name.to_owned(),
+            });
         }
         Ok(Self {
             name: ToolName::new(name)?,
@@ -195,8 +212,19 @@ impl ToolDefinition {
     /// annotations.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        let Self { name, description, parameters, annotations, .. } = self;
-        fingerprint(&serde_json::json!([name, description, parameters, annotations]))
+        let Self {
+            name,
+            description,
+            parameters,
+            annotations,
+            ..
+        } = self;
+        fingerprint(&serde_json::json!([
+            name,
+            description,
+            parameters,
+            annotations
+        ]))
     }
 
     /// The same with a JSON Schema of what a successful call gives back.
@@ -280,7 +308,12 @@ impl ToolCall {
     ///
     /// The id is provisional, unique in its response only: the turn machine mints the final one.
     #[must_use]
-    pub fn from_json_text(index: usize, provider_id: Option<String>, name: String, arguments: &str) -> Self {
+    pub fn from_json_text(
+        index: usize,
+        provider_id: Option<String>,
+        name: String,
+        arguments: &str,
+    ) -> Self {
         let text = arguments.trim();
         let (arguments, malformed) = if text.is_empty() {
             (Arguments::new(), None)
@@ -288,7 +321,10 @@ impl ToolCall {
             match serde_json::from_str::<Value>(text) {
                 Ok(Value::Object(map)) => (map, None),
                 Ok(Value::Null) => (Arguments::new(), None),
-                Ok(other) => (Arguments::new(), Some(format!("expected a JSON object, got {other}"))),
+                Ok(other) => (
+                    Arguments::new(),
+                    Some(format!("expected a JSON object, got {other}")),
+                ),
                 Err(error) => (Arguments::new(), Some(error.to_string())),
             }
         };
@@ -297,7 +333,10 @@ impl ToolCall {
             provider_id: provider_id.filter(|id| !id.is_empty()),
             name,
             arguments,
-            malformed: malformed.map(|reason| MalformedArguments { text: text.to_owned(), reason }),
+            malformed: malformed.map(|reason| MalformedArguments {
+                text: text.to_owned(),
+                reason,
+            }),
         }
     }
 
@@ -325,7 +364,11 @@ pub struct ToolResult {
     /// Whether it worked.
     pub success: bool,
     /// The output, if it worked. Never changed, so that copies share it: it may be large.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_data")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "null_is_data"
+    )]
     pub data: Option<Arc<Value>>,
     /// What went wrong, in words a model can act on and a person may read, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -336,7 +379,9 @@ pub struct ToolResult {
 }
 
 /// A tool may answer `null`, and that is not the same as no answer.
-fn null_is_data<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+fn null_is_data<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Arc<Value>>, D::Error> {
     Value::deserialize(deserializer).map(|data| Some(data.into()))
 }
 
@@ -344,19 +389,34 @@ impl ToolResult {
     /// It worked.
     #[must_use]
     pub fn ok(data: Value) -> Self {
-        Self { success: true, data: Some(data.into()), error: None, verbatim: false }
+        Self {
+            success: true,
+            data: Some(data.into()),
+            error: None,
+            verbatim: false,
+        }
     }
 
     /// It did not.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
-        Self { success: false, data: None, error: Some(error.into()), verbatim: false }
+        Self {
+            success: false,
+            data: None,
+            error: Some(error.into()),
+            verbatim: false,
+        }
     }
 
     /// Words or data that the model reads exactly as they are.
     #[must_use]
     pub fn verbatim(data: Value) -> Self {
-        Self { success: true, data: Some(data.into()), error: None, verbatim: true }
+        Self {
+            success: true,
+            data: Some(data.into()),
+            error: None,
+            verbatim: true,
+        }
     }
 
     /// It was interrupted, and the person says that it was done.
@@ -393,7 +453,11 @@ impl ToolResult {
 
     /// Whether nobody knows if it was done.
     pub(crate) fn is_unknown(&self) -> bool {
-        !self.success && self.data.as_ref().is_some_and(|data| data["status"] == "unknown")
+        !self.success
+            && self
+                .data
+                .as_ref()
+                .is_some_and(|data| data["status"] == "unknown")
     }
 
     /// The same for the model that had called the tool with other arguments.
@@ -402,7 +466,8 @@ impl ToolResult {
         let note = "the person changed the arguments before it ran";
         Self {
             data: Some(
-                serde_json::json!({ "note": note, "arguments": arguments, "result": self.data }).into(),
+                serde_json::json!({ "note": note, "arguments": arguments, "result": self.data })
+                    .into(),
             ),
             verbatim: false,
             ..self
@@ -427,8 +492,11 @@ impl ToolResult {
         match &self.data {
             Some(data) if self.verbatim => data.to_string(),
             data => {
-                let read =
-                    Read { success: self.success, data: data.as_deref(), error: self.error.as_deref() };
+                let read = Read {
+                    success: self.success,
+                    data: data.as_deref(),
+                    error: self.error.as_deref(),
+                };
                 serde_json::to_string(&read).unwrap_or_default()
             }
         }
@@ -529,13 +597,17 @@ impl ToolError {
     /// It did not work, and trying the same again may.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed { message: message.into() }
+        Self::Failed {
+            message: message.into(),
+        }
     }
 
     /// The arguments make no sense.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::Invalid { message: message.into() }
+        Self::Invalid {
+            message: message.into(),
+        }
     }
 }
 
@@ -656,14 +728,20 @@ pub trait Tool: Send + Sync + 'static {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         let _ = context;
-        Box::pin(std::future::ready(Ok(Prepared::Ready { arguments, preview: None })))
+        Box::pin(std::future::ready(Ok(Prepared::Ready {
+            arguments,
+            preview: None,
+        })))
     }
 
     /// The user's things that this tool's reference arguments may name.
     ///
     /// # Errors
     /// [`ToolError`] if they cannot be read.
-    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+    fn references<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
         let _ = user;
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
@@ -679,7 +757,11 @@ pub trait Tool: Send + Sync + 'static {
     /// same key as the call did. Only asked of tools that must not run twice. Default: it cannot be known.
     ///
     /// Bounded in time like the call itself; a probe that fails knows nothing.
-    fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
+    fn probe<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: &'a Arguments,
+    ) -> BoxFuture<'a, Probe> {
         let _ = (context, arguments);
         Box::pin(std::future::ready(Probe::Unknown))
     }

@@ -30,7 +30,10 @@ impl ToolProgress {
     pub fn new(done: f64, total: Option<f64>, words: Option<&str>) -> Self {
         let words = words.map(|words| {
             let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
-            visible(&line.chars().take(WORDS_MAX).collect::<String>()).chars().take(WORDS_MAX).collect()
+            visible(&line.chars().take(WORDS_MAX).collect::<String>())
+                .chars()
+                .take(WORDS_MAX)
+                .collect()
         });
         Self {
             done: if done.is_finite() { done.max(0.0) } else { 0.0 },
@@ -83,7 +86,9 @@ impl ProgressListener {
 
 impl fmt::Debug for ProgressListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ProgressListener").field(&self.0.is_some()).finish()
+        f.debug_tuple("ProgressListener")
+            .field(&self.0.is_some())
+            .finish()
     }
 }
 
@@ -94,7 +99,10 @@ mod tests {
     #[test]
     fn it_reads_as_a_person_would_say_it() {
         let said = |done, total, words| ToolProgress::new(done, total, words).to_string();
-        assert_eq!(said(3.0, Some(10.0), Some("reading\n a.txt")), "3 of 10: reading a.txt");
+        assert_eq!(
+            said(3.0, Some(10.0), Some("reading\n a.txt")),
+            "3 of 10: reading a.txt"
+        );
         assert_eq!(said(3.0, Some(10.0), None), "3 of 10");
         assert_eq!(said(0.4, Some(1.0), Some("half-way")), "40 %: half-way");
         assert_eq!(said(12.5, Some(50.0), None), "25 %");

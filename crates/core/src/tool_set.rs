@@ -35,7 +35,11 @@ impl ToolSet {
 
     /// Returns the JSON texts of the parameters, in the order of the tools. They are made once.
     pub(crate) fn parameter_texts(&self) -> &[String] {
-        self.0.parameters.get_or_init(|| self.iter().map(|tool| tool.parameters.to_string()).collect())
+        self.0.parameters.get_or_init(|| {
+            self.iter()
+                .map(|tool| tool.parameters.to_string())
+                .collect()
+        })
     }
 
     /// Returns the set with `controls` behind it. It is made once: all later calls return the same set.
@@ -54,7 +58,10 @@ impl Deref for ToolSet {
 
 impl From<Vec<ToolDefinition>> for ToolSet {
     fn from(tools: Vec<ToolDefinition>) -> Self {
-        Self(Arc::new(Set { tools, ..Set::default() }))
+        Self(Arc::new(Set {
+            tools,
+            ..Set::default()
+        }))
     }
 }
 
@@ -103,7 +110,10 @@ mod tests {
 
     #[test]
     fn a_clone_is_the_same_set_and_an_equal_one_is_not() {
-        let (one, other) = (ToolSet::from(vec![tool("a")]), ToolSet::from(vec![tool("a")]));
+        let (one, other) = (
+            ToolSet::from(vec![tool("a")]),
+            ToolSet::from(vec![tool("a")]),
+        );
         assert!(one.is_same(&one.clone()) && !one.is_same(&other));
         assert_eq!(one, other);
         assert_ne!(one, one.with([tool("b")]));
@@ -116,8 +126,16 @@ mod tests {
         let with = set.with_controls(|| vec![tool("b")]).clone();
         let again = set.clone().with_controls(|| panic!("made twice")).clone();
         assert!(with.is_same(&again));
-        assert_eq!(with.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(set.parameter_texts().as_ptr(), set.clone().parameter_texts().as_ptr());
+        assert_eq!(
+            with.iter()
+                .map(|tool| tool.name.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "b"]
+        );
+        assert_eq!(
+            set.parameter_texts().as_ptr(),
+            set.clone().parameter_texts().as_ptr()
+        );
         assert_eq!(set.parameter_texts(), [r#"{"type":"object"}"#]);
     }
 }

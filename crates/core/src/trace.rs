@@ -81,13 +81,26 @@ pub struct Step {
 /// ([`Past`](crate::Past)); else everything is needed.
 #[must_use]
 pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step> {
-    let of_turn: Vec<&Recorded> =
-        events.iter().filter(|recorded| recorded.event.turn() == Some(turn)).collect();
-    let Some(first) = of_turn.first() else { return Vec::new() };
-    let Event::TurnStarted { accepted_at, .. } = &*first.event else { return Vec::new() };
+    let of_turn: Vec<&Recorded> = events
+        .iter()
+        .filter(|recorded| recorded.event.turn() == Some(turn))
+        .collect();
+    let Some(first) = of_turn.first() else {
+        return Vec::new();
+    };
+    let Event::TurnStarted { accepted_at, .. } = &*first.event else {
+        return Vec::new();
+    };
     let accepted = accepted_at.unwrap_or(first.at).min(first.at);
-    let requests = replay(events, turn).map(|replay| replay.requests).unwrap_or_default();
-    let reader = Reader { origin: accepted, content, of_turn: &of_turn, requests: &requests };
+    let requests = replay(events, turn)
+        .map(|replay| replay.requests)
+        .unwrap_or_default();
+    let reader = Reader {
+        origin: accepted,
+        content,
+        of_turn: &of_turn,
+        requests: &requests,
+    };
     reader.read(first.at)
 }
 
@@ -103,7 +116,9 @@ impl Reader<'_> {
     fn read(&self, started: Timestamp) -> Vec<Step> {
         let load = self.loading().map(|loading| self.load(loading));
         // An input that waited for its conversation: that was claimed and read before the turn began.
-        let until = load.as_ref().map_or(started, |load| started.min(load.started_at));
+        let until = load
+            .as_ref()
+            .map_or(started, |load| started.min(load.started_at));
         let mut steps = vec![self.step(StepKind::Queue, "queue", self.origin, Some(until))];
         steps.extend(load);
         for (at, recorded) in self.of_turn.iter().enumerate() {
@@ -117,7 +132,13 @@ impl Reader<'_> {
     fn step_of(&self, place: usize, recorded: &Recorded) -> Option<Step> {
         let at = recorded.at;
         match &*recorded.event {
-            Event::ModelReplied { number, reply, ms, attempts, .. } => {
+            Event::ModelReplied {
+                number,
+                reply,
+                ms,
+                attempts,
+                ..
+            } => {
                 let name = match reply {
                     Ok(reply) => reply.model.to_string(),
                     Err(_) => self.model(),
@@ -136,7 +157,13 @@ impl Reader<'_> {
                 }
                 Some(step)
             }
-            Event::ConversationSummarized { summary, usage, cost, ms, .. } => {
+            Event::ConversationSummarized {
+                summary,
+                usage,
+                cost,
+                ms,
+                ..
+            } => {
                 let mut step = self.lasting(StepKind::Model, &self.model(), at, *ms);
                 (step.usage, step.cost) = (Some(*usage), *cost);
                 step.request = Some(json!({ "summary_of": summary.summarized_at }));
@@ -144,13 +171,27 @@ impl Reader<'_> {
                     Some(json!({ "content": self.content.text(&summary.text), "tool_calls": [] }));
                 Some(step)
             }
-            Event::SummaryFailed { reason, asked: true, usage, cost, ms, .. } => {
+            Event::SummaryFailed {
+                reason,
+                asked: true,
+                usage,
+                cost,
+                ms,
+                ..
+            } => {
                 let mut step = self.lasting(StepKind::Model, &self.model(), at, *ms);
                 (step.usage, step.cost) = (Some(*usage), *cost);
                 step.error = Some(self.error("summary_failed", reason));
                 Some(step)
             }
-            Event::CallFinished { tool, arguments, result, ms, attempt, .. } => {
+            Event::CallFinished {
+                tool,
+                arguments,
+                result,
+                ms,
+                attempt,
+                ..
+            } => {
                 let mut step = self.lasting(StepKind::Tool, tool, at, *ms);
                 step.attempt = Some(*attempt);
                 step.request = Some(json!({ "args": self.content.arguments(arguments) }));
@@ -164,12 +205,15 @@ impl Reader<'_> {
             }
             Event::CallChecked { call, verdict, .. } => {
                 let (code, words) = match verdict {
-                    GateVerdict::Refuse { refusal: Refusal::UnknownTool, message } => {
-                        ("unknown_tool", message)
-                    }
+                    GateVerdict::Refuse {
+                        refusal: Refusal::UnknownTool,
+                        message,
+                    } => ("unknown_tool", message),
                     GateVerdict::Refuse { message, .. } => ("refused", message),
                     GateVerdict::Ask { question } => ("asked", question),
-                    GateVerdict::Run { .. } | GateVerdict::Confirm { .. } | GateVerdict::Await { .. } => {
+                    GateVerdict::Run { .. }
+                    | GateVerdict::Confirm { .. }
+                    | GateVerdict::Await { .. } => {
                         return None;
                     }
                 };
@@ -177,7 +221,9 @@ impl Reader<'_> {
                 step.error = Some(self.error(code, words));
                 Some(step)
             }
-            Event::TurnParked { pending, content, .. } => {
+            Event::TurnParked {
+                pending, content, ..
+            } => {
                 let name = match OutcomeCategory::waiting_for(pending) {
                     OutcomeCategory::InDoubt => "in_doubt",
                     OutcomeCategory::PendingResult => "result",
@@ -197,7 +243,8 @@ impl Reader<'_> {
                         })
                     })
                     .collect();
-                step.request = Some(json!({ "content": self.content.text(content), "pending": calls }));
+                step.request =
+                    Some(json!({ "content": self.content.text(content), "pending": calls }));
                 step.response = (!answers.0.is_empty()).then(|| json!({ "answers": answers.0 }));
                 Some(step)
             }
@@ -225,15 +272,21 @@ impl Reader<'_> {
                     answers.push(json!({ "call_id": call, "verdict": said, "at": recorded.at }));
                     until = Some(recorded.at);
                 }
-                Event::DoubtResolved { call, verdict, by, .. } => {
-                    answers.push(json!({ "call_id": call, "verdict": verdict, "by": by, "at": recorded.at }));
+                Event::DoubtResolved {
+                    call, verdict, by, ..
+                } => {
+                    answers.push(
+                        json!({ "call_id": call, "verdict": verdict, "by": by, "at": recorded.at }),
+                    );
                     until = Some(recorded.at);
                 }
                 Event::AnswerUnclear { text, .. } => {
                     answers.push(json!({ "unclear": self.content.text(text), "at": recorded.at }));
                 }
                 Event::CallEdited { pending, .. } => {
-                    answers.push(json!({ "call_id": pending.call_id, "edited": true, "at": recorded.at }));
+                    answers.push(
+                        json!({ "call_id": pending.call_id, "edited": true, "at": recorded.at }),
+                    );
                     until = Some(recorded.at);
                 }
                 Event::AnswerRefused { call, reason, .. } => {
@@ -246,19 +299,29 @@ impl Reader<'_> {
                     break;
                 }
                 // It was asked again, or it went on.
-                Event::TurnParked { .. } | Event::ModelReplied { .. } | Event::CallStarted { .. } => break,
+                Event::TurnParked { .. }
+                | Event::ModelReplied { .. }
+                | Event::CallStarted { .. } => break,
                 _ => {}
             }
         }
         // An answer to one of several lets the turn wait for the others.
-        let all = self.of_turn.get(parked).is_some_and(|recorded| match &*recorded.event {
-            Event::TurnParked { pending, .. } => pending.iter().all(|call| {
-                let id = json!(call.call_id);
-                answers.iter().any(|answer| answer["call_id"] == id && answer["verdict"] != Value::Null)
-            }),
-            _ => false,
-        });
-        let ended = self.of_turn.last().is_some_and(|last| matches!(*last.event, Event::TurnFinished { .. }));
+        let all = self
+            .of_turn
+            .get(parked)
+            .is_some_and(|recorded| match &*recorded.event {
+                Event::TurnParked { pending, .. } => pending.iter().all(|call| {
+                    let id = json!(call.call_id);
+                    answers
+                        .iter()
+                        .any(|answer| answer["call_id"] == id && answer["verdict"] != Value::Null)
+                }),
+                _ => false,
+            });
+        let ended = self
+            .of_turn
+            .last()
+            .is_some_and(|last| matches!(*last.event, Event::TurnFinished { .. }));
         (answers, until.filter(|_| all || ended))
     }
 
@@ -275,9 +338,10 @@ impl Reader<'_> {
         let (until, words) = match &*last.event {
             Event::TurnFinished { end, .. } => match end.outcome {
                 OutcomeCategory::Cancelled => (Some(last.at), "it was stopped before it answered"),
-                OutcomeCategory::DeadlineLimit => {
-                    (Some(last.at), "the time of the turn was up before it answered")
-                }
+                OutcomeCategory::DeadlineLimit => (
+                    Some(last.at),
+                    "the time of the turn was up before it answered",
+                ),
                 // It was never asked.
                 _ => return None,
             },
@@ -293,7 +357,10 @@ impl Reader<'_> {
 
     /// What nothing else accounts for is the engine's. Whole milliseconds: less is nothing.
     fn with_gaps(&self, steps: Vec<Step>) -> Vec<Step> {
-        let ended = self.of_turn.last().filter(|last| matches!(*last.event, Event::TurnFinished { .. }));
+        let ended = self
+            .of_turn
+            .last()
+            .filter(|last| matches!(*last.event, Event::TurnFinished { .. }));
         let end = ended.map(|last| self.offset(last.at));
         let mut covered = Some(0);
         let mut all = Vec::with_capacity(steps.len());
@@ -312,8 +379,12 @@ impl Reader<'_> {
 
     fn gap(&self, from: u64, to: u64) -> Option<Step> {
         let ms = to.checked_sub(from).filter(|ms| *ms > 0)?;
-        let started = i64::try_from(from).ok().map(jiff::SignedDuration::from_millis);
-        let started = started.and_then(|from| self.origin.checked_add(from).ok()).unwrap_or(self.origin);
+        let started = i64::try_from(from)
+            .ok()
+            .map(jiff::SignedDuration::from_millis);
+        let started = started
+            .and_then(|from| self.origin.checked_add(from).ok())
+            .unwrap_or(self.origin);
         let mut step = self.step(StepKind::Engine, "engine", started, None);
         (step.offset_ms, step.ms) = (from, Some(ms));
         Some(step)
@@ -323,13 +394,22 @@ impl Reader<'_> {
     fn lasting(&self, kind: StepKind, name: &str, ended: Timestamp, ms: u64) -> Step {
         let end = self.offset(ended);
         let lasted = jiff::SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
-        let started = ended.checked_sub(lasted).unwrap_or(self.origin).max(self.origin);
+        let started = ended
+            .checked_sub(lasted)
+            .unwrap_or(self.origin)
+            .max(self.origin);
         let mut step = self.step(kind, name, started, None);
         (step.offset_ms, step.ms) = (end.saturating_sub(ms), Some(ms));
         step
     }
 
-    fn step(&self, kind: StepKind, name: &str, started: Timestamp, until: Option<Timestamp>) -> Step {
+    fn step(
+        &self,
+        kind: StepKind,
+        name: &str,
+        started: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Step {
         let offset = self.offset(started);
         Step {
             kind,
@@ -355,12 +435,21 @@ impl Reader<'_> {
     fn request(&self, number: u32) -> Option<Value> {
         let at = usize::try_from(number).ok()?.checked_sub(1)?;
         let messages = self.requests.get(at)?;
-        let before = at.checked_sub(1).and_then(|before| self.requests.get(before));
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| self.requests.get(before));
         let repeated = before.map_or(0, |before| {
-            before.iter().zip(messages).take_while(|(before, now)| before == now).count()
+            before
+                .iter()
+                .zip(messages)
+                .take_while(|(before, now)| before == now)
+                .count()
         });
-        let new: Vec<TranscriptMessage> =
-            messages.iter().skip(repeated).map(|message| self.message(message)).collect();
+        let new: Vec<TranscriptMessage> = messages
+            .iter()
+            .skip(repeated)
+            .map(|message| self.message(message))
+            .collect();
         Some(json!({ "repeated": repeated, "messages": new }))
     }
 
@@ -387,7 +476,8 @@ impl Reader<'_> {
             .tool_calls()
             .map(|call| json!({ "tool": call.name, "args": self.content.arguments(&call.arguments) }))
             .collect();
-        let mut response = json!({ "content": self.content.text(&reply.text()), "tool_calls": calls });
+        let mut response =
+            json!({ "content": self.content.text(&reply.text()), "tool_calls": calls });
         if !thinking.is_empty() {
             response["thinking"] = json!(self.content.text(&thinking));
         }
@@ -424,10 +514,15 @@ impl Reader<'_> {
     /// The tool of a call that did not run: as the model wrote it.
     fn tool_of(&self, wanted: &str) -> String {
         let calls = self.requests.iter().flatten().flat_map(Message::tool_calls);
-        let ended = self.of_turn.iter().find_map(|recorded| match &*recorded.event {
-            Event::TurnFinished { end, .. } => Some(end.messages.iter().flat_map(Message::tool_calls)),
-            _ => None,
-        });
+        let ended = self
+            .of_turn
+            .iter()
+            .find_map(|recorded| match &*recorded.event {
+                Event::TurnFinished { end, .. } => {
+                    Some(end.messages.iter().flat_map(Message::tool_calls))
+                }
+                _ => None,
+            });
         let mut all = calls.chain(ended.into_iter().flatten());
         all.find(|call| call.id.as_str() == wanted)
             .map_or_else(|| "unknown".to_owned(), |call| call.name.clone())

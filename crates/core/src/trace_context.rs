@@ -26,7 +26,12 @@ impl TraceContext {
     /// Begins a trace, which whoever takes part in it may record. `None`: one of the two ids is zero, which no id is.
     #[must_use]
     pub fn new(trace: u128, parent: u64) -> Option<Self> {
-        (trace != 0 && parent != 0).then_some(Self { trace, parent, flags: SAMPLED, state: None })
+        (trace != 0 && parent != 0).then_some(Self {
+            trace,
+            parent,
+            flags: SAMPLED,
+            state: None,
+        })
     }
 
     /// Reads the headers `traceparent` and `tracestate`. Several headers `tracestate` are joined by commas before. A `tracestate` that is
@@ -42,13 +47,24 @@ impl TraceContext {
         // Later versions may have more behind the flags.
         let known = version != 0xff && (version > 0 || parent.len() == PARENT_BYTES);
         let begun = Self::new(trace, span).filter(|_| known)?;
-        Some(Self { flags, state: state.and_then(valid_state), ..begun })
+        Some(Self {
+            flags,
+            state: state.and_then(valid_state),
+            ..begun
+        })
     }
 
     /// Returns the place for what is done next in the trace, whose operation has the id `span`. An id of zero changes nothing.
     #[must_use]
     pub fn child(&self, span: u64) -> Self {
-        if span == 0 { self.clone() } else { Self { parent: span, ..self.clone() } }
+        if span == 0 {
+            self.clone()
+        } else {
+            Self {
+                parent: span,
+                ..self.clone()
+            }
+        }
     }
 
     /// Returns the trace's id, as 32 hexadecimal digits.
@@ -73,7 +89,11 @@ impl TraceContext {
 impl fmt::Display for TraceContext {
     /// Writes the header `traceparent`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.parent, self.flags)
+        write!(
+            f,
+            "00-{:032x}-{:016x}-{:02x}",
+            self.trace, self.parent, self.flags
+        )
     }
 }
 
@@ -81,11 +101,14 @@ impl fmt::Display for TraceContext {
 fn hex(digits: &str, count: usize) -> Option<u128> {
     let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
     let fits = digits.len() == count && digits.bytes().all(is_hex);
-    fits.then(|| u128::from_str_radix(digits, 16).ok()).flatten()
+    fits.then(|| u128::from_str_radix(digits, 16).ok())
+        .flatten()
 }
 
 fn valid_state(state: &str) -> Option<String> {
-    let members = state.split(',').map(|member| member.trim_matches([' ', '\t']));
+    let members = state
+        .split(',')
+        .map(|member| member.trim_matches([' ', '\t']));
     let members: Vec<&str> = members.filter(|member| !member.is_empty()).collect();
     let state = members.join(",");
     let fits = (1..=STATE_MEMBERS_MAX).contains(&members.len()) && state.len() <= STATE_BYTES_MAX;
@@ -93,9 +116,13 @@ fn valid_state(state: &str) -> Option<String> {
 }
 
 fn is_member(member: &str) -> bool {
-    let Some((key, value)) = member.split_once('=') else { return false };
+    let Some((key, value)) = member.split_once('=') else {
+        return false;
+    };
     let in_key = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'*' | b'/' | b'@')
+        byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
+            || matches!(byte, b'_' | b'-' | b'*' | b'/' | b'@')
     };
     let in_value = |byte: u8| (0x20..=0x7e).contains(&byte) && byte != b'=';
     !key.is_empty() && key.bytes().all(in_key) && !value.is_empty() && value.bytes().all(in_value)
@@ -114,13 +141,28 @@ mod tests {
     #[test]
     fn a_trace_is_handed_on_as_it_came_with_another_parent() {
         let trace = TraceContext::parse(PARENT, Some("a=1, b@v=x y,,")).unwrap();
-        assert_eq!((trace.traceparent().as_str(), trace.tracestate()), (PARENT, Some("a=1,b@v=x y")));
+        assert_eq!(
+            (trace.traceparent().as_str(), trace.tracestate()),
+            (PARENT, Some("a=1,b@v=x y"))
+        );
         assert_eq!(trace.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
         let next = trace.child(0xbeef);
-        assert_eq!(next.traceparent(), "00-4bf92f3577b34da6a3ce929d0e0e4736-000000000000beef-01");
-        assert_eq!((next.tracestate(), trace.child(0)), (Some("a=1,b@v=x y"), trace.clone()));
-        assert_eq!(TraceContext::new(1, 2).unwrap().to_string().len(), PARENT_BYTES);
-        assert_eq!((TraceContext::new(0, 2), TraceContext::new(1, 0)), (None, None));
+        assert_eq!(
+            next.traceparent(),
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-000000000000beef-01"
+        );
+        assert_eq!(
+            (next.tracestate(), trace.child(0)),
+            (Some("a=1,b@v=x y"), trace.clone())
+        );
+        assert_eq!(
+            TraceContext::new(1, 2).unwrap().to_string().len(),
+            PARENT_BYTES
+        );
+        assert_eq!(
+            (TraceContext::new(0, 2), TraceContext::new(1, 0)),
+            (None, None)
+        );
     }
 
     #[test]
@@ -143,15 +185,23 @@ mod tests {
         }
         // A later version may say more, and has flags that are not known.
         let later = "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff-what-comes";
-        assert_eq!(read(later).as_deref(), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03"));
+        assert_eq!(
+            read(later).as_deref(),
+            Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03")
+        );
         assert_eq!(read(&format!(" {PARENT}\t")).as_deref(), Some(PARENT));
     }
 
     #[test]
     fn a_state_that_is_none_is_left_out() {
-        let many = (0..33).map(|number| format!("k{number}=v")).collect::<Vec<_>>().join(",");
+        let many = (0..33)
+            .map(|number| format!("k{number}=v"))
+            .collect::<Vec<_>>()
+            .join(",");
         let long = format!("a={}", "x".repeat(STATE_BYTES_MAX));
-        for bad in ["", " , ", "a", "=1", "a=", "A=1", "a=b=c", "a=\u{7f}", "a=é", &many, &long] {
+        for bad in [
+            "", " , ", "a", "=1", "a=", "A=1", "a=b=c", "a=\u{7f}", "a=é", &many, &long,
+        ] {
             let trace = TraceContext::parse(PARENT, Some(bad)).unwrap();
             assert_eq!(trace.tracestate(), None, "{bad}");
         }

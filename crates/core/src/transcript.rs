@@ -21,7 +21,11 @@ pub struct TranscriptMessage {
     #[serde(rename = "run_id", default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// When it was written down.
-    #[serde(rename = "created_at", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "created_at",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub at: Option<Timestamp>,
     /// What an assistant calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +72,15 @@ impl TranscriptMessage {
 
     fn words(role: Role, content: &str) -> Self {
         let content = content.to_owned();
-        Self { role, content, turn: None, at: None, tool_calls: Vec::new(), tool_call_id: None, result: None }
+        Self {
+            role,
+            content,
+            turn: None,
+            at: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            result: None,
+        }
     }
 
     fn in_turn(mut self, turn: TurnId, at: Timestamp) -> Self {
@@ -79,7 +91,11 @@ impl TranscriptMessage {
 
 impl TranscriptCall {
     fn of(call: &ToolCall) -> Self {
-        Self { id: call.id.clone(), tool: call.name.clone(), arguments: call.arguments.clone() }
+        Self {
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+        }
     }
 }
 
@@ -122,7 +138,9 @@ pub struct TranscriptPage {
 pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> TranscriptPage {
     let mut messages = transcript(events);
     messages.retain(|message| message.role != Role::System);
-    let turns: Vec<&[TranscriptMessage]> = messages.chunk_by(|one, next| one.turn == next.turn).collect();
+    let turns: Vec<&[TranscriptMessage]> = messages
+        .chunk_by(|one, next| one.turn == next.turn)
+        .collect();
     let mut shown = 0;
     for turn in turns.iter().rev() {
         if shown > 0 && shown + turn.len() > limit {
@@ -132,7 +150,9 @@ pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> Transcr
     }
     let left_out = messages.len() - shown;
     let messages = messages.split_off(left_out);
-    let is_replaced = events.iter().any(|recorded| matches!(*recorded.event, Event::HistorySet { .. }));
+    let is_replaced = events
+        .iter()
+        .any(|recorded| matches!(*recorded.event, Event::HistorySet { .. }));
     let before = if left_out > 0 {
         let first = messages.first().and_then(|message| message.turn);
         first.and_then(|first| place_of(events, first))
@@ -166,12 +186,21 @@ fn finished(
 
 /// What the open turn adds so far; if it waits for a human, the question they were asked.
 fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<TranscriptMessage> {
-    let messages = replay(events, turn).map(|replay| replay.messages).unwrap_or_default();
+    let messages = replay(events, turn)
+        .map(|replay| replay.messages)
+        .unwrap_or_default();
     let mut said = told(events, turn, began, &messages);
-    let asked = events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::TurnParked { turn: parked, content, .. } if *parked == turn => Some((content, recorded.at)),
-        _ => None,
-    });
+    let asked = events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::TurnParked {
+                turn: parked,
+                content,
+                ..
+            } if *parked == turn => Some((content, recorded.at)),
+            _ => None,
+        });
     if let Some((content, at)) = asked.filter(|_| !conversation::pending(events).is_empty()) {
         said.push(TranscriptMessage::words(Role::Assistant, content).in_turn(turn, at));
     }
@@ -179,7 +208,12 @@ fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<Transc
 }
 
 /// The person's words and the answers that called tools, with the results and the times that the events know.
-fn told(events: &[Recorded], turn: TurnId, began: Timestamp, messages: &[Message]) -> Vec<TranscriptMessage> {
+fn told(
+    events: &[Recorded],
+    turn: TurnId,
+    began: Timestamp,
+    messages: &[Message],
+) -> Vec<TranscriptMessage> {
     let mut said = Vec::new();
     let mut at = began;
     for message in messages {
@@ -190,13 +224,19 @@ fn told(events: &[Recorded], turn: TurnId, began: Timestamp, messages: &[Message
             Role::Assistant if told.tool_calls.is_empty() => continue,
             Role::Assistant => {
                 let first = told.tool_calls.first().map(|call| call.id.clone());
-                at = first.and_then(|call| checked_at(events, &call)).unwrap_or(at);
+                at = first
+                    .and_then(|call| checked_at(events, &call))
+                    .unwrap_or(at);
                 for call in &mut told.tool_calls {
-                    call.arguments = ran_with(events, &call.id).unwrap_or_else(|| call.arguments.clone());
+                    call.arguments =
+                        ran_with(events, &call.id).unwrap_or_else(|| call.arguments.clone());
                 }
             }
             Role::Tool => {
-                let shown = told.tool_call_id.as_ref().filter(|call| is_shown(&said, call));
+                let shown = told
+                    .tool_call_id
+                    .as_ref()
+                    .filter(|call| is_shown(&said, call));
                 let Some(call) = shown else { continue };
                 at = ended_at(events, call).unwrap_or(at);
             }
@@ -208,7 +248,8 @@ fn told(events: &[Recorded], turn: TurnId, began: Timestamp, messages: &[Message
 }
 
 fn is_shown(said: &[TranscriptMessage], call: &CallId) -> bool {
-    said.iter().any(|message| message.tool_calls.iter().any(|known| known.id == *call))
+    said.iter()
+        .any(|message| message.tool_calls.iter().any(|known| known.id == *call))
 }
 
 fn words_of(events: &[Recorded], wanted: TurnId) -> Option<String> {
@@ -234,33 +275,46 @@ fn checked_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
 
 /// When it was known what became of a call.
 fn ended_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::CallFinished { call, .. }
-        | Event::CallAnswered { call, .. }
-        | Event::CallChecked { call, .. }
-            if call == wanted =>
-        {
-            Some(recorded.at)
-        }
-        _ => None,
-    })
+    events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::CallFinished { call, .. }
+            | Event::CallAnswered { call, .. }
+            | Event::CallChecked { call, .. }
+                if call == wanted =>
+            {
+                Some(recorded.at)
+            }
+            _ => None,
+        })
 }
 
 /// What a call ran with, or would: references resolved, edits of the person in it.
 fn ran_with(events: &[Recorded], wanted: &CallId) -> Option<Arguments> {
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::CallFinished { call, arguments, .. } | Event::CallStarted { call, arguments, .. }
-            if call == wanted =>
-        {
-            Some(arguments.clone())
-        }
-        Event::CallChecked { call, verdict: GateVerdict::Run { arguments }, .. } if call == wanted => {
-            Some(arguments.clone())
-        }
-        Event::CallChecked { call, verdict: GateVerdict::Confirm { pending }, .. } if call == wanted => {
-            Some(pending.arguments.clone())
-        }
-        Event::CallEdited { pending, .. } if pending.call_id == *wanted => Some(pending.arguments.clone()),
-        _ => None,
-    })
+    events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::CallFinished {
+                call, arguments, ..
+            }
+            | Event::CallStarted {
+                call, arguments, ..
+            } if call == wanted => Some(arguments.clone()),
+            Event::CallChecked {
+                call,
+                verdict: GateVerdict::Run { arguments },
+                ..
+            } if call == wanted => Some(arguments.clone()),
+            Event::CallChecked {
+                call,
+                verdict: GateVerdict::Confirm { pending },
+                ..
+            } if call == wanted => Some(pending.arguments.clone()),
+            Event::CallEdited { pending, .. } if pending.call_id == *wanted => {
+                Some(pending.arguments.clone())
+            }
+            _ => None,
+        })
 }

@@ -18,7 +18,9 @@ pub fn cut(text: &str, chars_max: usize) -> Option<String> {
 /// ride with their turn.
 #[must_use]
 pub fn trim(history: &[Message], messages_max: Option<usize>) -> &[Message] {
-    let Some(max) = messages_max else { return history };
+    let Some(max) = messages_max else {
+        return history;
+    };
     let (mut start, mut held) = (0, 0);
     // Replays the past message by message, so that the cut falls where it fell last time.
     for (at, message) in history.iter().enumerate() {

@@ -33,9 +33,8 @@ pub fn visible(text: &str) -> String {
     for c in text.chars() {
         let chooses_no_look = match c {
             // They choose among the looks of a symbol; behind a letter they choose nothing, and may spell something.
-            '\u{fe00}'..='\u{fe0f}' => {
-                before.is_none_or(|before: char| before.is_ascii_alphabetic() || is_selector(before))
-            }
+            '\u{fe00}'..='\u{fe0f}' => before
+                .is_none_or(|before: char| before.is_ascii_alphabetic() || is_selector(before)),
             _ => is_selector(c),
         };
         if !matches!(c, '\n' | '\t') && (is_hidden(c) || chooses_no_look) {
@@ -56,14 +55,22 @@ pub fn visible(text: &str) -> String {
 /// Works character by character, so that a text may be cut anywhere and cleaned piece by piece.
 #[must_use]
 pub fn clean(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_hidden(*c)).collect()
+    text.chars()
+        .filter(|c| matches!(c, '\n' | '\t') || !is_hidden(*c))
+        .collect()
 }
 
 /// Returns the same on one line: newlines and tabs are spaces.
 #[must_use]
 pub fn clean_line(text: &str) -> String {
     text.chars()
-        .map(|c| if matches!(c, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .map(|c| {
+            if matches!(c, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}') {
+                ' '
+            } else {
+                c
+            }
+        })
         .filter(|c| !is_hidden(*c))
         .collect()
 }
@@ -76,7 +83,10 @@ pub fn clip(text: &str, max: usize) -> String {
     if line.chars().count() <= max {
         return line.to_owned();
     }
-    line.chars().take(max.saturating_sub(1)).chain(['…']).collect()
+    line.chars()
+        .take(max.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 /// Returns JSON on one line. Characters a terminal would obey are written as `\u` escapes, so that nothing is lost.
@@ -119,9 +129,12 @@ mod tests {
             assert_eq!(visible(text), shown, "{text:?}");
             assert_eq!(visible(shown), shown);
         }
-        for text in
-            ["Grüße\n\tan Zoë", "👩\u{200d}🔬 ☺\u{fe0f} 1\u{fe0f}\u{20e3}", "می\u{200c}خواهم", "李雷 नमस्ते"]
-        {
+        for text in [
+            "Grüße\n\tan Zoë",
+            "👩\u{200d}🔬 ☺\u{fe0f} 1\u{fe0f}\u{20e3}",
+            "می\u{200c}خواهم",
+            "李雷 नमस्ते",
+        ] {
             assert_eq!(visible(text), text);
         }
     }

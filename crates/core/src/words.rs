@@ -23,10 +23,10 @@ pub const TOO_MANY_REQUESTS: &str =
 pub const TOO_COMPLEX: &str =
     "That is too complex for me to finish in one go. Please ask for it in smaller steps.";
 /// Wrong key, unknown model, rejected request.
-pub const NOT_SET_UP: &str = "The assistant is not set up correctly, so it cannot answer right now.";
+pub const NOT_SET_UP: &str =
+    "The assistant is not set up correctly, so it cannot answer right now.";
 /// The request does not fit.
-pub const TOO_LONG: &str =
-    "This is too long for the assistant to read at once. Please shorten it or start a new conversation.";
+pub const TOO_LONG: &str = "This is too long for the assistant to read at once. Please shorten it or start a new conversation.";
 /// The provider's filter.
 pub const FILTERED: &str = "I can't help with that request.";
 /// Denied, where no model writes the words.
@@ -38,19 +38,16 @@ pub const NOT_ALLOWED: &str = "That is not allowed here, so I did not do it.";
 /// Expired confirmation.
 pub const EXPIRED: &str = "Nobody confirmed this in time, so I did not do it. Please ask again.";
 /// The caller brought no result of its own tool in time.
-pub const NO_RESULT: &str =
-    "The program that was to go on with this did not come back in time, so I stopped. Please ask again.";
+pub const NO_RESULT: &str = "The program that was to go on with this did not come back in time, so I stopped. Please ask again.";
 /// Stopped by the person.
 pub const STOPPED: &str = "Stopped.";
 /// The turn's time is up.
 pub const DEADLINE: &str =
     "This took too long, so I stopped. Please try again, perhaps with a smaller request.";
 /// What one request may spend is used up.
-pub const REQUEST_TOO_EXPENSIVE: &str =
-    "That would take more than one request may use here, so I stopped. Please ask for it in smaller steps.";
+pub const REQUEST_TOO_EXPENSIVE: &str = "That would take more than one request may use here, so I stopped. Please ask for it in smaller steps.";
 /// What may be spent in a day is used up.
-pub const DAY_USED_UP: &str =
-    "What I may use in a day is used up, so I stopped. Please ask again tomorrow (days end at midnight UTC).";
+pub const DAY_USED_UP: &str = "What I may use in a day is used up, so I stopped. Please ask again tomorrow (days end at midnight UTC).";
 /// Nothing was said although nothing failed.
 pub const DONE: &str = "Done.";
 /// A question without words.
@@ -61,7 +58,11 @@ pub const SAY_MORE: &str = "Could you tell me a little more about what you want?
 pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
     let words = match error {
         // "In a moment" is no advice where the model is slow: what happened is said instead.
-        ModelError::Timeout { waited, bound: TimeBound::Silence | TimeBound::Pause, .. } => {
+        ModelError::Timeout {
+            waited,
+            bound: TimeBound::Silence | TimeBound::Pause,
+            ..
+        } => {
             return format!(
                 "The assistant is temporarily unavailable: nothing came from the model for {} s.",
                 waited.as_secs_f64()
@@ -72,9 +73,9 @@ pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
         ModelError::Timeout { .. } | ModelError::Network { .. } | ModelError::Server { .. } => {
             TEMPORARILY_UNAVAILABLE
         }
-        ModelError::Authentication { .. } | ModelError::BadRequest { .. } | ModelError::NotFound { .. } => {
-            NOT_SET_UP
-        }
+        ModelError::Authentication { .. }
+        | ModelError::BadRequest { .. }
+        | ModelError::NotFound { .. } => NOT_SET_UP,
         ModelError::InvalidResponse { .. } | ModelError::Truncated { .. } => TROUBLE_PROCESSING,
         ModelError::ContextTooLong { .. } => TOO_LONG,
         ModelError::Refused { .. } => FILTERED,
@@ -94,12 +95,10 @@ pub fn summarized(messages: usize, before: u32, after: u32) -> String {
 pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
 
 /// What the person is told when their message came before a question they had not seen.
-pub const MESSAGE_QUEUED: &str =
-    "Your message came before this question. It is kept, and is the next one when this is answered.";
+pub const MESSAGE_QUEUED: &str = "Your message came before this question. It is kept, and is the next one when this is answered.";
 
 /// The notice to a person whose message came while the program that asked has to bring something first.
-pub const MESSAGE_QUEUED_BEHIND_RESULT: &str =
-    "Your message is kept, and is the next one when the program that asked has brought what this waits for.";
+pub const MESSAGE_QUEUED_BEHIND_RESULT: &str = "Your message is kept, and is the next one when the program that asked has brought what this waits for.";
 
 /// The questions for calls that wait, one a line. What waits for its result is no question: it is named if nothing else waits.
 #[must_use]
@@ -120,7 +119,10 @@ pub fn questions(pending: &[PendingCall]) -> String {
 /// Returns the sentence for a call whose result somebody else brings.
 #[must_use]
 pub fn awaits_result(call: &PendingCall) -> String {
-    format!("{}: this waits for the program that asked, which brings the result.", call.preview)
+    format!(
+        "{}: this waits for the program that asked, which brings the result.",
+        call.preview
+    )
 }
 
 /// Returns the sentence for a call whose result was brought.
@@ -143,7 +145,11 @@ pub fn doubtful(preview: &str, since: Timestamp) -> String {
 /// A budget does not have what the next step may take.
 #[must_use]
 pub fn budget(exceeded: &Exceeded) -> &'static str {
-    if exceeded.ends_with_the_day() { DAY_USED_UP } else { REQUEST_TOO_EXPENSIVE }
+    if exceeded.ends_with_the_day() {
+        DAY_USED_UP
+    } else {
+        REQUEST_TOO_EXPENSIVE
+    }
 }
 
 /// The question for one waiting call.
@@ -158,7 +164,10 @@ pub fn confirm(preview: &str) -> String {
 pub fn in_doubt(preview: Option<&str>) -> String {
     let interrupted = match preview {
         Some(preview) => {
-            format!("{}: I was interrupted while I did this", preview.trim_end_matches(['?', '.']))
+            format!(
+                "{}: I was interrupted while I did this",
+                preview.trim_end_matches(['?', '.'])
+            )
         }
         None => "I was interrupted while I did one step".to_owned(),
     };
@@ -171,7 +180,10 @@ pub fn in_doubt(preview: Option<&str>) -> String {
 pub fn broke_off(error: &ToolError, preview: Option<&str>, unknown: bool) -> Option<String> {
     let what = match error {
         ToolError::TimedOut { limit } => {
-            format!("took longer than {} s, so I stopped waiting for it", limit.as_secs_f64())
+            format!(
+                "took longer than {} s, so I stopped waiting for it",
+                limit.as_secs_f64()
+            )
         }
         ToolError::BrokeDown => "broke off because of a fault in this assistant".to_owned(),
         ToolError::NotFound { .. }
@@ -198,7 +210,8 @@ const UNKNOWN: &str = "It may or may not have been carried out; I have not repea
 pub const POISONED: &str = "I had to give this up: each time I worked on it, I was interrupted. I am not trying it again. \
      Whoever runs this assistant can see why in its log; please ask for it in another way.";
 /// A turn that whoever runs the assistant ended from outside.
-pub const DROPPED: &str = "This was ended by whoever runs this assistant; what had not begun was not done.";
+pub const DROPPED: &str =
+    "This was ended by whoever runs this assistant; what had not begun was not done.";
 
 /// A call that may run, and its tool is not there.
 pub const TOOL_AWAY: &str = "What one step needs is not available at the moment, so it was not done: the program behind it may \
@@ -231,10 +244,10 @@ pub const ANSWERED_LATE: &str =
 /// A result that came after its time had run out.
 pub const RESULT_LATE: &str = "This result came too late: the turn that waited for it has ended.";
 /// An answer to a doubt whose time had run out.
-pub const DOUBT_ANSWERED_LATE: &str =
-    "Your answer came too late: this was left as it is, and nothing was done because of your answer.";
+pub const DOUBT_ANSWERED_LATE: &str = "Your answer came too late: this was left as it is, and nothing was done because of your answer.";
 /// An answer to something that was answered before.
-pub const ANSWERED_BEFORE: &str = "This was answered before; nothing was done because of your answer.";
+pub const ANSWERED_BEFORE: &str =
+    "This was answered before; nothing was done because of your answer.";
 /// A version that has not learned to read what a newer one wrote.
 pub const NEWER_VERSION: &str = "This conversation holds something that this version of the assistant cannot read, so it \
      cannot go on with it. Nothing is lost: your message is kept and will be answered by a version that can.";
@@ -246,8 +259,7 @@ pub const CHOICE_UNKNOWN: &str = "A tool is to be called next that did not come 
 pub const EDITED_WITHOUT_YES: &str =
     "Other arguments can only go with a yes to something that has not begun.";
 /// Other arguments came with a yes, and the person had not been shown what they mean.
-pub const ASKED_WITH_EDITED: &str =
-    "Nothing was done yet: with these arguments it is another question, which waits for your answer.";
+pub const ASKED_WITH_EDITED: &str = "Nothing was done yet: with these arguments it is another question, which waits for your answer.";
 /// Other arguments did not pass the gate.
 #[must_use]
 pub fn edited_unusable(reason: &str) -> String {

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, CallId, ConversationId, Effect, IdempotencyKey, InvalidTool, Probe,
-    Tool, ToolContext, ToolDefinition, ToolError,
+    Annotations, Arguments, BoxFuture, CallId, ConversationId, Effect, IdempotencyKey, InvalidTool,
+    Probe, Tool, ToolContext, ToolDefinition, ToolError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -93,14 +93,24 @@ impl Remote {
             closed_world: true,
         };
         let definition = definition.annotated(annotations);
-        Ok(Self { definition, effect, server, probe: false, patience: PATIENCE })
+        Ok(Self {
+            definition,
+            effect,
+            server,
+            probe: false,
+            patience: PATIENCE,
+        })
     }
 
     /// Returns the same tool, which waits so long for an answer and can be asked, if `probe`, what became of a call. Unless said
     /// otherwise it waits an hour, and cannot be asked.
     #[must_use]
     pub fn that_waits(self, patience: Duration, probe: bool) -> Self {
-        Self { patience, probe, ..self }
+        Self {
+            patience,
+            probe,
+            ..self
+        }
     }
 
     fn called(&self, context: &ToolContext, arguments: &Arguments, probe: bool) -> Called {
@@ -109,19 +119,28 @@ impl Remote {
             call: context.call.clone(),
             key: context.key.clone(),
             effect: self.effect,
-            n: arguments.get("n").and_then(Value::as_i64).unwrap_or_default(),
+            n: arguments
+                .get("n")
+                .and_then(Value::as_i64)
+                .unwrap_or_default(),
             probe,
         }
     }
 
     async fn ask(&self, called: &Called) -> Result<Value, ToolError> {
-        let refused = |error: std::io::Error| ToolError::failed(format!("cannot be reached: {error}"));
+        let refused =
+            |error: std::io::Error| ToolError::failed(format!("cannot be reached: {error}"));
         let mut connection = TcpStream::connect(self.server).await.map_err(refused)?;
         // From here on it may have happened.
-        let unknown = |why: String| ToolError::Unknown { message: format!("no answer: {why}") };
+        let unknown = |why: String| ToolError::Unknown {
+            message: format!("no answer: {why}"),
+        };
         let mut line = serde_json::to_vec(called).map_err(|error| unknown(error.to_string()))?;
         line.push(b'\n');
-        connection.write_all(&line).await.map_err(|error| unknown(error.to_string()))?;
+        connection
+            .write_all(&line)
+            .await
+            .map_err(|error| unknown(error.to_string()))?;
         let mut answer = String::new();
         let mut reader = BufReader::new(connection);
         tokio::time::timeout(self.patience, reader.read_line(&mut answer))
@@ -145,7 +164,11 @@ impl Tool for Remote {
         Box::pin(async move { self.ask(&self.called(context, &arguments, false)).await })
     }
 
-    fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
+    fn probe<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: &'a Arguments,
+    ) -> BoxFuture<'a, Probe> {
         Box::pin(async move {
             if !self.probe {
                 return Probe::Unknown;

@@ -25,14 +25,33 @@ const CONNECTIONS: u32 = 4;
 /// # Errors
 /// In words: what it was told makes no sense, or the database cannot be opened.
 pub fn work() -> Result<(), String> {
-    let setup = std::env::args().nth(1).ok_or("usage: durability-worker SETUP")?;
-    let setup: Setup = serde_json::from_str(&setup).map_err(|error| format!("the setup: {error}"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let setup = std::env::args()
+        .nth(1)
+        .ok_or("usage: durability-worker SETUP")?;
+    let setup: Setup =
+        serde_json::from_str(&setup).map_err(|error| format!("the setup: {error}"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.map_err(|error| error.to_string())?.block_on(async {
         if setup.database.starts_with("postgres://") {
-            serve(agent(&setup, postgres::Store::connect(&setup.database, CONNECTIONS).await)?, &setup).await
+            serve(
+                agent(
+                    &setup,
+                    postgres::Store::connect(&setup.database, CONNECTIONS).await,
+                )?,
+                &setup,
+            )
+            .await
         } else {
-            serve(agent(&setup, sqlite::Store::open(Path::new(&setup.database)).await)?, &setup).await
+            serve(
+                agent(
+                    &setup,
+                    sqlite::Store::open(Path::new(&setup.database)).await,
+                )?,
+                &setup,
+            )
+            .await
         }
     })
 }
@@ -44,7 +63,10 @@ fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
     let store = Arc::new(store.map_err(|error| error.to_string())?);
     let transport = Transport::new().map_err(|error| error.to_string())?;
     let url = format!("http://{}", setup.model).parse();
-    let connection = Connection { base_url: url.ok(), ..Connection::new(transport) };
+    let connection = Connection {
+        base_url: url.ok(),
+        ..Connection::new(transport)
+    };
     let model = openai::compatible("mock", connection).map_err(|error| error.to_string())?;
     let mut builder = Agent::builder(setup.agent.as_str())
         .model(model)
@@ -58,10 +80,14 @@ fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
             ..TurnLimits::default()
         })
         .tools(task_tools(store.clone()))
-        .journal(store, setup.name.clone().unwrap_or_else(|| worker_id().to_owned()));
+        .journal(
+            store,
+            setup.name.clone().unwrap_or_else(|| worker_id().to_owned()),
+        );
     for effect in EFFECTS {
         for style in Style::ALL {
-            let tool = Remote::new(effect, style, setup.tools).map_err(|error| error.to_string())?;
+            let tool =
+                Remote::new(effect, style, setup.tools).map_err(|error| error.to_string())?;
             builder = builder.tool(tool.that_waits(setup.patience, setup.probe));
         }
     }
@@ -70,12 +96,18 @@ fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
 
 async fn serve(agent: Agent, setup: &Setup) -> Result<(), String> {
     if setup.resumes {
-        agent.resume(None).await.map_err(|error| error.to_string())?;
+        agent
+            .resume(None)
+            .await
+            .map_err(|error| error.to_string())?;
     }
     let (lines, mut to_read) = mpsc::unbounded_channel::<String>();
     // Ends with its input, or with the process.
     std::thread::spawn(move || {
-        std::io::stdin().lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
+        std::io::stdin()
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| lines.send(line))
     });
     let (agent, mut running) = (Arc::new(agent), JoinSet::new());
     while let Some(line) = to_read.recv().await {
@@ -107,9 +139,15 @@ async fn answer(agent: &Agent, request: Request) -> Result<Heard, String> {
         history: if request.long { history() } else { Vec::new() },
         ..RunContext::new(request.user)
     };
-    let response = agent.run_input(&mut context, Some(request.input), request.body).await;
+    let response = agent
+        .run_input(&mut context, Some(request.input), request.body)
+        .await;
     let response = response.map_err(|error| error.to_string())?;
-    Ok(Heard { outcome: response.outcome, content: response.content, pending: response.decision.pending })
+    Ok(Heard {
+        outcome: response.outcome,
+        content: response.content,
+        pending: response.decision.pending,
+    })
 }
 
 /// A history longer than a turn is given, and so long that what a turn is given of it is summarised.
@@ -118,8 +156,16 @@ pub fn history() -> Vec<Message> {
     (0..30)
         .flat_map(|n| {
             let said = Message::user(format!("Question {n}"));
-            let text = Content::Text { text: format!("Answer {n} {}", "and so on ".repeat(1_500)) };
-            [said, Message::assistant(vec![Part { content: text, state: None }])]
+            let text = Content::Text {
+                text: format!("Answer {n} {}", "and so on ".repeat(1_500)),
+            };
+            [
+                said,
+                Message::assistant(vec![Part {
+                    content: text,
+                    state: None,
+                }]),
+            ]
         })
         .flatten()
         .collect()

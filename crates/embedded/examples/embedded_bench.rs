@@ -11,15 +11,29 @@ use adjutant_embedded::{Answer, ChatRequest, ChatTurn, Decoder, EmbeddedModel, S
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: embedded_bench MODEL.gguf")?;
-    say(&format!("threads         {} suggested", adjutant_embedded::suggested_threads()));
+    let path = std::env::args()
+        .nth(1)
+        .ok_or("usage: embedded_bench MODEL.gguf")?;
+    say(&format!(
+        "threads         {} suggested",
+        adjutant_embedded::suggested_threads()
+    ));
     let started = Instant::now();
     let mut decoder = Decoder::load(Path::new(&path))?;
-    say(&format!("load            {:.2} s, memory {}", started.elapsed().as_secs_f32(), memory()));
+    say(&format!(
+        "load            {:.2} s, memory {}",
+        started.elapsed().as_secs_f32(),
+        memory()
+    ));
 
-    let head: String = (0..60).map(|n| format!("{n}. Water the {n} plants on the balcony. ")).collect();
+    let head: String = (0..60)
+        .map(|n| format!("{n}. Water the {n} plants on the balcony. "))
+        .collect();
     let mut request = ChatRequest::new(vec![
-        ChatTurn::new(Speaker::System, format!("You answer about this list. {head}")),
+        ChatTurn::new(
+            Speaker::System,
+            format!("You answer about this list. {head}"),
+        ),
         ChatTurn::new(Speaker::User, "Write the word yes."),
     ]);
     request.output_tokens_max = 1;
@@ -45,14 +59,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "required": ["tool", "args"],
         "additionalProperties": false
     });
-    let request =
-        request.with_schema(json!({ "type": "array", "items": action, "minItems": 1, "maxItems": 3 }));
+    let request = request
+        .with_schema(json!({ "type": "array", "items": action, "minItems": 1, "maxItems": 3 }));
     timed(&mut decoder, &request, "constrained     ")?;
     say(&format!("memory          {}", memory()));
     drop(decoder);
 
     let cache = tempfile::tempdir()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     for what in ["first process   ", "second process  "] {
         let started = Instant::now();
         let model = EmbeddedModel::with_prefix_cache("bench", &path, cache.path())?;
@@ -63,7 +79,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ask.response_schema = request.schema.clone();
         ask.config.max_tokens = Some(MaxTokens::new(20)?);
         let usage = runtime.block_on(model.generate(&ask))?.usage;
-        say(&format!("{what}{:.2} s from start to answer, {usage:?}", started.elapsed().as_secs_f32()));
+        say(&format!(
+            "{what}{:.2} s from start to answer, {usage:?}",
+            started.elapsed().as_secs_f32()
+        ));
     }
     Ok(())
 }
@@ -75,8 +94,14 @@ fn timed(
 ) -> Result<Answer, adjutant_embedded::DecodeError> {
     let (started, worked) = (Instant::now(), processor_seconds());
     let answer = decoder.generate(request, &mut ())?;
-    let (seconds, worked) = (started.elapsed().as_secs_f32(), processor_seconds() - worked);
-    let (computed, written) = (answer.input_tokens - answer.cached_tokens, answer.output_tokens);
+    let (seconds, worked) = (
+        started.elapsed().as_secs_f32(),
+        processor_seconds() - worked,
+    );
+    let (computed, written) = (
+        answer.input_tokens - answer.cached_tokens,
+        answer.output_tokens,
+    );
     say(&format!(
         "{what}{seconds:.2} s ({worked:.2} of processor): {computed} of {} prompt tokens ({:.0}/s), {written} written ({:.1}/s): {:?}",
         answer.input_tokens,
@@ -90,15 +115,28 @@ fn timed(
 /// Processor time of this process so far, where the system tells; with one thread it does not depend on other load.
 fn processor_seconds() -> f32 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f32>().ok()).sum::<f32>() / 100.0
+    let fields = stat
+        .rsplit_once(')')
+        .map_or("", |(_, fields)| fields)
+        .split_whitespace();
+    fields
+        .skip(11)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<f32>().ok())
+        .sum::<f32>()
+        / 100.0
 }
 
 /// Resident and peak memory, where the system tells.
 fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let lines = status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"));
-    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join(", ")
+    let lines = status
+        .lines()
+        .filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"));
+    lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[expect(clippy::print_stdout, reason = "a program for people")]

@@ -98,9 +98,16 @@ impl KnownModel {
 
     /// Returns how much of it is in `models_dir`, by size only; see [`verify_in`](Self::verify_in).
     pub fn state_in(&self, models_dir: &Path) -> InstallState {
-        let size =
-            |path: PathBuf| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|data| data.len());
-        match (size(self.path_in(models_dir)), size(self.part_in(models_dir))) {
+        let size = |path: PathBuf| {
+            fs::metadata(path)
+                .ok()
+                .filter(fs::Metadata::is_file)
+                .map(|data| data.len())
+        };
+        match (
+            size(self.path_in(models_dir)),
+            size(self.part_in(models_dir)),
+        ) {
             (Some(bytes), _) if bytes == self.bytes => InstallState::Installed,
             (Some(bytes), _) => InstallState::Damaged { bytes },
             (None, Some(bytes)) if bytes > 0 => InstallState::Partial { bytes },
@@ -121,7 +128,11 @@ impl KnownModel {
     ///
     /// # Errors
     /// [`VerifyError`].
-    pub fn verify_in(&self, models_dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<(), VerifyError> {
+    pub fn verify_in(
+        &self,
+        models_dir: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), VerifyError> {
         let path = self.path_in(models_dir);
         if verified::is_marked(&path, self.sha256) {
             return Ok(());
@@ -131,7 +142,11 @@ impl KnownModel {
                 verified::mark(&path, self.sha256);
                 Ok(())
             }
-            Ok(found) => Err(VerifyError::WrongDigest { path, expected: self.sha256, found }),
+            Ok(found) => Err(VerifyError::WrongDigest {
+                path,
+                expected: self.sha256,
+                found,
+            }),
             Err(source) => Err(VerifyError::Unreadable { path, source }),
         }
     }
@@ -201,7 +216,9 @@ pub struct ListedModel {
 /// # Errors
 /// What the system says if `models_dir` exists and cannot be read.
 pub fn list(models_dir: &Path) -> io::Result<Vec<ListedModel>> {
-    let known = KNOWN_MODELS.iter().filter_map(|model| KnownModel::find(model.name));
+    let known = KNOWN_MODELS
+        .iter()
+        .filter_map(|model| KnownModel::find(model.name));
     let mut models: Vec<ListedModel> = known
         .map(|model| ListedModel {
             name: model.name.to_owned(),
@@ -220,7 +237,9 @@ pub fn list(models_dir: &Path) -> io::Result<Vec<ListedModel>> {
     for entry in entries {
         let entry = entry?;
         let path = entry.path();
-        let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+        let is_gguf = path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
         if !is_gguf || models.iter().any(|model| model.path == path) {
             continue;
         }
@@ -268,15 +287,21 @@ pub enum RemoveError {
 /// # Errors
 /// [`RemoveError`].
 pub fn remove(models_dir: &Path, name: &str) -> Result<u64, RemoveError> {
-    let model = KnownModel::find(name).ok_or_else(|| RemoveError::Unknown { name: name.to_owned() })?;
+    let model = KnownModel::find(name).ok_or_else(|| RemoveError::Unknown {
+        name: name.to_owned(),
+    })?;
     let mut freed = None;
     for path in [model.path_in(models_dir), model.part_in(models_dir)] {
-        let Ok(metadata) = fs::metadata(&path) else { continue };
+        let Ok(metadata) = fs::metadata(&path) else {
+            continue;
+        };
         fs::remove_file(&path).map_err(|source| RemoveError::Refused { path, source })?;
         freed = Some(freed.unwrap_or(0) + metadata.len());
     }
     verified::unmark(&model.path_in(models_dir));
-    freed.ok_or_else(|| RemoveError::NotInstalled { name: name.to_owned() })
+    freed.ok_or_else(|| RemoveError::NotInstalled {
+        name: name.to_owned(),
+    })
 }
 
 /// The names, for messages.
@@ -296,7 +321,9 @@ mod tests {
         for model in KNOWN_MODELS {
             assert!(model.hub_path.ends_with(model.file), "{}", model.name);
             assert_eq!(model.sha256.len(), 64);
-            let Packages { count, part_bytes, .. } = model.packages;
+            let Packages {
+                count, part_bytes, ..
+            } = model.packages;
             assert!(
                 (count - 1) * part_bytes < model.bytes && model.bytes <= count * part_bytes,
                 "{}",
@@ -309,18 +336,30 @@ mod tests {
     fn a_list_tells_what_is_there() {
         let dir = tempfile::tempdir().unwrap();
         let model = KnownModel::find("qwen2.5-coder-0.5b").unwrap();
-        let state =
-            || list(dir.path()).unwrap().into_iter().find(|listed| listed.name == model.name).unwrap().state;
+        let state = || {
+            list(dir.path())
+                .unwrap()
+                .into_iter()
+                .find(|listed| listed.name == model.name)
+                .unwrap()
+                .state
+        };
         assert_eq!(state(), InstallState::Missing);
         fs::write(model.part_in(dir.path()), b"four").unwrap();
         assert_eq!(state(), InstallState::Partial { bytes: 4 });
-        fs::File::create(model.path_in(dir.path())).unwrap().set_len(model.bytes).unwrap();
+        fs::File::create(model.path_in(dir.path()))
+            .unwrap()
+            .set_len(model.bytes)
+            .unwrap();
         assert_eq!(state(), InstallState::Installed);
         fs::write(model.path_in(dir.path()), b"short").unwrap();
         assert_eq!(state(), InstallState::Damaged { bytes: 5 });
         fs::write(dir.path().join("mine.gguf"), b"").unwrap();
         assert_eq!(list(dir.path()).unwrap().last().unwrap().name, "mine.gguf");
-        assert_eq!(list(&dir.path().join("nowhere")).unwrap().len(), KNOWN_MODELS.len());
+        assert_eq!(
+            list(&dir.path().join("nowhere")).unwrap().len(),
+            KNOWN_MODELS.len()
+        );
     }
 
     /// A model of five bytes.
@@ -349,11 +388,23 @@ mod tests {
         assert!(matches!(verify(), (Ok(()), 0)), "the marker is enough");
         // Other bytes of the same size, written later.
         fs::write(&path, b"54321").unwrap();
-        let later = fs::metadata(&path).unwrap().modified().unwrap() + std::time::Duration::from_secs(2);
-        File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+        let later =
+            fs::metadata(&path).unwrap().modified().unwrap() + std::time::Duration::from_secs(2);
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(later)
+            .unwrap();
         assert!(!model.is_verified_in(dir.path()));
-        assert!(matches!(verify(), (Err(VerifyError::WrongDigest { .. }), 5)));
-        assert!(matches!(verify(), (Err(VerifyError::WrongDigest { .. }), 5)), "again: it is still wrong");
+        assert!(matches!(
+            verify(),
+            (Err(VerifyError::WrongDigest { .. }), 5)
+        ));
+        assert!(
+            matches!(verify(), (Err(VerifyError::WrongDigest { .. }), 5)),
+            "again: it is still wrong"
+        );
         fs::remove_file(&path).unwrap();
         assert!(matches!(verify(), (Err(VerifyError::Unreadable { .. }), 0)));
     }
@@ -364,7 +415,10 @@ mod tests {
         let model = small();
         fs::write(model.path_in(dir.path()), b"12345").unwrap();
         model.verify_in(dir.path(), &mut |_| {}).unwrap();
-        let newer = KnownModel { sha256: KNOWN_MODELS[0].sha256, ..model };
+        let newer = KnownModel {
+            sha256: KNOWN_MODELS[0].sha256,
+            ..model
+        };
         assert!(!newer.is_verified_in(dir.path()));
     }
 
@@ -375,7 +429,13 @@ mod tests {
         fs::write(model.path_in(dir.path()), b"12345").unwrap();
         fs::write(model.part_in(dir.path()), b"123").unwrap();
         assert_eq!(remove(dir.path(), model.name).unwrap(), 8);
-        assert!(matches!(remove(dir.path(), model.name), Err(RemoveError::NotInstalled { .. })));
-        assert!(matches!(remove(dir.path(), "gpt-9"), Err(RemoveError::Unknown { .. })));
+        assert!(matches!(
+            remove(dir.path(), model.name),
+            Err(RemoveError::NotInstalled { .. })
+        ));
+        assert!(matches!(
+            remove(dir.path(), "gpt-9"),
+            Err(RemoveError::Unknown { .. })
+        ));
     }
 }

@@ -32,7 +32,9 @@ impl Constraints {
             // Free whitespace would make every separator a decision; without it about half of the tokens are forced.
             fields.insert("x-guidance".into(), json!({ "whitespace_flexible": false }));
         }
-        let parser = self.factory.create_parser(TopLevelGrammar::from_json_schema(schema));
+        let parser = self
+            .factory
+            .create_parser(TopLevelGrammar::from_json_schema(schema));
         let matcher = Matcher::new(parser);
         match matcher.get_error() {
             Some(reason) => Err(DecodeError::Schema { reason }),
@@ -72,5 +74,7 @@ impl Constraint {
 }
 
 fn unusable(error: impl std::fmt::Display) -> DecodeError {
-    DecodeError::Schema { reason: error.to_string() }
+    DecodeError::Schema {
+        reason: error.to_string(),
+    }
 }

@@ -42,7 +42,13 @@ impl ChatRequest {
     /// Free text, the likeliest tokens, at most 1024 of them; all turns but the last are the head.
     pub fn new(turns: Vec<ChatTurn>) -> Self {
         let head_turns = turns.len().saturating_sub(1);
-        Self { turns, head_turns, schema: None, sampling: Sampling::default(), output_tokens_max: 1024 }
+        Self {
+            turns,
+            head_turns,
+            schema: None,
+            sampling: Sampling::default(),
+            output_tokens_max: 1024,
+        }
     }
 
     /// Constrains the answer to `schema`.
@@ -140,12 +146,28 @@ impl Decoder {
         let (network, words) = std::thread::scope(|scope| {
             let words = scope.spawn(|| Words::load(&file));
             let network = engine::load(&file);
-            (network, words.join().unwrap_or_else(|_| Err(file.damaged("its vocabulary cannot be used"))))
+            (
+                network,
+                words
+                    .join()
+                    .unwrap_or_else(|_| Err(file.damaged("its vocabulary cannot be used"))),
+            )
         });
-        let (network, Words { tokenizer, constraints }) = (network?, words?);
-        let cache = network.new_cache().map_err(|error| file.damaged(error.to_string()))?;
-        let owner =
-            Owner { fingerprint: file.fingerprint(), layers: cache.layer_count(), width: cache.width() };
+        let (
+            network,
+            Words {
+                tokenizer,
+                constraints,
+            },
+        ) = (network?, words?);
+        let cache = network
+            .new_cache()
+            .map_err(|error| file.damaged(error.to_string()))?;
+        let owner = Owner {
+            fingerprint: file.fingerprint(),
+            layers: cache.layer_count(),
+            width: cache.width(),
+        };
         Ok(Self {
             network,
             tokenizer,
@@ -196,13 +218,19 @@ impl Decoder {
         request: &ChatRequest,
         listener: &mut dyn Listener,
     ) -> Result<Answer, DecodeError> {
-        let constraint =
-            request.schema.as_ref().map(|schema| self.constraints.compile(schema)).transpose()?;
+        let constraint = request
+            .schema
+            .as_ref()
+            .map(|schema| self.constraints.compile(schema))
+            .transpose()?;
         let rendered = template::render(&self.tokenizer, &request.turns, request.head_turns)?;
         let prompt = rendered.tokens;
         let window_tokens = self.window_tokens();
         if prompt.len() >= window_tokens {
-            return Err(DecodeError::ContextTooLong { prompt_tokens: prompt.len(), window_tokens });
+            return Err(DecodeError::ContextTooLong {
+                prompt_tokens: prompt.len(),
+                window_tokens,
+            });
         }
         self.open_head(prompt.get(..rendered.head_tokens).unwrap_or_default());
         // The scores of the last token are needed, so it is read in any case.
@@ -232,9 +260,16 @@ impl Decoder {
     ///
     /// # Errors
     /// [`DecodeError::Cancelled`] soon after `listener` is gone; what was read until then is kept.
-    pub fn prepare(&mut self, request: &ChatRequest, listener: &mut dyn Listener) -> Result<(), DecodeError> {
+    pub fn prepare(
+        &mut self,
+        request: &ChatRequest,
+        listener: &mut dyn Listener,
+    ) -> Result<(), DecodeError> {
         let rendered = template::render(&self.tokenizer, &request.turns, request.head_turns)?;
-        let head = rendered.tokens.get(..rendered.head_tokens).unwrap_or_default();
+        let head = rendered
+            .tokens
+            .get(..rendered.head_tokens)
+            .unwrap_or_default();
         if head.len() >= self.window_tokens() {
             return Ok(());
         }
@@ -260,7 +295,11 @@ impl Decoder {
                         return Ok(AnswerEnd::TokensMax);
                     }
                 }
-                if writing.constraint.as_ref().is_some_and(Constraint::is_complete) {
+                if writing
+                    .constraint
+                    .as_ref()
+                    .is_some_and(Constraint::is_complete)
+                {
                     return Ok(AnswerEnd::Stop);
                 }
             }
@@ -270,9 +309,14 @@ impl Decoder {
             let pending = std::mem::take(&mut writing.pending);
             let logits = self.read(&pending, (writing.prompt_tokens, true), listener)?;
             writing.text.release(listener);
-            let logits =
-                logits.ok_or_else(|| DecodeError::Compute { reason: "there was nothing to read".into() })?;
-            let allowed = writing.constraint.as_mut().map(Constraint::allowed).transpose()?;
+            let logits = logits.ok_or_else(|| DecodeError::Compute {
+                reason: "there was nothing to read".into(),
+            })?;
+            let allowed = writing
+                .constraint
+                .as_mut()
+                .map(Constraint::allowed)
+                .transpose()?;
             let token = writing.sampler.pick(&logits, allowed.as_ref())?;
             // The end token is ours: handing it to the constraint is an error there.
             if self.tokenizer.is_end(token) {
@@ -299,7 +343,8 @@ impl Decoder {
         let mut rest = tokens;
         let mut told = false;
         while !rest.is_empty() {
-            let (chunk, after) = rest.split_at(chunk_tokens(self.read.len(), self.head_tokens, rest.len()));
+            let (chunk, after) =
+                rest.split_at(chunk_tokens(self.read.len(), self.head_tokens, rest.len()));
             if rest.len() > CHUNK_TOKENS && self.read.len() < prompt_tokens {
                 listener.reading(self.progress(prompt_tokens));
                 told = true;
@@ -308,7 +353,9 @@ impl Decoder {
                 return Err(DecodeError::Cancelled);
             }
             let began = Instant::now();
-            logits = self.network.forward(chunk, &mut self.cache, wants_logits && after.is_empty())?;
+            logits =
+                self.network
+                    .forward(chunk, &mut self.cache, wants_logits && after.is_empty())?;
             self.pace.add(chunk.len(), began.elapsed());
             self.read.extend_from_slice(chunk);
             if let Some(head) = &mut self.head {
@@ -325,13 +372,19 @@ impl Decoder {
 
     fn progress(&self, prompt_tokens: usize) -> PromptProgress {
         let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
-        let kept = self.head.as_ref().map_or(0, HeadFile::stored).min(self.read.len());
+        let kept = self
+            .head
+            .as_ref()
+            .map_or(0, HeadFile::stored)
+            .min(self.read.len());
         PromptProgress {
             // Behind the prompt is what the answer has to begin with.
             done: count(self.read.len().min(prompt_tokens)),
             total: count(prompt_tokens),
             kept: count(kept),
-            left: self.pace.time_for(prompt_tokens.saturating_sub(self.read.len())),
+            left: self
+                .pace
+                .time_for(prompt_tokens.saturating_sub(self.read.len())),
         }
     }
 
@@ -342,7 +395,9 @@ impl Decoder {
         if head.len() < HEAD_TOKENS_MIN || self.head.is_some() {
             return;
         }
-        let Some(store) = self.heads.take() else { return };
+        let Some(store) = self.heads.take() else {
+            return;
+        };
         let mut file = store.head_file(self.owner, head);
         if let Some(tokens) = file.restore(common_len(&self.read, head), &mut self.cache) {
             self.read = tokens;
@@ -367,16 +422,23 @@ struct Words {
 
 impl Words {
     fn load(file: &GgufFile) -> Result<Self, LoadError> {
-        let unsupported = |reason| LoadError::UnsupportedTokenizer { path: file.path().to_owned(), reason };
+        let unsupported = |reason| LoadError::UnsupportedTokenizer {
+            path: file.path().to_owned(),
+            reason,
+        };
         let tokenizer = Arc::new(Tokenizer::load(file)?);
-        if let Some(missing) =
-            template::REQUIRED_CONTROLS.iter().find(|name| tokenizer.control(name).is_none())
+        if let Some(missing) = template::REQUIRED_CONTROLS
+            .iter()
+            .find(|name| tokenizer.control(name).is_none())
         {
             return Err(unsupported(format!("it has no token {missing}")));
         }
         let constraints =
             Constraints::new(tokenizer.clone()).map_err(|error| unsupported(error.to_string()))?;
-        Ok(Self { tokenizer, constraints })
+        Ok(Self {
+            tokenizer,
+            constraints,
+        })
     }
 }
 
@@ -419,7 +481,10 @@ impl TextStream {
     /// A stream that tells nothing before [`release`](Self::release): what an answer has to begin with is known before
     /// the prompt is read.
     fn held() -> Self {
-        Self { held: Some(String::new()), ..Self::default() }
+        Self {
+            held: Some(String::new()),
+            ..Self::default()
+        }
     }
 
     /// Tells what was held back, and everything else at once from now on.

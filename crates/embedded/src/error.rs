@@ -79,6 +79,8 @@ pub enum DecodeError {
 
 impl From<candle_core::Error> for DecodeError {
     fn from(error: candle_core::Error) -> Self {
-        Self::Compute { reason: error.to_string() }
+        Self::Compute {
+            reason: error.to_string(),
+        }
     }
 }

@@ -16,7 +16,11 @@ const NEWEST: f64 = 0.5;
 /// Returns the number of tokens that are read next, of `wanted` behind `read`. Chunks end at multiples of [`CHUNK_TOKENS`]
 /// from the beginning of the head, and behind it from its end: at the same places wherever reading begins.
 pub(crate) fn chunk_tokens(read: usize, head: usize, wanted: usize) -> usize {
-    let (begin, end) = if read < head { (0, head) } else { (head, usize::MAX) };
+    let (begin, end) = if read < head {
+        (0, head)
+    } else {
+        (head, usize::MAX)
+    };
     let whole = CHUNK_TOKENS - (read - begin) % CHUNK_TOKENS;
     whole.min(end - read).min(wanted)
 }
@@ -34,7 +38,9 @@ impl Pace {
             return;
         }
         let newest = tokens as f64 / elapsed.as_secs_f64();
-        let rate = self.tokens_per_second.map_or(newest, |before| before + NEWEST * (newest - before));
+        let rate = self
+            .tokens_per_second
+            .map_or(newest, |before| before + NEWEST * (newest - before));
         self.tokens_per_second = Some(rate);
     }
 
@@ -78,7 +84,10 @@ mod tests {
         for _ in 0..40 {
             pace.add(32, Duration::from_secs(1));
         }
-        assert_eq!(pace.time_for(64).map(|left| left.as_secs_f64().round()), Some(2.0));
+        assert_eq!(
+            pace.time_for(64).map(|left| left.as_secs_f64().round()),
+            Some(2.0)
+        );
     }
 
     #[test]

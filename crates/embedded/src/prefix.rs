@@ -59,7 +59,10 @@ impl Owner {
 
     /// Bytes of the keys and values of `tokens` tokens.
     fn body_len(&self, tokens: usize) -> Option<usize> {
-        tokens.checked_mul(self.width)?.checked_mul(self.layers)?.checked_mul(size_of::<f16>())
+        tokens
+            .checked_mul(self.width)?
+            .checked_mul(self.layers)?
+            .checked_mul(size_of::<f16>())
     }
 }
 
@@ -88,19 +91,36 @@ impl PrefixStore {
         let fitting = self.files().into_iter().filter_map(|(path, _)| {
             let tokens = Segments::open(&path, owner)?.skim();
             let common = common_len(&tokens, prompt);
-            Some(Prefix { path, owner: *owner, common })
+            Some(Prefix {
+                path,
+                owner: *owner,
+                common,
+            })
         });
-        fitting.max_by_key(|prefix| prefix.common).filter(|prefix| prefix.common > 0)
+        fitting
+            .max_by_key(|prefix| prefix.common)
+            .filter(|prefix| prefix.common > 0)
     }
 
     /// The file of exactly this head, there or not.
     pub(crate) fn head_file(self, owner: Owner, head: &[TokenId]) -> HeadFile {
         let mut digest = Sha256::new();
         digest.update(owner.header());
-        head.iter().for_each(|token| digest.update(token.to_le_bytes()));
-        let name: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        head.iter()
+            .for_each(|token| digest.update(token.to_le_bytes()));
+        let name: String = digest.finalize()[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let path = self.dir.join(format!("prefix-{name}{SUFFIX}"));
-        HeadFile { store: self, path, owner, head: head.to_vec(), stored: 0, tail: None }
+        HeadFile {
+            store: self,
+            path,
+            owner,
+            head: head.to_vec(),
+            stored: 0,
+            tail: None,
+        }
     }
 
     /// Removes all but the most recently used files; never one that is being written.
@@ -122,7 +142,8 @@ impl PrefixStore {
                 .to_str()
                 .is_some_and(|name| name.starts_with("prefix-") && name.ends_with(SUFFIX))
         });
-        let dated = ours.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?.modified().ok()?)));
+        let dated =
+            ours.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?.modified().ok()?)));
         let mut files: Vec<_> = dated.collect();
         files.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
         files
@@ -134,10 +155,14 @@ impl Prefix {
     /// than [`common`](Self::common) if a segment is damaged.
     pub(crate) fn restore(&self, prompt: &[TokenId], cache: &mut KvCache) -> Vec<TokenId> {
         cache.truncate(0);
-        let Some(mut segments) = Segments::open(&self.path, &self.owner) else { return Vec::new() };
+        let Some(mut segments) = Segments::open(&self.path, &self.owner) else {
+            return Vec::new();
+        };
         let wanted = prompt.get(..self.common).unwrap_or(prompt);
         while cache.len() < wanted.len() {
-            let Some(segment) = segments.next_checked() else { break };
+            let Some(segment) = segments.next_checked() else {
+                break;
+            };
             let taken = segment.tokens.len().min(wanted.len() - cache.len());
             // What was partly copied does not count before the cache advances.
             if import(&segment.body, segment.tokens.len(), taken, cache).is_err() {
@@ -180,7 +205,10 @@ impl HeadFile {
     /// Puts the longest beginning of the head that any file of the folder holds into `cache`, if that is more than
     /// `known` tokens. Returns the tokens.
     pub(crate) fn restore(&mut self, known: usize, cache: &mut KvCache) -> Option<Vec<TokenId>> {
-        let found = self.store.find(&self.owner, &self.head).filter(|prefix| prefix.common > known)?;
+        let found = self
+            .store
+            .find(&self.owner, &self.head)
+            .filter(|prefix| prefix.common > known)?;
         let restored = found.restore(&self.head, cache);
         if found.path == self.path {
             self.stored = restored.len();
@@ -221,15 +249,23 @@ impl HeadFile {
     /// Opens the file behind its last sound segment and cuts off the rest. `None`: another process writes it.
     fn open(&mut self) -> io::Result<Option<Tail>> {
         fs::create_dir_all(&self.store.dir)?;
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&self.path)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&self.path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
         let header = self.owner.header();
-        let mut tail =
-            Tail { file: file.try_clone()?, end: header.len() as u64, chain: Sha256::digest(&header).into() };
+        let mut tail = Tail {
+            file: file.try_clone()?,
+            end: header.len() as u64,
+            chain: Sha256::digest(&header).into(),
+        };
         self.stored = 0;
         match Segments::from_start(file, &self.owner) {
             Some(mut segments) => {
@@ -301,7 +337,13 @@ impl Segments {
         file.seek(SeekFrom::Start(0)).ok()?;
         file.read_exact(&mut found).ok()?;
         let (at, chain) = (header.len() as u64, Sha256::digest(&header).into());
-        (found == header).then_some(Self { file, file_len, owner: *owner, at, chain })
+        (found == header).then_some(Self {
+            file,
+            file_len,
+            owner: *owner,
+            at,
+            chain,
+        })
     }
 
     /// The tokens of all segments that are long enough, unchecked.
@@ -309,7 +351,9 @@ impl Segments {
         let mut tokens = Vec::new();
         while let Some((segment, body_len)) = self.next_tokens() {
             tokens.extend(segment);
-            let skipped = body_len.checked_add(DIGEST_LEN).and_then(|bytes| i64::try_from(bytes).ok());
+            let skipped = body_len
+                .checked_add(DIGEST_LEN)
+                .and_then(|bytes| i64::try_from(bytes).ok());
             match skipped.map(|bytes| self.file.seek(SeekFrom::Current(bytes))) {
                 Some(Ok(at)) => self.at = at,
                 Some(Err(_)) | None => break,
@@ -346,14 +390,19 @@ impl Segments {
         let count = usize::try_from(u32::from_le_bytes(array(&mut self.file)?)).ok()?;
         let token_bytes = count.checked_mul(size_of::<TokenId>())?;
         let body_len = self.owner.body_len(count)?;
-        let whole = token_bytes.checked_add(body_len)?.checked_add(size_of::<u32>() + DIGEST_LEN)?;
+        let whole = token_bytes
+            .checked_add(body_len)?
+            .checked_add(size_of::<u32>() + DIGEST_LEN)?;
         if count == 0 || u64::try_from(whole).ok()? > left {
             return None;
         }
         let mut bytes = vec![0; token_bytes];
         self.file.read_exact(&mut bytes).ok()?;
         let (words, _) = bytes.as_chunks::<4>();
-        Some((words.iter().map(|word| u32::from_le_bytes(*word)).collect(), body_len))
+        Some((
+            words.iter().map(|word| u32::from_le_bytes(*word)).collect(),
+            body_len,
+        ))
     }
 }
 
@@ -365,13 +414,17 @@ fn chained(before: &Sha256Bytes, segment: &[u8]) -> Sha256Bytes {
 }
 
 pub(crate) fn common_len(left: &[TokenId], right: &[TokenId]) -> usize {
-    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+    left.iter()
+        .zip(right)
+        .take_while(|(left, right)| left == right)
+        .count()
 }
 
 /// Per layer the keys and then the values of the tokens from `from` to `to`, as little-endian half floats.
 fn export(cache: &KvCache, from: usize, to: usize) -> Computed<Vec<u8>> {
     let len = to - from;
-    let mut bytes = Vec::with_capacity(len * cache.width() * cache.layer_count() * size_of::<f16>());
+    let mut bytes =
+        Vec::with_capacity(len * cache.width() * cache.layer_count() * size_of::<f16>());
     for layer in 0..cache.layer_count() {
         let (keys, values) = cache.range(layer, from, len)?;
         for tensor in [keys, values] {
@@ -391,8 +444,11 @@ fn import(bytes: &[u8], len: usize, wanted: usize, cache: &mut KvCache) -> Compu
     let floats_wanted = wanted * cache.width() / 2;
     let (words, _) = bytes.as_chunks::<2>();
     let mut tensors = words.chunks_exact(half_layer).map(|words| {
-        let halves: Vec<f16> =
-            words.iter().take(floats_wanted).map(|word| f16::from_le_bytes(*word)).collect();
+        let halves: Vec<f16> = words
+            .iter()
+            .take(floats_wanted)
+            .map(|word| f16::from_le_bytes(*word))
+            .collect();
         cache.tensor_from(halves.to_f32_vec(), wanted)
     });
     for layer in 0..cache.layer_count() {
@@ -406,7 +462,10 @@ fn import(bytes: &[u8], len: usize, wanted: usize, cache: &mut KvCache) -> Compu
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the time of a file is the machine's")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time of a file is the machine's"
+)]
 fn mark_used(path: &Path) {
     if let Ok(file) = File::options().append(true).open(path) {
         let _ = file.set_modified(SystemTime::now());
@@ -429,7 +488,11 @@ mod tests {
 
     use super::*;
 
-    const OWNER: Owner = Owner { fingerprint: [7; 32], layers: 2, width: 12 };
+    const OWNER: Owner = Owner {
+        fingerprint: [7; 32],
+        layers: 2,
+        width: 12,
+    };
 
     fn remembering(tokens: usize) -> KvCache {
         let mut cache = KvCache::new(2, 2, 3).unwrap();
@@ -445,7 +508,9 @@ mod tests {
 
     fn numbers(cache: &KvCache, len: usize) -> Vec<f32> {
         let tensors = (0..2).flat_map(|layer| <[Tensor; 2]>::from(cache.seen(layer, len).unwrap()));
-        tensors.flat_map(|tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap()).collect()
+        tensors
+            .flat_map(|tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap())
+            .collect()
     }
 
     fn head_file(dir: &Path, head: &[TokenId]) -> HeadFile {
@@ -466,7 +531,10 @@ mod tests {
     fn restored(dir: &Path, owner: &Owner, prompt: &[TokenId]) -> (Vec<TokenId>, KvCache) {
         let mut cache = KvCache::new(2, 2, 3).unwrap();
         let found = PrefixStore::new(dir.to_owned()).find(owner, prompt);
-        (found.map_or_else(Vec::new, |prefix| prefix.restore(prompt, &mut cache)), cache)
+        (
+            found.map_or_else(Vec::new, |prefix| prefix.restore(prompt, &mut cache)),
+            cache,
+        )
     }
 
     #[test]
@@ -479,7 +547,10 @@ mod tests {
             prompt.extend([9, 9]);
             let (tokens, cache) = restored(dir.path(), &OWNER, &prompt);
             assert_eq!(tokens, prompt[..common]);
-            assert_eq!(numbers(&cache, common), numbers(&remembering(common), common));
+            assert_eq!(
+                numbers(&cache, common),
+                numbers(&remembering(common), common)
+            );
         }
     }
 
@@ -487,9 +558,22 @@ mod tests {
     fn another_model_another_prompt_and_garbage_are_not_taken() {
         let dir = tempfile::tempdir().unwrap();
         written(dir.path(), &[1, 2]);
-        fs::write(dir.path().join("prefix-junk.kv"), b"ADJKV\0\0\x02 and then nothing that fits").unwrap();
+        fs::write(
+            dir.path().join("prefix-junk.kv"),
+            b"ADJKV\0\0\x02 and then nothing that fits",
+        )
+        .unwrap();
         let found = |owner: &Owner, prompt: &[TokenId]| restored(dir.path(), owner, prompt).0;
-        assert!(found(&Owner { fingerprint: [8; 32], ..OWNER }, &[1, 2]).is_empty());
+        assert!(
+            found(
+                &Owner {
+                    fingerprint: [8; 32],
+                    ..OWNER
+                },
+                &[1, 2]
+            )
+            .is_empty()
+        );
         assert!(found(&Owner { layers: 3, ..OWNER }, &[1, 2]).is_empty());
         assert!(found(&OWNER, &[2, 1]).is_empty());
         assert_eq!(found(&OWNER, &[1, 2]), [1, 2]);
@@ -512,16 +596,32 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         let header_len = OWNER.header().len();
         let segment_len = (whole.len() - header_len) / 3;
-        Stored { dir, path, whole, header_len, segment_len }
+        Stored {
+            dir,
+            path,
+            whole,
+            header_len,
+            segment_len,
+        }
     }
 
     #[test]
     fn what_stands_before_a_torn_segment_is_used_and_the_file_grows_on_from_there() {
-        let Stored { dir, path, whole, header_len, segment_len } = stored();
+        let Stored {
+            dir,
+            path,
+            whole,
+            header_len,
+            segment_len,
+        } = stored();
         for kept in 0..whole.len() {
             fs::write(&path, &whole[..kept]).unwrap();
             let segments = kept.saturating_sub(header_len) / segment_len;
-            assert_eq!(restored(dir.path(), &OWNER, &HEAD).0, HEAD[..2 * segments], "{kept}");
+            assert_eq!(
+                restored(dir.path(), &OWNER, &HEAD).0,
+                HEAD[..2 * segments],
+                "{kept}"
+            );
             // The next process reads the rest in one go.
             let mut file = head_file(dir.path(), &HEAD);
             file.grow(&HEAD, &remembering(6)).unwrap();
@@ -534,15 +634,28 @@ mod tests {
 
     #[test]
     fn an_altered_byte_ends_the_file_there() {
-        let Stored { dir, path, whole, header_len, segment_len } = stored();
+        let Stored {
+            dir,
+            path,
+            whole,
+            header_len,
+            segment_len,
+        } = stored();
         for altered in header_len..whole.len() {
             let mut bytes = whole.clone();
             bytes[altered] ^= 1;
             fs::write(&path, &bytes).unwrap();
             let sound = (altered - header_len) / segment_len;
             let (tokens, cache) = restored(dir.path(), &OWNER, &HEAD);
-            assert!(tokens.len() <= 2 * sound && HEAD.starts_with(&tokens), "{altered}: {tokens:?}");
-            assert_eq!(numbers(&cache, tokens.len()), numbers(&remembering(6), tokens.len()), "{altered}");
+            assert!(
+                tokens.len() <= 2 * sound && HEAD.starts_with(&tokens),
+                "{altered}: {tokens:?}"
+            );
+            assert_eq!(
+                numbers(&cache, tokens.len()),
+                numbers(&remembering(6), tokens.len()),
+                "{altered}"
+            );
         }
     }
 
@@ -554,7 +667,11 @@ mod tests {
         let (mut first, mut second) = (head_file(dir.path(), &head), head_file(dir.path(), &head));
         first.grow(&head[..2], &cache).unwrap();
         second.grow(&head[..4], &cache).unwrap();
-        assert_eq!((first.stored(), second.stored()), (2, 0), "the first one has the lock");
+        assert_eq!(
+            (first.stored(), second.stored()),
+            (2, 0),
+            "the first one has the lock"
+        );
         drop(first);
         second.grow(&head[..5], &cache).unwrap();
         assert_eq!(second.stored(), 5);

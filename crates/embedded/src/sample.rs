@@ -20,7 +20,12 @@ pub struct Sampling {
 
 impl Default for Sampling {
     fn default() -> Self {
-        Self { temperature: 0.0, top_p: 1.0, top_k: None, seed: 0 }
+        Self {
+            temperature: 0.0,
+            top_p: 1.0,
+            top_k: None,
+            seed: 0,
+        }
     }
 }
 
@@ -52,11 +57,13 @@ impl Sampler {
         });
         let picked = match self.sampling.temperature > 0.0 {
             true => self.draw(open.collect()),
-            false => {
-                open.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(token, _)| token)
-            }
+            false => open
+                .reduce(|best, next| if next.1 > best.1 { next } else { best })
+                .map(|(token, _)| token),
         };
-        picked.ok_or_else(|| DecodeError::Compute { reason: "no token has a score".into() })
+        picked.ok_or_else(|| DecodeError::Compute {
+            reason: "no token has a score".into(),
+        })
     }
 
     fn draw(&mut self, mut open: Vec<(TokenId, f32)>) -> Option<TokenId> {
@@ -66,15 +73,20 @@ impl Sampler {
         }
         let &(first, highest) = open.first()?;
         let temperature = self.sampling.temperature;
-        let weights: Vec<f32> =
-            open.iter().map(|(_, score)| ((score - highest) / temperature).exp()).collect();
+        let weights: Vec<f32> = open
+            .iter()
+            .map(|(_, score)| ((score - highest) / temperature).exp())
+            .collect();
         let total: f32 = weights.iter().sum();
         let mut kept = 0.0;
         let reaches = |weight: &f32| {
             kept += weight;
             kept >= self.sampling.top_p * total
         };
-        let count = weights.iter().position(reaches).map_or(weights.len(), |index| index + 1);
+        let count = weights
+            .iter()
+            .position(reaches)
+            .map_or(weights.len(), |index| index + 1);
         let mut remaining = self.next_unit() * weights[..count].iter().sum::<f32>();
         for (&(token, _), weight) in open.iter().zip(&weights[..count]) {
             remaining -= weight;
@@ -101,21 +113,35 @@ mod tests {
 
     fn pick(sampling: Sampling, allowed: Option<&SimpleVob>) -> Vec<TokenId> {
         let mut sampler = Sampler::new(sampling);
-        (0..64).map(|_| sampler.pick(&[0.0, 3.0, f32::NAN, 2.0], allowed).unwrap()).collect()
+        (0..64)
+            .map(|_| sampler.pick(&[0.0, 3.0, f32::NAN, 2.0], allowed).unwrap())
+            .collect()
     }
 
     #[test]
     fn greedy_takes_the_likeliest_that_is_allowed() {
-        assert!(pick(Sampling::default(), None).iter().all(|&token| token == 1));
+        assert!(
+            pick(Sampling::default(), None)
+                .iter()
+                .all(|&token| token == 1)
+        );
         let mut allowed = SimpleVob::alloc(4);
         allowed.allow_token(0);
         allowed.allow_token(3);
-        assert!(pick(Sampling::default(), Some(&allowed)).iter().all(|&token| token == 3));
+        assert!(
+            pick(Sampling::default(), Some(&allowed))
+                .iter()
+                .all(|&token| token == 3)
+        );
     }
 
     #[test]
     fn a_seed_repeats_the_draw() {
-        let warm = |seed| Sampling { temperature: 1.0, seed, ..Sampling::default() };
+        let warm = |seed| Sampling {
+            temperature: 1.0,
+            seed,
+            ..Sampling::default()
+        };
         assert_eq!(pick(warm(7), None), pick(warm(7), None));
         assert_ne!(pick(warm(7), None), pick(warm(8), None));
         assert!(pick(warm(7), None).contains(&3));
@@ -123,13 +149,30 @@ mod tests {
 
     #[test]
     fn top_k_and_top_p_cut_the_tail() {
-        let top_k = Sampling { temperature: 5.0, top_k: Some(1), ..Sampling::default() };
-        let top_p = Sampling { temperature: 1.0, top_p: 0.5, ..Sampling::default() };
-        assert!(pick(top_k, None).iter().chain(&pick(top_p, None)).all(|&token| token == 1));
+        let top_k = Sampling {
+            temperature: 5.0,
+            top_k: Some(1),
+            ..Sampling::default()
+        };
+        let top_p = Sampling {
+            temperature: 1.0,
+            top_p: 0.5,
+            ..Sampling::default()
+        };
+        assert!(
+            pick(top_k, None)
+                .iter()
+                .chain(&pick(top_p, None))
+                .all(|&token| token == 1)
+        );
     }
 
     #[test]
     fn scores_that_are_no_numbers_are_an_error() {
-        assert!(Sampler::new(Sampling::default()).pick(&[f32::NAN], None).is_err());
+        assert!(
+            Sampler::new(Sampling::default())
+                .pick(&[f32::NAN], None)
+                .is_err()
+        );
     }
 }

@@ -6,7 +6,8 @@ use crate::error::DecodeError;
 use crate::tokenizer::Tokenizer;
 
 /// What the model's own template says when a conversation has no instruction.
-const DEFAULT_INSTRUCTION: &str = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
+const DEFAULT_INSTRUCTION: &str =
+    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 
 /// Control tokens the format needs.
 pub(crate) const REQUIRED_CONTROLS: [&str; 2] = ["<|im_start|>", "<|im_end|>"];
@@ -34,7 +35,10 @@ pub struct ChatTurn {
 impl ChatTurn {
     /// A turn of `speaker`.
     pub fn new(speaker: Speaker, text: impl Into<String>) -> Self {
-        Self { speaker, text: text.into() }
+        Self {
+            speaker,
+            text: text.into(),
+        }
     }
 }
 
@@ -54,11 +58,14 @@ pub(crate) fn render(
     head_turns: usize,
 ) -> Result<Rendered, DecodeError> {
     let control = |name: &str| {
-        tokenizer
-            .control(name)
-            .ok_or_else(|| DecodeError::Compute { reason: format!("no control token {name}") })
+        tokenizer.control(name).ok_or_else(|| DecodeError::Compute {
+            reason: format!("no control token {name}"),
+        })
     };
-    let (start, end) = (control(REQUIRED_CONTROLS[0])?, control(REQUIRED_CONTROLS[1])?);
+    let (start, end) = (
+        control(REQUIRED_CONTROLS[0])?,
+        control(REQUIRED_CONTROLS[1])?,
+    );
     let line_break = tokenizer.encode("\n")?;
     let mut tokens = Vec::new();
     let mut head_tokens = 0;
@@ -69,7 +76,10 @@ pub(crate) fn render(
         tokens.extend(&line_break);
         Ok(tokens.len())
     };
-    if turns.first().is_none_or(|turn| turn.speaker != Speaker::System) {
+    if turns
+        .first()
+        .is_none_or(|turn| turn.speaker != Speaker::System)
+    {
         push("system", DEFAULT_INSTRUCTION)?;
     }
     for (index, turn) in turns.iter().enumerate() {
@@ -85,5 +95,8 @@ pub(crate) fn render(
     }
     tokens.push(start);
     tokens.extend(tokenizer.encode("assistant\n")?);
-    Ok(Rendered { tokens, head_tokens })
+    Ok(Rendered {
+        tokens,
+        head_tokens,
+    })
 }

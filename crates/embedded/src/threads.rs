@@ -21,7 +21,9 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(2);
 /// can set both to this, unless they are set already, before any other thread starts; a library cannot.
 pub fn suggested_threads() -> usize {
     let allowed = available_parallelism().map_or(1, usize::from);
-    let ours = candle_core::utils::get_num_threads().min(allowed).clamp(1, THREADS_MAX);
+    let ours = candle_core::utils::get_num_threads()
+        .min(allowed)
+        .clamp(1, THREADS_MAX);
     let mut idle: Vec<usize> = (0..SAMPLES)
         .filter_map(|_| {
             sleep(SAMPLE_EVERY);
@@ -33,15 +35,23 @@ pub fn suggested_threads() -> usize {
         .collect();
     idle.sort_unstable();
     // In a container the others are the whole machine's, and so is what is left of it.
-    idle.get(idle.len() / 2).map_or(ours, |&idle| ours.min(idle.max(1)))
+    idle.get(idle.len() / 2)
+        .map_or(ours, |&idle| ours.min(idle.max(1)))
 }
 
 /// Processors that nobody but us uses: `load` is `/proc/loadavg`, whose fourth word begins with the number of running
 /// threads, this one included; `stat` is `/proc/stat`, with a line per processor.
 fn idle_processors(load: &str, stat: &str) -> Option<usize> {
-    let running: usize = load.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()?;
+    let running: usize = load
+        .split_whitespace()
+        .nth(3)?
+        .split_once('/')?
+        .0
+        .parse()
+        .ok()?;
     let numbered = |line: &&str| {
-        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        line.strip_prefix("cpu")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     let processors = stat.lines().filter(numbered).count();
     Some(processors.saturating_sub(running.saturating_sub(1)))
@@ -54,9 +64,18 @@ mod tests {
     #[test]
     fn busy_processors_are_left_to_others() {
         let stat = "cpu  1 2 3\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
-        assert_eq!(idle_processors("0.10 0.20 0.30 1/345 6789\n", stat), Some(2));
-        assert_eq!(idle_processors("0.10 0.20 0.30 2/345 6789\n", stat), Some(1));
-        assert_eq!(idle_processors("0.10 0.20 0.30 9/345 6789\n", stat), Some(0));
+        assert_eq!(
+            idle_processors("0.10 0.20 0.30 1/345 6789\n", stat),
+            Some(2)
+        );
+        assert_eq!(
+            idle_processors("0.10 0.20 0.30 2/345 6789\n", stat),
+            Some(1)
+        );
+        assert_eq!(
+            idle_processors("0.10 0.20 0.30 9/345 6789\n", stat),
+            Some(0)
+        );
         assert_eq!(idle_processors("", stat), None);
     }
 

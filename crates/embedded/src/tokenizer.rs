@@ -37,41 +37,64 @@ pub(crate) struct Tokenizer {
 impl Tokenizer {
     /// Builds it from the file's metadata.
     pub(crate) fn load(file: &GgufFile) -> Result<Self, LoadError> {
-        let unsupported =
-            |reason: String| LoadError::UnsupportedTokenizer { path: file.path().to_owned(), reason };
-        let (model, split) = (file.text("tokenizer.ggml.model")?, file.text("tokenizer.ggml.pre")?);
+        let unsupported = |reason: String| LoadError::UnsupportedTokenizer {
+            path: file.path().to_owned(),
+            reason,
+        };
+        let (model, split) = (
+            file.text("tokenizer.ggml.model")?,
+            file.text("tokenizer.ggml.pre")?,
+        );
         if (model, split) != ("gpt2", "qwen2") {
-            return Err(unsupported(format!("`{model}` with `{split}`; supported: `gpt2` with `qwen2`")));
+            return Err(unsupported(format!(
+                "`{model}` with `{split}`; supported: `gpt2` with `qwen2`"
+            )));
         }
         let tokens = texts(file, "tokenizer.ggml.tokens")?;
         let types = file.array("tokenizer.ggml.token_type")?;
         if types.len() != tokens.len() {
-            return Err(file.damaged(format!("{} tokens have {} types", tokens.len(), types.len())));
+            return Err(file.damaged(format!(
+                "{} tokens have {} types",
+                tokens.len(),
+                types.len()
+            )));
         }
         let kinds: Vec<i64> = types.iter().map(number).collect();
         let parts = Vocabulary::sort(&tokens, &kinds)
             .ok_or_else(|| unsupported("a token is not in the byte-level alphabet".into()))?;
         let merges = texts(file, "tokenizer.ggml.merges")?;
-        let bpe = byte_level_bpe(parts.normal, merges).map_err(|error| unsupported(error.to_string()))?;
+        let bpe =
+            byte_level_bpe(parts.normal, merges).map_err(|error| unsupported(error.to_string()))?;
 
         let end = file.count("tokenizer.ggml.eos_token_id")?;
-        let end = TokenId::try_from(end).ok().filter(|&id| (id as usize) < tokens.len());
+        let end = TokenId::try_from(end)
+            .ok()
+            .filter(|&id| (id as usize) < tokens.len());
         let end = end.ok_or_else(|| file.damaged("its end token is outside of its vocabulary"))?;
-        let named =
-            ["<|im_end|>", "<|endoftext|>"].iter().filter_map(|name| parts.controls.get(*name).copied());
+        let named = ["<|im_end|>", "<|endoftext|>"]
+            .iter()
+            .filter_map(|name| parts.controls.get(*name).copied());
         let mut ends: Vec<TokenId> = named.chain([end]).collect();
         ends.sort_unstable();
         ends.dedup();
         let vocabulary_len =
             u32::try_from(tokens.len()).map_err(|_| file.damaged("its vocabulary is too large"))?;
-        let trie = TokTrie::from(&TokRxInfo::new(vocabulary_len, end), &parts.words).with_eos_tokens(&ends);
-        Ok(Self { bpe, trie, controls: parts.controls, ends })
+        let trie = TokTrie::from(&TokRxInfo::new(vocabulary_len, end), &parts.words)
+            .with_eos_tokens(&ends);
+        Ok(Self {
+            bpe,
+            trie,
+            controls: parts.controls,
+            ends,
+        })
     }
 
     /// The tokens of `text`, none of which is a control token.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, DecodeError> {
         let encoding = self.bpe.encode_fast(text, false);
-        let encoding = encoding.map_err(|error| DecodeError::Compute { reason: error.to_string() })?;
+        let encoding = encoding.map_err(|error| DecodeError::Compute {
+            reason: error.to_string(),
+        })?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -100,8 +123,10 @@ impl TokenizerEnv for Tokenizer {
     }
 
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
-        let encode =
-            |text: &str| self.encode(text).unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()));
+        let encode = |text: &str| {
+            self.encode(text)
+                .unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()))
+        };
         self.trie.tokenize_with_greedy_fallback(bytes, encode)
     }
 }
@@ -117,12 +142,19 @@ struct Vocabulary {
 impl Vocabulary {
     fn sort(tokens: &[&str], kinds: &[i64]) -> Option<Self> {
         let bytes_of = byte_level_alphabet();
-        let mut sorted = Self { normal: Vocab::default(), controls: HashMap::new(), words: Vec::new() };
+        let mut sorted = Self {
+            normal: Vocab::default(),
+            controls: HashMap::new(),
+            words: Vec::new(),
+        };
         for (id, (token, kind)) in (0..).zip(tokens.iter().zip(kinds)) {
             sorted.words.push(match *kind {
                 TYPE_NORMAL => {
                     sorted.normal.insert((*token).to_owned(), id);
-                    token.chars().map(|character| bytes_of.get(&character).copied()).collect::<Option<_>>()?
+                    token
+                        .chars()
+                        .map(|character| bytes_of.get(&character).copied())
+                        .collect::<Option<_>>()?
                 }
                 TYPE_CONTROL | TYPE_USER_DEFINED => {
                     sorted.controls.insert((*token).to_owned(), id);
@@ -135,12 +167,20 @@ impl Vocabulary {
     }
 }
 
-fn byte_level_bpe(vocabulary: Vocab, merges: Vec<&str>) -> tokenizers::Result<tokenizers::Tokenizer> {
+fn byte_level_bpe(
+    vocabulary: Vocab,
+    merges: Vec<&str>,
+) -> tokenizers::Result<tokenizers::Tokenizer> {
     let pairs = merges.into_iter().filter_map(|merge| merge.split_once(' '));
-    let pairs = pairs.map(|(left, right)| (left.to_owned(), right.to_owned())).collect();
+    let pairs = pairs
+        .map(|(left, right)| (left.to_owned(), right.to_owned()))
+        .collect();
     let model = BPE::builder().vocab_and_merges(vocabulary, pairs).build()?;
-    let split =
-        Split::new(SplitPattern::Regex(QWEN2_SPLIT.to_owned()), SplitDelimiterBehavior::Isolated, false)?;
+    let split = Split::new(
+        SplitPattern::Regex(QWEN2_SPLIT.to_owned()),
+        SplitDelimiterBehavior::Isolated,
+        false,
+    )?;
     let mut bpe = tokenizers::Tokenizer::new(model);
     let bytes = ByteLevel::new(false, false, false);
     bpe.with_pre_tokenizer(Some(Sequence::new(vec![split.into(), bytes.into()])));

@@ -18,8 +18,9 @@ const BUFFER_LEN: usize = 1 << 20;
 
 /// Says whether `file` was found to have the digest `sha256` and not changed since. `false` if that is unknown.
 pub(crate) fn is_marked(file: &Path, sha256: &str) -> bool {
-    marker(file, sha256)
-        .is_ok_and(|expected| fs::read_to_string(marker_path(file)).is_ok_and(|found| found == expected))
+    marker(file, sha256).is_ok_and(|expected| {
+        fs::read_to_string(marker_path(file)).is_ok_and(|found| found == expected)
+    })
 }
 
 /// Notes that `file`, as it is now, has the digest `sha256`.
@@ -48,7 +49,11 @@ pub(crate) fn digest_of(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Resul
         done += count as u64;
         progress(done);
     }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 fn marker_path(file: &Path) -> PathBuf {
@@ -61,6 +66,13 @@ fn marker_path(file: &Path) -> PathBuf {
 fn marker(file: &Path, sha256: &str) -> io::Result<String> {
     let data = fs::metadata(file)?;
     // Whole seconds: archives and images keep no more.
-    let modified = data.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(format!("sha256 {sha256}\nbytes {}\nmodified {modified}\n", data.len()))
+    let modified = data
+        .modified()?
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    Ok(format!(
+        "sha256 {sha256}\nbytes {}\nmodified {modified}\n",
+        data.len()
+    ))
 }

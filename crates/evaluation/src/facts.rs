@@ -26,15 +26,33 @@ impl Figures {
         evidence: &[Vec<u64>],
     ) -> Result<(), String> {
         let usual = ToldLimits::default();
-        let twice = ToldLimits { facts: 2 * usual.facts, tokens: 2 * usual.tokens };
+        let twice = ToldLimits {
+            facts: 2 * usual.facts,
+            tokens: 2 * usual.tokens,
+        };
         for (limits, share) in [(usual, &mut self.at_10), (twice, &mut self.at_20)] {
-            let told = home.memory.facts().fitting(question, &[], limits, &estimate_tokens).await;
+            let told = home
+                .memory
+                .facts()
+                .fitting(question, &[], limits, &estimate_tokens)
+                .await;
             let told = told.map_err(|error| error.to_string())?;
             if limits == usual {
-                self.tokens += told.iter().map(|told| estimate_tokens(&told.line)).sum::<u32>();
+                self.tokens += told
+                    .iter()
+                    .map(|told| estimate_tokens(&told.line))
+                    .sum::<u32>();
             }
-            let ids: Vec<u64> = told.iter().flat_map(|told| home.ids(&told.fact.content)).copied().collect();
-            share.count(evidence.iter().all(|any| any.iter().any(|id| ids.contains(id))));
+            let ids: Vec<u64> = told
+                .iter()
+                .flat_map(|told| home.ids(&told.fact.content))
+                .copied()
+                .collect();
+            share.count(
+                evidence
+                    .iter()
+                    .all(|any| any.iter().any(|id| ids.contains(id))),
+            );
         }
         Ok(())
     }

@@ -37,13 +37,17 @@ impl Home {
         let clock = Arc::new(move || clock.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let vault = Vault::open(folder.path()).map_err(|error| error.to_string())?;
         let (options, ledger) = (MemoryOptions::default(), Arc::new(InMemoryLedger::new()));
-        let memory =
-            Memory::new(vault, UserId::local(), options, ledger, clock).map_err(|error| error.to_string())?;
+        let memory = Memory::new(vault, UserId::local(), options, ledger, clock)
+            .map_err(|error| error.to_string())?;
         let mut ids: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for fact in &set.facts {
             let day = fact.created.at(12, 0, 0, 0).to_zoned(TimeZone::UTC);
-            *now.lock().unwrap_or_else(PoisonError::into_inner) = day.map_err(|error| error.to_string())?;
-            let change = memory.facts().add(&fact.words, false, &Cause::person()).await;
+            *now.lock().unwrap_or_else(PoisonError::into_inner) =
+                day.map_err(|error| error.to_string())?;
+            let change = memory
+                .facts()
+                .add(&fact.words, false, &Cause::person())
+                .await;
             let change = match change {
                 Ok(change) => change,
                 Err(error) => {
@@ -54,14 +58,25 @@ impl Home {
             if let FactChange::Updated { fact, before } = &change {
                 eprintln!("  replaced: {before}\n        by: {}", fact.content);
             }
-            ids.entry(change.fact().content.clone()).or_default().push(fact.id);
+            ids.entry(change.fact().content.clone())
+                .or_default()
+                .push(fact.id);
         }
-        Ok(Self { _folder: folder, memory, ids })
+        Ok(Self {
+            _folder: folder,
+            memory,
+            ids,
+        })
     }
 
     /// Returns the number of the set's facts that are still remembered.
     pub(crate) async fn facts_kept(&self) -> Result<usize, String> {
-        let facts = self.memory.facts().list().await.map_err(|error| error.to_string())?;
+        let facts = self
+            .memory
+            .facts()
+            .list()
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(facts.iter().map(|fact| self.ids(&fact.content).len()).sum())
     }
 

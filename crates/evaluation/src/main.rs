@@ -3,7 +3,11 @@
 //! Each folder in FOLDER is a set: `facts.jsonl`, `notes/*.md` and `questions.jsonl`. Facts are remembered and notes read by the stores
 //! that a turn uses, the conversations of the notes are held again over a database, and all are asked by the functions that a turn calls; no
 //! model helps.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for a terminal"
+)]
 
 mod facts; // the facts that are told with a question
 mod home; // a vault of its own for each set
@@ -67,20 +71,25 @@ struct Figures {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (options, folders): (Vec<String>, Vec<String>) =
-        arguments.into_iter().partition(|argument| argument.starts_with('-'));
+    let (options, folders): (Vec<String>, Vec<String>) = arguments
+        .into_iter()
+        .partition(|argument| argument.starts_with('-'));
     let has = |name: &str| options.iter().any(|option| option == name);
     if has("--help") || has("-h") {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
     let known = ["--json", "--year"];
-    let unknown = options.iter().find(|option| !known.contains(&option.as_str()));
+    let unknown = options
+        .iter()
+        .find(|option| !known.contains(&option.as_str()));
     let shown = match (unknown, folders.as_slice()) {
-        (None, [folder]) if !has("--year") => {
-            measure(Path::new(folder)).await.map(|figures| figures.shown(has("--json")))
-        }
-        (None, []) if has("--year") => year::measure().await.map(|figures| figures.shown(has("--json"))),
+        (None, [folder]) if !has("--year") => measure(Path::new(folder))
+            .await
+            .map(|figures| figures.shown(has("--json"))),
+        (None, []) if has("--year") => year::measure()
+            .await
+            .map(|figures| figures.shown(has("--json"))),
         (unknown, folders) => {
             match unknown {
                 Some(option) => eprintln!("there is no option {option}\n"),
@@ -169,8 +178,9 @@ impl Figures {
         if json {
             return serde_json::to_string(self).unwrap_or_default();
         }
-        let percent =
-            |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+        let percent = |share: Option<f64>| {
+            share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+        };
         [
             format!(
                 "facts told with {} questions: {} of 10, {} of 20; {:.0} tokens on average",
@@ -185,8 +195,14 @@ impl Figures {
                 percent(self.notes_at_5),
                 percent(self.notes_at_10)
             ),
-            format!("past conversations found for the same: {} of 5", percent(self.past_at_5)),
-            format!("{} facts remembered, {} replaced by a later one", self.facts, self.facts_replaced),
+            format!(
+                "past conversations found for the same: {} of 5",
+                percent(self.past_at_5)
+            ),
+            format!(
+                "{} facts remembered, {} replaced by a later one",
+                self.facts, self.facts_replaced
+            ),
         ]
         .join("\n")
     }

@@ -22,7 +22,11 @@ impl Figures {
         question: &str,
         evidence: &[String],
     ) -> Result<(), String> {
-        let filter = Filter { folder: NOTES.to_owned(), limit: 10, ..Filter::default() };
+        let filter = Filter {
+            folder: NOTES.to_owned(),
+            limit: 10,
+            ..Filter::default()
+        };
         let notes = home.memory.notes().ok_or("there is no vault")?;
         let found = match notes.search(question, &filter).await {
             Ok(found) => found.notes,
@@ -30,8 +34,10 @@ impl Figures {
             Err(MemoryError::Vault(VaultError::Name { .. })) => Vec::new(),
             Err(error) => return Err(error.to_string()),
         };
-        let names: Vec<&str> =
-            found.iter().filter_map(|hit| hit.path.strip_prefix(NOTES)?.strip_prefix('/')).collect();
+        let names: Vec<&str> = found
+            .iter()
+            .filter_map(|hit| hit.path.strip_prefix(NOTES)?.strip_prefix('/'))
+            .collect();
         for (first, share) in [(5, &mut self.at_5), (10, &mut self.at_10)] {
             let first: Vec<&&str> = names.iter().take(first).collect();
             share.count(evidence.iter().all(|note| first.contains(&&note.as_str())));

@@ -31,11 +31,19 @@ impl Past {
     pub(crate) async fn with(set: &Set) -> Result<Self, String> {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
         let path = folder.path().join("past.db");
-        let store = Arc::new(sqlite::Store::open(&path).await.map_err(|error| error.to_string())?);
-        let conversations: Vec<(&str, Vec<[String; 2]>)> =
-            set.notes.iter().map(|(name, text)| (name.as_str(), turns(text))).collect();
-        let answers =
-            conversations.iter().flat_map(|(_, turns)| turns.iter().map(|[_, answer]| text(answer)));
+        let store = Arc::new(
+            sqlite::Store::open(&path)
+                .await
+                .map_err(|error| error.to_string())?,
+        );
+        let conversations: Vec<(&str, Vec<[String; 2]>)> = set
+            .notes
+            .iter()
+            .map(|(name, text)| (name.as_str(), turns(text)))
+            .collect();
+        let answers = conversations
+            .iter()
+            .flat_map(|(_, turns)| turns.iter().map(|[_, answer]| text(answer)));
         let agent = Agent::builder(AGENT)
             .model(ScriptedModel::new(answers))
             .instruction("You talk with a person.")
@@ -47,13 +55,27 @@ impl Past {
             let conversation = RunContext::default().conversation;
             notes.insert(conversation, (*name).to_owned());
             for [said, _] in turns {
-                let mut context = RunContext { conversation, ..RunContext::default() };
-                agent.run_in(&mut context, said).await.map_err(|error| error.to_string())?;
+                let mut context = RunContext {
+                    conversation,
+                    ..RunContext::default()
+                };
+                agent
+                    .run_in(&mut context, said)
+                    .await
+                    .map_err(|error| error.to_string())?;
             }
         }
         let agent = AgentName::new(AGENT).map_err(|error| error.to_string())?;
-        while index_past(&*store, &agent).await.map_err(|error| error.to_string())? {}
-        Ok(Self { _folder: folder, store, agent, notes })
+        while index_past(&*store, &agent)
+            .await
+            .map_err(|error| error.to_string())?
+        {}
+        Ok(Self {
+            _folder: folder,
+            store,
+            agent,
+            notes,
+        })
     }
 
     /// Searches with a question as it was typed. All conversations of the evidence are to be among the first five.
@@ -63,10 +85,22 @@ impl Past {
         question: &str,
         evidence: &[String],
     ) -> Result<(), String> {
-        let options = PastOptions { limit: 5, ..PastOptions::default() };
-        let found = search_past(&*self.store, (&self.agent, &UserId::local()), question, options).await;
+        let options = PastOptions {
+            limit: 5,
+            ..PastOptions::default()
+        };
+        let found = search_past(
+            &*self.store,
+            (&self.agent, &UserId::local()),
+            question,
+            options,
+        )
+        .await;
         let found = found.map_err(|error| error.to_string())?.found;
-        let names: Vec<&String> = found.iter().filter_map(|hit| self.notes.get(&hit.conversation)).collect();
+        let names: Vec<&String> = found
+            .iter()
+            .filter_map(|hit| self.notes.get(&hit.conversation))
+            .collect();
         at_5.count(evidence.iter().all(|note| names.contains(&note)));
         Ok(())
     }
@@ -90,7 +124,8 @@ fn turns(note: &[u8]) -> Vec<[String; 2]> {
         is_open = words.is_some();
     }
     let mut said = said.into_iter().filter(|words| !words.trim().is_empty());
-    std::iter::from_fn(|| Some([said.next()?, said.next().unwrap_or_else(|| LAST.to_owned())])).collect()
+    std::iter::from_fn(|| Some([said.next()?, said.next().unwrap_or_else(|| LAST.to_owned())]))
+        .collect()
 }
 
 #[cfg(test)]
@@ -100,6 +135,9 @@ mod tests {
     #[test]
     fn quoted_paragraphs_are_what_was_said() {
         let note = "---\ntype: conversation\n---\n\n**Ana**\n\n> Hello\n> there\n\n**Bo**\n\n> Hi\n\n**Ana**\n\n> Bye\n";
-        assert_eq!(turns(note.as_bytes()), [["Hello\nthere", "Hi"], ["Bye", LAST]]);
+        assert_eq!(
+            turns(note.as_bytes()),
+            [["Hello\nthere", "Hi"], ["Bye", LAST]]
+        );
     }
 }

@@ -76,9 +76,16 @@ impl Set {
         let notes: BTreeSet<&str> = self.notes.iter().map(|(name, _)| name.as_str()).collect();
         let mut missing = BTreeSet::new();
         for question in &self.questions {
-            let needed = question.notes.iter().filter(|note| !notes.contains(note.as_str()));
+            let needed = question
+                .notes
+                .iter()
+                .filter(|note| !notes.contains(note.as_str()));
             missing.extend(needed.map(|note| format!("the note {note:?}")));
-            for any in question.facts.iter().flatten().filter(|any| !any.iter().any(|id| facts.contains(id)))
+            for any in question
+                .facts
+                .iter()
+                .flatten()
+                .filter(|any| !any.iter().any(|id| facts.contains(id)))
             {
                 missing.insert(format!("any of the facts {any:?}"));
             }
@@ -95,20 +102,34 @@ impl Line {
 
 impl Question {
     fn of(line: Line) -> Self {
-        let pieces: Option<Vec<Vec<u64>>> = line.facts_any_of_each.and_then(|all| all.into_iter().collect());
-        let facts = pieces.filter(|pieces| !pieces.is_empty() && pieces.iter().all(|any| !any.is_empty()));
-        Self { words: line.question, notes: line.notes.unwrap_or_default(), facts }
+        let pieces: Option<Vec<Vec<u64>>> = line
+            .facts_any_of_each
+            .and_then(|all| all.into_iter().collect());
+        let facts =
+            pieces.filter(|pieces| !pieces.is_empty() && pieces.iter().all(|any| !any.is_empty()));
+        Self {
+            words: line.question,
+            notes: line.notes.unwrap_or_default(),
+            facts,
+        }
     }
 }
 
 /// Returns the sets of a folder, by name; the folder itself if it is one.
 pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, String> {
     // A folder with a part of a set is one too, so that what it lacks is told.
-    let is_set = |path: &Path| [FACTS, QUESTIONS, NOTES].iter().any(|part| path.join(part).exists());
+    let is_set = |path: &Path| {
+        [FACTS, QUESTIONS, NOTES]
+            .iter()
+            .any(|part| path.join(part).exists())
+    };
     if is_set(folder) {
         return Ok(vec![folder.to_owned()]);
     }
-    let mut sets: Vec<PathBuf> = entries(folder)?.into_iter().filter(|path| is_set(path)).collect();
+    let mut sets: Vec<PathBuf> = entries(folder)?
+        .into_iter()
+        .filter(|path| is_set(path))
+        .collect();
     sets.sort();
     match sets.is_empty() {
         true => Err(format!(
@@ -122,7 +143,9 @@ pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, String> {
 fn notes(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut notes = Vec::new();
     for path in entries(folder)? {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         if let Some(name) = name.filter(|name| name.ends_with(".md")) {
             notes.push((name, fs::read(&path).map_err(|error| said(&path, &error))?));
         }
@@ -133,13 +156,22 @@ fn notes(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| said(folder, &error))?;
-    entries.map(|entry| entry.map(|entry| entry.path()).map_err(|error| said(folder, &error))).collect()
+    entries
+        .map(|entry| {
+            entry
+                .map(|entry| entry.path())
+                .map_err(|error| said(folder, &error))
+        })
+        .collect()
 }
 
 fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, String> {
     let text = fs::read_to_string(path).map_err(|error| said(path, &error))?;
-    let lines =
-        text.trim_start_matches('\u{FEFF}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let lines = text
+        .trim_start_matches('\u{FEFF}')
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(at, line)| {
             serde_json::from_str(line).map_err(|error| {
@@ -152,7 +184,9 @@ fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, String> {
 
 fn said(path: &Path, error: &std::io::Error) -> String {
     let next = match error.kind() {
-        ErrorKind::NotFound => "try: check the name; a set has facts.jsonl, questions.jsonl and notes/*.md",
+        ErrorKind::NotFound => {
+            "try: check the name; a set has facts.jsonl, questions.jsonl and notes/*.md"
+        }
         _ => "try: check what it is, and whether you may read it",
     };
     format!("{}: it cannot be read: {error}\n{next}", path.display())

@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use adjutant_core::port::MemoryLedger as _;
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{
-    AgentName, BoxFuture, FactLine, MemoryChange, MemoryEffect, MemoryScope, MemoryState, Told, UserId, told,
+    AgentName, BoxFuture, FactLine, MemoryChange, MemoryEffect, MemoryScope, MemoryState, Told,
+    UserId, told,
 };
 use adjutant_memory::{Memory, MemoryOptions, ToldLimits, Vault, index_past};
 use adjutant_providers::scripted::ScriptedModel;
-use adjutant_runtime::{Agent, FreshInstruction, Recall, RecallRequest, RunContext, TurnInstruction};
+use adjutant_runtime::{
+    Agent, FreshInstruction, Recall, RecallRequest, RunContext, TurnInstruction,
+};
 use adjutant_store::sqlite;
 use jiff::civil::{Date, date};
 use jiff::tz::TimeZone;
@@ -45,8 +48,16 @@ struct Size {
     conversations: usize,
 }
 
-const FIRST_DAY: Size = Size { facts: 3, daily_notes: 1, conversations: 1 };
-const YEAR: Size = Size { facts: 3_000, daily_notes: 365, conversations: 1_000 };
+const FIRST_DAY: Size = Size {
+    facts: 3,
+    daily_notes: 1,
+    conversations: 1,
+};
+const YEAR: Size = Size {
+    facts: 3_000,
+    daily_notes: 365,
+    conversations: 1_000,
+};
 
 /// The figures of a measurement.
 #[derive(Debug, Serialize)]
@@ -125,14 +136,28 @@ impl Home {
         let store = sqlite::Store::open(&folder.path().join("adjutant.db")).await;
         let store = Arc::new(store.map_err(|error| words(&error))?);
         let vault = Vault::open(&vault).map_err(|error| words(&error))?;
-        let scope = MemoryScope { user: UserId::local(), vault: vault.root().to_string_lossy().into_owned() };
+        let scope = MemoryScope {
+            user: UserId::local(),
+            vault: vault.root().to_string_lossy().into_owned(),
+        };
         for change in (0..size.facts).flat_map(changes) {
-            store.put(&scope, &change).await.map_err(|error| words(&error))?;
+            store
+                .put(&scope, &change)
+                .await
+                .map_err(|error| words(&error))?;
         }
-        let now = day(size.daily_notes).to_zoned(TimeZone::UTC).map_err(|error| words(&error))?;
-        let clock = Arc::new(move || -> Zoned { now.clone() });
-        let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), store.clone(), clock)
+        let now = day(size.daily_notes)
+            .to_zoned(TimeZone::UTC)
             .map_err(|error| words(&error))?;
+        let clock = Arc::new(move || -> Zoned { now.clone() });
+        let memory = Memory::new(
+            vault,
+            UserId::local(),
+            MemoryOptions::default(),
+            store.clone(),
+            clock,
+        )
+        .map_err(|error| words(&error))?;
         let told = Teller(Arc::new(TellerState {
             memory,
             important: AtomicU32::new(0),
@@ -149,7 +174,13 @@ impl Home {
             .build()
             .map_err(|error| words(&error))?;
         let name = AgentName::new(AGENT).map_err(|error| words(&error))?;
-        let home = Self { _folder: folder, store, agent, name, told };
+        let home = Self {
+            _folder: folder,
+            store,
+            agent,
+            name,
+            told,
+        };
         for number in 0..size.conversations {
             home.converse(number).await?;
         }
@@ -161,11 +192,23 @@ impl Home {
         let conversation = RunContext::default().conversation;
         let mut costs = Vec::new();
         for turn in 0..TURNS {
-            let mut context = RunContext { conversation, ..RunContext::default() };
-            let said = format!("{} What of that do you know?", sentence(number * TURNS * 7 + turn * 3));
+            let mut context = RunContext {
+                conversation,
+                ..RunContext::default()
+            };
+            let said = format!(
+                "{} What of that do you know?",
+                sentence(number * TURNS * 7 + turn * 3)
+            );
             let begin = cpu();
-            self.agent.run_in(&mut context, &said).await.map_err(|error| error.to_string())?;
-            while index_past(&*self.store, &self.name).await.map_err(|error| error.to_string())? {}
+            self.agent
+                .run_in(&mut context, &said)
+                .await
+                .map_err(|error| error.to_string())?;
+            while index_past(&*self.store, &self.name)
+                .await
+                .map_err(|error| error.to_string())?
+            {}
             costs.push(cpu() - begin);
         }
         Ok(costs)
@@ -188,9 +231,20 @@ struct TellerState {
 impl TurnInstruction for Teller {
     fn for_turn<'a>(&'a self, _user: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
         Box::pin(async move {
-            let facts = self.0.memory.facts().instruction(&estimate_tokens).await.unwrap_or_default();
-            self.0.important.store(estimate_tokens(&facts.text), Ordering::Relaxed);
-            FreshInstruction { text: facts.text, notices: Vec::new() }
+            let facts = self
+                .0
+                .memory
+                .facts()
+                .instruction(&estimate_tokens)
+                .await
+                .unwrap_or_default();
+            self.0
+                .important
+                .store(estimate_tokens(&facts.text), Ordering::Relaxed);
+            FreshInstruction {
+                text: facts.text,
+                notices: Vec::new(),
+            }
         })
     }
 }
@@ -200,7 +254,10 @@ impl Recall for Teller {
         Box::pin(async move {
             let state = &self.0;
             let limits = ToldLimits::default();
-            let told = state.memory.told(asked.message, asked.history, limits, &estimate_tokens).await;
+            let told = state
+                .memory
+                .told(asked.message, asked.history, limits, &estimate_tokens)
+                .await;
             let told = told.unwrap_or_default();
             let block = told::block(&told).unwrap_or_default();
             let tokens = state.important.load(Ordering::Relaxed) + estimate_tokens(&block);
@@ -219,7 +276,11 @@ fn write_notes(vault: &std::path::Path, size: Size) -> std::io::Result<()> {
     for number in 0..size.facts {
         match is_important(number) {
             true => important.push_str(&format!("- {} #important\n", sentence(number))),
-            false => recent.push_str(&format!("- [{}] {}\n", day_of_fact(number), sentence(number))),
+            false => recent.push_str(&format!(
+                "- [{}] {}\n",
+                day_of_fact(number),
+                sentence(number)
+            )),
         }
     }
     let facts = format!(
@@ -227,10 +288,14 @@ fn write_notes(vault: &std::path::Path, size: Size) -> std::io::Result<()> {
     );
     fs::write(vault.join("memory/facts.md"), facts)?;
     for number in 0..size.daily_notes {
-        let entries: String =
-            (0..8).map(|entry| format!("- {:02}:15 {}\n", 8 + entry, sentence(number * 8 + entry))).collect();
+        let entries: String = (0..8)
+            .map(|entry| format!("- {:02}:15 {}\n", 8 + entry, sentence(number * 8 + entry)))
+            .collect();
         let date = day(number).date();
-        fs::write(vault.join(format!("{date}.md")), format!("# {date}\n\n## Log\n\n{entries}"))?;
+        fs::write(
+            vault.join(format!("{date}.md")),
+            format!("# {date}\n\n## Log\n\n{entries}"),
+        )?;
     }
     Ok(())
 }
@@ -246,10 +311,16 @@ fn changes(number: usize) -> Vec<MemoryChange> {
     };
     let change = |id: usize, before: Option<FactLine>, after: FactLine| MemoryChange {
         id: Uuid::from_u128(id as u128),
-        at: day(number).to_zoned(TimeZone::UTC).map(|at| at.timestamp()).unwrap_or_default(),
+        at: day(number)
+            .to_zoned(TimeZone::UTC)
+            .map(|at| at.timestamp())
+            .unwrap_or_default(),
         source: None,
         key: None,
-        effect: MemoryEffect::Fact { before, after: Some(after) },
+        effect: MemoryEffect::Fact {
+            before,
+            after: Some(after),
+        },
         state: MemoryState::Done,
         patch: None,
     };
@@ -258,7 +329,10 @@ fn changes(number: usize) -> Vec<MemoryChange> {
         return vec![change(2 * number, None, now)];
     }
     let before = line(format!("{} Or so I thought.", sentence(number)));
-    vec![change(2 * number, None, before.clone()), change(2 * number + 1, Some(before), now)]
+    vec![
+        change(2 * number, None, before.clone()),
+        change(2 * number + 1, Some(before), now),
+    ]
 }
 
 fn is_important(number: usize) -> bool {
@@ -268,7 +342,10 @@ fn is_important(number: usize) -> bool {
 /// Noon of a day, counted from the first.
 fn day(number: usize) -> jiff::civil::DateTime {
     let days = i64::try_from(number).unwrap_or_default();
-    BEGIN.checked_add(days.days()).unwrap_or(BEGIN).at(12, 0, 0, 0)
+    BEGIN
+        .checked_add(days.days())
+        .unwrap_or(BEGIN)
+        .at(12, 0, 0, 0)
 }
 
 fn day_of_fact(number: usize) -> Date {
@@ -330,13 +407,25 @@ fn sentence(number: usize) -> String {
         "the roof tiles",
         "sourdough bread",
     ];
-    const WHEN: [&str; 5] =
-        ["since spring", "every Tuesday", "with two friends", "before the holidays", "for the first time"];
-    let pick = |from: &[&'static str], at: usize| from.get(at % from.len()).copied().unwrap_or_default();
+    const WHEN: [&str; 5] = [
+        "since spring",
+        "every Tuesday",
+        "with two friends",
+        "before the holidays",
+        "for the first time",
+    ];
+    let pick =
+        |from: &[&'static str], at: usize| from.get(at % from.len()).copied().unwrap_or_default();
     let (who, rest) = (number % WHO.len(), number / WHO.len());
     let (does, rest) = ((rest + who) % DOES.len(), rest / DOES.len());
     let (what, rest) = ((rest + does) % WHAT.len(), rest / WHAT.len());
-    format!("{} {} {} {}.", pick(&WHO, who), pick(&DOES, does), pick(&WHAT, what), pick(&WHEN, rest + what))
+    format!(
+        "{} {} {} {}.",
+        pick(&WHO, who),
+        pick(&DOES, does),
+        pick(&WHAT, what),
+        pick(&WHEN, rest + what)
+    )
 }
 
 /// CPU that this process has used, in microseconds.

@@ -20,7 +20,10 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
     let name = tool_name(&options, &function.sig.ident)?;
     let description = description(&options, &function)?;
 
-    let facade = options.facade.clone().unwrap_or_else(|| parse_quote!(::adjutant));
+    let facade = options
+        .facade
+        .clone()
+        .unwrap_or_else(|| parse_quote!(::adjutant));
     let private = quote!(#facade::__private);
     let tool = function.sig.ident.clone();
     let visibility = &function.vis;
@@ -28,16 +31,27 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
     let (switches, others): (Vec<_>, Vec<_>) = std::mem::take(&mut function.attrs)
         .into_iter()
         .partition(|attribute| attribute.path().is_ident("cfg"));
-    let (doc_comments, others): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|attribute| attribute.path().is_ident("doc"));
-    let doc_comments =
-        if doc_comments.is_empty() { vec![parse_quote!(#[doc = #description])] } else { doc_comments };
+    let (doc_comments, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|attribute| attribute.path().is_ident("doc"));
+    let doc_comments = if doc_comments.is_empty() {
+        vec![parse_quote!(#[doc = #description])]
+    } else {
+        doc_comments
+    };
 
     function.sig.ident = format_ident!("run", span = tool.span());
     let signature = &function.sig;
     let body = &function.block;
-    let implementation =
-        implementation(&options, &private, &function, &tool, (&name, &description), context, &arguments);
+    let implementation = implementation(
+        &options,
+        &private,
+        &function,
+        &tool,
+        (&name, &description),
+        context,
+        &arguments,
+    );
     let fields = arguments.iter().map(|argument| &argument.field);
     let serde = path_text(&facade, "serde");
     let schemars = path_text(&facade, "schemars");
@@ -72,8 +86,12 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
 }
 
 fn parse_function(tokens: TokenStream) -> Result<ItemFn> {
-    let function: ItemFn = syn::parse2(tokens.clone())
-        .map_err(|_| Error::new_spanned(tokens, "`#[tool]` goes on an `async fn` outside of any `impl`"))?;
+    let function: ItemFn = syn::parse2(tokens.clone()).map_err(|_| {
+        Error::new_spanned(
+            tokens,
+            "`#[tool]` goes on an `async fn` outside of any `impl`",
+        )
+    })?;
     let signature = &function.sig;
     if signature.asyncness.is_none() {
         return Err(Error::new(
@@ -86,7 +104,10 @@ fn parse_function(tokens: TokenStream) -> Result<ItemFn> {
         return Err(Error::new_spanned(&signature.generics, message));
     }
     if let Some(variadic) = &signature.variadic {
-        return Err(Error::new_spanned(variadic, "a tool takes a fixed list of arguments"));
+        return Err(Error::new_spanned(
+            variadic,
+            "a tool takes a fixed list of arguments",
+        ));
     }
     Ok(function)
 }
@@ -138,7 +159,8 @@ fn implementation(
             use #private::ValueKind as _;
         }
     });
-    let finish = quote_spanned!(returns=> (&&&#private::Kind::of(&__returned)).kind().finish(__returned));
+    let finish =
+        quote_spanned!(returns=> (&&&#private::Kind::of(&__returned)).kind().finish(__returned));
     quote! {
         #[automatically_derived]
         impl #core::Tool for #tool {

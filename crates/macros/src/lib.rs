@@ -54,6 +54,11 @@ mod parameter; // a parameter to an argument
 /// | `timeout_secs = N` | bound of one execution in seconds, instead of the turn's |
 /// | `crate = path` | where `adjutant` is, if it is not `::adjutant` |
 #[proc_macro_attribute]
-pub fn tool(options: proc_macro::TokenStream, function: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    expand::tool(options.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+pub fn tool(
+    options: proc_macro::TokenStream,
+    function: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    expand::tool(options.into(), function.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }

@@ -17,7 +17,14 @@ pub(crate) struct Options {
 }
 
 /// Annotations of a tool, by their names in `adjutant_core::Annotations`.
-const FLAGS: &[&str] = &["read_only", "destructive", "idempotent", "keyed", "parallel", "closed_world"];
+const FLAGS: &[&str] = &[
+    "read_only",
+    "destructive",
+    "idempotent",
+    "keyed",
+    "parallel",
+    "closed_world",
+];
 const KNOWN: &str = "read_only, destructive, idempotent, keyed, parallel, closed_world, name = \"...\", description = \"...\", \
                      timeout_secs = N, crate = path";
 
@@ -29,7 +36,10 @@ impl Options {
             while !input.is_empty() {
                 let option = Ident::parse_any(input)?;
                 if seen.contains(&option) {
-                    return Err(Error::new(option.span(), format!("`{option}` is given twice")));
+                    return Err(Error::new(
+                        option.span(),
+                        format!("`{option}` is given twice"),
+                    ));
                 }
                 options.parse_one(&option, input)?;
                 seen.push(option);
@@ -40,9 +50,10 @@ impl Options {
             Ok(options)
         })
         .parse2(tokens)?;
-        if let (Some(_), Some(destructive)) = (options.flag("read_only"), options.flag("destructive")) {
-            let message =
-                "a `read_only` tool changes nothing, so it cannot be `destructive`: keep one of them";
+        if let (Some(_), Some(destructive)) =
+            (options.flag("read_only"), options.flag("destructive"))
+        {
+            let message = "a `read_only` tool changes nothing, so it cannot be `destructive`: keep one of them";
             return Err(Error::new(destructive.span(), message));
         }
         Ok(options)
@@ -67,7 +78,10 @@ impl Options {
                 let seconds: LitInt = input.parse()?;
                 let value = seconds.base10_parse()?;
                 if value == 0 {
-                    return Err(Error::new(seconds.span(), "a tool needs at least one second"));
+                    return Err(Error::new(
+                        seconds.span(),
+                        "a tool needs at least one second",
+                    ));
                 }
                 self.timeout_secs = Some(value);
             }
@@ -103,7 +117,12 @@ impl Options {
 
 fn text(option: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
     input.parse::<Token![=]>()?;
-    input.parse().map_err(|error| Error::new(error.span(), format!("`{option}` is text: {option} = \"...\"")))
+    input.parse().map_err(|error| {
+        Error::new(
+            error.span(),
+            format!("`{option}` is text: {option} = \"...\""),
+        )
+    })
 }
 
 /// The tool's name: what `name = "..."` says, or the function's.
@@ -113,8 +132,13 @@ pub(crate) fn tool_name(options: &Options, function: &Ident) -> Result<String> {
         None => (function.unraw().to_string(), function.span()),
     };
     // Source: `adjutant_core::ToolName`.
-    let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    let first = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    let letters = name
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let first = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| !byte.is_ascii_digit());
     if letters && first && name.len() <= 64 {
         Ok(name)
     } else {

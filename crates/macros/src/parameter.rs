@@ -52,7 +52,11 @@ pub(crate) fn take(signature: &mut Signature) -> Result<(Context, Vec<Argument>)
 
 fn context_of(ty: &Type) -> Context {
     let named = |ty: &Type| match ty {
-        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "ToolContext"),
+        Type::Path(path) => path
+            .path
+            .segments
+            .last()
+            .is_some_and(|last| last.ident == "ToolContext"),
         _ => false,
     };
     match ty {
@@ -66,7 +70,9 @@ fn context_of(ty: &Type) -> Context {
 
 fn argument(parameter: &mut PatType) -> Result<Argument> {
     let name = match &*parameter.pat {
-        Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
+        Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => {
+            pattern.ident.clone()
+        }
         other => {
             return Err(Error::new_spanned(
                 other,
@@ -87,13 +93,20 @@ fn argument(parameter: &mut PatType) -> Result<Argument> {
                     Err(meta.error("there is only `#[arg(description = \"...\")]`"))
                 }
             })?;
-        } else if ["serde", "schemars"].iter().any(|name| attribute.path().is_ident(name)) {
+        } else if ["serde", "schemars"]
+            .iter()
+            .any(|name| attribute.path().is_ident(name))
+        {
             for_the_field.push(attribute.clone());
         }
     }
-    let docs = description.or_else(|| docs::text(&parameter.attrs)).map(|text| quote!(#[doc = #text]));
+    let docs = description
+        .or_else(|| docs::text(&parameter.attrs))
+        .map(|text| quote!(#[doc = #text]));
     parameter.attrs.retain(|attribute| {
-        !["arg", "doc", "serde", "schemars"].iter().any(|name| attribute.path().is_ident(name))
+        !["arg", "doc", "serde", "schemars"]
+            .iter()
+            .any(|name| attribute.path().is_ident(name))
     });
     let ty = &parameter.ty;
     // The span is the parameter's, so that "JsonSchema is not implemented" points at its type.
@@ -110,9 +123,15 @@ fn check_type(ty: &Type) -> Result<()> {
                 Type::Slice(_) => "a `Vec`",
                 _ => "the type without `&`",
             };
-            Err(Error::new_spanned(ty, format!("a tool owns its arguments: write {owned} here")))
+            Err(Error::new_spanned(
+                ty,
+                format!("a tool owns its arguments: write {owned} here"),
+            ))
         }
-        Type::ImplTrait(_) => Err(Error::new_spanned(ty, "a tool's argument needs a type with a name")),
+        Type::ImplTrait(_) => Err(Error::new_spanned(
+            ty,
+            "a tool's argument needs a type with a name",
+        )),
         _ => Ok(()),
     }
 }

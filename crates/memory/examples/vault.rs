@@ -16,19 +16,35 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use adjutant_core::UserId;
-use adjutant_memory::{Cause, Filter, InMemoryLedger, Memory, MemoryError, MemoryOptions, Vault, VaultError};
+use adjutant_memory::{
+    Cause, Filter, InMemoryLedger, Memory, MemoryError, MemoryOptions, Vault, VaultError,
+};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [vault, work, command, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: vault VAULT WORK_FOLDER remember|log|complete|delete|list|search|notes".into());
+        return Err(
+            "usage: vault VAULT WORK_FOLDER remember|log|complete|delete|list|search|notes".into(),
+        );
     };
     let vault = Vault::open(vault)?.with_work_folder(work);
-    #[expect(clippy::disallowed_methods, reason = "a program hands the time in; here it is a program")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a program hands the time in; here it is a program"
+    )]
     let clock = Arc::new(jiff::Zoned::now);
-    let options = MemoryOptions { max_facts: 10_000, ..MemoryOptions::default() };
-    let memory = Memory::new(vault, UserId::local(), options, Arc::new(InMemoryLedger::new()), clock)?;
+    let options = MemoryOptions {
+        max_facts: 10_000,
+        ..MemoryOptions::default()
+    };
+    let memory = Memory::new(
+        vault,
+        UserId::local(),
+        options,
+        Arc::new(InMemoryLedger::new()),
+        clock,
+    )?;
     let mut out = io::stdout().lock();
     match command.as_str() {
         "remember" => {
@@ -54,7 +70,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 let words = line?;
                 let tasks = memory.tasks().ok_or("there is a vault")?;
                 let done = loop {
-                    let found = tasks.list().await?.tasks.into_iter().find(|task| task.words == words);
+                    let found = tasks
+                        .list()
+                        .await?
+                        .tasks
+                        .into_iter()
+                        .find(|task| task.words == words);
                     let task = found.ok_or("there is no such task")?.address;
                     let done = match command.as_str() {
                         "complete" => tasks.complete(&task, &Cause::person()).await,
@@ -80,21 +101,45 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let found = memory
                 .notes()
                 .ok_or("there is a vault")?
-                .search(&rest.join(" "), &Filter { limit: 20, ..Filter::default() })
+                .search(
+                    &rest.join(" "),
+                    &Filter {
+                        limit: 20,
+                        ..Filter::default()
+                    },
+                )
                 .await?;
             for note in found.notes {
                 writeln!(out, "{}", note.path)?;
             }
-            writeln!(out, "{} notes, {} ms", found.total, begun.elapsed().as_millis())?;
+            writeln!(
+                out,
+                "{} notes, {} ms",
+                found.total,
+                begun.elapsed().as_millis()
+            )?;
         }
         "notes" => {
             let begun = Instant::now();
-            let filter = Filter { folder: rest.join(" "), limit: 20, ..Filter::default() };
-            let found = memory.notes().ok_or("there is a vault")?.list(&filter).await?;
+            let filter = Filter {
+                folder: rest.join(" "),
+                limit: 20,
+                ..Filter::default()
+            };
+            let found = memory
+                .notes()
+                .ok_or("there is a vault")?
+                .list(&filter)
+                .await?;
             for note in found.notes {
                 writeln!(out, "{}", note.path)?;
             }
-            writeln!(out, "{} notes, {} ms", found.total, begun.elapsed().as_millis())?;
+            writeln!(
+                out,
+                "{} notes, {} ms",
+                found.total,
+                begun.elapsed().as_millis()
+            )?;
         }
         other => return Err(format!("there is no command {other:?}").into()),
     }

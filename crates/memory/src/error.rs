@@ -116,11 +116,19 @@ pub enum VaultError {
 }
 
 fn did_you_mean(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; did you mean {}?", quoted(names)) }
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", quoted(names))
+    }
 }
 
 fn quoted(names: &[String]) -> String {
-    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|name| format!("{name:?}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl VaultError {
@@ -130,19 +138,29 @@ impl VaultError {
         match error.kind() {
             io::ErrorKind::PermissionDenied => Self::Denied { what, name },
             io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { name },
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Self::Full { name }
-            }
-            io::ErrorKind::NotFound => Self::NoSuchNote { name, nearest: Vec::new() },
-            _ => Self::Io { name, reason: error.to_string() },
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Self::Full { name },
+            io::ErrorKind::NotFound => Self::NoSuchNote {
+                name,
+                nearest: Vec::new(),
+            },
+            _ => Self::Io {
+                name,
+                reason: error.to_string(),
+            },
         }
     }
 
     /// What the operating system said about the vault's folder.
     pub(crate) fn of_root(path: &Path, error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound => Self::Missing { path: path.to_owned() },
-            io::ErrorKind::NotADirectory => Self::NotAFolder { path: path.to_owned() },
+            io::ErrorKind::NotFound => Self::Missing {
+                path: path.to_owned(),
+            },
+            io::ErrorKind::NotADirectory => Self::NotAFolder {
+                path: path.to_owned(),
+            },
             _ => Self::of_file(&path.display().to_string(), "open", error),
         }
     }
@@ -228,13 +246,17 @@ pub enum MemoryError {
 impl MemoryError {
     /// The words of a store of facts.
     pub(crate) fn of_store(error: StoreError) -> Self {
-        Self::Store { reason: error.to_string() }
+        Self::Store {
+            reason: error.to_string(),
+        }
     }
 }
 
 impl From<StoreError> for MemoryError {
     fn from(error: StoreError) -> Self {
-        Self::Ledger { reason: error.to_string() }
+        Self::Ledger {
+            reason: error.to_string(),
+        }
     }
 }
 
@@ -242,7 +264,10 @@ impl From<MemoryError> for ToolError {
     fn from(error: MemoryError) -> Self {
         match &error {
             MemoryError::Vault(VaultError::NoSuchNote { name, nearest }) if nearest.is_empty() => {
-                Self::NotFound { what: "note".to_owned(), id: format!("{name:?}") }
+                Self::NotFound {
+                    what: "note".to_owned(),
+                    id: format!("{name:?}"),
+                }
             }
             MemoryError::Vault(
                 VaultError::Name { .. }
@@ -257,7 +282,9 @@ impl From<MemoryError> for ToolError {
             MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => {
                 Self::failed("The vault's folder is not there at the moment; nothing was changed.")
             }
-            MemoryError::BrokeOff => Self::Unknown { message: error.to_string() },
+            MemoryError::BrokeOff => Self::Unknown {
+                message: error.to_string(),
+            },
             MemoryError::Vault(_)
             | MemoryError::Limit { .. }
             | MemoryError::Task { .. }

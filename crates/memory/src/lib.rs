@@ -45,8 +45,8 @@ pub use daily::{
 };
 pub use error::{MemoryError, VaultError};
 pub use key_fact::{
-    FACT_CHARS_MAX, FactChange, FactId, IMPORTANT_TOKENS_MAX, ImportantFacts, InMemoryLedger, KeyFact,
-    KeyFactStore, NewFact, ToldFact, ToldLimits, Undone, Why,
+    FACT_CHARS_MAX, FactChange, FactId, IMPORTANT_TOKENS_MAX, ImportantFacts, InMemoryLedger,
+    KeyFact, KeyFactStore, NewFact, ToldFact, ToldLimits, Undone, Why,
 };
 pub use memories::{DatabaseMemory, Memories};
 pub use memory::{Cause, Clock, Memory, MemoryOptions};
@@ -56,10 +56,10 @@ pub use recall::{Place, Recollection};
 pub use told::TurnFacts;
 pub use tool::{brief_tools, fact_tools, memory_tools, reading_tools};
 pub use vault::{
-    Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders, Vault,
-    find_vaults,
+    Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders,
+    Vault, find_vaults,
 };
 pub use vault_task::{
-    DeletedTask, InMemoryTaskIndex, TaskAddress, TaskEdit, TaskList, TaskStatus, TaskWritten, VaultTask,
-    VaultTaskStore, VaultTasks,
+    DeletedTask, InMemoryTaskIndex, TaskAddress, TaskEdit, TaskList, TaskStatus, TaskWritten,
+    VaultTask, VaultTaskStore, VaultTasks,
 };

@@ -29,13 +29,22 @@ impl DatabaseMemory {
         max_facts: usize,
         clock: Clock,
     ) -> Self {
-        Self { facts, ledger, max_facts, clock, past: None }
+        Self {
+            facts,
+            ledger,
+            max_facts,
+            clock,
+            past: None,
+        }
     }
 
     /// Returns the same, in which each user's past conversations with an agent are looked for too.
     #[must_use]
     pub fn with_conversations(self, past: Arc<dyn PastConversations>, agent: AgentName) -> Self {
-        Self { past: Some((past, agent)), ..self }
+        Self {
+            past: Some((past, agent)),
+            ..self
+        }
     }
 
     /// Returns the memory of a user. Nothing is read.
@@ -87,7 +96,10 @@ impl Memories {
     /// Returns the same, in which everybody who has none of their own has one in a database.
     #[must_use]
     pub fn with_others(self, others: DatabaseMemory) -> Self {
-        Self { others: Some(others), ..self }
+        Self {
+            others: Some(others),
+            ..self
+        }
     }
 
     /// Returns the memory of a user, if they have one.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_core::port::{FactStore, MemoryLedger, PastConversations};
 use adjutant_core::{
-    AgentName, ConversationId, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope, MemorySource,
-    MemoryState, ToolContext, UserId,
+    AgentName, ConversationId, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope,
+    MemorySource, MemoryState, ToolContext, UserId,
 };
 use jiff::Zoned;
 use uuid::Uuid;
@@ -86,7 +86,10 @@ impl Cause {
             turn: context.turn,
             call: context.call.clone(),
         };
-        Self { source: Some(source), key: Some(context.key.clone()) }
+        Self {
+            source: Some(source),
+            key: Some(context.key.clone()),
+        }
     }
 }
 
@@ -142,7 +145,11 @@ pub(crate) enum Planned<T> {
     /// Nothing: this is the answer already.
     Nothing(T),
     /// This text, with this effect.
-    Write { text: String, effect: Box<MemoryEffect>, answer: T },
+    Write {
+        text: String,
+        effect: Box<MemoryEffect>,
+        answer: T,
+    },
 }
 
 impl Memory {
@@ -158,13 +165,34 @@ impl Memory {
         clock: Clock,
     ) -> Result<Self, VaultError> {
         // The seed's `memoryPath` may be the whole path of a file in the vault.
-        let inside = Path::new(&options.path).strip_prefix(vault.root()).ok().and_then(Path::to_str);
+        let inside = Path::new(&options.path)
+            .strip_prefix(vault.root())
+            .ok()
+            .and_then(Path::to_str);
         let facts = NotePath::parse(inside.unwrap_or(&options.path))?;
-        let scope = MemoryScope { user: owner, vault: vault.root().to_string_lossy().into_owned() };
-        let common = Common { scope, max_facts: options.max_facts, ledger, clock };
+        let scope = MemoryScope {
+            user: owner,
+            vault: vault.root().to_string_lossy().into_owned(),
+        };
+        let common = Common {
+            scope,
+            max_facts: options.max_facts,
+            ledger,
+            clock,
+        };
         let (kept, attached) = (Arc::default(), Arc::default());
-        let shared = Shared { vault, facts, options, common, kept, attached };
-        Ok(Self { place: Place::Vault(Arc::new(shared)), past: None })
+        let shared = Shared {
+            vault,
+            facts,
+            options,
+            common,
+            kept,
+            attached,
+        };
+        Ok(Self {
+            place: Place::Vault(Arc::new(shared)),
+            past: None,
+        })
     }
 
     pub(crate) fn in_database(
@@ -172,13 +200,19 @@ impl Memory {
         common: Common,
         past: Option<(Arc<dyn PastConversations>, AgentName)>,
     ) -> Self {
-        Self { place: Place::Database(Arc::new(InDatabase { facts, common })), past }
+        Self {
+            place: Place::Database(Arc::new(InDatabase { facts, common })),
+            past,
+        }
     }
 
     /// Returns the same memory, in which the owner's past conversations with an agent are looked for too.
     #[must_use]
     pub fn with_conversations(self, past: Arc<dyn PastConversations>, agent: AgentName) -> Self {
-        Self { past: Some((past, agent)), ..self }
+        Self {
+            past: Some((past, agent)),
+            ..self
+        }
     }
 
     /// The facts.
@@ -208,8 +242,13 @@ impl Memory {
     /// Tells which notes are attached in a conversation, by their paths, in place of those that were told before: a search there ranks
     /// them a little higher. Kept for the last 64 conversations, in this process.
     pub fn attach(&self, conversation: ConversationId, notes: Vec<String>) {
-        let Some(shared) = self.in_vault() else { return };
-        let mut attached = shared.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(shared) = self.in_vault() else {
+            return;
+        };
+        let mut attached = shared
+            .attached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         attached.retain(|(known, _)| *known != conversation);
         if !notes.is_empty() {
             attached.push_back((conversation, notes));
@@ -337,7 +376,11 @@ impl Shared {
                     self.finish(begun).await;
                     return Ok(answer);
                 }
-                Planned::Write { text, effect, answer } => (text, *effect, answer),
+                Planned::Write {
+                    text,
+                    effect,
+                    answer,
+                } => (text, *effect, answer),
             };
             let patch = match (&effect, &stored) {
                 (MemoryEffect::Fact { .. } | MemoryEffect::Task { .. }, Some(stored)) => {
@@ -346,8 +389,16 @@ impl Shared {
                 _ => None,
             };
             let change = match begun.take() {
-                Some(change) => MemoryChange { effect, state: MemoryState::Begun, patch, ..change },
-                None => MemoryChange { patch, ..self.common.new_change(cause, effect) },
+                Some(change) => MemoryChange {
+                    effect,
+                    state: MemoryState::Begun,
+                    patch,
+                    ..change
+                },
+                None => MemoryChange {
+                    patch,
+                    ..self.common.new_change(cause, effect)
+                },
             };
             self.common.ledger.put(&self.common.scope, &change).await?;
             match self.replace(lock, path, stored, text).await {
@@ -360,27 +411,39 @@ impl Shared {
                     begun = Some(change);
                 }
                 Err(error) => {
-                    let change = MemoryChange { state: MemoryState::Void, ..change };
+                    let change = MemoryChange {
+                        state: MemoryState::Void,
+                        ..change
+                    };
                     let _ = self.common.ledger.put(&self.common.scope, &change).await;
                     return Err(error);
                 }
             }
         }
         self.void(begun).await;
-        Err(VaultError::Busy { name: path.to_string() }.into())
+        Err(VaultError::Busy {
+            name: path.to_string(),
+        }
+        .into())
     }
 
     /// The file says that it was done; if the history cannot be told, the file still does.
     pub(crate) async fn finish(&self, change: Option<MemoryChange>) {
         if let Some(change) = change {
-            let change = MemoryChange { state: MemoryState::Done, ..change };
+            let change = MemoryChange {
+                state: MemoryState::Done,
+                ..change
+            };
             let _ = self.common.ledger.put(&self.common.scope, &change).await;
         }
     }
 
     pub(crate) async fn void(&self, change: Option<MemoryChange>) {
         if let Some(change) = change {
-            let change = MemoryChange { state: MemoryState::Void, ..change };
+            let change = MemoryChange {
+                state: MemoryState::Void,
+                ..change
+            };
             let _ = self.common.ledger.put(&self.common.scope, &change).await;
         }
     }

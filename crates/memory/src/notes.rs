@@ -50,7 +50,11 @@ impl Written {
         let mut words = match (&self.entry, self.already, self.created) {
             (_, true, _) => format!("Already in {path}; nothing was changed."),
             (Some(entry), false, _) => {
-                let entry = entry.trim_start_matches("- ").lines().next().unwrap_or_default();
+                let entry = entry
+                    .trim_start_matches("- ")
+                    .lines()
+                    .next()
+                    .unwrap_or_default();
                 format!("✎ noted in {path}: {entry}  (undo: /undo)")
             }
             (None, false, true) => format!("✎ wrote the note {path}  (undo: /undo)"),
@@ -76,7 +80,11 @@ pub(crate) fn visible(text: &str) -> String {
 impl Notes {
     /// Refuses everybody but the owner.
     pub(crate) fn of(&self, user: &UserId) -> Result<&Self, MemoryError> {
-        if *user == self.0.common.scope.user { Ok(self) } else { Err(MemoryError::NotYours) }
+        if *user == self.0.common.scope.user {
+            Ok(self)
+        } else {
+            Err(MemoryError::NotYours)
+        }
     }
 
     /// Adds an entry to today's daily note, under its heading, and makes the note from its template if there is none.
@@ -98,8 +106,10 @@ impl Notes {
         };
         let now = (shared.common.clock)();
         // A repeat after a crash writes what the call wrote, on the day it was made.
-        let time =
-            begun.as_ref().map_or_else(|| now.clone(), |change| change.at.to_zoned(now.time_zone().clone()));
+        let time = begun.as_ref().map_or_else(
+            || now.clone(),
+            |change| change.at.to_zoned(now.time_zone().clone()),
+        );
         let entry = Entry::new(activity, title, &time)?;
         let (vault, options, at) = (shared.vault.clone(), shared.options.clone(), time.clone());
         let (path, template, notices) = blocking(move || {
@@ -140,12 +150,18 @@ impl Notes {
                     return Ok(Planned::Nothing(answer));
                 }
                 let base = text.unwrap_or(&template);
-                Ok(match place(path.as_str(), base, &shared.options.heading, &entry)? {
-                    Placed::Already => Planned::Nothing(written(true)),
-                    Placed::At(at, inserted) => {
-                        planned(&path, text, splice(base, at..at, &inserted), inserted, written(false))
-                    }
-                })
+                Ok(
+                    match place(path.as_str(), base, &shared.options.heading, &entry)? {
+                        Placed::Already => Planned::Nothing(written(true)),
+                        Placed::At(at, inserted) => planned(
+                            &path,
+                            text,
+                            splice(base, at..at, &inserted),
+                            inserted,
+                            written(false),
+                        ),
+                    },
+                )
             })
             .await
     }
@@ -171,17 +187,24 @@ impl Notes {
         let content = visible(content);
         let content = content.trim_matches('\n');
         if content.trim().is_empty() {
-            return Err(MemoryError::Fact { reason: "a note needs text".to_owned() });
+            return Err(MemoryError::Fact {
+                reason: "a note needs text".to_owned(),
+            });
         }
         let chars = content.chars().count();
         if chars > WRITE_CHARS_MAX {
-            let reason =
-                format!("at most {WRITE_CHARS_MAX} characters are written at once, these are {chars}");
+            let reason = format!(
+                "at most {WRITE_CHARS_MAX} characters are written at once, these are {chars}"
+            );
             return Err(MemoryError::Fact { reason });
         }
         let (vault, name) = (shared.vault.clone(), name.to_owned());
         let path = blocking(move || {
-            let known = if append { vault.resolve(&name) } else { NotePath::for_new(&name) };
+            let known = if append {
+                vault.resolve(&name)
+            } else {
+                NotePath::for_new(&name)
+            };
             match known {
                 Ok(path) => vault.settle(&path),
                 Err(VaultError::NoSuchNote { .. }) => vault.settle(&NotePath::for_new(&name)?),
@@ -207,7 +230,10 @@ impl Notes {
                     return Ok(planned(&path, None, new.clone(), new, written));
                 };
                 if !append {
-                    return Err(VaultError::Exists { name: path.to_string() }.into());
+                    return Err(VaultError::Exists {
+                        name: path.to_string(),
+                    }
+                    .into());
                 }
                 let block = content.replace('\n', line_ending(old));
                 let inserted = insertion(old, old.len(), &block);
@@ -222,17 +248,25 @@ impl Notes {
     ///
     /// # Errors
     /// As [`Vault::resolve`](crate::Vault::resolve); [`VaultError::NotText`], [`VaultError::TooLarge`].
-    pub async fn read(&self, name: &str, from_line: Option<usize>) -> Result<NoteText, MemoryError> {
+    pub async fn read(
+        &self,
+        name: &str,
+        from_line: Option<usize>,
+    ) -> Result<NoteText, MemoryError> {
         let (vault, name) = (self.0.vault.clone(), name.to_owned());
         let heading = heading_of(&name).map(str::to_owned);
         let (path, stored) = blocking(move || {
             let path = vault.resolve(&name)?;
             let stored = vault.read_stored(&path)?;
-            let missing = VaultError::NoSuchNote { name: path.to_string(), nearest: Vec::new() };
+            let missing = VaultError::NoSuchNote {
+                name: path.to_string(),
+                nearest: Vec::new(),
+            };
             Ok((path, stored.ok_or(missing)?))
         })
         .await?;
-        part_of(&path, &stored, heading.as_deref(), from_line.unwrap_or(1)).map_err(MemoryError::from)
+        part_of(&path, &stored, heading.as_deref(), from_line.unwrap_or(1))
+            .map_err(MemoryError::from)
     }
 
     /// The notes that hold the words; see [`Vault::search`](crate::Vault::search).
@@ -277,20 +311,35 @@ impl Notes {
         };
         if same_name || same_file() {
             let reason = "the facts are kept there; use remember for a fact";
-            return Err(VaultError::Name { name: path.to_string(), reason }.into());
+            return Err(VaultError::Name {
+                name: path.to_string(),
+                reason,
+            }
+            .into());
         }
         Ok(())
     }
 
     /// What the history knows of this call.
     async fn earlier(&self, cause: &Cause) -> Result<Earlier, MemoryError> {
-        let Some(key) = &cause.key else { return Ok(Earlier::None) };
-        let Some(change) = self.0.common.ledger.by_key(&self.0.common.scope, key).await? else {
+        let Some(key) = &cause.key else {
             return Ok(Earlier::None);
         };
-        let MemoryEffect::Note { answer, .. } = &change.effect else { return Ok(Earlier::None) };
+        let Some(change) = self
+            .0
+            .common
+            .ledger
+            .by_key(&self.0.common.scope, key)
+            .await?
+        else {
+            return Ok(Earlier::None);
+        };
+        let MemoryEffect::Note { answer, .. } = &change.effect else {
+            return Ok(Earlier::None);
+        };
         Ok(match change.state {
-            MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone()) {
+            MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone())
+            {
                 Ok(written) => Earlier::Answered(written),
                 Err(_) => Earlier::None,
             },
@@ -322,12 +371,24 @@ fn planned(
         created,
         answer: json!(written),
     };
-    Planned::Write { text: new, effect: Box::new(effect), answer: written }
+    Planned::Write {
+        text: new,
+        effect: Box::new(effect),
+        answer: written,
+    }
 }
 
 /// The answer of a call that was begun before a crash, if its text stands in the note once more than before.
 fn done_before(change: &MemoryChange, text: Option<&str>) -> Option<Written> {
-    let MemoryEffect::Note { inserted, found_before, answer, .. } = &change.effect else { return None };
+    let MemoryEffect::Note {
+        inserted,
+        found_before,
+        answer,
+        ..
+    } = &change.effect
+    else {
+        return None;
+    };
     if count(text?, inserted) <= *found_before {
         return None;
     }
@@ -346,14 +407,24 @@ fn check_open(path: &NotePath, text: &str) -> Result<(), VaultError> {
         return Ok(());
     }
     let reason = "it ends in a code block or a comment that is not closed".to_owned();
-    Err(VaultError::Shape { name: path.to_string(), reason })
+    Err(VaultError::Shape {
+        name: path.to_string(),
+        reason,
+    })
 }
 
 fn heading_of(name: &str) -> Option<&str> {
-    let inner = name.trim().trim_start_matches('!').strip_prefix("[[")?.strip_suffix("]]")?;
+    let inner = name
+        .trim()
+        .trim_start_matches('!')
+        .strip_prefix("[[")?
+        .strip_suffix("]]")?;
     let inner = inner.split('|').next()?;
     // A deeper heading is given after all those above it.
-    inner.rsplit_once('#').map(|(_, heading)| heading.trim()).filter(|heading| !heading.is_empty())
+    inner
+        .rsplit_once('#')
+        .map(|(_, heading)| heading.trim())
+        .filter(|heading| !heading.is_empty())
 }
 
 fn part_of(
@@ -371,12 +442,21 @@ fn part_of(
             |block| matches!(&block.kind, BlockKind::Heading { title, .. } if folded(title) == folded(heading)),
         );
         let Some(at) = at else {
-            return Err(VaultError::NoSuchNote { name: format!("{path}#{heading}"), nearest: Vec::new() });
+            return Err(VaultError::NoSuchNote {
+                name: format!("{path}#{heading}"),
+                nearest: Vec::new(),
+            });
         };
         let line_of = |byte: usize| text.get(..byte).unwrap_or_default().matches('\n').count() + 1;
-        first = outline.blocks.get(at).map_or(1, |block| line_of(block.range.start));
+        first = outline
+            .blocks
+            .get(at)
+            .map_or(1, |block| line_of(block.range.start));
         let end = outline.section(at).last().unwrap_or(at);
-        last = outline.blocks.get(end).map_or(last, |block| line_of(block.range.end.saturating_sub(1)));
+        last = outline
+            .blocks
+            .get(end)
+            .map_or(last, |block| line_of(block.range.end.saturating_sub(1)));
     }
     first = first.max(from_line);
     let mut given = String::new();
@@ -398,7 +478,10 @@ fn part_of(
                     shown + 1
                 )
             } else {
-                format!("{left} more lines follow; read on with from_line {}", shown + 1)
+                format!(
+                    "{left} more lines follow; read on with from_line {}",
+                    shown + 1
+                )
             });
             break;
         }

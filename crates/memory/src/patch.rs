@@ -7,12 +7,24 @@ use crate::key_fact::document::splice;
 
 /// The smallest replacement that makes `after` of `before`.
 pub(crate) fn between(before: &str, after: &str) -> FilePatch {
-    let mut at = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
+    let mut at = before
+        .bytes()
+        .zip(after.bytes())
+        .take_while(|(one, other)| one == other)
+        .count();
     while !before.is_char_boundary(at) {
         at -= 1;
     }
-    let (old, new) = (before.get(at..).unwrap_or_default(), after.get(at..).unwrap_or_default());
-    let mut same = old.bytes().rev().zip(new.bytes().rev()).take_while(|(one, other)| one == other).count();
+    let (old, new) = (
+        before.get(at..).unwrap_or_default(),
+        after.get(at..).unwrap_or_default(),
+    );
+    let mut same = old
+        .bytes()
+        .rev()
+        .zip(new.bytes().rev())
+        .take_while(|(one, other)| one == other)
+        .count();
     while !old.is_char_boundary(old.len() - same) {
         same -= 1;
     }
@@ -32,7 +44,10 @@ pub(crate) fn taken_back(text: &str, patch: &FilePatch) -> Option<String> {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -53,7 +68,11 @@ mod tests {
             ("a\r\nb", "a\nb"),
         ] {
             let patch = between(before, after);
-            assert_eq!(taken_back(after, &patch).as_deref(), Some(before), "{before:?} {after:?}");
+            assert_eq!(
+                taken_back(after, &patch).as_deref(),
+                Some(before),
+                "{before:?} {after:?}"
+            );
             assert_eq!(taken_back(&format!("{after} "), &patch), None);
         }
     }

@@ -68,7 +68,10 @@ impl Memory {
     ) -> Result<Vec<Recollection>, MemoryError> {
         let mut found = Vec::new();
         if from.is_none_or(|place| place == Place::Facts) {
-            let limits = ToldLimits { facts: OF_EACH, tokens: TOKENS_MAX };
+            let limits = ToldLimits {
+                facts: OF_EACH,
+                tokens: TOKENS_MAX,
+            };
             let facts = self.facts().all_fitting(query, limits).await?;
             found.extend(facts.into_iter().map(|told| Recollection {
                 from: Place::Facts,
@@ -86,8 +89,14 @@ impl Memory {
             let (vault, query) = (shared.vault.clone(), query.to_owned());
             // The facts were looked through above.
             let facts = shared.facts.to_string();
-            let attached = current.map(|current| shared.attached(current)).unwrap_or_default();
-            let filter = Filter { limit: OF_EACH, attached, ..Filter::default() };
+            let attached = current
+                .map(|current| shared.attached(current))
+                .unwrap_or_default();
+            let filter = Filter {
+                limit: OF_EACH,
+                attached,
+                ..Filter::default()
+            };
             let passages = blocking(move || vault.passages(&query, &filter)).await?;
             let passages = passages.into_iter().filter(|passage| passage.path != facts);
             found.extend(passages.map(|passage| Recollection {
@@ -103,7 +112,11 @@ impl Memory {
         if from.is_none_or(|place| place == Place::Conversations)
             && let Some((past, agent)) = self.past()
         {
-            let options = PastOptions { limit: OF_EACH, chars: SAID_CHARS, except: current };
+            let options = PastOptions {
+                limit: OF_EACH,
+                chars: SAID_CHARS,
+                except: current,
+            };
             let zone = (self.common().clock)().time_zone().clone();
             let past = search_past(&**past, (agent, self.owner()), query, options).await?;
             found.extend(past.found.into_iter().map(|hit| Recollection {
@@ -118,13 +131,15 @@ impl Memory {
         }
         found.sort_by(|one, other| other.score.total_cmp(&one.score));
         let mut room = TOKENS_MAX;
-        found.retain(|found| match room.checked_sub(estimate_tokens(&found.text)) {
-            Some(left) => {
-                room = left;
-                true
-            }
-            None => false,
-        });
+        found.retain(
+            |found| match room.checked_sub(estimate_tokens(&found.text)) {
+                Some(left) => {
+                    room = left;
+                    true
+                }
+                None => false,
+            },
+        );
         Ok(found)
     }
 }

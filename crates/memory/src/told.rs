@@ -45,16 +45,30 @@ impl Memory {
         limits: ToldLimits,
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> Result<TurnFacts, MemoryError> {
-        let said = history.iter().rev().filter(|message| message.role() == Role::User);
+        let said = history
+            .iter()
+            .rev()
+            .filter(|message| message.role() == Role::User);
         let said: Vec<String> = said.take(BEFORE).map(Message::text).collect();
         let before: Vec<&str> = said.iter().map(|text| words_alone(text)).collect();
         let facts = self.facts();
         let read = facts.snapshot(!history.is_empty()).await?;
         let fitting = facts.fitting_of(&read.facts, message, &before, limits, count);
-        let fitting =
-            fitting.into_iter().map(|told| Told { id: Some(told.fact.id.to_string()), text: told.line });
-        let withdrawn = read.withdrawn_in(history).into_iter().map(|text| Told { id: None, text });
-        let told = withdrawn.chain(fitting).filter(|told| !stands_in(history, &told.text)).collect();
-        Ok(TurnFacts { told, important: facts.important_of(&read.facts, count) })
+        let fitting = fitting.into_iter().map(|told| Told {
+            id: Some(told.fact.id.to_string()),
+            text: told.line,
+        });
+        let withdrawn = read
+            .withdrawn_in(history)
+            .into_iter()
+            .map(|text| Told { id: None, text });
+        let told = withdrawn
+            .chain(fitting)
+            .filter(|told| !stands_in(history, &told.text))
+            .collect();
+        Ok(TurnFacts {
+            told,
+            important: facts.important_of(&read.facts, count),
+        })
     }
 }

@@ -1,7 +1,12 @@
 //! What turns a vendor's translation into a [`LanguageModel`]: the same for every vendor.
 
 #[cfg(test)]
-#[cfg(any(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
+#[cfg(any(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
 mod tests;
 
 use std::fmt;
@@ -51,7 +56,12 @@ pub(crate) trait Wire: Send + Sync + 'static {
     ///
     /// # Errors
     /// What the vendor says went wrong, or that it cannot be read.
-    fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError>;
+    fn decode(
+        &self,
+        asked: &Asked,
+        body: &str,
+        losses: Vec<String>,
+    ) -> Result<GenerateResponse, ModelError>;
 
     /// How the vendor frames a stream. Default: as server-sent events.
     fn framing(&self) -> Framing {
@@ -63,7 +73,11 @@ pub(crate) trait Wire: Send + Sync + 'static {
 
     /// What has to be known before a request is encoded, such as what the server says of the model. It cannot fail: what
     /// cannot be found out is not known. Default: nothing.
-    fn prepare<'a>(&'a self, request: &'a GenerateRequest, connection: &'a Connection) -> BoxFuture<'a, ()> {
+    fn prepare<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+        connection: &'a Connection,
+    ) -> BoxFuture<'a, ()> {
         let _ = (request, connection);
         Box::pin(std::future::ready(()))
     }
@@ -112,9 +126,22 @@ impl HttpModel {
         wire: impl Wire,
         connection: Connection,
     ) -> Self {
-        let target = |streamed| Arc::new(Target::new(&vendor, wire.url(streamed).clone(), wire.headers()));
+        let target = |streamed| {
+            Arc::new(Target::new(
+                &vendor,
+                wire.url(streamed).clone(),
+                wire.headers(),
+            ))
+        };
         let targets = [target(false), target(true)];
-        Self(Arc::new(Inner { vendor, capabilities, patience, wire: Box::new(wire), targets, connection }))
+        Self(Arc::new(Inner {
+            vendor,
+            capabilities,
+            patience,
+            wire: Box::new(wire),
+            targets,
+            connection,
+        }))
     }
 }
 
@@ -147,14 +174,19 @@ impl LanguageModel for HttpModel {
             // A stream, so that silence can be told from work. Somebody else's request stays what it is.
             let streamed = !request.config.verbatim;
             let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
-            let (asked, headers) = (inner.wire.asked(request), inner.wire.request_headers(request));
+            let (asked, headers) = (
+                inner.wire.asked(request),
+                inner.wire.request_headers(request),
+            );
             let answer = retry::generate(inner.policy(), time_left, async |left| {
                 let trace = request.trace.clone();
                 let call = inner.call(streamed, &headers, body.clone(), (left, trace));
                 let transport = &inner.connection.transport;
                 if streamed {
                     let decoder = inner.decoder(&asked, &losses);
-                    return Ok(decode::to_the_end(transport.send_stream(call).await?, decoder).await?);
+                    return Ok(
+                        decode::to_the_end(transport.send_stream(call).await?, decoder).await?,
+                    );
                 }
                 let answer = transport.send_json(call).await?;
                 Ok(inner.decode(&asked, &answer, losses.clone())?)
@@ -163,12 +195,18 @@ impl LanguageModel for HttpModel {
         })
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(async move {
             let (inner, request) = (self.0.clone(), &*without_explanations(request));
             let time_left = inner.prepare(request).await;
             let Encoded { body, losses } = inner.wire.encode(request, true)?;
-            let (asked, headers) = (inner.wire.asked(request), inner.wire.request_headers(request));
+            let (asked, headers) = (
+                inner.wire.asked(request),
+                inner.wire.request_headers(request),
+            );
             let (policy, trace) = (inner.policy(), request.trace.clone());
             let asking = inner.clone();
             let open: retry::Open = Box::new(move |left| {
@@ -176,7 +214,10 @@ impl LanguageModel for HttpModel {
                 let call = inner.call(true, &headers, body.clone(), (left, trace.clone()));
                 let decoder = inner.decoder(&asked, &losses);
                 Box::pin(async move {
-                    Ok(decode::deltas(inner.connection.transport.send_stream(call).await?, decoder))
+                    Ok(decode::deltas(
+                        inner.connection.transport.send_stream(call).await?,
+                        decoder,
+                    ))
                 })
             });
             let explain = Box::new(move |error| inner.wire.explain(error));
@@ -190,11 +231,18 @@ impl Inner {
     async fn prepare(&self, request: &GenerateRequest) -> Option<Duration> {
         let begun = Instant::now();
         self.wire.prepare(request, &self.connection).await;
-        request.time_left.map(|left| left.saturating_sub(begun.elapsed()))
+        request
+            .time_left
+            .map(|left| left.saturating_sub(begun.elapsed()))
     }
 
     /// Reads the whole answer that was asked for, or the stream that a server in between sends in its place.
-    fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
+    fn decode(
+        &self,
+        asked: &Asked,
+        body: &str,
+        losses: Vec<String>,
+    ) -> Result<GenerateResponse, ModelError> {
         let body = decode::without_mark(body);
         if self.wire.framing() == Framing::Events && decode::is_events(body) {
             return decode::drained(self.wire.decoder(asked, losses), body);

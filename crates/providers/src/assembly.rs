@@ -59,13 +59,19 @@ impl Assembly {
     /// More words. Words without state join the words before them; words with state stand for themselves.
     pub(crate) fn text(&mut self, words: &str, state: Option<Value>) -> Option<Delta> {
         let joins = match self.pieces.last_mut() {
-            Some(Piece { what: What::Text(text), state: None }) if state.is_none() => Some(text),
+            Some(Piece {
+                what: What::Text(text),
+                state: None,
+            }) if state.is_none() => Some(text),
             _ => None,
         };
         match joins {
             Some(text) => text.push_str(words),
             None if words.is_empty() && state.is_none() => {}
-            None => self.pieces.push(Piece { what: What::Text(words.to_owned()), state }),
+            None => self.pieces.push(Piece {
+                what: What::Text(words.to_owned()),
+                state,
+            }),
         }
         (!words.is_empty()).then(|| Delta::Text(words.to_owned()))
     }
@@ -73,13 +79,19 @@ impl Assembly {
     /// More thinking, joined like words.
     pub(crate) fn thinking(&mut self, words: &str, state: Option<Value>) -> Option<Delta> {
         let joins = match self.pieces.last_mut() {
-            Some(Piece { what: What::Thinking(text), state: None }) if state.is_none() => Some(text),
+            Some(Piece {
+                what: What::Thinking(text),
+                state: None,
+            }) if state.is_none() => Some(text),
             _ => None,
         };
         match joins {
             Some(text) => text.push_str(words),
             None if words.is_empty() && state.is_none() => {}
-            None => self.pieces.push(Piece { what: What::Thinking(words.to_owned()), state }),
+            None => self.pieces.push(Piece {
+                what: What::Thinking(words.to_owned()),
+                state,
+            }),
         }
         (!words.is_empty()).then(|| Delta::Thinking(words.to_owned()))
     }
@@ -87,24 +99,41 @@ impl Assembly {
     /// More of the vendor's own form of declining, joined like words. No delta shows it.
     pub(crate) fn refusal(&mut self, words: &str, state: Option<Value>) {
         match self.pieces.last_mut() {
-            Some(Piece { what: What::Refusal(text), state: None }) if state.is_none() => text.push_str(words),
+            Some(Piece {
+                what: What::Refusal(text),
+                state: None,
+            }) if state.is_none() => text.push_str(words),
             _ if words.is_empty() && state.is_none() => {}
-            _ => self.pieces.push(Piece { what: What::Refusal(words.to_owned()), state }),
+            _ => self.pieces.push(Piece {
+                what: What::Refusal(words.to_owned()),
+                state,
+            }),
         }
     }
 
     /// A trace of something the vendor did itself.
     pub(crate) fn opaque(&mut self, kind: &str, state: Value) {
-        self.pieces.push(Piece { what: What::Opaque(kind.to_owned()), state: Some(state) });
+        self.pieces.push(Piece {
+            what: What::Opaque(kind.to_owned()),
+            state: Some(state),
+        });
     }
 
     /// A call or a fragment of one.
     pub(crate) fn call(&mut self, fragment: CallFragment<'_>, state: Option<Value>) -> Delta {
         let old = self.calls.len().saturating_sub(OPEN_CALLS_MAX);
-        let open = self.calls[old..].iter().rposition(|call| call.continues_with(&fragment));
+        let open = self.calls[old..]
+            .iter()
+            .rposition(|call| call.continues_with(&fragment));
         let index = open.map(|open| old + open).unwrap_or_else(|| {
-            self.calls.push(OpenCall { index: fragment.index, ..OpenCall::default() });
-            self.pieces.push(Piece { what: What::Call(self.calls.len() - 1), state: None });
+            self.calls.push(OpenCall {
+                index: fragment.index,
+                ..OpenCall::default()
+            });
+            self.pieces.push(Piece {
+                what: What::Call(self.calls.len() - 1),
+                state: None,
+            });
             self.calls.len() - 1
         });
         let call = &mut self.calls[index];
@@ -116,7 +145,11 @@ impl Assembly {
             call.provider_id = fragment.id().map(str::to_owned);
         }
         call.arguments.push_str(fragment.arguments);
-        Delta::ToolCall { index, name: call.name.clone(), arguments: fragment.arguments.to_owned() }
+        Delta::ToolCall {
+            index,
+            name: call.name.clone(),
+            arguments: fragment.arguments.to_owned(),
+        }
     }
 
     /// Whether a tool was called.
@@ -126,26 +159,34 @@ impl Assembly {
 
     /// Whether anything was said.
     pub(crate) fn has_text(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(&piece.what, What::Text(text) if !text.trim().is_empty()))
+        self.pieces
+            .iter()
+            .any(|piece| matches!(&piece.what, What::Text(text) if !text.trim().is_empty()))
     }
 
     /// The parts, in order. What can only go back to the model it came from says which that was.
     pub(crate) fn finish(mut self, origin: &ModelId) -> Vec<Part> {
-        let state = |data| ProviderState { origin: origin.clone(), data };
+        let state = |data| ProviderState {
+            origin: origin.clone(),
+            data,
+        };
         let parts = self.pieces.into_iter().map(|piece| match piece.what {
             What::Text(text) => Part::from_provider(Content::Text { text }, piece.state.map(state)),
             What::Thinking(text) => Part::from_provider(
                 Content::Thinking { text },
                 Some(state(piece.state.unwrap_or_else(nothing))),
             ),
-            What::Refusal(text) => Part::from_provider(Content::Refusal { text }, piece.state.map(state)),
+            What::Refusal(text) => {
+                Part::from_provider(Content::Refusal { text }, piece.state.map(state))
+            }
             What::Opaque(kind) => Part::from_provider(
                 Content::Opaque { kind },
                 Some(state(piece.state.unwrap_or_else(nothing))),
             ),
             What::Call(index) => {
                 let call = std::mem::take(&mut self.calls[index]);
-                let content = ToolCall::from_json_text(index, call.provider_id, call.name, &call.arguments);
+                let content =
+                    ToolCall::from_json_text(index, call.provider_id, call.name, &call.arguments);
                 Part::from_provider(
                     Content::ToolCall(content),
                     Some(state(call.state.unwrap_or_else(nothing))),
@@ -161,13 +202,18 @@ impl OpenCall {
         // Several servers give whole calls neither an id nor a number of their own: what names itself behind complete
         // arguments is the next one.
         let named = fragment.name.is_some_and(|name| !name.is_empty());
-        if fragment.id().is_none() && named && !fragment.arguments.trim().is_empty() && self.is_complete() {
+        if fragment.id().is_none()
+            && named
+            && !fragment.arguments.trim().is_empty()
+            && self.is_complete()
+        {
             return false;
         }
         match (fragment.index, fragment.id()) {
             // Several vendors number every parallel call 0; a different id is a different call all the same.
             (Some(index), Some(id)) => {
-                self.index == Some(index) && self.provider_id.as_deref().is_none_or(|known| known == id)
+                self.index == Some(index)
+                    && self.provider_id.as_deref().is_none_or(|known| known == id)
             }
             (Some(index), None) => self.index == Some(index),
             (None, Some(id)) => self.provider_id.as_deref() == Some(id),
@@ -205,9 +251,12 @@ mod tests {
         parts
             .into_iter()
             .map(|part| match part.content {
-                Content::ToolCall(call) => {
-                    (call.provider_id, call.name, Value::Object(call.arguments), call.malformed.is_some())
-                }
+                Content::ToolCall(call) => (
+                    call.provider_id,
+                    call.name,
+                    Value::Object(call.arguments),
+                    call.malformed.is_some(),
+                ),
                 other => panic!("{other:?}"),
             })
             .collect()
@@ -219,7 +268,12 @@ mod tests {
         name: Option<&'a str>,
         arguments: &'a str,
     ) -> CallFragment<'a> {
-        CallFragment { index: Some(index), provider_id: id, name, arguments }
+        CallFragment {
+            index: Some(index),
+            provider_id: id,
+            name,
+            arguments,
+        }
     }
 
     #[test]
@@ -237,7 +291,14 @@ mod tests {
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(said, [("ab".into(), false), (String::new(), true), ("c".into(), false)]);
+        assert_eq!(
+            said,
+            [
+                ("ab".into(), false),
+                (String::new(), true),
+                ("c".into(), false)
+            ]
+        );
     }
 
     #[test]
@@ -246,8 +307,14 @@ mod tests {
         assembly.call(fragment(0, Some("x"), Some("a"), "{\"n\":"), None);
         assembly.call(fragment(0, Some("y"), Some("b"), ""), None);
         assembly.call(fragment(0, Some("x"), None, "1}"), None);
-        assembly
-            .call(CallFragment { provider_id: Some("y"), arguments: "{}", ..CallFragment::default() }, None);
+        assembly.call(
+            CallFragment {
+                provider_id: Some("y"),
+                arguments: "{}",
+                ..CallFragment::default()
+            },
+            None,
+        );
         assert_eq!(
             calls(assembly),
             [
@@ -268,11 +335,30 @@ mod tests {
             (Some(0), "c", "{}"),
         ] {
             let name = Some(name);
-            assembly.call(CallFragment { index, provider_id: None, name, arguments }, None);
+            assembly.call(
+                CallFragment {
+                    index,
+                    provider_id: None,
+                    name,
+                    arguments,
+                },
+                None,
+            );
         }
-        let made: Vec<(String, Value)> = calls(assembly).into_iter().map(|call| (call.1, call.2)).collect();
-        let expected = [("a", json!({})), ("a", json!({"n": 1})), ("b", json!({"n": 2})), ("c", json!({}))];
-        assert_eq!(made, expected.map(|(name, arguments)| (name.to_owned(), arguments)));
+        let made: Vec<(String, Value)> = calls(assembly)
+            .into_iter()
+            .map(|call| (call.1, call.2))
+            .collect();
+        let expected = [
+            ("a", json!({})),
+            ("a", json!({"n": 1})),
+            ("b", json!({"n": 2})),
+            ("c", json!({})),
+        ];
+        assert_eq!(
+            made,
+            expected.map(|(name, arguments)| (name.to_owned(), arguments))
+        );
     }
 
     #[test]
@@ -280,7 +366,10 @@ mod tests {
         let mut assembly = Assembly::default();
         assembly.call(fragment(3, None, None, "{\"n\": 1"), None);
         assembly.call(fragment(3, Some(""), Some("late"), "}"), None);
-        assert_eq!(calls(assembly), [(None, "late".into(), json!({"n": 1}), false)]);
+        assert_eq!(
+            calls(assembly),
+            [(None, "late".into(), json!({"n": 1}), false)]
+        );
     }
 
     #[test]

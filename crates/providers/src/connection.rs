@@ -33,24 +33,38 @@ impl Connection {
     /// The defaults, without a key.
     #[must_use]
     pub fn new(transport: Transport) -> Self {
-        Self { api_key: None, base_url: None, timeout: None, retries: 1, transport }
+        Self {
+            api_key: None,
+            base_url: None,
+            timeout: None,
+            retries: 1,
+            transport,
+        }
     }
 
     /// The same with a key.
     #[must_use]
     pub fn with_key(self, api_key: SecretString) -> Self {
-        Self { api_key: Some(api_key), ..self }
+        Self {
+            api_key: Some(api_key),
+            ..self
+        }
     }
 
     /// The key, trimmed.
     ///
     /// # Errors
     /// [`ModelError::Authentication`] with `advice` if there is none.
-    pub(crate) fn key(&self, provider: &ProviderId, advice: &str) -> Result<SecretString, ModelError> {
-        self.optional_key().ok_or_else(|| ModelError::Authentication {
-            provider: provider.clone(),
-            message: format!("there is no key. {advice}"),
-        })
+    pub(crate) fn key(
+        &self,
+        provider: &ProviderId,
+        advice: &str,
+    ) -> Result<SecretString, ModelError> {
+        self.optional_key()
+            .ok_or_else(|| ModelError::Authentication {
+                provider: provider.clone(),
+                message: format!("there is no key. {advice}"),
+            })
     }
 
     /// The key, trimmed, if there is one.
@@ -65,11 +79,20 @@ impl Connection {
 /// # Errors
 /// [`ModelError::BadRequest`] if it is blank.
 pub(crate) fn model_id(provider: &str, name: &str) -> Result<ModelId, ModelError> {
-    #[expect(clippy::expect_used, reason = "the adapters' own names, none of which is blank")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the adapters' own names, none of which is blank"
+    )]
     let provider = ProviderId::new(provider).expect("a name");
     match name.trim() {
-        "" => Err(ModelError::BadRequest { provider, message: "the model's name is blank".to_owned() }),
-        name => Ok(ModelId { provider, name: name.to_owned() }),
+        "" => Err(ModelError::BadRequest {
+            provider,
+            message: "the model's name is blank".to_owned(),
+        }),
+        name => Ok(ModelId {
+            provider,
+            name: name.to_owned(),
+        }),
     }
 }
 
@@ -85,9 +108,17 @@ pub(crate) fn endpoint(
     path: &[&str],
 ) -> Result<Url, ModelError> {
     let mut url = base.clone();
-    let last = base.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let last = base
+        .path()
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or_default();
     let versioned = version.is_empty() || last == version || is_version(last);
-    if let (true, Ok(mut segments)) = (matches!(base.scheme(), "http" | "https"), url.path_segments_mut()) {
+    if let (true, Ok(mut segments)) = (
+        matches!(base.scheme(), "http" | "https"),
+        url.path_segments_mut(),
+    ) {
         segments.pop_if_empty();
         if !versioned {
             segments.push(version);
@@ -96,7 +127,9 @@ pub(crate) fn endpoint(
     } else {
         return Err(ModelError::BadRequest {
             provider: provider.clone(),
-            message: format!("the base URL must begin with http:// or https://, which {base} does not"),
+            message: format!(
+                "the base URL must begin with http:// or https://, which {base} does not"
+            ),
         });
     }
     Ok(url)
@@ -114,7 +147,9 @@ pub(crate) fn is_on_this_machine(url: &Url) -> bool {
 
 /// `v1`, `v1beta`, `v4`.
 fn is_version(segment: &str) -> bool {
-    segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    segment
+        .strip_prefix('v')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -124,7 +159,9 @@ mod tests {
     #[test]
     fn this_machine_is_told_from_others() {
         let here = |url: &str| is_on_this_machine(&url.parse().unwrap());
-        assert!(here("http://localhost:11434") && here("http://127.0.0.2") && here("http://[::1]:1"));
+        assert!(
+            here("http://localhost:11434") && here("http://127.0.0.2") && here("http://[::1]:1")
+        );
         assert!(
             !here("http://192.168.1.5:11434")
                 && !here("https://ollama.com")
@@ -135,17 +172,48 @@ mod tests {
     #[test]
     fn the_version_is_there_once() {
         let provider = ProviderId::new("acme").unwrap();
-        let url = |base: &str| endpoint(&provider, &base.parse().unwrap(), "v1", &["chat", "completions"]);
+        let url = |base: &str| {
+            endpoint(
+                &provider,
+                &base.parse().unwrap(),
+                "v1",
+                &["chat", "completions"],
+            )
+        };
         for (base, expected) in [
             ("https://a.example", "https://a.example/v1/chat/completions"),
-            ("https://a.example/", "https://a.example/v1/chat/completions"),
-            ("https://a.example/v1", "https://a.example/v1/chat/completions"),
-            ("https://a.example/v1/", "https://a.example/v1/chat/completions"),
-            ("https://a.example/x/", "https://a.example/x/v1/chat/completions"),
-            ("https://a.example/v1beta", "https://a.example/v1beta/chat/completions"),
-            ("https://a.example/api/paas/v4", "https://a.example/api/paas/v4/chat/completions"),
-            ("https://a.example/vllm", "https://a.example/vllm/v1/chat/completions"),
-            ("http://a.example/?q=1", "http://a.example/v1/chat/completions?q=1"),
+            (
+                "https://a.example/",
+                "https://a.example/v1/chat/completions",
+            ),
+            (
+                "https://a.example/v1",
+                "https://a.example/v1/chat/completions",
+            ),
+            (
+                "https://a.example/v1/",
+                "https://a.example/v1/chat/completions",
+            ),
+            (
+                "https://a.example/x/",
+                "https://a.example/x/v1/chat/completions",
+            ),
+            (
+                "https://a.example/v1beta",
+                "https://a.example/v1beta/chat/completions",
+            ),
+            (
+                "https://a.example/api/paas/v4",
+                "https://a.example/api/paas/v4/chat/completions",
+            ),
+            (
+                "https://a.example/vllm",
+                "https://a.example/vllm/v1/chat/completions",
+            ),
+            (
+                "http://a.example/?q=1",
+                "http://a.example/v1/chat/completions?q=1",
+            ),
         ] {
             assert_eq!(url(base).unwrap().as_str(), expected);
         }

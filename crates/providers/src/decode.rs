@@ -49,7 +49,11 @@ pub(crate) trait Answer: Send + 'static {
     fn progress(&self) -> Progress;
 
     /// The stream is over; `stray` is what was in it besides events. Fails if it stopped before its last event.
-    fn finish(&mut self, stray: &str, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError>;
+    fn finish(
+        &mut self,
+        stray: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError>;
 }
 
 /// What of a request its answer is read with.
@@ -80,7 +84,11 @@ pub(crate) struct SseStream<A> {
 
 impl<A: Answer> SseStream<A> {
     pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
-        Box::new(Self { frames: SseParser::default(), answer, done: false })
+        Box::new(Self {
+            frames: SseParser::default(),
+            answer,
+            done: false,
+        })
     }
 
     fn frame(&mut self, data: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
@@ -102,14 +110,20 @@ impl<A: Answer> StreamDecoder for SseStream<A> {
         let mut rest = bytes;
         // Frame by frame, so that what is behind the end is left out however the bytes are cut.
         while self.progress() != Progress::Over {
-            let Some(data) = self.frames.next(&mut rest) else { break };
+            let Some(data) = self.frames.next(&mut rest) else {
+                break;
+            };
             self.frame(&data, deltas)?;
         }
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        if self.done { Progress::Over } else { self.answer.progress() }
+        if self.done {
+            Progress::Over
+        } else {
+            self.answer.progress()
+        }
     }
 
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
@@ -130,7 +144,10 @@ pub(crate) struct LineStream<A> {
 
 impl<A: Answer> LineStream<A> {
     pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
-        Box::new(Self { lines: LineParser::default(), answer })
+        Box::new(Self {
+            lines: LineParser::default(),
+            answer,
+        })
     }
 }
 
@@ -183,7 +200,11 @@ impl EventsOrWhole {
         events: Box<dyn StreamDecoder>,
         whole: impl FnOnce(&str) -> Result<GenerateResponse, ModelError> + Send + 'static,
     ) -> Box<dyn StreamDecoder> {
-        Box::new(Self { events, whole: Some(Box::new(whole)), form: Form::Unknown(Vec::new()) })
+        Box::new(Self {
+            events,
+            whole: Some(Box::new(whole)),
+            form: Form::Unknown(Vec::new()),
+        })
     }
 }
 
@@ -209,7 +230,9 @@ impl StreamDecoder for EventsOrWhole {
                     Some(_) => {
                         let begun = std::mem::take(begun);
                         self.form = Form::Events;
-                        return self.events.push(if is_first { bytes } else { &begun }, deltas);
+                        return self
+                            .events
+                            .push(if is_first { bytes } else { &begun }, deltas);
                     }
                 }
                 Ok(())
@@ -228,11 +251,16 @@ impl StreamDecoder for EventsOrWhole {
         match (&self.form, self.whole.take()) {
             (Form::Whole(body), Some(whole)) => {
                 let response = whole(without_mark(&String::from_utf8_lossy(body)))?;
-                deltas.extend(response.parts.iter().filter_map(|part| match &part.content {
-                    Content::Text { text } => Some(Delta::Text(text.clone())),
-                    Content::Thinking { text } => Some(Delta::Thinking(text.clone())),
-                    _ => None,
-                }));
+                deltas.extend(
+                    response
+                        .parts
+                        .iter()
+                        .filter_map(|part| match &part.content {
+                            Content::Text { text } => Some(Delta::Text(text.clone())),
+                            Content::Thinking { text } => Some(Delta::Thinking(text.clone())),
+                            _ => None,
+                        }),
+                );
                 Ok(response)
             }
             _ => self.events.finish(deltas),
@@ -247,7 +275,9 @@ fn first_character(bytes: &[u8]) -> Option<u8> {
         return None;
     }
     let text = bytes.strip_prefix(MARK).unwrap_or(bytes);
-    text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
+    text.iter()
+        .copied()
+        .find(|byte| !byte.is_ascii_whitespace())
 }
 
 /// A text without its byte order mark, which no JSON may have and some servers send.
@@ -258,7 +288,9 @@ pub(crate) fn without_mark(text: &str) -> &str {
 /// Whether a body that was to be one JSON value is a stream of events.
 pub(crate) fn is_events(body: &str) -> bool {
     let body = body.trim_start();
-    ["data:", "event:", ":"].iter().any(|field| body.starts_with(field))
+    ["data:", "event:", ":"]
+        .iter()
+        .any(|field| body.starts_with(field))
 }
 
 /// Reads a stream of events that came as a whole.
@@ -314,7 +346,13 @@ impl Stream for Reading {
 
 impl Reading {
     fn new(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> Self {
-        Self { bytes, decoder, ready: VecDeque::new(), end: None, over: false }
+        Self {
+            bytes,
+            decoder,
+            ready: VecDeque::new(),
+            end: None,
+            over: false,
+        }
     }
 
     fn poll_delta(&mut self, cx: &mut Context<'_>) -> Poll<Result<Delta, ModelError>> {

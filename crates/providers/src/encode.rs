@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TEMPERATURE};
 use adjutant_core::{
-    Arguments, Content, GenerateRequest, GenerationConfig, ImageSource, Message, ModelError, ModelId, Part,
-    ToolCall,
+    Arguments, Content, GenerateRequest, GenerationConfig, ImageSource, Message, ModelError,
+    ModelId, Part, ToolCall,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -49,9 +49,18 @@ pub(crate) fn without_explanations(request: &GenerateRequest) -> Cow<'_, Generat
     }
     let mut request = request.clone();
     let without = |message: Message| {
-        let said = message.parts().iter().filter(|part| !part.is_explanation()).cloned().collect();
+        let said = message
+            .parts()
+            .iter()
+            .filter(|part| !part.is_explanation())
+            .cloned()
+            .collect();
         // Of a message that was nothing else nothing is left.
-        if explains(&message) { Message::new(message.role(), said).ok() } else { Some(message) }
+        if explains(&message) {
+            Message::new(message.role(), said).ok()
+        } else {
+            Some(message)
+        }
     };
     request.messages = request.messages.into_iter().filter_map(without).collect();
     Cow::Owned(request)
@@ -67,8 +76,17 @@ pub(crate) enum State<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    pub(crate) fn new(model: &'a ModelId, family: &'a Common, request: &'a GenerateRequest) -> Self {
-        Self { model, family, config: &request.config, losses: Vec::new() }
+    pub(crate) fn new(
+        model: &'a ModelId,
+        family: &'a Common,
+        request: &'a GenerateRequest,
+    ) -> Self {
+        Self {
+            model,
+            family,
+            config: &request.config,
+            losses: Vec::new(),
+        }
     }
 
     /// Something of the request does not go out as it was said.
@@ -93,7 +111,10 @@ impl<'a> Encoder<'a> {
     /// [`ModelError::BadRequest`] unless `drop_unsupported` is set.
     pub(crate) fn unsupported(&mut self, what: &str, instead: &str) -> Result<(), ModelError> {
         if self.config.drop_unsupported {
-            self.lose(format!("{what} was left out: {} does not take it", self.model));
+            self.lose(format!(
+                "{what} was left out: {} does not take it",
+                self.model
+            ));
             return Ok(());
         }
         Err(self.refuse(format!(
@@ -109,15 +130,19 @@ impl<'a> Encoder<'a> {
     /// [`ModelError::BadRequest`] if there is no message.
     pub(crate) fn something_to_answer(&self, messages: usize) -> Result<(), ModelError> {
         match messages {
-            0 => Err(self
-                .refuse("there is nothing to answer: the transcript has no message besides the instruction")),
+            0 => Err(self.refuse(
+                "there is nothing to answer: the transcript has no message besides the instruction",
+            )),
             _ => Ok(()),
         }
     }
 
     /// A request that the vendor would refuse.
     pub(crate) fn refuse(&self, message: impl Into<String>) -> ModelError {
-        ModelError::BadRequest { provider: self.model.provider.clone(), message: message.into() }
+        ModelError::BadRequest {
+            provider: self.model.provider.clone(),
+            message: message.into(),
+        }
     }
 
     /// The settings as this family takes them.
@@ -141,7 +166,9 @@ impl<'a> Encoder<'a> {
             temperature: match (explicit.temperature, family.temperature) {
                 (None, Setting::Taken) if !family.unknown => Some(TEMPERATURE),
                 (None, _) => None,
-                (Some(_), _) => self.explicit(explicit.temperature, family.temperature, "temperature")?,
+                (Some(_), _) => {
+                    self.explicit(explicit.temperature, family.temperature, "temperature")?
+                }
             },
             top_p: self.explicit(explicit.top_p, family.top_p, "top_p")?,
             top_k: self.explicit(explicit.top_k, family.top_k, "top_k")?,
@@ -156,7 +183,10 @@ impl<'a> Encoder<'a> {
         name: &str,
     ) -> Result<Option<T>, ModelError> {
         if value.is_some() && setting == Setting::Refused {
-            self.unsupported(name, &format!("leave GenerationConfig::{name} (llm.{name}) unset"))?;
+            self.unsupported(
+                name,
+                &format!("leave GenerationConfig::{name} (llm.{name}) unset"),
+            )?;
             return Ok(None);
         }
         Ok(value)
@@ -193,7 +223,11 @@ impl<'a> Encoder<'a> {
             Some(state) => {
                 let says_something = state.data.as_object().is_none_or(|data| !data.is_empty());
                 if says_something {
-                    self.lose(format!("state of {} on {} was left out", state.origin, kind(&part.content)));
+                    self.lose(format!(
+                        "state of {} on {} was left out",
+                        state.origin,
+                        kind(&part.content)
+                    ));
                 }
                 State::None
             }
@@ -205,11 +239,17 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if the family does not take it.
-    pub(crate) fn image(&mut self, source: &'a ImageSource) -> Result<Option<Image<'a>>, ModelError> {
+    pub(crate) fn image(
+        &mut self,
+        source: &'a ImageSource,
+    ) -> Result<Option<Image<'a>>, ModelError> {
         let image = match source {
             ImageSource::Base64 { media_type, data } => Image::Bytes { media_type, data },
             ImageSource::Url(url) => {
-                match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+                match url
+                    .strip_prefix("data:")
+                    .and_then(|rest| rest.split_once(";base64,"))
+                {
                     Some((media_type, data)) => Image::Bytes { media_type, data },
                     None => Image::Url(url),
                 }
@@ -218,7 +258,10 @@ impl<'a> Encoder<'a> {
         match (image, self.family.images) {
             (_, Images::BytesOrUrl) | (Image::Bytes { .. }, Images::Bytes) => Ok(Some(image)),
             (Image::Url(_), Images::Bytes) => {
-                self.unsupported("an image by its address", "send its bytes (ImageSource::Base64)")?;
+                self.unsupported(
+                    "an image by its address",
+                    "send its bytes (ImageSource::Base64)",
+                )?;
                 Ok(None)
             }
             (_, Images::None) => {
@@ -232,10 +275,16 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if the family does not take it, or it is no picture.
-    pub(crate) fn picture(&mut self, source: &'a ImageSource) -> Result<Option<Image<'a>>, ModelError> {
+    pub(crate) fn picture(
+        &mut self,
+        source: &'a ImageSource,
+    ) -> Result<Option<Image<'a>>, ModelError> {
         match self.image(source)? {
             Some(Image::Bytes { media_type, .. }) if !media_type.starts_with("image/") => {
-                self.unsupported(&format!("{media_type} as an image"), "send a picture (image/...)")?;
+                self.unsupported(
+                    &format!("{media_type} as an image"),
+                    "send a picture (image/...)",
+                )?;
                 Ok(None)
             }
             image => Ok(image),
@@ -253,7 +302,10 @@ impl<'a> Encoder<'a> {
 
     /// Bytes that are the request already.
     pub(crate) fn encoded(self, body: Vec<u8>) -> Encoded {
-        Encoded { body: body.into(), losses: self.losses }
+        Encoded {
+            body: body.into(),
+            losses: self.losses,
+        }
     }
 }
 
@@ -301,10 +353,16 @@ mod tests {
     };
 
     fn request(config: GenerationConfig) -> GenerateRequest {
-        GenerateRequest { config, ..GenerateRequest::new(vec![Message::user("?").unwrap()]) }
+        GenerateRequest {
+            config,
+            ..GenerateRequest::new(vec![Message::user("?").unwrap()])
+        }
     }
 
-    fn settings(family: Common, config: GenerationConfig) -> (Result<Settings, ModelError>, Vec<String>) {
+    fn settings(
+        family: Common,
+        config: GenerationConfig,
+    ) -> (Result<Settings, ModelError>, Vec<String>) {
         let (model, request) = (ModelId::new("acme", "m1").unwrap(), request(config));
         let mut encoder = Encoder::new(&model, &family, &request);
         (encoder.settings(), encoder.losses)
@@ -316,14 +374,27 @@ mod tests {
         let sent = sent.unwrap();
         // The room ends where the family's output does, but what was asked for stays.
         assert_eq!((sent.temperature, sent.max_tokens), (None, Some(1024)));
-        assert_eq!(losses, Vec::<String>::new(), "nobody asked for our defaults");
-        let config =
-            GenerationConfig { max_tokens: Some(MaxTokens::new(50).unwrap()), ..GenerationConfig::default() };
+        assert_eq!(
+            losses,
+            Vec::<String>::new(),
+            "nobody asked for our defaults"
+        );
+        let config = GenerationConfig {
+            max_tokens: Some(MaxTokens::new(50).unwrap()),
+            ..GenerationConfig::default()
+        };
         let (sent, losses) = settings(THINKER, config);
         assert_eq!(sent.unwrap().max_tokens, Some(450));
-        assert_eq!(losses[0], "max_tokens 50 was sent as 450: the vendor counts thinking inside it");
+        assert_eq!(
+            losses[0],
+            "max_tokens 50 was sent as 450: the vendor counts thinking inside it"
+        );
         let (sent, losses) = settings(
-            Common { temperature: Setting::Taken, thinking_allowance: 0, ..THINKER },
+            Common {
+                temperature: Setting::Taken,
+                thinking_allowance: 0,
+                ..THINKER
+            },
             GenerationConfig::default(),
         );
         assert_eq!((sent.unwrap().temperature, losses.len()), (Some(0.0), 0));
@@ -331,11 +402,20 @@ mod tests {
 
     #[test]
     fn a_model_nobody_knows_gets_room_and_no_settings_of_ours() {
-        let family = Common { temperature: Setting::Taken, unknown: true, ..THINKER };
+        let family = Common {
+            temperature: Setting::Taken,
+            unknown: true,
+            ..THINKER
+        };
         let (sent, losses) = settings(family, GenerationConfig::default());
         assert_eq!(
             sent.unwrap(),
-            Settings { temperature: None, top_p: None, top_k: None, max_tokens: Some(16_384) }
+            Settings {
+                temperature: None,
+                top_p: None,
+                top_k: None,
+                max_tokens: Some(16_384)
+            }
         );
         assert_eq!(losses.len(), 0);
         // What was set goes out as it was set.
@@ -346,8 +426,14 @@ mod tests {
         };
         let (sent, losses) = settings(family, config);
         let sent = sent.unwrap();
-        assert_eq!((sent.temperature, sent.max_tokens, losses.len()), (Some(0.5), Some(50), 0));
-        assert_eq!(family.capabilities().thinking_allowance, 16_384 - OUTPUT_TOKENS_MAX);
+        assert_eq!(
+            (sent.temperature, sent.max_tokens, losses.len()),
+            (Some(0.5), Some(50), 0)
+        );
+        assert_eq!(
+            family.capabilities().thinking_allowance,
+            16_384 - OUTPUT_TOKENS_MAX
+        );
     }
 
     #[test]
@@ -358,33 +444,69 @@ mod tests {
             ..GenerationConfig::default()
         };
         let error = settings(THINKER, config.clone()).0.unwrap_err().to_string();
-        assert!(error.contains("GenerationConfig::temperature (llm.temperature)"), "{error}");
-        let (sent, losses) = settings(THINKER, GenerationConfig { drop_unsupported: true, ..config.clone() });
+        assert!(
+            error.contains("GenerationConfig::temperature (llm.temperature)"),
+            "{error}"
+        );
+        let (sent, losses) = settings(
+            THINKER,
+            GenerationConfig {
+                drop_unsupported: true,
+                ..config.clone()
+            },
+        );
         assert_eq!((sent.unwrap().temperature, losses.len()), (None, 2));
-        let (sent, losses) = settings(THINKER, GenerationConfig { verbatim: true, ..config.clone() });
+        let (sent, losses) = settings(
+            THINKER,
+            GenerationConfig {
+                verbatim: true,
+                ..config.clone()
+            },
+        );
         assert_eq!(
             sent.unwrap(),
-            Settings { temperature: Some(0.5), top_p: None, top_k: Some(3), max_tokens: None }
+            Settings {
+                temperature: Some(0.5),
+                top_p: None,
+                top_k: Some(3),
+                max_tokens: None
+            }
         );
         assert!(losses.is_empty());
-        let advised = Common { temperature: Setting::AdvisedAgainst, top_k: Setting::Taken, ..THINKER };
+        let advised = Common {
+            temperature: Setting::AdvisedAgainst,
+            top_k: Setting::Taken,
+            ..THINKER
+        };
         assert_eq!(settings(advised, config).0.unwrap().temperature, Some(0.5));
     }
 
     #[test]
     fn only_state_of_this_model_goes_back() {
-        let (model, request) = (ModelId::new("acme", "m1").unwrap(), request(GenerationConfig::default()));
+        let (model, request) = (
+            ModelId::new("acme", "m1").unwrap(),
+            request(GenerationConfig::default()),
+        );
         let part = |name: &str, data: Value| {
-            let state = ProviderState { origin: ModelId::new("acme", name).unwrap(), data };
+            let state = ProviderState {
+                origin: ModelId::new("acme", name).unwrap(),
+                data,
+            };
             Part::from_provider(Content::Thinking { text: "Hm".into() }, Some(state))
         };
-        let (own, other, nothing) =
-            (part("m1", json!({"s": 1})), part("m2", json!({"s": 1})), part("m2", json!({})));
+        let (own, other, nothing) = (
+            part("m1", json!({"s": 1})),
+            part("m2", json!({"s": 1})),
+            part("m2", json!({})),
+        );
         let mut encoder = Encoder::new(&model, &THINKER, &request);
         assert_eq!(encoder.state(&own), State::Own(&json!({"s": 1})));
         assert_eq!(encoder.state(&other), State::None);
         assert_eq!(encoder.state(&nothing), State::None);
-        assert_eq!(encoder.losses, ["state of acme/m2 on thinking was left out"]);
+        assert_eq!(
+            encoder.losses,
+            ["state of acme/m2 on thinking was left out"]
+        );
     }
 
     #[test]
@@ -397,7 +519,12 @@ mod tests {
         };
         let ask = || Message::user("?").unwrap();
         let request = |messages| GenerateRequest::new(messages);
-        let own_words = Part::from_provider(Content::Refusal { text: "I will not.".into() }, None);
+        let own_words = Part::from_provider(
+            Content::Refusal {
+                text: "I will not.".into(),
+            },
+            None,
+        );
         let sent = without_explanations(&request(vec![
             ask(),
             refused(vec![text("Well")]),
@@ -414,20 +541,32 @@ mod tests {
 
     #[test]
     fn a_picture_the_model_cannot_take_says_so() {
-        let (model, request) = (ModelId::new("acme", "m1").unwrap(), request(GenerationConfig::default()));
+        let (model, request) = (
+            ModelId::new("acme", "m1").unwrap(),
+            request(GenerationConfig::default()),
+        );
         let mut encoder = Encoder::new(&model, &THINKER, &request);
         let data = ImageSource::Url("data:image/png;base64,AAAA".into());
         assert_eq!(
             encoder.image(&data).unwrap(),
-            Some(Image::Bytes { media_type: "image/png", data: "AAAA" })
+            Some(Image::Bytes {
+                media_type: "image/png",
+                data: "AAAA"
+            })
         );
         let url = ImageSource::Url("https://a.example/cat.png".into());
         let error = encoder.image(&url).unwrap_err().to_string();
         assert!(error.contains("ImageSource::Base64"), "{error}");
-        let file = ImageSource::Base64 { media_type: "application/pdf".into(), data: "AAAA".into() };
+        let file = ImageSource::Base64 {
+            media_type: "application/pdf".into(),
+            data: "AAAA".into(),
+        };
         assert!(encoder.image(&file).unwrap().is_some());
         let error = encoder.picture(&file).unwrap_err().to_string();
-        assert!(error.contains("does not take application/pdf as an image; send a picture"), "{error}");
+        assert!(
+            error.contains("does not take application/pdf as an image; send a picture"),
+            "{error}"
+        );
         assert!(encoder.picture(&data).unwrap().is_some());
     }
 }

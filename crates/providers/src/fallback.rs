@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
-    SchemaSupport,
+    BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, LanguageModel, ModelError,
+    ModelId, SchemaSupport,
 };
 use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
@@ -48,7 +48,10 @@ impl FallbackModel {
         for other in &others {
             let also = other.capabilities();
             if also.weak_tools != capabilities.weak_tools {
-                return Err(CannotStandIn { first: first.id().clone(), other: other.id().clone() });
+                return Err(CannotStandIn {
+                    first: first.id().clone(),
+                    other: other.id().clone(),
+                });
             }
             capabilities = Capabilities {
                 context_window: capabilities.context_window.min(also.context_window),
@@ -60,14 +63,20 @@ impl FallbackModel {
                 self_hosted: capabilities.self_hosted || also.self_hosted,
             };
         }
-        Ok(Self { first, others, capabilities })
+        Ok(Self {
+            first,
+            others,
+            capabilities,
+        })
     }
 }
 
 fn weaker(one: SchemaSupport, other: SchemaSupport) -> SchemaSupport {
     match (one, other) {
         (SchemaSupport::Prompted, _) | (_, SchemaSupport::Prompted) => SchemaSupport::Prompted,
-        (SchemaSupport::WithoutTools, _) | (_, SchemaSupport::WithoutTools) => SchemaSupport::WithoutTools,
+        (SchemaSupport::WithoutTools, _) | (_, SchemaSupport::WithoutTools) => {
+            SchemaSupport::WithoutTools
+        }
         (SchemaSupport::Native, SchemaSupport::Native) => SchemaSupport::Native,
     }
 }
@@ -95,32 +104,45 @@ struct Way {
 impl Way {
     fn new(request: &GenerateRequest) -> Self {
         let deadline = request.time_left.map(|left| Instant::now() + left);
-        Self { request: request.clone(), deadline, failed: Vec::new() }
+        Self {
+            request: request.clone(),
+            deadline,
+            failed: Vec::new(),
+        }
     }
 
     /// Takes the failure down. `false`: nobody else is asked.
     fn goes_on(&mut self, model: &ModelId, error: &ModelError, is_last: bool) -> bool {
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = self
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if is_last || !is_unavailable(error) || left == Some(Duration::ZERO) {
             return false;
         }
         self.request.time_left = left;
         warn!(%model, code = error.code(), %error, "the model did not answer; another is asked in its place");
-        self.failed.push(format!("{model} did not answer ({error})"));
+        self.failed
+            .push(format!("{model} did not answer ({error})"));
         true
     }
 
     fn told(&self, mut response: GenerateResponse, model: &ModelId) -> GenerateResponse {
-        response
-            .losses
-            .extend(self.failed.iter().map(|failed| format!("{failed}; {model} answered instead")));
+        response.losses.extend(
+            self.failed
+                .iter()
+                .map(|failed| format!("{failed}; {model} answered instead")),
+        );
         response
     }
 }
 
 impl FallbackModel {
     fn all(&self) -> impl Iterator<Item = (&Arc<dyn LanguageModel>, Option<&ModelId>)> {
-        let next = self.others.iter().map(|model| Some(model.id())).chain([None]);
+        let next = self
+            .others
+            .iter()
+            .map(|model| Some(model.id()))
+            .chain([None]);
         std::iter::once(&self.first).chain(&self.others).zip(next)
     }
 
@@ -128,7 +150,9 @@ impl FallbackModel {
         let mut way = Way::new(request);
         let mut models = self.all();
         loop {
-            let Some((model, next)) = models.next() else { return Err(nobody(self.id())) };
+            let Some((model, next)) = models.next() else {
+                return Err(nobody(self.id()));
+            };
             match model.generate(&way.request).await {
                 Ok(response) => return Ok(way.told(response, model.id())),
                 Err(error) if way.goes_on(model.id(), &error, next.is_none()) => {}
@@ -152,21 +176,31 @@ impl FallbackModel {
                         first => {
                             let id = model.id().clone();
                             let before = stream::iter(said).map(Ok);
-                            let rest = stream::iter(first).chain(answer).map(move |delta| match delta {
-                                Ok(Delta::Finished(response)) => Ok(Delta::Finished(way.told(response, &id))),
-                                other => other,
-                            });
+                            let rest =
+                                stream::iter(first)
+                                    .chain(answer)
+                                    .map(move |delta| match delta {
+                                        Ok(Delta::Finished(response)) => {
+                                            Ok(Delta::Finished(way.told(response, &id)))
+                                        }
+                                        other => other,
+                                    });
                             return Ok(before.chain(rest).boxed());
                         }
                     }
                 },
                 Err(error) => error,
             };
-            let Some(next) = next.filter(|_| way.goes_on(model.id(), &error, next.is_none())) else {
+            let Some(next) = next.filter(|_| way.goes_on(model.id(), &error, next.is_none()))
+            else {
                 return Err(error);
             };
             let reason = format!("{error}; {next} is asked instead");
-            said.push(Delta::Retrying { attempt, wait: Duration::ZERO, reason });
+            said.push(Delta::Retrying {
+                attempt,
+                wait: Duration::ZERO,
+                reason,
+            });
         }
         Err(nobody(self.id()))
     }
@@ -174,7 +208,10 @@ impl FallbackModel {
 
 /// Never: the first model is always there, and the last one's failure is returned.
 fn nobody(model: &ModelId) -> ModelError {
-    ModelError::Network { provider: model.provider.clone(), message: "nobody was asked".to_owned() }
+    ModelError::Network {
+        provider: model.provider.clone(),
+        message: "nobody was asked".to_owned(),
+    }
 }
 
 impl LanguageModel for FallbackModel {
@@ -193,7 +230,10 @@ impl LanguageModel for FallbackModel {
         Box::pin(self.answer(request))
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(self.begin(request))
     }
 
@@ -218,7 +258,9 @@ mod tests {
     }
 
     fn with(models: &[&ScriptedModel]) -> FallbackModel {
-        let mut models = models.iter().map(|model| Arc::new((*model).clone()) as Arc<dyn LanguageModel>);
+        let mut models = models
+            .iter()
+            .map(|model| Arc::new((*model).clone()) as Arc<dyn LanguageModel>);
         FallbackModel::new(models.next().unwrap(), models.collect()).unwrap()
     }
 
@@ -226,7 +268,9 @@ mod tests {
         GenerateRequest::new(vec![Message::user("hello").unwrap()])
     }
 
-    async fn streamed(model: &FallbackModel) -> Result<(Vec<String>, GenerateResponse), ModelError> {
+    async fn streamed(
+        model: &FallbackModel,
+    ) -> Result<(Vec<String>, GenerateResponse), ModelError> {
         let mut answer = model.stream(&request()).await?;
         let mut told = Vec::new();
         while let Some(delta) = answer.next().await {
@@ -242,16 +286,26 @@ mod tests {
     #[tokio::test]
     async fn who_cannot_be_had_is_replaced_by_whom_was_named_and_it_is_said() {
         for unavailable in [Fault::Server { status: 503 }, Fault::Reset] {
-            let all =
-                [model(fault(unavailable.clone())), model(fault(unavailable.clone())), model(text("Hello."))];
+            let all = [
+                model(fault(unavailable.clone())),
+                model(fault(unavailable.clone())),
+                model(text("Hello.")),
+            ];
             let (told, response) = streamed(&with(&all.each_ref())).await.unwrap();
             assert_eq!(response.text(), "Hello.");
-            assert_eq!((told.len(), response.losses.len()), (2, 2), "{told:?} {response:?}");
+            assert_eq!(
+                (told.len(), response.losses.len()),
+                (2, 2),
+                "{told:?} {response:?}"
+            );
             assert!(told[1].ends_with("is asked instead"), "{told:?}");
 
             let all = [model(fault(unavailable)), model(text("Hello."))];
             let response = with(&all.each_ref()).generate(&request()).await.unwrap();
-            assert!(response.losses[0].ends_with("answered instead"), "{response:?}");
+            assert!(
+                response.losses[0].ends_with("answered instead"),
+                "{response:?}"
+            );
         }
     }
 
@@ -260,19 +314,31 @@ mod tests {
         let all = [model(text("Hello.")), model(text("never"))];
         let (told, response) = streamed(&with(&all.each_ref())).await.unwrap();
         assert!(told.is_empty() && response.losses.is_empty());
-        let all = [model(text("a long answer").failing(Fault::Truncated)), model(text("never"))];
+        let all = [
+            model(text("a long answer").failing(Fault::Truncated)),
+            model(text("never")),
+        ];
         assert!(streamed(&with(&all.each_ref())).await.is_err());
         assert_eq!(all[1].calls_made(), 0);
     }
 
     #[tokio::test]
     async fn the_last_failure_is_the_failure() {
-        let all = [model(fault(Fault::Reset)), model(fault(Fault::Server { status: 500 }))];
+        let all = [
+            model(fault(Fault::Reset)),
+            model(fault(Fault::Server { status: 500 })),
+        ];
         let error = streamed(&with(&all.each_ref())).await.unwrap_err();
-        assert!(matches!(error, ModelError::Server { status: 500, .. }), "{error:?}");
+        assert!(
+            matches!(error, ModelError::Server { status: 500, .. }),
+            "{error:?}"
+        );
         // What is wrong with the request is wrong everywhere.
         let (wrong, other) = (ScriptedModel::new([]), model(text("never")));
-        let error = with(&[&wrong, &other]).generate(&request()).await.unwrap_err();
+        let error = with(&[&wrong, &other])
+            .generate(&request())
+            .await
+            .unwrap_err();
         assert!(matches!(error, ModelError::BadRequest { .. }) && other.calls_made() == 0);
     }
 
@@ -287,10 +353,22 @@ mod tests {
         };
         let small = small.with_capabilities(capabilities);
         let both = with(&[&model(text("b")), &small]);
-        assert_eq!((both.capabilities().context_window, both.capabilities().local), (4096, false));
+        assert_eq!(
+            (
+                both.capabilities().context_window,
+                both.capabilities().local
+            ),
+            (4096, false)
+        );
         assert_eq!(both.capabilities().response_schema, SchemaSupport::Prompted);
-        let weak = Capabilities { weak_tools: true, ..small.capabilities().clone() };
-        let (strong, weak) = (Arc::new(model(text("a"))), Arc::new(model(text("b")).with_capabilities(weak)));
+        let weak = Capabilities {
+            weak_tools: true,
+            ..small.capabilities().clone()
+        };
+        let (strong, weak) = (
+            Arc::new(model(text("a"))),
+            Arc::new(model(text("b")).with_capabilities(weak)),
+        );
         assert!(FallbackModel::new(strong, vec![weak]).is_err());
     }
 }

@@ -55,7 +55,10 @@ pub(crate) enum Images {
 impl Common {
     /// The same on a server of the person's own: what it runs was chosen by the person, and its windows are small.
     pub(crate) fn at_home(self) -> Self {
-        Self { unknown: false, ..self }
+        Self {
+            unknown: false,
+            ..self
+        }
     }
 
     /// What the rest of the house needs to know of it.
@@ -66,7 +69,11 @@ impl Common {
             weak_tools: false,
             response_schema: self.schema,
             local: false,
-            thinking_allowance: if self.unknown { room } else { self.thinking_allowance },
+            thinking_allowance: if self.unknown {
+                room
+            } else {
+                self.thinking_allowance
+            },
             self_hosted: false,
         }
     }

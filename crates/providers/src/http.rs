@@ -33,7 +33,12 @@ const ANSWER_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of an error's body that are read.
 const COMPLAINT_MAX: usize = 64 * 1024;
 /// Headers that hold a vendor's name of a request, which it asks for when one asks it what went wrong.
-const REQUEST_IDS: [&str; 4] = ["request-id", "x-request-id", "x-goog-request-id", "x-ms-request-id"];
+const REQUEST_IDS: [&str; 4] = [
+    "request-id",
+    "x-request-id",
+    "x-goog-request-id",
+    "x-ms-request-id",
+];
 /// The beginning of a body in gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 /// The header in which OpenAI and Anthropic say whether to send a request again; their own SDKs obey it.
@@ -75,7 +80,12 @@ impl Target {
         let mut all = HeaderMap::new();
         all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let headers = add(vendor, &mut all, headers).map(|()| all);
-        Self { is_on_this_machine: is_on_this_machine(&url), url, headers, secrets }
+        Self {
+            is_on_this_machine: is_on_this_machine(&url),
+            url,
+            headers,
+            secrets,
+        }
     }
 }
 
@@ -85,11 +95,12 @@ fn add(
     headers: &[(HeaderName, SecretString)],
 ) -> Result<(), ModelError> {
     for (name, value) in headers {
-        let mut value =
-            HeaderValue::from_str(value.expose_secret()).map_err(|_| ModelError::Authentication {
+        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
+            ModelError::Authentication {
                 provider: vendor.model.provider.clone(),
                 message: format!("the key has characters no key has. {}", vendor.key_advice),
-            })?;
+            }
+        })?;
         value.set_sensitive(true);
         all.append(name, value);
     }
@@ -98,8 +109,10 @@ fn add(
 
 /// Adds the headers of W3C Trace Context.
 fn hand_on(headers: &mut HeaderMap, trace: &TraceContext) {
-    let fields =
-        [("traceparent", Some(trace.traceparent())), ("tracestate", trace.tracestate().map(str::to_owned))];
+    let fields = [
+        ("traceparent", Some(trace.traceparent())),
+        ("tracestate", trace.tracestate().map(str::to_owned)),
+    ];
     for (name, value) in fields {
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
             headers.insert(name, value);
@@ -132,14 +145,20 @@ impl Transport {
     pub fn new() -> Result<Self, TransportError> {
         let failed = |error: &dyn Error| TransportError(causes(error));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config =
-            || ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
-        let trusted = config().map_err(|error| failed(&error))?.with_platform_verifier();
+        let config = || {
+            ClientConfig::builder_with_provider(provider.clone())
+                .with_safe_default_protocol_versions()
+        };
+        let trusted = config()
+            .map_err(|error| failed(&error))?
+            .with_platform_verifier();
         let (mut tls, no_tls) = match trusted {
             Ok(builder) => (builder.with_no_client_auth(), None),
             Err(error) => {
                 let builder = config().map_err(|error| failed(&error))?;
-                let nothing = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+                let nothing = builder
+                    .with_root_certificates(RootCertStore::empty())
+                    .with_no_client_auth();
                 (nothing, Some(Arc::from(causes(&error))))
             }
         };
@@ -153,8 +172,15 @@ impl Transport {
                 .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
         };
         let client = builder().build().map_err(|error| failed(&error))?;
-        let direct = builder().no_proxy().build().map_err(|error| failed(&error))?;
-        Ok(Self { client, direct, no_tls })
+        let direct = builder()
+            .no_proxy()
+            .build()
+            .map_err(|error| failed(&error))?;
+        Ok(Self {
+            client,
+            direct,
+            no_tls,
+        })
     }
 
     /// The client beneath, for whoever speaks to another kind of server under the same rules.
@@ -165,7 +191,10 @@ impl Transport {
 
     /// Sends a request and reads the answer, which comes as a whole.
     pub(crate) async fn send_json(&self, call: Call) -> Result<String, Failure> {
-        let patience = Patience { first: call.patience.whole, ..call.patience };
+        let patience = Patience {
+            first: call.patience.whole,
+            ..call.patience
+        };
         let mut stream = self.send_stream(Call { patience, ..call }).await?;
         let mut body = Vec::new();
         while let Some(bytes) = stream.next().await? {
@@ -181,21 +210,41 @@ impl Transport {
     pub(crate) async fn delete(&self, call: Call) -> Result<(), ModelError> {
         let (vendor, mut clock) = (call.vendor.clone(), Clock::start(&call));
         let silence = (call.patience.first, TimeBound::Silence);
-        clock.wait(&vendor, silence, self.open_with(Method::DELETE, call)).await??;
+        clock
+            .wait(&vendor, silence, self.open_with(Method::DELETE, call))
+            .await??;
         Ok(())
     }
 
     /// Sends a request and returns the answer's bytes as they come.
     pub(crate) async fn send_stream(&self, call: Call) -> Result<ByteStream, Failure> {
-        let (vendor, patience, mut clock) = (call.vendor.clone(), call.patience, Clock::start(&call));
-        let response = clock.wait(&vendor, (patience.first, TimeBound::Silence), self.open(call)).await??;
+        let (vendor, patience, mut clock) =
+            (call.vendor.clone(), call.patience, Clock::start(&call));
+        let response = clock
+            .wait(
+                &vendor,
+                (patience.first, TimeBound::Silence),
+                self.open(call),
+            )
+            .await??;
         let bytes = Box::pin(response.bytes_stream());
-        Ok(ByteStream { bytes, vendor, patience, begun: false, clock, received: 0 })
+        Ok(ByteStream {
+            bytes,
+            vendor,
+            patience,
+            begun: false,
+            clock,
+            received: 0,
+        })
     }
 
     /// Sends a request; answers other than 2xx are errors.
     async fn open(&self, call: Call) -> Result<Response, Failure> {
-        let method = if call.body.is_some() { Method::POST } else { Method::GET };
+        let method = if call.body.is_some() {
+            Method::POST
+        } else {
+            Method::GET
+        };
         self.open_with(method, call).await
     }
 
@@ -207,7 +256,11 @@ impl Transport {
             );
             return Err(vendor.network(words).into());
         }
-        let client = if target.is_on_this_machine { &self.direct } else { &self.client };
+        let client = if target.is_on_this_machine {
+            &self.direct
+        } else {
+            &self.client
+        };
         let mut headers = target.headers.clone()?;
         add(&vendor, &mut headers, &call.headers)?;
         if let Some(trace) = &call.trace {
@@ -219,7 +272,10 @@ impl Transport {
         let mut request = Request::new(method, target.url.clone());
         *request.headers_mut() = headers;
         *request.body_mut() = call.body.map(Into::into);
-        let mut response = client.execute(request).await.map_err(|error| unreachable(&vendor, error))?;
+        let mut response = client
+            .execute(request)
+            .await
+            .map_err(|error| unreachable(&vendor, error))?;
         let status = response.status();
         let encoding = encoding(response.headers());
         if status.is_success() {
@@ -228,17 +284,26 @@ impl Transport {
                 None => Ok(response),
             };
         }
-        let (wait, request) = (wait::asked(response.headers()), request_id(response.headers()));
+        let (wait, request) = (
+            wait::asked(response.headers()),
+            request_id(response.headers()),
+        );
         let again = should_retry(response.headers());
         // An error without a readable body is still that error.
         let body = match encoding {
             Some(_) => Vec::new(),
             None => read(&mut response, COMPLAINT_MAX).await,
         };
-        let secrets = target.secrets.iter().chain(call.headers.iter().map(|(_, value)| value));
+        let secrets = target
+            .secrets
+            .iter()
+            .chain(call.headers.iter().map(|(_, value)| value));
         let body = without(&String::from_utf8_lossy(&body), secrets);
         let complaint = (vendor.complaint)(status.as_u16(), &body);
-        Err(Failure { error: vendor.answered(status.as_u16(), wait, request.as_deref(), complaint), again })
+        Err(Failure {
+            error: vendor.answered(status.as_u16(), wait, request.as_deref(), complaint),
+            again,
+        })
     }
 }
 
@@ -249,7 +314,11 @@ fn without<'a>(body: &str, secrets: impl Iterator<Item = &'a SecretString>) -> S
     secrets.fold(body.to_owned(), |body, secret| {
         let secret = secret.expose_secret();
         let bare = secret.rsplit(' ').next().unwrap_or(secret);
-        if bare.len() < SECRET_MIN { body } else { body.replace(bare, "[key]") }
+        if bare.len() < SECRET_MIN {
+            body
+        } else {
+            body.replace(bare, "[key]")
+        }
     })
 }
 
@@ -277,7 +346,11 @@ impl Clock {
     fn start(call: &Call) -> Self {
         // A time too far off to be told is no deadline.
         let deadline = |left| Some((Instant::now().checked_add(left)?, left));
-        Self { deadline: call.time_left.and_then(deadline), wait: None, timer: None }
+        Self {
+            deadline: call.time_left.and_then(deadline),
+            wait: None,
+            timer: None,
+        }
     }
 
     /// Waits for something to come, at most for as long as the server may be silent, and no longer than the caller does.
@@ -315,7 +388,9 @@ impl Clock {
             Some(wait) => wait,
             None => *self.wait.insert(Wait::begin(self.deadline, silence)),
         };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(wait.until)));
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(sleep_until(wait.until)));
         if timer.deadline() > wait.until {
             timer.as_mut().reset(wait.until);
         }
@@ -330,16 +405,25 @@ impl Clock {
 }
 
 impl Wait {
-    fn begin(deadline: Option<(Instant, Duration)>, (silence, kind): (Duration, TimeBound)) -> Self {
+    fn begin(
+        deadline: Option<(Instant, Duration)>,
+        (silence, kind): (Duration, TimeBound),
+    ) -> Self {
         /// A bound that no clock can tell is as good as this one.
         const FAR_OFF: Duration = Duration::from_secs(60 * 60 * 24 * 365);
         let now = Instant::now();
         let until = now.checked_add(silence).unwrap_or(now + FAR_OFF);
         match deadline {
-            Some((deadline, whole)) if deadline < until => {
-                Self { until: deadline, waited: whole, reached: TimeBound::Total }
-            }
-            Some(_) | None => Self { until, waited: silence, reached: kind },
+            Some((deadline, whole)) if deadline < until => Self {
+                until: deadline,
+                waited: whole,
+                reached: TimeBound::Total,
+            },
+            Some(_) | None => Self {
+                until,
+                waited: silence,
+                reached: kind,
+            },
         }
     }
 }
@@ -382,8 +466,15 @@ impl ByteStream {
                     (false, false) => self.patience.first,
                 };
                 // The status of a vendor is there: whatever is paid for an answer may be paid by now.
-                let kind = if self.patience.asks_again { TimeBound::Pause } else { TimeBound::Silence };
-                return self.clock.poll_over(&self.vendor, (silence, kind), cx).map(Err);
+                let kind = if self.patience.asks_again {
+                    TimeBound::Pause
+                } else {
+                    TimeBound::Silence
+                };
+                return self
+                    .clock
+                    .poll_over(&self.vendor, (silence, kind), cx)
+                    .map(Err);
             }
         };
         self.clock.come();
@@ -406,7 +497,9 @@ impl ByteStream {
                 Poll::Pending => break,
             }
         }
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
         let patience = self.patience.behind;
         let to_the_end = async move { while let Some(Ok(_)) = rest.next().await {} };
         runtime.spawn(timeout(patience, to_the_end));
@@ -459,7 +552,12 @@ fn compressed(vendor: &Vendor, encoding: &str) -> ModelError {
 
 /// The encoding of a body that cannot be read as it is.
 fn encoding(headers: &HeaderMap) -> Option<String> {
-    let encoding = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim().to_lowercase();
+    let encoding = headers
+        .get(CONTENT_ENCODING)?
+        .to_str()
+        .ok()?
+        .trim()
+        .to_lowercase();
     Some(encoding).filter(|encoding| !matches!(encoding.as_str(), "" | "identity"))
 }
 
@@ -468,12 +566,22 @@ fn too_long(vendor: &Vendor) -> ModelError {
 }
 
 fn request_id(headers: &HeaderMap) -> Option<String> {
-    let id = REQUEST_IDS.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
+    let id = REQUEST_IDS
+        .iter()
+        .find_map(|name| headers.get(*name))?
+        .to_str()
+        .ok()?;
     Some(id.to_owned()).filter(|id| !id.trim().is_empty())
 }
 
 fn should_retry(headers: &HeaderMap) -> Option<bool> {
-    headers.get(SHOULD_RETRY)?.to_str().ok()?.trim().parse().ok()
+    headers
+        .get(SHOULD_RETRY)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn unreachable(vendor: &Vendor, error: reqwest::Error) -> ModelError {

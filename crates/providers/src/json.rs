@@ -19,7 +19,9 @@ pub(crate) fn push_escaped(out: &mut Vec<u8>, text: &str) {
     loop {
         let (plain, behind) = rest.split_at(plain_length(rest));
         out.extend_from_slice(plain);
-        let Some((&byte, behind)) = behind.split_first() else { return };
+        let Some((&byte, behind)) = behind.split_first() else {
+            return;
+        };
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),

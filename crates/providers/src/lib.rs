@@ -4,8 +4,16 @@
 //! environment variable is read here: whoever builds an adapter says what it needs.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai")),
-    allow(dead_code, reason = "what the vendors share is more than each of them needs")
+    not(all(
+        feature = "anthropic",
+        feature = "gemini",
+        feature = "ollama",
+        feature = "openai"
+    )),
+    allow(
+        dead_code,
+        reason = "what the vendors share is more than each of them needs"
+    )
 )]
 
 #[cfg(feature = "_http")]

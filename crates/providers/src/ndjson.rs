@@ -30,7 +30,11 @@ impl LineParser {
     fn end_line(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
-        let line = if self.begun { &line } else { line.strip_prefix('\u{feff}').unwrap_or(&line) };
+        let line = if self.begun {
+            &line
+        } else {
+            line.strip_prefix('\u{feff}').unwrap_or(&line)
+        };
         self.begun = true;
         let line = line.trim();
         (!line.is_empty()).then(|| line.to_owned())
@@ -45,7 +49,10 @@ mod tests {
 
     fn lines(bytes: &[u8], size: usize) -> Vec<String> {
         let mut parser = LineParser::default();
-        let mut lines: Vec<String> = bytes.chunks(size).flat_map(|bytes| parser.push(bytes)).collect();
+        let mut lines: Vec<String> = bytes
+            .chunks(size)
+            .flat_map(|bytes| parser.push(bytes))
+            .collect();
         lines.extend(parser.finish());
         lines
     }
@@ -54,7 +61,10 @@ mod tests {
     fn line_ends_blank_lines_and_a_mark_at_the_beginning_do_not_matter() {
         let text = "\u{feff}{\"a\": \"ä\"}\r\n\r\n{\"b\": 1}\n \n{\"c\": 2}";
         for size in 1..text.len() {
-            assert_eq!(lines(text.as_bytes(), size), ["{\"a\": \"ä\"}", "{\"b\": 1}", "{\"c\": 2}"]);
+            assert_eq!(
+                lines(text.as_bytes(), size),
+                ["{\"a\": \"ä\"}", "{\"b\": 1}", "{\"c\": 2}"]
+            );
         }
     }
 

@@ -50,19 +50,40 @@ impl Patience {
             (false, false) => (VENDOR, VENDOR, UNSEEN_WORK),
         };
         match set {
-            Some(set) => Self { asks_again: !own, ..Self::fixed(set) },
-            None => Self { first, between, whole, behind: AFTERMATH, asks_again: !own },
+            Some(set) => Self {
+                asks_again: !own,
+                ..Self::fixed(set)
+            },
+            None => Self {
+                first,
+                between,
+                whole,
+                behind: AFTERMATH,
+                asks_again: !own,
+            },
         }
     }
 
     /// The patience with a model of a vendor, or of a server of the person's own if it is at such an address.
-    pub(crate) fn by_address(connection: &Connection, base: &Url, capabilities: &Capabilities) -> Self {
-        Self::of(connection.timeout, is_on_own_network(base), capabilities.thinking_allowance > 0)
+    pub(crate) fn by_address(
+        connection: &Connection,
+        base: &Url,
+        capabilities: &Capabilities,
+    ) -> Self {
+        Self::of(
+            connection.timeout,
+            is_on_own_network(base),
+            capabilities.thinking_allowance > 0,
+        )
     }
 
     /// The patience with a vendor's model, wherever it is reached.
     pub(crate) fn with_vendor(connection: &Connection, capabilities: &Capabilities) -> Self {
-        Self::of(connection.timeout, false, capabilities.thinking_allowance > 0)
+        Self::of(
+            connection.timeout,
+            false,
+            capabilities.thinking_allowance > 0,
+        )
     }
 
     /// The patience with a server of the person's own.
@@ -72,7 +93,13 @@ impl Patience {
 
     /// The same bound for every silence.
     pub(crate) fn fixed(bound: Duration) -> Self {
-        Self { first: bound, between: bound, whole: bound, behind: AFTERMATH.min(bound), asks_again: false }
+        Self {
+            first: bound,
+            between: bound,
+            whole: bound,
+            behind: AFTERMATH.min(bound),
+            asks_again: false,
+        }
     }
 }
 
@@ -88,7 +115,9 @@ pub(crate) fn is_on_own_network(url: &Url) -> bool {
                 !name.contains('.') || NAMES.iter().any(|suffix| name.ends_with(suffix))
             }
             Some(Host::Ipv4(address)) => address.is_private() || address.is_link_local(),
-            Some(Host::Ipv6(address)) => address.is_unique_local() || address.is_unicast_link_local(),
+            Some(Host::Ipv6(address)) => {
+                address.is_unique_local() || address.is_unicast_link_local()
+            }
             None => false,
         }
 }
@@ -98,7 +127,11 @@ mod tests {
     use super::*;
 
     fn seconds(patience: Patience) -> (u64, u64, u64) {
-        (patience.first.as_secs(), patience.between.as_secs(), patience.whole.as_secs())
+        (
+            patience.first.as_secs(),
+            patience.between.as_secs(),
+            patience.whole.as_secs(),
+        )
     }
 
     #[test]
@@ -107,13 +140,19 @@ mod tests {
         // A thought takes minutes, also behind the first words.
         assert_eq!(seconds(Patience::of(None, false, true)), (900, 900, 900));
         assert_eq!(seconds(Patience::of(None, true, false)), (600, 120, 600));
-        assert!(Patience::of(None, false, true).asks_again && !Patience::of(None, true, true).asks_again);
+        assert!(
+            Patience::of(None, false, true).asks_again
+                && !Patience::of(None, true, true).asks_again
+        );
     }
 
     #[test]
     fn what_was_set_holds_for_every_silence() {
         for (own, thinks) in [(false, false), (false, true), (true, false)] {
-            assert_eq!(seconds(Patience::of(Some(Duration::from_secs(15)), own, thinks)), (15, 15, 15));
+            assert_eq!(
+                seconds(Patience::of(Some(Duration::from_secs(15)), own, thinks)),
+                (15, 15, 15)
+            );
         }
     }
 
@@ -134,7 +173,12 @@ mod tests {
         ] {
             assert!(own(url), "{url}");
         }
-        for url in ["https://api.openai.com", "http://8.8.8.8", "https://ollama.com", "http://172.40.0.1"] {
+        for url in [
+            "https://api.openai.com",
+            "http://8.8.8.8",
+            "https://ollama.com",
+            "http://172.40.0.1",
+        ] {
             assert!(!own(url), "{url}");
         }
     }

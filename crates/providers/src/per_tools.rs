@@ -23,9 +23,15 @@ impl<T> PerTools<T> {
     ///
     /// # Errors
     /// That of `make`.
-    pub(crate) fn get<E>(&self, tools: &ToolSet, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+    pub(crate) fn get<E>(
+        &self,
+        tools: &ToolSet,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
         let known = |sets: &VecDeque<(ToolSet, Arc<T>)>| {
-            sets.iter().find(|(set, _)| set.is_same(tools)).map(|(_, made)| made.clone())
+            sets.iter()
+                .find(|(set, _)| set.is_same(tools))
+                .map(|(_, made)| made.clone())
         };
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = known(&lock()) {
@@ -67,6 +73,10 @@ mod tests {
         for set in &sets[2..] {
             ask(set);
         }
-        assert_eq!((ask(&sets[1]), ask(&sets[0])), (2, 10), "the first was forgotten");
+        assert_eq!(
+            (ask(&sets[1]), ask(&sets[0])),
+            (2, 10),
+            "the first was forgotten"
+        );
     }
 }

@@ -14,14 +14,28 @@ use crate::decode::StreamDecoder;
 pub(crate) type Outcome = (Vec<Delta>, Result<GenerateResponse, ModelError>);
 
 /// Pieces of what vendors send, in the wrong place.
-const PIECES: [&[u8]; 12] =
-    [b"\n\n", b"\r", b"data: ", b"{", b"}", b"[", b"\"", b"null", b"-1", b"\\u", b"\xff", b": 1e999, "];
+const PIECES: [&[u8]; 12] = [
+    b"\n\n",
+    b"\r",
+    b"data: ",
+    b"{",
+    b"}",
+    b"[",
+    b"\"",
+    b"null",
+    b"-1",
+    b"\\u",
+    b"\xff",
+    b": 1e999, ",
+];
 
 /// Bytes of `stream` are replaced in random places, and it is cut in random places: nothing panics, and the cuts make no
 /// difference.
 pub(crate) fn check_damaged(stream: &[u8], decoder: impl Fn() -> Box<dyn StreamDecoder>) {
-    let piece =
-        prop_oneof![proptest::sample::select(&PIECES[..]).prop_map(<[u8]>::to_vec), vec(any::<u8>(), 0..4),];
+    let piece = prop_oneof![
+        proptest::sample::select(&PIECES[..]).prop_map(<[u8]>::to_vec),
+        vec(any::<u8>(), 0..4),
+    ];
     let damage = (any::<Index>(), 0_usize..24, piece);
     let tries = (vec(damage, 0..6), vec(1_usize..30, 0..60));
     TestRunner::default()

@@ -36,7 +36,11 @@ pub struct Provider {
     /// come from elsewhere. `None`: calls of this vendor carry none.
     pub call_state: Option<fn(signature: &str) -> Value>,
     /// A model of it. Checks the configuration; sends nothing.
-    pub open: fn(provider: &Provider, model: &str, connection: Connection) -> Result<HttpModel, ModelError>,
+    pub open: fn(
+        provider: &Provider,
+        model: &str,
+        connection: Connection,
+    ) -> Result<HttpModel, ModelError>,
 }
 
 /// Who comes first; the others follow in the order of the table.
@@ -69,7 +73,11 @@ impl Provider {
     /// Returns the vendor of that name or alias, in upper or lower case.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
-        Self::all().find(|provider| provider.names().any(|known| known.eq_ignore_ascii_case(name)))
+        Self::all().find(|provider| {
+            provider
+                .names()
+                .any(|known| known.eq_ignore_ascii_case(name))
+        })
     }
 
     /// The name nearest to a misspelt one.
@@ -93,7 +101,9 @@ impl Provider {
         if self.name == crate::ollama::PROVIDERS[0].name {
             return crate::ollama::base_url(text).map_err(|error| error.to_string());
         }
-        text.trim().parse().map_err(|error| format!("{text:?} is not a URL: {error}"))
+        text.trim()
+            .parse()
+            .map_err(|error| format!("{text:?} is not a URL: {error}"))
     }
 
     /// Where its API is: the connection's base URL, else the vendor's own.
@@ -107,7 +117,10 @@ impl Provider {
                 Ok(url) => Ok(url),
                 Err(_) => Err(ModelError::BadRequest {
                     provider: model_id(self.name, self.name)?.provider,
-                    message: format!("{} has no address of its own: a base URL is needed", self.name),
+                    message: format!(
+                        "{} has no address of its own: a base URL is needed",
+                        self.name
+                    ),
                 }),
             },
         }

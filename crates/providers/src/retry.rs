@@ -49,12 +49,21 @@ impl Policy {
     /// The pace for a server over the network.
     #[cfg(feature = "_http")]
     pub(crate) fn network(retries: u32, after_silence: bool) -> Self {
-        Self { retries, pause: Duration::from_millis(500), after_silence }
+        Self {
+            retries,
+            pause: Duration::from_millis(500),
+            after_silence,
+        }
     }
 
     fn start(self, time_left: Option<Duration>) -> Attempts {
         let deadline = time_left.and_then(|left| Instant::now().checked_add(left));
-        Attempts { policy: self, delays: None, failed: 0, deadline }
+        Attempts {
+            policy: self,
+            delays: None,
+            failed: 0,
+            deadline,
+        }
     }
 
     fn delays(self) -> ExponentialBackoff {
@@ -79,22 +88,32 @@ struct Attempts {
 
 impl Attempts {
     fn time_left(&self) -> Option<Duration> {
-        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+        self.deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// How long to wait before the next attempt, or `None` to give up with its error.
     fn after(&mut self, Failure { error, again }: &Failure) -> Option<Duration> {
         self.failed += 1;
         let may_help = match error {
-            ModelError::Timeout { bound: TimeBound::Silence, .. } => self.policy.after_silence,
+            ModelError::Timeout {
+                bound: TimeBound::Silence,
+                ..
+            } => self.policy.after_silence,
             // It was at work: asked again it would begin anew, and charge for both.
-            ModelError::Timeout { bound: TimeBound::Pause, .. } => false,
+            ModelError::Timeout {
+                bound: TimeBound::Pause,
+                ..
+            } => false,
             error => error.is_transient(),
         };
         if !again.unwrap_or(may_help) {
             return None;
         }
-        let pause = self.delays.get_or_insert_with(|| self.policy.delays()).next()?;
+        let pause = self
+            .delays
+            .get_or_insert_with(|| self.policy.delays())
+            .next()?;
         let wait = error.retry_after().unwrap_or(pause);
         let waits = wait <= self.time_left().unwrap_or(WAIT_MAX);
         if waits {
@@ -145,7 +164,13 @@ pub(crate) async fn stream(
     open: Open,
     explain: Explain,
 ) -> Result<Tries, ModelError> {
-    let mut tries = Tries { attempts: policy.start(time_left), open, explain, step: Step::Open, first: None };
+    let mut tries = Tries {
+        attempts: policy.start(time_left),
+        open,
+        explain,
+        step: Step::Open,
+        first: None,
+    };
     tries.first = tries.next().await.transpose()?;
     Ok(tries)
 }
@@ -190,7 +215,10 @@ impl Stream for Tries {
                 }
                 Step::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
                     Ok(deltas) => {
-                        this.step = Step::Read { deltas, emitted: false };
+                        this.step = Step::Read {
+                            deltas,
+                            emitted: false,
+                        };
                         continue;
                     }
                     Err(failure) => (failure, false),
@@ -210,12 +238,20 @@ impl Stream for Tries {
                     }
                 },
             };
-            let wait = if emitted { None } else { this.attempts.after(&failure) };
+            let wait = if emitted {
+                None
+            } else {
+                this.attempts.after(&failure)
+            };
             let item = match wait {
                 Some(wait) => {
                     this.step = Step::Wait(Box::pin(sleep(wait)));
                     let reason = failure.error.to_string();
-                    Ok(Delta::Retrying { attempt: this.attempts.failed, wait, reason })
+                    Ok(Delta::Retrying {
+                        attempt: this.attempts.failed,
+                        wait,
+                        reason,
+                    })
                 }
                 None => {
                     this.step = Step::Done;
@@ -238,18 +274,28 @@ mod tests {
 
     use super::*;
 
-    const PATIENT: Policy = Policy { retries: 2, pause: Duration::from_millis(500), after_silence: true };
+    const PATIENT: Policy = Policy {
+        retries: 2,
+        pause: Duration::from_millis(500),
+        after_silence: true,
+    };
 
     fn provider() -> ProviderId {
         ProviderId::new("test").unwrap()
     }
 
     fn network() -> ModelError {
-        ModelError::Network { provider: provider(), message: "reset".into() }
+        ModelError::Network {
+            provider: provider(),
+            message: "reset".into(),
+        }
     }
 
     fn limited(seconds: u64) -> ModelError {
-        ModelError::RateLimited { provider: provider(), retry_after: Some(Duration::from_secs(seconds)) }
+        ModelError::RateLimited {
+            provider: provider(),
+            retry_after: Some(Duration::from_secs(seconds)),
+        }
     }
 
     fn finished() -> Delta {
@@ -273,7 +319,11 @@ mod tests {
         let total = outcomes.len();
         let queue = Mutex::new(outcomes.into_iter());
         let result = generate(policy, left.map(Duration::from_secs), |_| {
-            let next = queue.lock().unwrap().next().expect("no further attempt is made");
+            let next = queue
+                .lock()
+                .unwrap()
+                .next()
+                .expect("no further attempt is made");
             async { next.map_err(Into::into) }
         })
         .await;
@@ -287,7 +337,11 @@ mod tests {
     async fn streaming(policy: Policy, script: Script) -> Vec<String> {
         let queue = Mutex::new(script.into_iter());
         let open: Open = Box::new(move |_| {
-            let next = queue.lock().unwrap().next().expect("no further attempt is made");
+            let next = queue
+                .lock()
+                .unwrap()
+                .next()
+                .expect("no further attempt is made");
             Box::pin(async move {
                 let items = next?;
                 Ok(Box::pin(stream::iter(items)) as DeltaStream)
@@ -298,7 +352,9 @@ mod tests {
             Ok(deltas) => {
                 deltas
                     .map(|item| match item {
-                        Ok(Delta::Retrying { attempt, .. }) => format!("retrying after attempt {attempt}"),
+                        Ok(Delta::Retrying { attempt, .. }) => {
+                            format!("retrying after attempt {attempt}")
+                        }
                         Ok(Delta::Finished(_)) => "finished".into(),
                         Ok(delta) => format!("{delta:?}"),
                         Err(error) => format!("error: {}", error.code()),
@@ -311,23 +367,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn transient_failures_are_sent_again_until_the_count_is_used() {
-        let (result, used) = blocking(PATIENT, None, vec![Err(network()), Err(network()), Ok(7)]).await;
-        assert_eq!((result.unwrap(), used), (7, 3));
         let (result, used) =
-            blocking(PATIENT, None, vec![Err(network()), Err(network()), Err(network()), Ok(7)]).await;
+            blocking(PATIENT, None, vec![Err(network()), Err(network()), Ok(7)]).await;
+        assert_eq!((result.unwrap(), used), (7, 3));
+        let (result, used) = blocking(
+            PATIENT,
+            None,
+            vec![Err(network()), Err(network()), Err(network()), Ok(7)],
+        )
+        .await;
         assert_eq!((result.unwrap_err().code(), used), ("network", 3));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_cannot_help_is_not_sent_again() {
-        let refused = ModelError::BadRequest { provider: provider(), message: "no".into() };
+        let refused = ModelError::BadRequest {
+            provider: provider(),
+            message: "no".into(),
+        };
         let (result, used) = blocking(PATIENT, None, vec![Err(refused), Ok(7)]).await;
         assert_eq!((result.unwrap_err().code(), used), ("bad_request", 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_says_nothing_is_asked_again_only_where_that_helps() {
-        let timeout = |bound| ModelError::Timeout { provider: provider(), waited: PATIENT.pause, bound };
+        let timeout = |bound| ModelError::Timeout {
+            provider: provider(),
+            waited: PATIENT.pause,
+            bound,
+        };
         for (bound, after_silence, expected) in [
             (TimeBound::Silence, true, 2),
             (TimeBound::Silence, false, 1),
@@ -335,7 +403,10 @@ mod tests {
             (TimeBound::Total, false, 2),
             (TimeBound::Pause, true, 1),
         ] {
-            let policy = Policy { after_silence, ..PATIENT };
+            let policy = Policy {
+                after_silence,
+                ..PATIENT
+            };
             let (_, used) = blocking(policy, None, vec![Err(timeout(bound)), Ok(7)]).await;
             assert_eq!(used, expected, "{bound:?} {after_silence}");
         }
@@ -343,11 +414,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_server_has_the_last_word_on_asking_again() {
-        let refused = ModelError::BadRequest { provider: provider(), message: "not yet".into() };
-        for (error, again, expected) in
-            [(refused.clone(), true, 2), (refused, false, 1), (network(), true, 2), (network(), false, 1)]
-        {
-            let failure = Failure { error, again: Some(again) };
+        let refused = ModelError::BadRequest {
+            provider: provider(),
+            message: "not yet".into(),
+        };
+        for (error, again, expected) in [
+            (refused.clone(), true, 2),
+            (refused, false, 1),
+            (network(), true, 2),
+            (network(), false, 1),
+        ] {
+            let failure = Failure {
+                error,
+                again: Some(again),
+            };
             let (_, used) = blocking(PATIENT, None, vec![Err(failure.clone()), Ok(7)]).await;
             assert_eq!(used, expected, "{failure:?}");
         }
@@ -365,7 +445,10 @@ mod tests {
     async fn a_rate_limit_beyond_the_deadline_is_returned_at_once() {
         let before = Instant::now();
         let (result, used) = blocking(PATIENT, Some(10), vec![Err(limited(42)), Ok(7)]).await;
-        assert_eq!(result.unwrap_err().retry_after(), Some(Duration::from_secs(42)));
+        assert_eq!(
+            result.unwrap_err().retry_after(),
+            Some(Duration::from_secs(42))
+        );
         assert_eq!((used, before.elapsed()), (1, Duration::ZERO));
         let (result, used) = blocking(PATIENT, None, vec![Err(limited(3600)), Ok(7)]).await;
         assert_eq!((result.unwrap_err().code(), used), ("rate_limit", 1));
@@ -373,23 +456,52 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn streams_announce_what_they_wait_for() {
-        let out =
-            streaming(PATIENT, vec![Err(network()), Ok(vec![Err(network())]), Ok(vec![Ok(finished())])])
-                .await;
-        assert_eq!(out, ["retrying after attempt 1", "retrying after attempt 2", "finished"]);
+        let out = streaming(
+            PATIENT,
+            vec![
+                Err(network()),
+                Ok(vec![Err(network())]),
+                Ok(vec![Ok(finished())]),
+            ],
+        )
+        .await;
+        assert_eq!(
+            out,
+            [
+                "retrying after attempt 1",
+                "retrying after attempt 2",
+                "finished"
+            ]
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn streams_are_not_retried_once_something_was_emitted() {
-        let out = streaming(PATIENT, vec![Ok(vec![Ok(Delta::Text("a".into())), Err(network())])]).await;
+        let out = streaming(
+            PATIENT,
+            vec![Ok(vec![Ok(Delta::Text("a".into())), Err(network())])],
+        )
+        .await;
         assert_eq!(out, ["Text(\"a\")", "error: network"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_cannot_begin_is_an_error_of_the_call() {
-        let refused = ModelError::BadRequest { provider: provider(), message: "no".into() };
-        assert_eq!(streaming(PATIENT, vec![Err(refused)]).await, ["refused: bad_request"]);
-        let none = Policy { retries: 0, ..PATIENT };
-        assert_eq!(streaming(none, vec![Err(network())]).await, ["refused: network"]);
+        let refused = ModelError::BadRequest {
+            provider: provider(),
+            message: "no".into(),
+        };
+        assert_eq!(
+            streaming(PATIENT, vec![Err(refused)]).await,
+            ["refused: bad_request"]
+        );
+        let none = Policy {
+            retries: 0,
+            ..PATIENT
+        };
+        assert_eq!(
+            streaming(none, vec![Err(network())]).await,
+            ["refused: network"]
+        );
     }
 }

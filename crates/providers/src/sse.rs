@@ -66,7 +66,9 @@ impl SseParser {
                             None => continue,
                         },
                     },
-                    Line::Data(data) if whole.is_none() && self.data.is_none() => whole = Some(data),
+                    Line::Data(data) if whole.is_none() && self.data.is_none() => {
+                        whole = Some(data)
+                    }
                     Line::Data(data) => {
                         self.keep(whole.take());
                         self.keep(Some(data));
@@ -84,7 +86,11 @@ impl SseParser {
 
     /// The frame that the end of the stream leaves behind, if it left one.
     pub(crate) fn finish(&mut self) -> Option<String> {
-        let line_left = if self.line.is_empty() { None } else { self.end_line() };
+        let line_left = if self.line.is_empty() {
+            None
+        } else {
+            self.end_line()
+        };
         line_left.or_else(|| self.end_frame())
     }
 
@@ -204,7 +210,8 @@ mod tests {
     fn a_frame_that_lies_in_the_bytes_is_not_copied() {
         let mut parser = SseParser::default();
         let mut bytes = &b"data: a\n\ndata: b\ndata: c\n\ndata: d\n"[..];
-        let borrowed = |frame: Option<Cow<'_, str>>| frame.map(|frame| matches!(frame, Cow::Borrowed(_)));
+        let borrowed =
+            |frame: Option<Cow<'_, str>>| frame.map(|frame| matches!(frame, Cow::Borrowed(_)));
         assert_eq!(borrowed(parser.next(&mut bytes)), Some(true));
         assert_eq!(borrowed(parser.next(&mut bytes)), Some(false));
         assert_eq!((parser.next(&mut bytes), bytes), (None, &[][..]));
@@ -215,7 +222,10 @@ mod tests {
     fn what_is_no_field_is_kept_apart() {
         let mut parser = SseParser::default();
         let mut bytes = &b"data: a\n\n{\n  \"error\": {\"code\": 499}\n}\n"[..];
-        assert_eq!((parser.next(&mut bytes).as_deref(), parser.next(&mut bytes)), (Some("a"), None));
+        assert_eq!(
+            (parser.next(&mut bytes).as_deref(), parser.next(&mut bytes)),
+            (Some("a"), None)
+        );
         assert_eq!(parser.stray(), "{\n  \"error\": {\"code\": 499}\n}\n");
     }
 

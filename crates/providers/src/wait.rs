@@ -8,7 +8,9 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 /// The wait an error answer asks for: `retry-after-ms` (OpenAI, Azure), `Retry-After`, else the time after which a used-up
 /// rate limit is open again.
 pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {
-    milliseconds(headers).or_else(|| retry_after(headers)).or_else(|| limit_reset(headers))
+    milliseconds(headers)
+        .or_else(|| retry_after(headers))
+        .or_else(|| limit_reset(headers))
 }
 
 fn milliseconds(headers: &HeaderMap) -> Option<Duration> {
@@ -40,7 +42,9 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp())
+    jiff::fmt::rfc2822::parse(text)
+        .ok()
+        .map(|date| date.timestamp())
 }
 
 /// A duration as Go writes it (`6m0s`, `59.7s`, `20ms`), or seconds without a unit (Azure).
@@ -48,9 +52,13 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut seconds = 0.0;
     while !rest.is_empty() {
-        let unit_at = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let unit_at = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (number, behind) = rest.split_at(unit_at);
-        let next = behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len());
+        let next = behind
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(behind.len());
         let (unit, behind) = behind.split_at(next);
         let scale = match unit {
             "h" => 3600.0,
@@ -64,7 +72,9 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
         seconds += number.parse::<f64>().ok()? * scale;
         rest = behind;
     }
-    Duration::try_from_secs_f64(seconds).ok().filter(|_| !text.is_empty())
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|_| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -76,9 +86,16 @@ mod tests {
     fn check(sent: &[(&'static str, &str)], milliseconds: Option<u64>) {
         let mut headers = HeaderMap::new();
         for (name, value) in sent {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            );
         }
-        assert_eq!(asked(&headers), milliseconds.map(Duration::from_millis), "{sent:?}");
+        assert_eq!(
+            asked(&headers),
+            milliseconds.map(Duration::from_millis),
+            "{sent:?}"
+        );
     }
 
     #[test]
@@ -92,7 +109,13 @@ mod tests {
             ("NaN", None),
             ("soon", None),
         ] {
-            check(&[("retry-after", value), ("date", "Wed, 21 Oct 2026 07:28:00 GMT")], expected);
+            check(
+                &[
+                    ("retry-after", value),
+                    ("date", "Wed, 21 Oct 2026 07:28:00 GMT"),
+                ],
+                expected,
+            );
         }
         check(&[("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT")], None);
         check(&[], None);
@@ -100,8 +123,14 @@ mod tests {
 
     #[test]
     fn the_more_exact_header_comes_first() {
-        check(&[("retry-after", "2"), ("retry-after-ms", "1250")], Some(1_250));
-        check(&[("retry-after", "2"), ("retry-after-ms", "soon")], Some(2_000));
+        check(
+            &[("retry-after", "2"), ("retry-after-ms", "1250")],
+            Some(1_250),
+        );
+        check(
+            &[("retry-after", "2"), ("retry-after-ms", "soon")],
+            Some(2_000),
+        );
     }
 
     #[test]
@@ -122,10 +151,22 @@ mod tests {
         limits("0", "0", Some(21_600_020));
         limits("5", "100", None);
         limits("-1", "-1", None);
-        check(&[("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "42")], Some(42_000));
+        check(
+            &[
+                ("x-ratelimit-remaining-tokens", "0"),
+                ("x-ratelimit-reset-tokens", "42"),
+            ],
+            Some(42_000),
+        );
         check(&[("x-ratelimit-remaining-tokens", "0")], None);
         for nonsense in ["", "s", "1 s", "1.2.3s", "-5s", "2d"] {
-            check(&[("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", nonsense)], None);
+            check(
+                &[
+                    ("x-ratelimit-remaining-tokens", "0"),
+                    ("x-ratelimit-reset-tokens", nonsense),
+                ],
+                None,
+            );
         }
     }
 }

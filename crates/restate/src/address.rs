@@ -10,7 +10,8 @@ use crate::identity::{InvalidKey, PublicKey};
 /// Restate's own default ports, and the one its SDKs listen on. Source: docs.restate.dev, "Networking" (checked 2026-11-22).
 const INGRESS_PORT: u16 = 8080;
 const ADMIN_PORT: u16 = 9070;
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9080);
+const LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9080);
 
 /// Where Restate is, and where it finds this process: `restate://HOST[:PORT]`, the address of its ingress, then what differs
 /// from the defaults, such as `?admin=HOST:9070&listen=0.0.0.0:9080&advertise=http://worker-1:9080`. With `restates://` it is
@@ -43,15 +44,22 @@ impl FromStr for RestateAddress {
 
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         let wrong = |why: &str| InvalidAddress(why.to_owned());
-        let url: Url = text.parse().map_err(|error| InvalidAddress(format!("{error}")))?;
+        let url: Url = text
+            .parse()
+            .map_err(|error| InvalidAddress(format!("{error}")))?;
         let scheme = match url.scheme() {
             "restate" => "http",
             "restates" => "https",
             _ => return Err(wrong("it does not begin with restate:// or restates://")),
         };
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("there is no host"))?;
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| wrong("there is no host"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it takes no user and no password; token_file= takes a file with a token"));
+            return Err(wrong(
+                "it takes no user and no password; token_file= takes a file with a token",
+            ));
         }
         if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
             return Err(wrong(
@@ -60,7 +68,8 @@ impl FromStr for RestateAddress {
         }
         let at = |port: u16| {
             let url = format!("{scheme}://{host}:{port}");
-            url.parse().map_err(|error| InvalidAddress(format!("{host:?}: {error}")))
+            url.parse()
+                .map_err(|error| InvalidAddress(format!("{host:?}: {error}")))
         };
         let mut address = Self {
             ingress: at(url.port().unwrap_or(INGRESS_PORT))?,
@@ -79,16 +88,22 @@ impl FromStr for RestateAddress {
                 }
                 "token_file" => address.token_file = Some(PathBuf::from(value.as_ref())),
                 "listen" => {
-                    address.listen =
-                        value.parse().map_err(|_| wrong("listen= takes an address and a port"))?;
+                    address.listen = value
+                        .parse()
+                        .map_err(|_| wrong("listen= takes an address and a port"))?;
                 }
                 "advertise" => {
-                    let place =
-                        value.parse().ok().filter(|url: &Url| matches!(url.scheme(), "http" | "https"));
-                    address.advertise = Some(place.ok_or_else(|| wrong("advertise= takes an http address"))?);
+                    let place = value
+                        .parse()
+                        .ok()
+                        .filter(|url: &Url| matches!(url.scheme(), "http" | "https"));
+                    address.advertise =
+                        Some(place.ok_or_else(|| wrong("advertise= takes an http address"))?);
                 }
                 "key" => {
-                    let key = value.parse().map_err(|error: InvalidKey| InvalidAddress(error.to_string()))?;
+                    let key = value
+                        .parse()
+                        .map_err(|error: InvalidKey| InvalidAddress(error.to_string()))?;
                     address.keys.push(key);
                 }
                 other => {
@@ -103,7 +118,10 @@ impl FromStr for RestateAddress {
             ));
         }
         let readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
-        if let (Some(_), Some(url)) = (&address.token_file, address.places().find(|url| readable(url))) {
+        if let (Some(_), Some(url)) = (
+            &address.token_file,
+            address.places().find(|url| readable(url)),
+        ) {
             return Err(InvalidAddress(format!(
                 "a token would go to {url} where anybody on the way can read it; use restates://, and https:// in admin="
             )));
@@ -146,13 +164,19 @@ fn place(text: &str, scheme: &str) -> Result<Url, InvalidAddress> {
     let (whole, ported) = if text.starts_with("http://") || text.starts_with("https://") {
         (text.to_owned(), true)
     } else {
-        let ported = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let ported = text
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         (format!("{scheme}://{text}"), ported)
     };
     let url: Url = whole.parse().map_err(|_| wrong())?;
     let nobody = url.username().is_empty() && url.password().is_none();
     let plain = nobody && url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    if plain && ported { Ok(url) } else { Err(wrong()) }
+    if plain && ported {
+        Ok(url)
+    } else {
+        Err(wrong())
+    }
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -166,10 +190,18 @@ fn is_loopback(url: &Url) -> bool {
 
 impl fmt::Display for RestateAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.ingress.scheme() == "https" { "restates" } else { "restate" };
+        let scheme = if self.ingress.scheme() == "https" {
+            "restates"
+        } else {
+            "restate"
+        };
         let host = self.ingress.host_str().unwrap_or_default();
         // A port that is the scheme's own is not kept.
-        write!(f, "{scheme}://{host}:{}", self.ingress.port_or_known_default().unwrap_or(INGRESS_PORT))
+        write!(
+            f,
+            "{scheme}://{host}:{}",
+            self.ingress.port_or_known_default().unwrap_or(INGRESS_PORT)
+        )
     }
 }
 
@@ -189,9 +221,18 @@ mod tests {
     fn what_is_not_said_is_restates_default() {
         let address = parsed("restate://restate.internal");
         assert_eq!(address.ingress.as_str(), "http://restate.internal:8080/");
-        assert_eq!(address.admin.unwrap().as_str(), "http://restate.internal:9070/");
-        assert_eq!((address.listen, address.advertise, address.token_file), (LISTEN, None, None));
-        assert_eq!(parsed("restate://[::1]:1/").ingress.as_str(), "http://[::1]:1/");
+        assert_eq!(
+            address.admin.unwrap().as_str(),
+            "http://restate.internal:9070/"
+        );
+        assert_eq!(
+            (address.listen, address.advertise, address.token_file),
+            (LISTEN, None, None)
+        );
+        assert_eq!(
+            parsed("restate://[::1]:1/").ingress.as_str(),
+            "http://[::1]:1/"
+        );
         assert_eq!(parsed("restate://[::1]:1").to_string(), "restate://[::1]:1");
         assert_eq!(parsed("restate://h:80").to_string(), "restate://h:80");
     }
@@ -217,13 +258,25 @@ mod tests {
     #[test]
     fn tls_is_for_both_unless_the_admin_says_otherwise() {
         let address = parsed("restates://x.env.restate.cloud");
-        assert_eq!(address.ingress.as_str(), "https://x.env.restate.cloud:8080/");
+        assert_eq!(
+            address.ingress.as_str(),
+            "https://x.env.restate.cloud:8080/"
+        );
         assert_eq!(address.to_string(), "restates://x.env.restate.cloud:8080");
         assert_eq!(parsed("restates://h:443").to_string(), "restates://h:443");
-        assert_eq!(address.admin.unwrap().as_str(), "https://x.env.restate.cloud:9070/");
+        assert_eq!(
+            address.admin.unwrap().as_str(),
+            "https://x.env.restate.cloud:9070/"
+        );
         assert_eq!(admin("restates://h?admin=i:1"), "https://i:1/");
-        assert_eq!(admin("restates://h?admin=http://127.0.0.1:1"), "http://127.0.0.1:1/");
-        assert_eq!(admin("restate://h?admin=https://i:9070/"), "https://i:9070/");
+        assert_eq!(
+            admin("restates://h?admin=http://127.0.0.1:1"),
+            "http://127.0.0.1:1/"
+        );
+        assert_eq!(
+            admin("restate://h?admin=https://i:9070/"),
+            "https://i:9070/"
+        );
     }
 
     #[test]
@@ -236,7 +289,11 @@ mod tests {
             "restate://127.0.0.2?token_file=/run/token&admin=https://h:9070",
             "restate://127.0.0.1?token_file=/run/token&admin=none",
         ] {
-            assert_eq!(parsed(text).token_file, Some(PathBuf::from("/run/token")), "{text}");
+            assert_eq!(
+                parsed(text).token_file,
+                Some(PathBuf::from("/run/token")),
+                "{text}"
+            );
             assert!(!parsed(text).to_string().contains("token"), "{text}");
         }
         for text in [
@@ -268,7 +325,10 @@ mod tests {
             ("restate://h?listen=0.0.0.0:9080", "advertise="),
             ("restate://h?advertise=worker:9080", "advertise="),
             ("restate://h?key=", "publickeyv1_"),
-            ("restate://h?key=ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp", "publickeyv1_"),
+            (
+                "restate://h?key=ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp",
+                "publickeyv1_",
+            ),
             ("restate://h?colour=red", "colour="),
         ] {
             let error = text.parse::<RestateAddress>().unwrap_err().to_string();

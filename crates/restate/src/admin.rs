@@ -49,15 +49,24 @@ impl Admin {
     /// Restate does not say.
     pub(crate) async fn has_ended(&self, call: &str) -> Result<bool, NotReached> {
         // An id is letters, digits and underscores; it came from Restate itself.
-        let id: String = call.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '_').collect();
-        let calls: Vec<Status> =
-            self.query(&format!("select status from sys_invocation where id = '{id}'")).await?;
+        let id: String = call
+            .chars()
+            .filter(|char| char.is_ascii_alphanumeric() || *char == '_')
+            .collect();
+        let calls: Vec<Status> = self
+            .query(&format!(
+                "select status from sys_invocation where id = '{id}'"
+            ))
+            .await?;
         // What is not kept after its end is not there.
         Ok(calls.iter().all(|call| call.status == "completed"))
     }
 
     /// Returns the rows of a query.
-    pub(crate) async fn query<T: DeserializeOwned>(&self, query: &str) -> Result<Vec<T>, NotReached> {
+    pub(crate) async fn query<T: DeserializeOwned>(
+        &self,
+        query: &str,
+    ) -> Result<Vec<T>, NotReached> {
         let asked = ask(self.post("/query", &json!({ "query": query }))?).await?;
         read(&asked).map(|Rows { rows }| rows)
     }
@@ -70,14 +79,18 @@ impl Admin {
     /// Begins a request; [`ask`] sends it.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<RequestBuilder, NotReached> {
         let request = self.client.request(Method::POST, join(&self.url, path)?);
-        let request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json");
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json");
         Ok(request.body(body.to_string()))
     }
 }
 
 /// Asks, and returns whatever is answered but that one may not ask.
 pub(crate) async fn ask(request: RequestBuilder) -> Result<Answer, NotReached> {
-    let answer = answer(request.timeout(ANSWERED_WITHIN)).await.map_err(NotReached::Failed)?;
+    let answer = answer(request.timeout(ANSWERED_WITHIN))
+        .await
+        .map_err(NotReached::Failed)?;
     match answer.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             Err(NotReached::Unauthorized(answer.status.as_u16()))
@@ -88,7 +101,9 @@ pub(crate) async fn ask(request: RequestBuilder) -> Result<Answer, NotReached> {
 
 /// Returns the address of a path.
 pub(crate) fn join(place: &Url, path: &str) -> Result<Url, NotReached> {
-    place.join(path).map_err(|error| NotReached::Failed(error.to_string()))
+    place
+        .join(path)
+        .map_err(|error| NotReached::Failed(error.to_string()))
 }
 
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, NotReached> {

@@ -49,14 +49,20 @@ impl Client {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let config = if tls {
-            config.with_platform_verifier().map_err(|error| error.to_string())?
+            config
+                .with_platform_verifier()
+                .map_err(|error| error.to_string())?
         } else {
             config.with_root_certificates(RootCertStore::empty())
         };
         let mut config = config.with_no_client_auth();
         // A call lasts as long as a turn: over HTTP/2 those beyond what one connection may have would wait for others to end.
         let is_http2 = matches!(of, Of::Worker);
-        config.alpn_protocols = vec![if is_http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+        config.alpn_protocols = vec![if is_http2 {
+            b"h2".to_vec()
+        } else {
+            b"http/1.1".to_vec()
+        }];
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(config)
             .no_proxy()
@@ -66,7 +72,9 @@ impl Client {
         match of {
             Of::Restate(token) => {
                 let headers = token.map(|token| (AUTHORIZATION, token));
-                builder = builder.http1_only().default_headers(headers.into_iter().collect());
+                builder = builder
+                    .http1_only()
+                    .default_headers(headers.into_iter().collect());
             }
             Of::Worker => builder = builder.http2_prior_knowledge(),
         }
@@ -93,7 +101,11 @@ pub(crate) async fn answer(request: RequestBuilder) -> Result<Answer, String> {
         }
         body.extend_from_slice(&piece);
     }
-    Ok(Answer { status, headers, body })
+    Ok(Answer {
+        status,
+        headers,
+        body,
+    })
 }
 
 /// Reads the content of an answer.
@@ -102,9 +114,14 @@ pub(crate) async fn answer(request: RequestBuilder) -> Result<Answer, String> {
 /// In words: it is none, or another.
 pub(crate) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
     if !answer.status.is_success() {
-        return Err(format!("it answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
+        return Err(format!(
+            "it answered {}: {}",
+            answer.status,
+            String::from_utf8_lossy(&answer.body)
+        ));
     }
-    serde_json::from_slice(&answer.body).map_err(|error| format!("it gave an answer we cannot read: {error}"))
+    serde_json::from_slice(&answer.body)
+        .map_err(|error| format!("it gave an answer we cannot read: {error}"))
 }
 
 /// Reads a bearer token and returns the header that carries it, which shows itself nowhere.
@@ -170,13 +187,17 @@ mod tests {
     /// Answers every request of one connection with this.
     async fn answering(answer: String) -> (Url, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
         let asked = tokio::spawn(async move {
             let (mut connection, _) = listener.accept().await.unwrap();
             let (mut said, mut piece) = (Vec::new(), [0; 4096]);
             while let Ok(read @ 1..) = connection.read(&mut piece).await {
                 said.extend_from_slice(&piece[..read]);
-                if said.ends_with(b"\r\n\r\n") && connection.write_all(answer.as_bytes()).await.is_err() {
+                if said.ends_with(b"\r\n\r\n")
+                    && connection.write_all(answer.as_bytes()).await.is_err()
+                {
                     break;
                 }
             }
@@ -187,26 +208,47 @@ mod tests {
 
     #[tokio::test]
     async fn two_requests_share_a_connection_and_bring_the_token() {
-        let (url, asked) = answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nyo".to_owned()).await;
-        let client = Client::new(Of::Restate(Some(HeaderValue::from_static("Bearer key"))), false).unwrap();
+        let (url, asked) =
+            answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nyo".to_owned()).await;
+        let client = Client::new(
+            Of::Restate(Some(HeaderValue::from_static("Bearer key"))),
+            false,
+        )
+        .unwrap();
         for _ in 0..2 {
-            let answer = answer(client.request(Method::GET, url.clone())).await.unwrap();
-            assert_eq!((answer.status, answer.body.as_slice()), (StatusCode::OK, b"yo".as_slice()));
+            let answer = answer(client.request(Method::GET, url.clone()))
+                .await
+                .unwrap();
+            assert_eq!(
+                (answer.status, answer.body.as_slice()),
+                (StatusCode::OK, b"yo".as_slice())
+            );
         }
         drop(client);
         let asked = asked.await.unwrap();
         assert_eq!(asked.matches("GET / HTTP/1.1").count(), 2, "{asked}");
-        assert_eq!(asked.matches("authorization: Bearer key").count(), 2, "{asked}");
+        assert_eq!(
+            asked.matches("authorization: Bearer key").count(),
+            2,
+            "{asked}"
+        );
     }
 
     #[tokio::test]
     async fn an_answer_is_bounded_and_a_redirect_is_one() {
         let client = Client::new(Of::Restate(None), false).unwrap();
-        let long = format!("HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n{}", "x".repeat(1_048_577));
+        let long = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n{}",
+            "x".repeat(1_048_577)
+        );
         let (url, _asked) = answering(long).await;
-        let error = answer(client.request(Method::GET, url)).await.err().unwrap();
+        let error = answer(client.request(Method::GET, url))
+            .await
+            .err()
+            .unwrap();
         assert_eq!(error, "its answer is longer than 1 MiB");
-        let moved = "HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
+        let moved =
+            "HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
         let (url, _asked) = answering(moved.to_owned()).await;
         let answer = answer(client.request(Method::GET, url)).await.unwrap();
         assert_eq!(answer.status, StatusCode::TEMPORARY_REDIRECT);
@@ -216,7 +258,13 @@ mod tests {
     async fn nobody_there_is_said_without_the_address() {
         let client = Client::new(Of::Restate(None), false).unwrap();
         let url = "http://127.0.0.1:1/Conversation/of-ann".parse().unwrap();
-        let error = answer(client.request(Method::GET, url)).await.err().unwrap();
-        assert!(error.contains("refused") && !error.contains("ann"), "{error}");
+        let error = answer(client.request(Method::GET, url))
+            .await
+            .err()
+            .unwrap();
+        assert!(
+            error.contains("refused") && !error.contains("ann"),
+            "{error}"
+        );
     }
 }

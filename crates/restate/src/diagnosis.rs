@@ -73,8 +73,13 @@ pub async fn diagnose(restate: &RestateAddress) -> Result<Diagnosis, WorkerError
     let (client, asking) = clients(restate)?;
     let here = restate.url();
     let at_admin = async {
-        let Some(url) = restate.admin.clone() else { return Default::default() };
-        let admin = Admin { client: client.clone(), url };
+        let Some(url) = restate.admin.clone() else {
+            return Default::default();
+        };
+        let admin = Admin {
+            client: client.clone(),
+            url,
+        };
         match admin.version().await {
             Err(wrong) => (Some(Err(wrong)), Vec::new(), None, None),
             Ok(version) => {
@@ -88,21 +93,35 @@ pub async fn diagnose(restate: &RestateAddress) -> Result<Diagnosis, WorkerError
             }
         }
     };
-    let (ingress, from_here, (admin, deployed, calls, from_restate)) =
-        tokio::join!(ingress(&client, &restate.ingress), from_here(&asking, here.as_ref()), at_admin);
+    let (ingress, from_here, (admin, deployed, calls, from_restate)) = tokio::join!(
+        ingress(&client, &restate.ingress),
+        from_here(&asking, here.as_ref()),
+        at_admin
+    );
     let url = here.map(|url| url.to_string());
-    Ok(Diagnosis { ingress, admin, url, deployed, from_here, from_restate, calls })
+    Ok(Diagnosis {
+        ingress,
+        admin,
+        url,
+        deployed,
+        from_here,
+        from_restate,
+        calls,
+    })
 }
 
 /// Asks for a service that there is not: nothing happens, and whoever wants a token says so.
 async fn ingress(client: &Client, ingress: &Url) -> Result<(), NotReached> {
     let asked = ask(client.request(Method::POST, join(ingress, "/adjutant-doctor/none")?)).await?;
     // So says every Restate; another server has no such header.
-    match asked.status == StatusCode::NOT_FOUND && asked.headers.contains_key("x-restate-error-source") {
+    match asked.status == StatusCode::NOT_FOUND
+        && asked.headers.contains_key("x-restate-error-source")
+    {
         true => Ok(()),
-        false => {
-            Err(NotReached::Failed(format!("it answered {}, as no ingress of Restate does", asked.status)))
-        }
+        false => Err(NotReached::Failed(format!(
+            "it answered {}, as no ingress of Restate does",
+            asked.status
+        ))),
     }
 }
 
@@ -111,7 +130,10 @@ async fn from_here(asking: &Client, url: Option<&Url>) -> Option<Result<(), NotR
     let asked = ask(asking.request(Method::GET, place).header(ACCEPT, MANIFEST)).await;
     Some(asked.and_then(|answer| match has_conversations(&answer) {
         true => Ok(()),
-        false => Err(NotReached::Failed(format!("it answered {}, as no worker does", answer.status))),
+        false => Err(NotReached::Failed(format!(
+            "it answered {}, as no worker does",
+            answer.status
+        ))),
     }))
 }
 
@@ -141,17 +163,21 @@ impl Admin {
         let known: Deployments = self.get("/deployments").await?;
         // Without any there is no such service.
         let latest: Option<Service> = self.get(&format!("/services/{CONVERSATION}")).await.ok();
-        let of_ours = known
-            .deployments
-            .into_iter()
-            .filter(|known| known.services.iter().any(|service| service.name == CONVERSATION));
+        let of_ours = known.deployments.into_iter().filter(|known| {
+            known
+                .services
+                .iter()
+                .any(|service| service.name == CONVERSATION)
+        });
         let mut deployed: Vec<Deployed> = of_ours
             .filter_map(|known| {
                 let url = known.uri.as_ref()?;
                 Some(Deployed {
                     url: url.to_string(),
                     version: known.version().cloned(),
-                    is_latest: latest.as_ref().is_some_and(|latest| latest.deployment_id == known.id),
+                    is_latest: latest
+                        .as_ref()
+                        .is_some_and(|latest| latest.deployment_id == known.id),
                     is_here: here.is_some_and(|here| is_same(here, url)),
                 })
             })
@@ -171,15 +197,20 @@ impl Admin {
                 return Ok(());
             }
             let words: Message = serde_json::from_slice(&answer.body).unwrap_or_default();
-            Err(NotReached::Failed(words.message.unwrap_or_else(|| format!("it answered {}", answer.status))))
+            Err(NotReached::Failed(words.message.unwrap_or_else(|| {
+                format!("it answered {}", answer.status)
+            })))
         };
         Some(asked.await)
     }
 
     async fn calls(&self) -> Result<Calls, NotReached> {
         let of_ours = format!("from sys_invocation where target_service_name = '{CONVERSATION}'");
-        let counted: Vec<Counted> =
-            self.query(&format!("select status, count(*) as n {of_ours} group by status")).await?;
+        let counted: Vec<Counted> = self
+            .query(&format!(
+                "select status, count(*) as n {of_ours} group by status"
+            ))
+            .await?;
         let mut calls = Calls::default();
         for Counted { status, n } in counted {
             match status.as_str() {
@@ -191,10 +222,14 @@ impl Admin {
             }
         }
         if calls.stuck > 0 {
-            let failed =
-                format!("select last_failure {of_ours} and status in ('backing-off', 'paused') limit 1");
+            let failed = format!(
+                "select last_failure {of_ours} and status in ('backing-off', 'paused') limit 1"
+            );
             let failed: Vec<Failure> = self.query(&failed).await?;
-            calls.why = failed.into_iter().next().and_then(|failed| failed.last_failure);
+            calls.why = failed
+                .into_iter()
+                .next()
+                .and_then(|failed| failed.last_failure);
         }
         Ok(calls)
     }

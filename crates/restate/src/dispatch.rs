@@ -44,7 +44,10 @@ impl Ingress {
     ) -> Result<Answer, NotDispatched> {
         let url = path(key, way).and_then(|path| self.url.join(&path).ok());
         let url = url.ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
-        let mut request = self.client.request(Method::POST, url).header("idempotency-key", name);
+        let mut request = self
+            .client
+            .request(Method::POST, url)
+            .header("idempotency-key", name);
         if let Some(name) = reply_to {
             request = request.header(REPLY_TO, name);
         }
@@ -62,28 +65,50 @@ impl Ingress {
 
 impl Dispatch for Ingress {
     fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
-        let DispatchCall { key, input, reply_to, .. } = call;
-        Box::pin(async move { self.post(key, &[ADVANCE], input.as_str(), reply_to).await.map(drop) })
+        let DispatchCall {
+            key,
+            input,
+            reply_to,
+            ..
+        } = call;
+        Box::pin(async move {
+            self.post(key, &[ADVANCE], input.as_str(), reply_to)
+                .await
+                .map(drop)
+        })
     }
 
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
         Box::pin(async move {
             // At most one call a minute for each conversation, however many processes ask; a later minute may ask again.
             let name = format!("again-{}", now().as_second() / 60);
+            let answer = tokio::time::timeout(
+                TAKEN_WITHIN,
+                self.post(key, &[ADVANCE, "send"], &name, None),
+            )
+            .await;
             let answer =
-                tokio::time::timeout(TAKEN_WITHIN, self.post(key, &[ADVANCE, "send"], &name, None)).await;
-            let answer = answer.map_err(|_| NotDispatched("Restate did not answer".to_owned()))??;
+                answer.map_err(|_| NotDispatched("Restate did not answer".to_owned()))??;
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            Ok(if body["status"] == "PreviouslyAccepted" { Sent::Before } else { Sent::Now })
+            Ok(if body["status"] == "PreviouslyAccepted" {
+                Sent::Before
+            } else {
+                Sent::Now
+            })
         })
     }
 
     fn is_registered(&self) -> Option<bool> {
-        self.standing.is_watched.then(|| self.standing.is_registered.load(Ordering::Relaxed))
+        self.standing
+            .is_watched
+            .then(|| self.standing.is_registered.load(Ordering::Relaxed))
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "names a minute for other processes; nothing is decided by it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "names a minute for other processes; nothing is decided by it"
+)]
 fn now() -> Timestamp {
     Timestamp::now()
 }
@@ -91,7 +116,12 @@ fn now() -> Timestamp {
 /// The path of a conversation's handler, escaped.
 fn path(key: &ConversationKey, way: &[&str]) -> Option<String> {
     let mut url = Url::parse("http://ingress/").ok()?;
-    url.path_segments_mut().ok()?.clear().push(CONVERSATION).push(&object_key(key)).extend(way);
+    url.path_segments_mut()
+        .ok()?
+        .clear()
+        .push(CONVERSATION)
+        .push(&object_key(key))
+        .extend(way);
     Some(url.path().to_owned())
 }
 

@@ -21,7 +21,9 @@ impl fmt::Display for WorkerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(error) => fmt::Display::fmt(error, f),
-            Self::Registered { here } => write!(f, "Restate knows this worker now, and calls it at {here}"),
+            Self::Registered { here } => {
+                write!(f, "Restate knows this worker now, and calls it at {here}")
+            }
         }
     }
 }

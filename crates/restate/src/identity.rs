@@ -117,7 +117,9 @@ fn check_at(keys: &[PublicKey], path: &str, headers: &HeaderMap, now: i64) -> Re
     }
     let signature = decoded(signature)?;
     let is_by = |key: &PublicKey| {
-        UnparsedPublicKey::new(&ED25519, key.0).verify(signed.as_bytes(), &signature).is_ok()
+        UnparsedPublicKey::new(&ED25519, key.0)
+            .verify(signed.as_bytes(), &signature)
+            .is_ok()
     };
     if !keys.iter().any(is_by) {
         return Err(Refused::OtherKey);
@@ -126,13 +128,19 @@ fn check_at(keys: &[PublicKey], path: &str, headers: &HeaderMap, now: i64) -> Re
     if aud != signed_path(path) {
         return Err(Refused::OtherPath);
     }
-    if now < nbf || exp <= now { Err(Refused::OtherTime) } else { Ok(()) }
+    if now < nbf || exp <= now {
+        Err(Refused::OtherTime)
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the part of a path that Restate signs: without that of the worker's own address.
 fn signed_path(path: &str) -> &str {
     let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
-    let (Some(last), second, third) = (slashes.next(), slashes.next(), slashes.next()) else { return path };
+    let (Some(last), second, third) = (slashes.next(), slashes.next(), slashes.next()) else {
+        return path;
+    };
     match (second, third) {
         _ if &path[last..] == "/discover" => &path[last..],
         (Some(second), Some(third)) if &path[third..second] == "/invoke" => &path[third..],
@@ -145,7 +153,9 @@ fn read<T: DeserializeOwned>(part: &str) -> Result<T, Refused> {
 }
 
 fn decoded(part: &str) -> Result<Vec<u8>, Refused> {
-    BASE64_URL_SAFE_NO_PAD.decode(part).map_err(|_| Refused::Unreadable)
+    BASE64_URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| Refused::Unreadable)
 }
 
 #[cfg(test)]

@@ -82,7 +82,9 @@ impl Conversation {
     #[handler]
     async fn advance(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         let Some(key) = conversation_key(ctx.key()) else {
-            return Err(TerminalError::new_with_code(400, "its key is CONVERSATION:AGENT:USER").into());
+            return Err(
+                TerminalError::new_with_code(400, "its key is CONVERSATION:AGENT:USER").into(),
+            );
         };
         let stop = CancellationToken::new();
         let watch = Watch {
@@ -110,9 +112,15 @@ impl Conversation {
         // The first step: see above.
         let timer: Option<Timer> = ctx.get::<Json<_>>(TIMER).await?.map(Json::into_inner);
         // Not before it has expired, or it would wait again.
-        let due = left.map(|left| left + Duration::from_millis(1)).map(|left| (left, in_time(left)));
+        let due = left
+            .map(|left| left + Duration::from_millis(1))
+            .map(|left| (left, in_time(left)));
         // Kept, so that what follows is the same if the call is made again from here.
-        let due = ctx.run(|| ready(Ok(Json(due)))).name(DECIDE).await?.into_inner();
+        let due = ctx
+            .run(|| ready(Ok(Json(due))))
+            .name(DECIDE)
+            .await?
+            .into_inner();
         // The timer that is this call has done its work.
         let timer = timer.filter(|timer| timer.call != ctx.invocation_id());
         if let (Some(timer), Some((_, at))) = (&timer, &due)
@@ -125,7 +133,10 @@ impl Conversation {
         }
         match due {
             Some((left, at)) => {
-                let sent = ctx.object_client::<ConversationClient>(ctx.key()).advance().send_after(left);
+                let sent = ctx
+                    .object_client::<ConversationClient>(ctx.key())
+                    .advance()
+                    .send_after(left);
                 let call = sent.await?.invocation_id().to_owned();
                 ctx.set(TIMER, Json(Timer { call, at }));
             }
@@ -135,7 +146,10 @@ impl Conversation {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tells one timer from another; nothing is decided by it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tells one timer from another; nothing is decided by it"
+)]
 fn in_time(left: Duration) -> i64 {
     let left = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
     Timestamp::now().as_millisecond().saturating_add(left)
@@ -162,7 +176,9 @@ impl Drop for Watch {
         if self.ended {
             return;
         }
-        let Some(admin) = self.admin.take() else { return };
+        let Some(admin) = self.admin.take() else {
+            return;
+        };
         let (call, stop) = (std::mem::take(&mut self.call), self.stop.clone());
         tokio::spawn(async move {
             tokio::time::sleep(KILLED_BY).await;
@@ -197,8 +213,11 @@ impl Conversation {
     ) -> HandlerResult<Option<Duration>> {
         let agent = self.agent.clone();
         // A task of its own: Restate going away stops no tool in the middle. Called again, it waits for the first.
-        let advance =
-            tokio::spawn(async move { agent.advance_telling(&key, reply_to.as_deref(), &stop).await });
+        let advance = tokio::spawn(async move {
+            agent
+                .advance_telling(&key, reply_to.as_deref(), &stop)
+                .await
+        });
         advance.await?.map_err(|error| {
             (self.report)(&error);
             match &error {
@@ -230,7 +249,11 @@ fn conversation_key(object: &str) -> Option<ConversationKey> {
         }
         (conversation, user) => (conversation, AgentName::adjutant(), user),
     };
-    Some(ConversationKey { agent, user: UserId::new(user).ok()?, conversation: conversation.parse().ok()? })
+    Some(ConversationKey {
+        agent,
+        user: UserId::new(user).ok()?,
+        conversation: conversation.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -242,7 +265,11 @@ mod tests {
         let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
         for agent in ["adjutant", "a:b%3Ac %25"] {
             let agent = AgentName::new(agent).unwrap();
-            let key = ConversationKey { agent, user: UserId::new("ann:b/c é").unwrap(), conversation };
+            let key = ConversationKey {
+                agent,
+                user: UserId::new("ann:b/c é").unwrap(),
+                conversation,
+            };
             assert_eq!(conversation_key(&object_key(&key)), Some(key));
         }
         for wrong in [
@@ -260,6 +287,9 @@ mod tests {
     #[test]
     fn a_key_of_before_agents_had_names_is_the_products() {
         let key = conversation_key("00000000-0000-7000-8000-000000000001:ann:b").unwrap();
-        assert_eq!((key.agent, key.user.as_str()), (AgentName::adjutant(), "ann:b"));
+        assert_eq!(
+            (key.agent, key.user.as_str()),
+            (AgentName::adjutant(), "ann:b")
+        );
     }
 }

@@ -79,10 +79,25 @@ struct Called {
 }
 
 impl Port {
-    pub(crate) fn new(endpoint: Endpoint, worker: HeaderValue, keys: Vec<PublicKey>, report: Report) -> Self {
-        let called = Called { endpoint, worker, keys, report, refused_said: Mutex::default() };
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        worker: HeaderValue,
+        keys: Vec<PublicKey>,
+        report: Report,
+    ) -> Self {
+        let called = Called {
+            endpoint,
+            worker,
+            keys,
+            report,
+            refused_said: Mutex::default(),
+        };
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
-        Self { called: Arc::new(called), age: AGE, connections }
+        Self {
+            called: Arc::new(called),
+            age: AGE,
+            connections,
+        }
     }
 
     /// Takes connections until `stop` fires; then lets what runs end, for half a minute at most.
@@ -129,12 +144,19 @@ impl Port {
 /// Returns the age and up to a fifth more: connections that were made together do not end together.
 fn spread(age: Duration, number: u32) -> Duration {
     // Knuth's multiplicative hash: neighbours in number are far apart.
-    let hash = number.wrapping_add(std::process::id()).wrapping_mul(0x9E37_79B9);
+    let hash = number
+        .wrapping_add(std::process::id())
+        .wrapping_mul(0x9E37_79B9);
     age + age.mul_f64(f64::from(hash) / f64::from(u32::MAX) / 5.0)
 }
 
 /// Answers the calls of one connection. One that breaks is Restate's to make again.
-async fn connection(stream: TcpStream, called: Arc<Called>, age: Duration, stop: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    called: Arc<Called>,
+    age: Duration,
+    stop: CancellationToken,
+) {
     // Small frames answer one another here: held back until the last was acknowledged, each costs 40 ms. Where it cannot be
     // set, it is only slower.
     let _ = stream.set_nodelay(true);
@@ -174,30 +196,44 @@ impl Called {
         request: Request<Incoming>,
         held: &Arc<AtomicUsize>,
     ) -> Response<Either<ResponseBody, Empty<Bytes>>> {
-        let mut response = match identity::check(&self.keys, request.uri().path(), request.headers()) {
-            Ok(()) => {
-                let request =
-                    request.map(|body| Bounded { body, taken: 0, held: Arc::clone(held), is_over: false });
-                let options = HandleOptions { protocol_mode: ProtocolMode::BidiStream };
-                self.endpoint.handle_with_options(request, options).map(Either::Left)
-            }
-            Err(refused) => {
-                self.tell(refused);
-                let mut response = Response::new(Either::Right(Empty::new()));
-                *response.status_mut() = StatusCode::UNAUTHORIZED;
-                response
-            }
-        };
+        let mut response =
+            match identity::check(&self.keys, request.uri().path(), request.headers()) {
+                Ok(()) => {
+                    let request = request.map(|body| Bounded {
+                        body,
+                        taken: 0,
+                        held: Arc::clone(held),
+                        is_over: false,
+                    });
+                    let options = HandleOptions {
+                        protocol_mode: ProtocolMode::BidiStream,
+                    };
+                    self.endpoint
+                        .handle_with_options(request, options)
+                        .map(Either::Left)
+                }
+                Err(refused) => {
+                    self.tell(refused);
+                    let mut response = Response::new(Either::Right(Empty::new()));
+                    *response.status_mut() = StatusCode::UNAUTHORIZED;
+                    response
+                }
+            };
         response.headers_mut().insert(WORKER, self.worker.clone());
         response
     }
 
     /// Says that a call was turned away. Whoever makes such calls decides neither when nor how often that is said.
     fn tell(&self, refused: Refused) {
-        let mut said = self.refused_said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self
+            .refused_said
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if said.is_none_or(|said| said.elapsed() >= REFUSED_SAID_EVERY) {
             *said = Some(Instant::now());
-            (self.report)(&WorkerEvent::Failed(WorkerError::Refused(refused.to_string())));
+            (self.report)(&WorkerEvent::Failed(WorkerError::Refused(
+                refused.to_string(),
+            )));
         }
     }
 }

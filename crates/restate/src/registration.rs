@@ -108,7 +108,17 @@ impl Registration {
         worker: HeaderValue,
         definition: String,
     ) -> Self {
-        Self { client, asking, admin, url, worker, definition, id: None, is_new: true, has_leftovers: false }
+        Self {
+            client,
+            asking,
+            admin,
+            url,
+            worker,
+            definition,
+            id: None,
+            is_new: true,
+            has_leftovers: false,
+        }
     }
 
     /// Registers, watches, and registers again where Restate turns out not to know us (its data may be new), or whoever it
@@ -121,18 +131,28 @@ impl Registration {
                 Ok(Called::Other(called, version)) => {
                     let (called, here) = (called.to_string(), self.url.to_string());
                     let error = match version {
-                        Some(version) => WorkerError::Replaced { called, version, here },
+                        Some(version) => WorkerError::Replaced {
+                            called,
+                            version,
+                            here,
+                        },
                         None => WorkerError::Elsewhere { called, here },
                     };
                     (Some(error), PAUSE)
                 }
                 Err(why) => (Some(WorkerError::NotRegistered(why)), PAUSE),
             };
-            standing.is_registered.store(wrong.is_none(), Ordering::Relaxed);
+            standing
+                .is_registered
+                .store(wrong.is_none(), Ordering::Relaxed);
             // Said once.
             match &wrong {
-                Some(error) if last.as_ref() != Some(error) => report(&WorkerEvent::Failed(error.clone())),
-                None if last.is_some() => report(&WorkerEvent::Registered { here: self.url.to_string() }),
+                Some(error) if last.as_ref() != Some(error) => {
+                    report(&WorkerEvent::Failed(error.clone()))
+                }
+                None if last.is_some() => report(&WorkerEvent::Registered {
+                    here: self.url.to_string(),
+                }),
                 _ => {}
             }
             last = wrong;
@@ -161,13 +181,25 @@ impl Registration {
             None => None,
         };
         let (id, gone) = match latest {
-            Some(latest) if latest.uri.as_ref().is_some_and(|uri| is_same(uri, &self.url)) => {
+            Some(latest)
+                if latest
+                    .uri
+                    .as_ref()
+                    .is_some_and(|uri| is_same(uri, &self.url)) =>
+            {
                 // Behind a common address others may have another version: whoever starts last says what there is. Calls that
                 // began in one go on in the other.
                 let is_current = latest.version() == Some(&self.definition);
                 let is_registered = self.id.as_ref() == Some(&latest.id) || is_current;
                 // Without force Restate leaves a known address as it is.
-                (if is_registered { latest.id } else { self.register(true).await?.id }, None)
+                (
+                    if is_registered {
+                        latest.id
+                    } else {
+                        self.register(true).await?.id
+                    },
+                    None,
+                )
             }
             latest => {
                 self.id = None;
@@ -176,9 +208,13 @@ impl Registration {
                     _ => None,
                 };
                 let version = latest.as_ref().and_then(Deployment::version);
-                let version = version.filter(|version| **version != self.definition).cloned();
+                let version = version
+                    .filter(|version| **version != self.definition)
+                    .cloned();
                 match at_work {
-                    Some(uri) if !self.is_new || version.is_none() => return Ok(Called::Other(uri, version)),
+                    Some(uri) if !self.is_new || version.is_none() => {
+                        return Ok(Called::Other(uri, version));
+                    }
                     // What it has begun it goes on with.
                     Some(_) => (self.take_place().await?, None),
                     None => (self.take_place().await?, latest.map(|latest| latest.id)),
@@ -195,7 +231,11 @@ impl Registration {
     async fn take_place(&self) -> Result<String, String> {
         let registered = self.register(false).await?;
         // Restate knew the address, and left it as it was: not the latest.
-        let registered = if registered.is_new { registered } else { self.register(true).await? };
+        let registered = if registered.is_new {
+            registered
+        } else {
+            self.register(true).await?
+        };
         Ok(registered.id)
     }
 
@@ -210,7 +250,10 @@ impl Registration {
             return Box::pin(self.register(true)).await;
         }
         let Id { id } = read(&answer)?;
-        Ok(Registered { id, is_new: force || answer.status == StatusCode::CREATED })
+        Ok(Registered {
+            id,
+            is_new: force || answer.status == StatusCode::CREATED,
+        })
     }
 
     /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left. Of one it is
@@ -222,8 +265,9 @@ impl Registration {
             let mut services = deployment.services.iter();
             !deployment.services.is_empty() && services.all(|service| service.name == CONVERSATION)
         };
-        let others =
-            known.into_iter().filter(|other| Some(&other.id) != self.id.as_ref() && is_only_ours(other));
+        let others = known
+            .into_iter()
+            .filter(|other| Some(&other.id) != self.id.as_ref() && is_only_ours(other));
         let (mut gone, mut are_left) = (Vec::new(), false);
         for other in others {
             let Some(uri) = &other.uri else { continue };
@@ -239,7 +283,9 @@ impl Registration {
         // A call is bound to an address by its first step; before, it is where it runs.
         let query = "select distinct coalesce(pinned_deployment_id, last_attempt_deployment_id) as id from sys_invocation \
                      where pinned_deployment_id is not null and status <> 'completed' or status = 'running'";
-        let request = self.post("/query", &json!({ "query": query }))?.header(ACCEPT, "application/json");
+        let request = self
+            .post("/query", &json!({ "query": query }))?
+            .header(ACCEPT, "application/json");
         let used: Rows = read(&ask(request).await?)?;
         for id in gone {
             if used.rows.iter().any(|row| row.id.as_ref() == Some(&id)) {
@@ -259,7 +305,11 @@ impl Registration {
     async fn at(&self, uri: &Url) -> Found {
         let place = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/')));
         if let Ok(place) = place
-            && let Ok(answer) = ask(self.asking.request(Method::GET, place).header(ACCEPT, MANIFEST)).await
+            && let Ok(answer) = ask(self
+                .asking
+                .request(Method::GET, place)
+                .header(ACCEPT, MANIFEST))
+            .await
         {
             if answer.headers.get(WORKER) == Some(&self.worker) {
                 return Found::Us;
@@ -269,20 +319,32 @@ impl Registration {
             }
         }
         let body = json!({ "uri": uri, "force": true, "dry_run": true });
-        let Ok(request) = self.post("/deployments", &body) else { return Found::Nobody };
+        let Ok(request) = self.post("/deployments", &body) else {
+            return Found::Nobody;
+        };
         let asked = ask(request).await;
-        if asked.is_ok_and(|answer| has_conversations(&answer)) { Found::Other } else { Found::Nobody }
+        if asked.is_ok_and(|answer| has_conversations(&answer)) {
+            Found::Other
+        } else {
+            Found::Nobody
+        }
     }
 
     /// Returns the resource at a path of the admin API; `None`: there is none.
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, String> {
         let answer = ask(self.client.request(Method::GET, self.place(path)?)).await?;
-        if answer.status == StatusCode::NOT_FOUND { Ok(None) } else { read(&answer).map(Some) }
+        if answer.status == StatusCode::NOT_FOUND {
+            Ok(None)
+        } else {
+            read(&answer).map(Some)
+        }
     }
 
     fn post(&self, path: &str, body: &Value) -> Result<RequestBuilder, String> {
         let request = self.client.request(Method::POST, self.place(path)?);
-        Ok(request.header(CONTENT_TYPE, "application/json").body(body.to_string()))
+        Ok(request
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string()))
     }
 
     fn place(&self, path: &str) -> Result<Url, String> {
@@ -325,7 +387,12 @@ pub(crate) fn is_same(one: &Url, other: &Url) -> bool {
 
 pub(crate) fn has_conversations(answer: &Answer) -> bool {
     let manifest: Result<Manifest, String> = read(answer);
-    manifest.is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION))
+    manifest.is_ok_and(|manifest| {
+        manifest
+            .services
+            .iter()
+            .any(|service| service.name == CONVERSATION)
+    })
 }
 
 async fn ask(request: RequestBuilder) -> Result<Answer, String> {
@@ -370,12 +437,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_that_restate_alone_can_reach_is_at_work() {
-        let clients =
-            (Client::new(Of::Restate(None), false).unwrap(), Client::new(Of::Worker, false).unwrap());
+        let clients = (
+            Client::new(Of::Restate(None), false).unwrap(),
+            Client::new(Of::Worker, false).unwrap(),
+        );
         let url = "http://127.0.0.1:2/".parse().unwrap();
         let worker = HeaderValue::from_static("us");
-        let mut registration = Registration::new(clients, (admin().await, url), worker, String::new());
+        let mut registration =
+            Registration::new(clients, (admin().await, url), worker, String::new());
         let called = registration.check().await.unwrap();
-        assert!(matches!(called, Called::Other(url, None) if url.as_str() == "http://127.0.0.1:1/"));
+        assert!(
+            matches!(called, Called::Other(url, None) if url.as_str() == "http://127.0.0.1:1/")
+        );
     }
 }

@@ -41,19 +41,32 @@ impl Worker {
     pub async fn bind(restate: RestateAddress) -> Result<Self, WorkerError> {
         let (client, asking) = clients(&restate)?;
         let listen = restate.listen;
-        let failed = |error: std::io::Error| WorkerError::Bind { listen, reason: error.to_string() };
+        let failed = |error: std::io::Error| WorkerError::Bind {
+            listen,
+            reason: error.to_string(),
+        };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let here = listener.local_addr().map_err(failed)?;
         let url = match &restate.advertise {
             Some(url) => url.clone(),
-            None => {
-                Url::parse(&format!("http://{here}")).map_err(|error| failed(std::io::Error::other(error)))?
-            }
+            None => Url::parse(&format!("http://{here}"))
+                .map_err(|error| failed(std::io::Error::other(error)))?,
         };
-        let standing = Standing { is_watched: restate.admin.is_some(), ..Standing::default() };
+        let standing = Standing {
+            is_watched: restate.admin.is_some(),
+            ..Standing::default()
+        };
         let standing = Arc::new(standing);
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Self { listener, restate, client, asking, url, standing, version })
+        Ok(Self {
+            listener,
+            restate,
+            client,
+            asking,
+            url,
+            standing,
+            version,
+        })
     }
 
     /// Where Restate finds it.
@@ -74,7 +87,11 @@ impl Worker {
     #[must_use]
     pub fn dispatch(&self) -> Arc<dyn Dispatch> {
         let (client, url) = (self.client.clone(), self.restate.ingress.clone());
-        Arc::new(Ingress { client, url, standing: Arc::clone(&self.standing) })
+        Arc::new(Ingress {
+            client,
+            url,
+            standing: Arc::clone(&self.standing),
+        })
     }
 
     /// Registers with Restate and answers its calls with this agent until `stop` fires; then it takes nothing new and lets
@@ -89,12 +106,24 @@ impl Worker {
         let report: Report = Arc::new(report);
         agent.hear_others();
         let of_run = Arc::clone(&report);
-        let admin = self.restate.admin.clone().map(|url| Admin { client: self.client.clone(), url });
-        let report_run =
-            Arc::new(move |error: &RunError| of_run(&WorkerEvent::Failed(WorkerError::Run(error.clone()))));
-        let object = Conversation { agent, report: report_run, admin };
+        let admin = self.restate.admin.clone().map(|url| Admin {
+            client: self.client.clone(),
+            url,
+        });
+        let report_run = Arc::new(move |error: &RunError| {
+            of_run(&WorkerEvent::Failed(WorkerError::Run(error.clone())))
+        });
+        let object = Conversation {
+            agent,
+            report: report_run,
+            admin,
+        };
         let endpoint = Endpoint::builder()
-            .bind(object.into_service_definition().options(Conversation::settings()))
+            .bind(
+                object
+                    .into_service_definition()
+                    .options(Conversation::settings()),
+            )
             .build();
         let me = worker_name();
         let definition = definition(&endpoint, &self.version).await;
@@ -127,7 +156,10 @@ impl Worker {
 /// [`WorkerError::Token`] and [`WorkerError::Client`].
 pub(crate) fn clients(restate: &RestateAddress) -> Result<(Client, Client), WorkerError> {
     let token = restate.token_file.as_deref().map(|path| {
-        client::bearer(path).map_err(|reason| WorkerError::Token { path: path.to_owned(), reason })
+        client::bearer(path).map_err(|reason| WorkerError::Token {
+            path: path.to_owned(),
+            reason,
+        })
     });
     let tls = restate.places().any(|url| url.scheme() == "https");
     let client = Client::new(Of::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
@@ -145,7 +177,9 @@ fn worker_name() -> HeaderValue {
 async fn definition(endpoint: &Endpoint, version: &str) -> String {
     let mut request = hyper::Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = hyper::Uri::from_static("/discover");
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(MANIFEST));
+    request
+        .headers_mut()
+        .insert(ACCEPT, HeaderValue::from_static(MANIFEST));
     let manifest = endpoint.handle(request).into_body().collect().await;
     let mut hash = DefaultHasher::new();
     hash.write(&manifest.map(Collected::to_bytes).unwrap_or_default());
@@ -168,13 +202,19 @@ mod tests {
     async fn a_token_is_read_before_anything_is_asked_and_never_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let address = format!("restate://127.0.0.1:1?listen=127.0.0.1:0&token_file={}", path.display());
+        let address = format!(
+            "restate://127.0.0.1:1?listen=127.0.0.1:0&token_file={}",
+            path.display()
+        );
         for content in [None, Some(" \n"), Some("secret\u{7}")] {
             if let Some(content) = content {
                 fs::write(&path, content).unwrap();
             }
             let error = bind(address.clone()).await.unwrap_err().to_string();
-            assert!(error.contains(path.to_str().unwrap()) && !error.contains("secret"), "{error}");
+            assert!(
+                error.contains(path.to_str().unwrap()) && !error.contains("secret"),
+                "{error}"
+            );
         }
         fs::write(&path, "secret\n").unwrap();
         let worker = bind(address).await.unwrap();
@@ -186,9 +226,18 @@ mod tests {
         // The system takes them; nobody ever reads.
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let place = silent.local_addr().unwrap();
-        let worker = bind(format!("restate://{place}?admin=none&listen=127.0.0.1:0")).await.unwrap();
+        let worker = bind(format!("restate://{place}?admin=none&listen=127.0.0.1:0"))
+            .await
+            .unwrap();
         let conversation: ConversationId = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-        let key = ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation };
-        assert_eq!(worker.dispatch().send(&key).await.unwrap_err().0, "Restate did not answer");
+        let key = ConversationKey {
+            agent: AgentName::adjutant(),
+            user: UserId::local(),
+            conversation,
+        };
+        assert_eq!(
+            worker.dispatch().send(&key).await.unwrap_err().0,
+            "Restate did not answer"
+        );
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
-    AgentName, AgentResponse, Allowance, Answer, Budgets, CancellationToken, ClientSide, ConversationId,
-    ConversationKey, GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending,
-    ToolDefinition, ToolRegistry, TurnLimits, UserId, schema_of,
+    AgentName, AgentResponse, Allowance, Answer, Budgets, CancellationToken, ClientSide,
+    ConversationId, ConversationKey, GenerationConfig, InputBody, InputId, LanguageModel,
+    OutputSchema, Permission, Spending, ToolDefinition, ToolRegistry, TurnLimits, UserId,
+    schema_of,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -51,7 +52,12 @@ impl std::fmt::Debug for Agent {
 
 impl From<Inner> for Agent {
     fn from(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner), output: None, client: None, dispatcher: None }
+        Self {
+            inner: Arc::new(inner),
+            output: None,
+            client: None,
+            dispatcher: None,
+        }
     }
 }
 
@@ -117,7 +123,8 @@ impl Agent {
         context: &mut RunContext,
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, RunError> {
-        self.drained(context, None, InputBody::Answers { answers }).await
+        self.drained(context, None, InputBody::Answers { answers })
+            .await
     }
 
     /// Stops a turn that waits for a human; nothing of what waits is done. A running turn is stopped by
@@ -143,7 +150,12 @@ impl Agent {
 
     /// [`Agent::run_input`] as events.
     #[must_use]
-    pub fn stream_input(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
+    pub fn stream_input(
+        &self,
+        context: &RunContext,
+        id: Option<InputId>,
+        body: InputBody,
+    ) -> RunStream {
         self.start(context, id, body)
     }
 
@@ -162,7 +174,10 @@ impl Agent {
     /// As [`Agent::with_output`].
     pub fn with_output_schema(&self, schema: Value) -> Result<Self, BuildError> {
         let output = usable_output(schema, &self.inner.model, &self.inner.gate.registry)?;
-        Ok(Self { output: Some(output), ..self.clone() })
+        Ok(Self {
+            output: Some(output),
+            ..self.clone()
+        })
     }
 
     /// Returns the same agent, each message of which brings tools that the caller executes, or what the caller knows. Cheap, as
@@ -196,7 +211,10 @@ impl Agent {
     /// trusted with tools of others.
     pub fn with_client(&self, client: ClientSide) -> Result<Self, BuildError> {
         check_client(&self.inner, &client)?;
-        Ok(Self { client: Some(Box::new(client)), ..self.clone() })
+        Ok(Self {
+            client: Some(Box::new(client)),
+            ..self.clone()
+        })
     }
 
     /// Returns a conversation as the journal knows it, with the messages that its next request begins with: those of the last turns,
@@ -210,8 +228,12 @@ impl Agent {
         Ok(RunContext {
             user: key.user.clone(),
             conversation: key.conversation,
-            history: conversation.map(|known| known.kept_messages().to_vec()).unwrap_or_default(),
-            pending: conversation.map(|known| known.pending().to_vec()).unwrap_or_default(),
+            history: conversation
+                .map(|known| known.kept_messages().to_vec())
+                .unwrap_or_default(),
+            pending: conversation
+                .map(|known| known.pending().to_vec())
+                .unwrap_or_default(),
             cancelled: CancellationToken::new(),
             request_id: None,
             fingerprint: None,
@@ -225,7 +247,10 @@ impl Agent {
     /// `dispatch` is not asked for a while, which is a warning. A history that only the caller knows is gone on with here.
     #[must_use]
     pub fn dispatched_by(&self, dispatch: Arc<dyn Dispatch>) -> Self {
-        Self { dispatcher: Some(Arc::new(Dispatcher::new(dispatch))), ..self.clone() }
+        Self {
+            dispatcher: Some(Arc::new(Dispatcher::new(dispatch))),
+            ..self.clone()
+        }
     }
 
     /// The same agent, which in the conversations of one user is what `other` is: its words, model, tools, policy and bounds; there may
@@ -243,33 +268,45 @@ impl Agent {
     /// ```
     #[must_use]
     pub fn except_for(&self, user: UserId, other: &Self) -> Self {
-        Self { inner: Arc::new(self.inner.except_for(user, &other.inner)), ..self.clone() }
+        Self {
+            inner: Arc::new(self.inner.except_for(user, &other.inner)),
+            ..self.clone()
+        }
     }
 
     /// Returns the handle for one user's conversations: what it says of tools, instruction and bounds is what this user has.
     #[must_use]
     pub fn for_user(&self, user: &UserId) -> Self {
-        Self { inner: self.inner.of(user).clone(), ..self.clone() }
+        Self {
+            inner: self.inner.of(user).clone(),
+            ..self.clone()
+        }
     }
 
     /// Returns what came of asking whoever has conversations go on, see [`Agent::dispatched_by`]. Each time to begin is returned once.
     /// `None`: nobody is asked.
     #[must_use]
     pub fn dispatch_figures(&self) -> Option<DispatchFigures> {
-        self.dispatcher.as_ref().map(|dispatcher| dispatcher.take_figures())
+        self.dispatcher
+            .as_ref()
+            .map(|dispatcher| dispatcher.take_figures())
     }
 
     /// Returns whether nobody is asked at the moment, because asking failed several times: this process does the work itself. `None`:
     /// nobody is asked at all.
     #[must_use]
     pub fn is_dispatch_left_alone(&self) -> Option<bool> {
-        self.dispatcher.as_ref().map(|dispatcher| dispatcher.is_left_alone())
+        self.dispatcher
+            .as_ref()
+            .map(|dispatcher| dispatcher.is_left_alone())
     }
 
     /// Begins to hear other processes that share the store, so that what they tell of turns arrives, and what is told to them is
     /// sent, from the first turn on. Without it that begins with the first turn that is dispatched.
     pub fn hear_others(&self) {
-        self.inner.audience.hear(&self.inner.journal.relay(), self.inner.heart.worker());
+        self.inner
+            .audience
+            .hear(&self.inner.journal.relay(), self.inner.heart.worker());
     }
 
     /// Runs one conversation until nothing is left to do in it or it waits for a human. Whoever calls this at least once
@@ -279,7 +316,8 @@ impl Agent {
     /// # Errors
     /// [`RunError`] if it could not go on; nothing that was accepted is lost.
     pub async fn advance(&self, key: &ConversationKey) -> Result<Option<Duration>, RunError> {
-        self.advance_telling(key, None, &CancellationToken::new()).await
+        self.advance_telling(key, None, &CancellationToken::new())
+            .await
     }
 
     /// Runs one conversation as [`Agent::advance`] does, and tells a listener in another process what happens:
@@ -293,11 +331,20 @@ impl Agent {
         reply_to: Option<&str>,
         cancelled: &CancellationToken,
     ) -> Result<Option<Duration>, RunError> {
-        let first =
-            |conversation: &Conversation| conversation.pending().iter().map(|call| call.expires_at).min();
-        let first = self.advance_with(key, (reply_to, cancelled), first).await?.flatten();
-        let left =
-            |at: Timestamp| Duration::try_from(self.inner.now().duration_until(at)).unwrap_or_default();
+        let first = |conversation: &Conversation| {
+            conversation
+                .pending()
+                .iter()
+                .map(|call| call.expires_at)
+                .min()
+        };
+        let first = self
+            .advance_with(key, (reply_to, cancelled), first)
+            .await?
+            .flatten();
+        let left = |at: Timestamp| {
+            Duration::try_from(self.inner.now().duration_until(at)).unwrap_or_default()
+        };
         Ok(first.map(left))
     }
 
@@ -309,7 +356,12 @@ impl Agent {
         (reply_to, cancelled): (Option<&str>, &CancellationToken),
         read: impl FnOnce(&Conversation) -> T,
     ) -> Result<Option<T>, RunError> {
-        let telling = Telling::new(&self.inner.audience, &self.inner.journal.relay(), key, reply_to);
+        let telling = Telling::new(
+            &self.inner.audience,
+            &self.inner.journal.relay(),
+            key,
+            reply_to,
+        );
         let around = (&Emitter::Audience(telling), cancelled);
         advance(self.inner.of(&key.user), key, None, around, read).await
     }
@@ -370,7 +422,11 @@ impl Agent {
     /// [`StoreError`].
     pub async fn everyone_left(&self) -> Result<Allowance, StoreError> {
         match &self.inner.spending.purse {
-            Some(purse) => purse.everyone_left(self.inner.now().to_zoned(TimeZone::UTC).date()).await,
+            Some(purse) => {
+                purse
+                    .everyone_left(self.inner.now().to_zoned(TimeZone::UTC).date())
+                    .await
+            }
             None => Ok(Allowance::default()),
         }
     }
@@ -402,7 +458,11 @@ impl Agent {
     /// Returns the key of a user's conversation with this agent.
     #[must_use]
     pub fn key_of(&self, user: UserId, conversation: ConversationId) -> ConversationKey {
-        ConversationKey { agent: self.inner.name.clone(), user, conversation }
+        ConversationKey {
+            agent: self.inner.name.clone(),
+            user,
+            conversation,
+        }
     }
 
     /// What it can do, in its developer's words.
@@ -491,7 +551,12 @@ impl Agent {
 
     fn message(&self, text: impl Into<String>) -> InputBody {
         let output_schema = self.output.as_ref().map(|schema| schema.as_json().clone());
-        InputBody::Message { text: text.into(), output_schema, limits: None, client: self.client.clone() }
+        InputBody::Message {
+            text: text.into(),
+            output_schema,
+            limits: None,
+            client: self.client.clone(),
+        }
     }
 
     pub(crate) async fn drained(
@@ -503,7 +568,14 @@ impl Agent {
         let (agent, own) = (self.clone(), context.clone());
         let run = |emitter, cancelled| async move {
             let inner = agent.inner.of(&own.user);
-            respond(inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
+            respond(
+                inner,
+                agent.dispatcher(),
+                own,
+                (id, body),
+                (&emitter, &cancelled),
+            )
+            .await
         };
         let (response, after) = RunStream::unheard(&context.cancelled, run).await?;
         context.history = after.history;
@@ -515,7 +587,14 @@ impl Agent {
         let (agent, own) = (self.clone(), context.clone());
         RunStream::start(&context.cancelled, |emitter, cancelled| async move {
             let inner = agent.inner.of(&own.user);
-            respond(inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
+            respond(
+                inner,
+                agent.dispatcher(),
+                own,
+                (id, body),
+                (&emitter, &cancelled),
+            )
+            .await
         })
     }
 }

@@ -3,8 +3,8 @@
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, ConversationKey, Event, Input, InputBody, Message, Notice, PendingCall, Recorded, TurnId,
-    conversation,
+    AgentResponse, ConversationKey, Event, Input, InputBody, Message, Notice, PendingCall,
+    Recorded, TurnId, conversation,
 };
 
 use crate::inner::Inner;
@@ -37,7 +37,9 @@ impl Answered {
         known: usize,
     ) -> Option<Self> {
         let mut answered = Self::of(key, (conversation.recent(), conversation.pending()), input)?;
-        let NewMessages::Behind(said) = &answered.messages else { return Some(answered) };
+        let NewMessages::Behind(said) = &answered.messages else {
+            return Some(answered);
+        };
         // The messages of the turn are the last of the history, and those before it come behind what there was.
         let before = conversation.messages() - said.len();
         // A context that does not know the past of its conversation is not told of it.
@@ -59,7 +61,12 @@ impl Answered {
             _ => None,
         });
         let messages = NewMessages::Behind(said.unwrap_or_default());
-        Some(Self { response, notices, pending: pending.to_vec(), messages })
+        Some(Self {
+            response,
+            notices,
+            pending: pending.to_vec(),
+            messages,
+        })
     }
 
     /// Searches the past for it.
@@ -77,7 +84,12 @@ impl Answered {
         };
         let conversation = known.conversation();
         let messages = NewMessages::Last(conversation.kept_messages().to_vec());
-        Ok(Some(Self { response, notices, pending: conversation.pending().to_vec(), messages }))
+        Ok(Some(Self {
+            response,
+            notices,
+            pending: conversation.pending().to_vec(),
+            messages,
+        }))
     }
 
     /// Reads the turn that took the input, wherever it is.
@@ -87,9 +99,13 @@ impl Answered {
         input: &Input,
     ) -> Result<Option<(AgentResponse, Vec<Notice>)>, StoreError> {
         let found = inner.journal.find_input(key, &input.id).await?;
-        let Some(place) = found.and_then(|found| found.taken_at) else { return Ok(None) };
+        let Some(place) = found.and_then(|found| found.taken_at) else {
+            return Ok(None);
+        };
         let read = inner.journal.load_turns(key, Some(place + 1), 1).await?;
-        let Some(turn) = read.and_then(|read| read.events.last()?.event.turn()) else { return Ok(None) };
+        let Some(turn) = read.and_then(|read| read.events.last()?.event.turn()) else {
+            return Ok(None);
+        };
         let read = inner.journal.load_turn(key, turn).await?;
         Ok(read.and_then(|read| Self::response(key, &read.events, input)))
     }
@@ -103,7 +119,9 @@ impl Answered {
     ) -> Result<Option<(AgentResponse, Vec<Notice>)>, StoreError> {
         let mut turns = 1_u32;
         loop {
-            let Some(read) = inner.journal.load_turns(key, None, turns).await? else { return Ok(None) };
+            let Some(read) = inner.journal.load_turns(key, None, turns).await? else {
+                return Ok(None);
+            };
             if let Some(found) = Self::response(key, &read.events, input) {
                 return Ok(Some(found));
             }
@@ -129,11 +147,19 @@ impl Answered {
 /// The turn whose calls an answer was for, if somebody else or the clock answered them first: what became of it is
 /// what the answer amounts to.
 fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
-    let InputBody::Answers { answers } = body else { return None };
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::CallAnswered { turn, call, .. } | Event::DoubtResolved { turn, call, .. } => {
-            answers.iter().any(|answer| answer.call_id == *call).then_some(*turn)
-        }
-        _ => None,
-    })
+    let InputBody::Answers { answers } = body else {
+        return None;
+    };
+    events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::CallAnswered { turn, call, .. } | Event::DoubtResolved { turn, call, .. } => {
+                answers
+                    .iter()
+                    .any(|answer| answer.call_id == *call)
+                    .then_some(*turn)
+            }
+            _ => None,
+        })
 }

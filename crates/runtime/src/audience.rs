@@ -119,9 +119,8 @@ impl Session {
         let told = match ends {
             Ends::Not => return true,
             Ends::Event => serde_json::from_str(&std::mem::take(&mut self.begun)).map(Told::Event),
-            Ends::Turn => {
-                serde_json::from_str(&std::mem::take(&mut self.begun)).map(|turn| Told::Turn(Arc::new(turn)))
-            }
+            Ends::Turn => serde_json::from_str(&std::mem::take(&mut self.begun))
+                .map(|turn| Told::Turn(Arc::new(turn))),
             Ends::All => Ok(Told::End),
         };
         told.is_ok_and(|told| self.listener.try_send(told).is_ok())
@@ -143,11 +142,28 @@ impl Audience {
         let (listener, told) = mpsc::channel(QUEUE);
         let session = Uuid::now_v7().simple().to_string();
         let mut state = self.state();
-        let own = Listener { session: session.clone(), told: listener.clone(), is_quiet };
+        let own = Listener {
+            session: session.clone(),
+            told: listener.clone(),
+            is_quiet,
+        };
         state.listeners.entry(key.clone()).or_default().push(own);
-        state.sessions.insert(session.clone(), Session { listener, number: Some(0), begun: String::new() });
+        state.sessions.insert(
+            session.clone(),
+            Session {
+                listener,
+                number: Some(0),
+                begun: String::new(),
+            },
+        );
         drop(state);
-        Listening { audience: self.clone(), key: key.clone(), session, is_quiet, told }
+        Listening {
+            audience: self.clone(),
+            key: key.clone(),
+            session,
+            is_quiet,
+            told,
+        }
     }
 
     /// Hears from now on what other processes tell, as long as the audience is there, and answers those who ask for the worker of this
@@ -160,7 +176,10 @@ impl Audience {
         // Whoever asks for the name wants to hear at once.
         let _ = relay.name();
         let stop = CancellationToken::new();
-        let own = Own { relay: relay.clone(), worker: worker.to_owned() };
+        let own = Own {
+            relay: relay.clone(),
+            worker: worker.to_owned(),
+        };
         tokio::spawn(hear(Arc::downgrade(self), hearing, own, stop.clone()));
         *self.hearing.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop.drop_guard());
     }
@@ -217,9 +236,16 @@ impl Audience {
                     let _ = known.listener.try_send(Told::Begun(holder));
                 }
             }
-            Some(Words::Piece { session, number, ends, text }) => {
+            Some(Words::Piece {
+                session,
+                number,
+                ends,
+                text,
+            }) => {
                 let mut state = self.state();
-                let Some(known) = state.sessions.get_mut(session) else { return };
+                let Some(known) = state.sessions.get_mut(session) else {
+                    return;
+                };
                 if number == 0 {
                     // Perhaps by another process, after the first one was lost.
                     (known.number, known.begun) = (Some(0), String::new());
@@ -247,7 +273,12 @@ struct Own {
     worker: String,
 }
 
-async fn hear(audience: Weak<Audience>, mut hearing: Box<dyn Hearing>, own: Own, stop: CancellationToken) {
+async fn hear(
+    audience: Weak<Audience>,
+    mut hearing: Box<dyn Hearing>,
+    own: Own,
+    stop: CancellationToken,
+) {
     loop {
         let heard = tokio::select! {
             biased;
@@ -255,7 +286,9 @@ async fn hear(audience: Weak<Audience>, mut hearing: Box<dyn Hearing>, own: Own,
             heard = hearing.next() => heard,
         };
         match (heard, audience.upgrade()) {
-            (Some(Heard::Words { from, words }), Some(audience)) => audience.on(&from, &words, &own),
+            (Some(Heard::Words { from, words }), Some(audience)) => {
+                audience.on(&from, &words, &own)
+            }
             // Who missed something finds that a number lacks.
             (Some(_), Some(_)) => {}
             (None, _) | (_, None) => return,
@@ -338,15 +371,21 @@ impl Telling {
             tokio::spawn(saying.say_all(messages));
             Some(Away { said, is_quiet })
         });
-        Self { audience: audience.clone(), key: key.clone(), away }
+        Self {
+            audience: audience.clone(),
+            key: key.clone(),
+            away,
+        }
     }
 
     /// Tells everybody that a worker has begun with a turn, or goes on with it.
     pub(crate) async fn tell_begun(&self, worker: Worker<'_>, event: impl FnOnce() -> RunEvent) {
         if let Some(away) = self.away.as_ref() {
             // Who does not hear it looks after a while.
-            let _ =
-                away.said.try_send(Said::Begun(Holder { worker: worker.id.to_owned(), epoch: worker.epoch }));
+            let _ = away.said.try_send(Said::Begun(Holder {
+                worker: worker.id.to_owned(),
+                epoch: worker.epoch,
+            }));
         }
         self.tell_those(event, true).await;
     }
@@ -357,10 +396,15 @@ impl Telling {
     }
 
     async fn tell_those(&self, event: impl FnOnce() -> RunEvent, quiet_too: bool) {
-        let away = self.away.as_ref().filter(|away| !away.is_quiet && !away.said.is_closed());
+        let away = self
+            .away
+            .as_ref()
+            .filter(|away| !away.is_quiet && !away.said.is_closed());
         let listeners = self.audience.of(&self.key);
-        let mut listeners =
-            listeners.into_iter().filter(|listener| quiet_too || !listener.is_quiet).peekable();
+        let mut listeners = listeners
+            .into_iter()
+            .filter(|listener| quiet_too || !listener.is_quiet)
+            .peekable();
         if listeners.peek().is_none() && away.is_none() {
             return;
         }
@@ -385,7 +429,10 @@ impl Telling {
             return;
         }
         let events = conversation.recent().to_vec();
-        let turn = Arc::new(TurnState { events, pending: conversation.pending().to_vec() });
+        let turn = Arc::new(TurnState {
+            events,
+            pending: conversation.pending().to_vec(),
+        });
         if let Some(away) = away
             && let Ok(turn) = serde_json::to_string(&*turn)
             && turn.len() <= TURN_BYTES_MAX
@@ -424,7 +471,8 @@ impl Saying {
             let is_said = match message {
                 Said::Begun(holder) => {
                     // It is not one of the numbered pieces: without it, whoever waits asks who is at it.
-                    self.relay.say(To::One(&self.process), &begun(&self.session, &holder));
+                    self.relay
+                        .say(To::One(&self.process), &begun(&self.session, &holder));
                     true
                 }
                 Said::Event(event) => self.say_whole(&event, Ends::Event).await,
@@ -441,7 +489,11 @@ impl Saying {
         let most = self.relay.bytes_max().saturating_sub(HEAD_BYTES);
         let mut pieces = pieces(text, most).into_iter().peekable();
         while let Some(piece) = pieces.next() {
-            let ends = if pieces.peek().is_some() { Ends::Not } else { ends };
+            let ends = if pieces.peek().is_some() {
+                Ends::Not
+            } else {
+                ends
+            };
             if !self.say(ends, piece).await {
                 return false;
             }
@@ -467,7 +519,12 @@ impl Saying {
 #[derive(Debug, PartialEq)]
 enum Words<'a> {
     /// A part of what is told in order.
-    Piece { session: &'a str, number: u64, ends: Ends, text: &'a str },
+    Piece {
+        session: &'a str,
+        number: u64,
+        ends: Ends,
+        text: &'a str,
+    },
     /// A worker begins with a turn.
     Begun { session: &'a str, holder: Holder },
     /// The question whether a worker is there.
@@ -514,7 +571,11 @@ fn alive(worker: &str) -> String {
 /// Reads a message. `None`: it is something else.
 fn read(words: &str) -> Option<Words<'_>> {
     let (head, text) = words.split_once('\n')?;
-    let head: Vec<&str> = head.strip_prefix(MARK)?.strip_prefix(' ')?.split(' ').collect();
+    let head: Vec<&str> = head
+        .strip_prefix(MARK)?
+        .strip_prefix(' ')?
+        .split(' ')
+        .collect();
     let (session, number, ends) = match *head {
         ["ask"] => return Some(Words::Ask { worker: text }),
         ["alive"] => return Some(Words::Alive { worker: text }),
@@ -523,7 +584,10 @@ fn read(words: &str) -> Option<Words<'_>> {
     };
     let ends = match ends {
         "begun" => {
-            let holder = Holder { worker: text.to_owned(), epoch: number.parse().ok()? };
+            let holder = Holder {
+                worker: text.to_owned(),
+                epoch: number.parse().ok()?,
+            };
             return Some(Words::Begun { session, holder });
         }
         "part" => Ends::Not,
@@ -532,7 +596,12 @@ fn read(words: &str) -> Option<Words<'_>> {
         "end" => Ends::All,
         _ => return None,
     };
-    Some(Words::Piece { session, number: number.parse().ok()?, ends, text })
+    Some(Words::Piece {
+        session,
+        number: number.parse().ok()?,
+        ends,
+        text,
+    })
 }
 
 #[cfg(test)]
@@ -561,7 +630,10 @@ mod tests {
                 return false;
             }
             if self.loses == 0 || *said != self.loses {
-                let own = Own { relay: Arc::new(Alone), worker: "worker".to_owned() };
+                let own = Own {
+                    relay: Arc::new(Alone),
+                    worker: "worker".to_owned(),
+                };
                 self.to.on(&self.name.into(), words, &own);
             }
             true
@@ -582,12 +654,21 @@ mod tests {
 
     fn key() -> ConversationKey {
         let (agent, user) = (AgentName::adjutant(), UserId::local());
-        ConversationKey { agent, user, conversation: ConversationId(Uuid::nil()) }
+        ConversationKey {
+            agent,
+            user,
+            conversation: ConversationId(Uuid::nil()),
+        }
     }
 
     /// Tells two texts to a listener in another process. Returns what it was told until the end, or until nothing more comes.
     async fn told(listening: &mut Listening, there: &Arc<Audience>, loses: usize) -> Vec<String> {
-        let line = |name| Line { name, to: there.clone(), said: Mutex::default(), loses };
+        let line = |name| Line {
+            name,
+            to: there.clone(),
+            said: Mutex::default(),
+            loses,
+        };
         let reply_to = listening.reply_to(&line("there")).unwrap();
         let here: Arc<dyn Relay> = Arc::new(line("here"));
         let telling = Telling::new(&Arc::default(), &here, &key(), Some(&reply_to));
@@ -634,7 +715,12 @@ mod tests {
         let written = written("a", 7, Ends::Not, "x\ny");
         assert_eq!(
             read(&written),
-            Some(Words::Piece { session: "a", number: 7, ends: Ends::Not, text: "x\ny" })
+            Some(Words::Piece {
+                session: "a",
+                number: 7,
+                ends: Ends::Not,
+                text: "x\ny"
+            })
         );
     }
 }

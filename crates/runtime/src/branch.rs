@@ -84,7 +84,12 @@ impl Agent {
         let (at, input) = turn(&events, before).ok_or(BranchError::NoSuchTurn)?;
         let seq = at.saturating_sub(1);
         let id = id.unwrap_or_else(|| ConversationId(Uuid::now_v7()));
-        let branching = Branching { from: key, seq, id, at: self.now() };
+        let branching = Branching {
+            from: key,
+            seq,
+            id,
+            at: self.now(),
+        };
         let from = match self.conversations().branch(branching).await? {
             Branched::At(from) => from,
             // It was deleted a moment ago.
@@ -93,28 +98,44 @@ impl Agent {
         };
         events.retain(|recorded| recorded.seq <= seq);
         let history = conversation::history(&events);
-        let context = RunContext { conversation: id, history, ..RunContext::new(key.user.clone()) };
-        Ok(Branch { context, from, input })
+        let context = RunContext {
+            conversation: id,
+            history,
+            ..RunContext::new(key.user.clone())
+        };
+        Ok(Branch {
+            context,
+            from,
+            input,
+        })
     }
 }
 
 /// Finds where a turn starts, and what it answers.
 fn turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputBody)> {
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::TurnStarted { turn, message, output_schema, call, client, .. }
-            if wanted.is_none_or(|wanted| wanted == *turn) =>
-        {
-            let input = match call {
-                Some(call) => InputBody::Call(call.clone()),
-                None => InputBody::Message {
-                    text: message.clone(),
-                    output_schema: output_schema.clone(),
-                    limits: None,
-                    client: client.clone(),
-                },
-            };
-            Some((recorded.seq, input))
-        }
-        _ => None,
-    })
+    events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::TurnStarted {
+                turn,
+                message,
+                output_schema,
+                call,
+                client,
+                ..
+            } if wanted.is_none_or(|wanted| wanted == *turn) => {
+                let input = match call {
+                    Some(call) => InputBody::Call(call.clone()),
+                    None => InputBody::Message {
+                        text: message.clone(),
+                        output_schema: output_schema.clone(),
+                        limits: None,
+                        client: client.clone(),
+                    },
+                };
+                Some((recorded.seq, input))
+            }
+            _ => None,
+        })
 }

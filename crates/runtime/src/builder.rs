@@ -6,8 +6,8 @@ use std::sync::Arc;
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, Policy, Temperature, Tool,
-    ToolRegistry, TurnLimits, WindowShare, schema_of,
+    AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, Policy,
+    Temperature, Tool, ToolRegistry, TurnLimits, WindowShare, schema_of,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -65,7 +65,9 @@ pub struct AgentBuilder {
 
 impl std::fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentBuilder").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("AgentBuilder")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -317,27 +319,44 @@ impl AgentBuilder {
     pub fn build(self) -> Result<Agent, BuildError> {
         let name = AgentName::new(self.name)?;
         if self.instruction.trim().is_empty() {
-            return Err(Empty { what: "an instruction" }.into());
+            return Err(Empty {
+                what: "an instruction",
+            }
+            .into());
         }
         let model = self.model.ok_or(BuildError::NoModel)?;
         let mut registry = ToolRegistry::new();
         for tool in self.tools {
             registry.register(tool)?;
         }
-        let mut limits = self.limits.unwrap_or_else(|| TurnLimits::for_model(model.capabilities()));
+        let mut limits = self
+            .limits
+            .unwrap_or_else(|| TurnLimits::for_model(model.capabilities()));
         limits.summarize_at = self.summarize_at.unwrap_or(limits.summarize_at);
-        let output = self.output.map(|schema| usable_output(schema, &model, &registry)).transpose()?;
+        let output = self
+            .output
+            .map(|schema| usable_output(schema, &model, &registry))
+            .transpose()?;
         let prices = self.prices.map_or_else(shared_builtin, Arc::new);
         let today = (self.clock)().to_zoned(TimeZone::UTC).date();
         if self.budgets.bound_money()
             && !model.capabilities().local
             && most_it_costs(&prices, model.id(), (1, 1), today).is_none()
         {
-            return Err(BuildError::UnknownPrice { model: model.id().clone() });
+            return Err(BuildError::UnknownPrice {
+                model: model.id().clone(),
+            });
         }
         let purse = Purse::new(&self.budgets, self.budget_store, lease(LEASE));
-        let (journal, worker, waiting) = (self.journal.clone(), self.worker, Arc::<Waiting>::default());
-        let heart = Arc::new(Heart::new(journal, name.clone(), worker, waiting.clone(), purse.clone()));
+        let (journal, worker, waiting) =
+            (self.journal.clone(), self.worker, Arc::<Waiting>::default());
+        let heart = Arc::new(Heart::new(
+            journal,
+            name.clone(),
+            worker,
+            waiting.clone(),
+            purse.clone(),
+        ));
         Ok(Agent::from(Inner {
             display_name: self.display_name.unwrap_or_else(|| name.to_string()),
             name,
@@ -351,8 +370,14 @@ impl AgentBuilder {
             limits,
             output,
             prices,
-            spending: SpendingLimits { budgets: self.budgets, purse },
-            gate: Gate { registry, policy: self.policy },
+            spending: SpendingLimits {
+                budgets: self.budgets,
+                purse,
+            },
+            gate: Gate {
+                registry,
+                policy: self.policy,
+            },
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
             on_model_call: Arc::default(),

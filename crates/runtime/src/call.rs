@@ -5,8 +5,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Answer, ConversationKey, Event, GateVerdict, InputBody, InputId, PendingCall, Recorded, RequestedCall,
-    ToolInvocation, TurnId, conversation,
+    Answer, ConversationKey, Event, GateVerdict, InputBody, InputId, PendingCall, Recorded,
+    RequestedCall, ToolInvocation, TurnId, conversation,
 };
 
 use crate::{Agent, RunContext, RunError};
@@ -78,7 +78,15 @@ impl Agent {
         id: Option<InputId>,
         answer: Answer,
     ) -> Result<CallOutcome, RunError> {
-        let response = self.drained(context, id, InputBody::Answers { answers: vec![answer] }).await?;
+        let response = self
+            .drained(
+                context,
+                id,
+                InputBody::Answers {
+                    answers: vec![answer],
+                },
+            )
+            .await?;
         self.outcome_of(&self.key(context), response.turn).await
     }
 
@@ -93,14 +101,24 @@ impl Agent {
     ) -> Result<Option<(RequestedCall, CallOutcome)>, StoreError> {
         let events = self.inner().load(key).await?.events;
         let requested = events.iter().find_map(|recorded| match &*recorded.event {
-            Event::TurnStarted { turn, call: Some(call), .. } => Some((*turn, call.clone())),
+            Event::TurnStarted {
+                turn,
+                call: Some(call),
+                ..
+            } => Some((*turn, call.clone())),
             _ => None,
         });
-        let Some((turn, call)) = requested else { return Ok(None) };
+        let Some((turn, call)) = requested else {
+            return Ok(None);
+        };
         Ok(outcome(&events, turn).map(|outcome| (call, outcome)))
     }
 
-    async fn outcome_of(&self, key: &ConversationKey, turn: TurnId) -> Result<CallOutcome, RunError> {
+    async fn outcome_of(
+        &self,
+        key: &ConversationKey,
+        turn: TurnId,
+    ) -> Result<CallOutcome, RunError> {
         let events = self.journal().load(key).await?.events;
         outcome(&events, turn)
             .ok_or_else(|| RunError::CannotContinue("the call neither ended nor waits".to_owned()))
@@ -115,9 +133,19 @@ fn outcome(events: &[Recorded], turn: TurnId) -> Option<CallOutcome> {
             None => CallOutcome::Confirm(pending),
         });
     }
-    let of_turn = || events.iter().filter(move |recorded| recorded.event.turn() == Some(turn));
+    let of_turn = || {
+        events
+            .iter()
+            .filter(move |recorded| recorded.event.turn() == Some(turn))
+    };
     let ended = of_turn().find_map(|recorded| match &*recorded.event {
-        Event::CallFinished { tool, arguments, result, summary, .. } => Some(CallOutcome::Done {
+        Event::CallFinished {
+            tool,
+            arguments,
+            result,
+            summary,
+            ..
+        } => Some(CallOutcome::Done {
             invocation: ToolInvocation {
                 tool: tool.clone(),
                 arguments: arguments.clone(),
@@ -125,18 +153,22 @@ fn outcome(events: &[Recorded], turn: TurnId) -> Option<CallOutcome> {
             },
             summary: summary.clone(),
         }),
-        Event::CallChecked { verdict: GateVerdict::Ask { question }, .. } => {
-            Some(CallOutcome::Ask(question.clone()))
-        }
-        Event::CallChecked { verdict: GateVerdict::Refuse { message, .. }, .. } => {
-            Some(CallOutcome::Refused(message.clone()))
-        }
+        Event::CallChecked {
+            verdict: GateVerdict::Ask { question },
+            ..
+        } => Some(CallOutcome::Ask(question.clone())),
+        Event::CallChecked {
+            verdict: GateVerdict::Refuse { message, .. },
+            ..
+        } => Some(CallOutcome::Refused(message.clone())),
         _ => None,
     });
     // What was not carried out for another reason says why at the end of its turn.
     let stopped = || {
         of_turn().find_map(|recorded| match &*recorded.event {
-            Event::TurnFinished { end, .. } => Some(CallOutcome::Declined(end.decision.text.clone())),
+            Event::TurnFinished { end, .. } => {
+                Some(CallOutcome::Declined(end.decision.text.clone()))
+            }
             _ => None,
         })
     };

@@ -29,7 +29,10 @@ impl fmt::Debug for Clock {
 }
 
 /// Returns the time by the system's clock.
-#[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the clock that everything else is handed"
+)]
 pub(crate) fn system_time() -> Timestamp {
     Timestamp::now()
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::turn::{Room, Summarise};
 use adjutant_core::{
-    ConversationKey, Cost, Delta, Event, GenerateRequest, GenerateResponse, ModelError, Summary, TimeBound,
-    Usage,
+    ConversationKey, Cost, Delta, Event, GenerateRequest, GenerateResponse, ModelError, Summary,
+    TimeBound, Usage,
 };
 use futures::StreamExt as _;
 use tokio::sync::mpsc;
@@ -73,7 +73,9 @@ impl Written {
         number: u32,
         (plan, room): (&Summarise, &Room),
     ) -> Event {
-        let Self { usage, cost, ms, .. } = *self;
+        let Self {
+            usage, cost, ms, ..
+        } = *self;
         match &self.result {
             Ok((summary, after)) => Event::ConversationSummarized {
                 turn,
@@ -85,9 +87,15 @@ impl Written {
                 cost,
                 ms,
             },
-            Err(reason) => {
-                Event::SummaryFailed { turn, number, reason: reason.clone(), asked: true, usage, cost, ms }
-            }
+            Err(reason) => Event::SummaryFailed {
+                turn,
+                number,
+                reason: reason.clone(),
+                asked: true,
+                usage,
+                cost,
+                ms,
+            },
         }
     }
 }
@@ -107,7 +115,9 @@ impl Inner {
     ) -> GenerateRequest {
         let within = room.window().saturating_sub(plan.tokens_max);
         let within = room.calibration().counted_within(within);
-        plan.request(PROMPT.trim_end(), focus, within, &self.config, &|text| self.count(text))
+        plan.request(PROMPT.trim_end(), focus, within, &self.config, &|text| {
+            self.count(text)
+        })
     }
 
     /// Asks the model, and reads its answer. Nothing is recorded.
@@ -118,17 +128,27 @@ impl Inner {
         emitter: &Emitter,
     ) -> Written {
         let began = Instant::now();
-        let reply = self.whole_answer(request, self.summary_time(), emitter).await;
+        let reply = self
+            .whole_answer(request, self.summary_time(), emitter)
+            .await;
         let ms = millis(began);
         let (usage, cost) = match &reply {
             Ok(reply) => (reply.usage, reply.cost),
             Err(_) => (Usage::default(), Some(Cost::default())),
         };
         let result = match &reply {
-            Ok(reply) => plan.read(reply, &|text| self.count(text)).map_err(|error| error.to_string()),
+            Ok(reply) => plan
+                .read(reply, &|text| self.count(text))
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        Written { result, reply, usage, cost, ms }
+        Written {
+            result,
+            reply,
+            usage,
+            cost,
+            ms,
+        }
     }
 }
 
@@ -148,10 +168,17 @@ impl Inner {
                 .await
                 .unwrap_or_else(|_| {
                     let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
-                    Err(ModelError::Timeout { provider, waited: time, bound })
+                    Err(ModelError::Timeout {
+                        provider,
+                        waited: time,
+                        bound,
+                    })
                 }),
         };
-        let reply = reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply });
+        let reply = reply.map(|reply| GenerateResponse {
+            cost: self.cost_of(&reply),
+            ..reply
+        });
         self.model_call_ended(&calling, Some(&reply));
         reply
     }
@@ -172,10 +199,22 @@ impl Inner {
                 Delta::Finished(reply) => return Ok(reply),
                 Delta::Reading(progress) => emitter.emit(|| RunEvent::Reading(progress)).await,
                 Delta::Text(text) | Delta::Thinking(text) => {
-                    emitter.emit(|| RunEvent::SummaryProgress { bytes: text.len() }).await;
+                    emitter
+                        .emit(|| RunEvent::SummaryProgress { bytes: text.len() })
+                        .await;
                 }
-                Delta::Retrying { attempt, wait, reason } => {
-                    emitter.emit(|| RunEvent::Retrying { attempt, wait, reason }).await;
+                Delta::Retrying {
+                    attempt,
+                    wait,
+                    reason,
+                } => {
+                    emitter
+                        .emit(|| RunEvent::Retrying {
+                            attempt,
+                            wait,
+                            reason,
+                        })
+                        .await;
                 }
                 _ => {}
             }
@@ -210,18 +249,28 @@ async fn compact_held(
     focus: Option<&str>,
     (log, emitter): (&mut Log, &Emitter),
 ) -> Result<Compaction, RunError> {
-    let Some((plan, room)) = plan(inner, log.conversation()) else { return Ok(Compaction::NothingToDo) };
+    let Some((plan, room)) = plan(inner, log.conversation()) else {
+        return Ok(Compaction::NothingToDo);
+    };
     let request = inner.summary_request(&plan, focus, &room);
     let who = (&key.user, log.worker(inner));
     let set_aside = match inner.set_aside_for_summary(who, None, &request).await? {
         Ok(set_aside) => set_aside,
         Err(exceeded) => {
             let reason = adjutant_core::words::budget(&exceeded).to_owned();
-            return Ok(Compaction::Failed { reason, error: None });
+            return Ok(Compaction::Failed {
+                reason,
+                error: None,
+            });
         }
     };
     let tokens = room.calibration().share_of(plan.counted);
-    emitter.emit(|| RunEvent::SummaryStarted { messages: plan.messages, tokens }).await;
+    emitter
+        .emit(|| RunEvent::SummaryStarted {
+            messages: plan.messages,
+            tokens,
+        })
+        .await;
     boundary("before old turns are summarised");
     let written = inner.write_summary(&plan, request, emitter).await;
     boundary("old turns are summarised, not recorded");
@@ -229,10 +278,25 @@ async fn compact_held(
     let event = written.event(None, 0, (&plan, &room));
     log.append(inner, key, vec![event.clone()]).await?;
     Ok(match event {
-        Event::ConversationSummarized { summary, before, after, usage, cost, .. } => {
-            Compaction::Done { summary, messages: plan.messages, before, after, usage, cost }
-        }
-        _ => Compaction::Failed { reason: words_for(&written), error: written.reply.err() },
+        Event::ConversationSummarized {
+            summary,
+            before,
+            after,
+            usage,
+            cost,
+            ..
+        } => Compaction::Done {
+            summary,
+            messages: plan.messages,
+            before,
+            after,
+            usage,
+            cost,
+        },
+        _ => Compaction::Failed {
+            reason: words_for(&written),
+            error: written.reply.err(),
+        },
     })
 }
 
@@ -246,7 +310,9 @@ fn words_for(written: &Written) -> String {
 
 fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, Room)> {
     let room = inner.room(conversation, inner.config.max_tokens.map(|max| max.get()));
-    let plan = Summarise::plan(&conversation.recalled_now(), room.usable(), 0, &|text| inner.count(text))?;
+    let plan = Summarise::plan(&conversation.recalled_now(), room.usable(), 0, &|text| {
+        inner.count(text)
+    })?;
     Some((plan, room))
 }
 
@@ -257,7 +323,11 @@ impl Agent {
     ///
     /// # Errors
     /// [`RunError`] if it could not be written. That the model wrote no summary is [`Compaction::Failed`].
-    pub async fn compact(&self, key: &ConversationKey, focus: Option<&str>) -> Result<Compaction, RunError> {
+    pub async fn compact(
+        &self,
+        key: &ConversationKey,
+        focus: Option<&str>,
+    ) -> Result<Compaction, RunError> {
         compact(self.inner().of(&key.user), key, focus, &Emitter::Nobody).await
     }
 

@@ -60,7 +60,10 @@ impl RunContext {
             None => Uuid::now_v7(),
         };
         let conversation = ConversationId::of_request(unique.into_bytes());
-        Self { conversation, ..Self::new(user) }
+        Self {
+            conversation,
+            ..Self::new(user)
+        }
     }
 
     /// The same with a history from elsewhere. It is checked before anything is accepted
@@ -74,7 +77,11 @@ impl RunContext {
     /// Returns the key under which stores keep the conversation with `agent`. See [`crate::Agent::key`].
     #[must_use]
     pub fn key(&self, agent: &AgentName) -> ConversationKey {
-        ConversationKey { agent: agent.clone(), user: self.user.clone(), conversation: self.conversation }
+        ConversationKey {
+            agent: agent.clone(),
+            user: self.user.clone(),
+            conversation: self.conversation,
+        }
     }
 }
 

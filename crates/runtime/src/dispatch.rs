@@ -130,7 +130,12 @@ enum Failed {
 
 impl Dispatcher {
     pub(crate) fn new(dispatch: Arc<dyn Dispatch>) -> Self {
-        Self { dispatch, breaker: Breaker::default(), figures: Mutex::default(), asked: Mutex::default() }
+        Self {
+            dispatch,
+            breaker: Breaker::default(),
+            figures: Mutex::default(),
+            asked: Mutex::default(),
+        }
     }
 
     /// Returns leave to ask, unless it is left alone at the moment.
@@ -152,7 +157,12 @@ impl Dispatcher {
         let (left_alone, registered) = (self.breaker.is_open(), self.dispatch.is_registered());
         let mut figures = self.figures();
         let begun_after = std::mem::take(&mut figures.begun_after);
-        DispatchFigures { left_alone, registered, begun_after, ..figures.clone() }
+        DispatchFigures {
+            left_alone,
+            registered,
+            begun_after,
+            ..figures.clone()
+        }
     }
 
     /// Notes how long it took until a turn began.
@@ -202,11 +212,20 @@ impl Dispatcher {
             Some(asked) if now < asked.again => false,
             Some(asked) => {
                 let pause = (asked.pause * 2).min(ASKS_AGAIN_MAX);
-                *asked = Asked { again: now + pause, pause };
+                *asked = Asked {
+                    again: now + pause,
+                    pause,
+                };
                 true
             }
             None => {
-                asked.insert(key.clone(), Asked { again: now + ASKS_AGAIN, pause: ASKS_AGAIN });
+                asked.insert(
+                    key.clone(),
+                    Asked {
+                        again: now + ASKS_AGAIN,
+                        pause: ASKS_AGAIN,
+                    },
+                );
                 true
             }
         });
@@ -215,7 +234,9 @@ impl Dispatcher {
 
     /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago and nothing came of it.
     pub(crate) async fn send(&self, key: &ConversationKey) -> bool {
-        let Some(leave) = self.leave() else { return false };
+        let Some(leave) = self.leave() else {
+            return false;
+        };
         match timeout(BEGINS_WITHIN, self.dispatch.send(key)).await {
             Ok(Ok(sent)) => {
                 self.succeeded(leave);
@@ -253,8 +274,9 @@ impl Dispatcher {
         let mut call = self.called(key, &input.id, reply_to.as_deref()).fuse();
         let mut leave = Some(leave);
         let mut watch = Watch::new(asked);
-        let mut go_on_here =
-            Some(|leave: Option<Leave<'d>>| self.here(inner, leave, key, input, (emitter, cancelled), read));
+        let mut go_on_here = Some(|leave: Option<Leave<'d>>| {
+            self.here(inner, leave, key, input, (emitter, cancelled), read)
+        });
         let mut here = OptionFuture::from(None);
         loop {
             let starts = tokio::select! {
@@ -317,7 +339,13 @@ impl Dispatcher {
         let (key, input, reply_to) = (key.clone(), input.clone(), reply_to.map(str::to_owned));
         Box::pin(async move {
             let reply_to = reply_to.as_deref();
-            dispatch.call(DispatchCall { key: &key, input: &input, reply_to }).await
+            dispatch
+                .call(DispatchCall {
+                    key: &key,
+                    input: &input,
+                    reply_to,
+                })
+                .await
         })
     }
 
@@ -331,18 +359,42 @@ impl Dispatcher {
         (emitter, cancelled): (&Emitter, &CancellationToken),
         read: impl FnOnce(&Conversation) -> Option<Answered>,
     ) -> Result<Option<Answered>, RunError> {
-        let arrival = Arrival { input, turn: None, first: None, trace: None };
+        let arrival = Arrival {
+            input,
+            turn: None,
+            first: None,
+            trace: None,
+        };
         // Where others can be heard, whoever has it is heard when they let go of it.
-        let look = if inner.journal.relay().name().is_some() { LOOK_BESIDE } else { LOOK };
-        let waits = Waits { cancelled, input: &input.id, emitter: None, look };
-        let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
+        let look = if inner.journal.relay().name().is_some() {
+            LOOK_BESIDE
+        } else {
+            LOOK
+        };
+        let waits = Waits {
+            cancelled,
+            input: &input.id,
+            emitter: None,
+            look,
+        };
+        let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else {
+            return Ok(None);
+        };
         if let Some(leave) = leave {
             match opened.log.has_work() && !cancelled.is_cancelled() {
-                true => self.failed(leave, Failed::Late("nobody had begun with a turn after a second")),
+                true => self.failed(
+                    leave,
+                    Failed::Late("nobody had begun with a turn after a second"),
+                ),
                 false => self.succeeded(leave),
             }
         }
-        let caller = Caller { emitter, cancelled, input: Some(&input.id), trace: None };
+        let caller = Caller {
+            emitter,
+            cancelled,
+            input: Some(&input.id),
+            trace: None,
+        };
         go_on(inner, key, opened, None, caller, read).await
     }
 }

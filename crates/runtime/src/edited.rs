@@ -2,8 +2,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Arguments, CancellationToken, ClientTools, ConversationKey, GateCheck, IdempotencyKey, PendingCall,
-    ProgressListener, ToolCall, ToolChoice, ToolContext,
+    Arguments, CancellationToken, ClientTools, ConversationKey, GateCheck, IdempotencyKey,
+    PendingCall, ProgressListener, ToolCall, ToolChoice, ToolContext,
 };
 
 use crate::Agent;
@@ -27,13 +27,18 @@ impl Agent {
         arguments: Arguments,
     ) -> Result<Option<Result<PendingCall, String>>, StoreError> {
         let inner = self.inner();
-        let Some(known) = inner.current(key).await? else { return Ok(None) };
+        let Some(known) = inner.current(key).await? else {
+            return Ok(None);
+        };
         let conversation = known.conversation();
         let now = inner.now();
-        let is_meant =
-            |call: &&PendingCall| call.digest == digest && call.doubt.is_none() && !call.has_expired(now);
-        let (Some(call), Some(turn)) = (conversation.pending().iter().find(is_meant), conversation.current())
-        else {
+        let is_meant = |call: &&PendingCall| {
+            call.digest == digest && call.doubt.is_none() && !call.has_expired(now)
+        };
+        let (Some(call), Some(turn)) = (
+            conversation.pending().iter().find(is_meant),
+            conversation.current(),
+        ) else {
             return Ok(None);
         };
         let context = ToolContext {
@@ -48,7 +53,9 @@ impl Agent {
             trace: None,
             progress: ProgressListener::default(),
         };
-        Ok(Some(question_with(inner, &context, call, arguments, &turn.interrupted()).await))
+        Ok(Some(
+            question_with(inner, &context, call, arguments, &turn.interrupted()).await,
+        ))
     }
 }
 
@@ -63,8 +70,10 @@ pub(crate) async fn question_with(
     arguments: Arguments,
     interrupted: &[(String, Arguments)],
 ) -> Result<PendingCall, String> {
-    let asked =
-        ToolCall { id: call.call_id.clone(), ..ToolCall::from_object(0, None, call.tool.clone(), arguments) };
+    let asked = ToolCall {
+        id: call.call_id.clone(),
+        ..ToolCall::from_object(0, None, call.tool.clone(), arguments)
+    };
     let check = GateCheck {
         now: inner.now(),
         confirmation_expiry: inner.limits.confirmation_expiry,
@@ -77,5 +86,8 @@ pub(crate) async fn question_with(
         choice: &ToolChoice::Auto,
     };
     let question = inner.gate.question(context, &asked, &check).await?;
-    Ok(PendingCall { expires_at: call.expires_at, ..question })
+    Ok(PendingCall {
+        expires_at: call.expires_at,
+        ..question
+    })
 }

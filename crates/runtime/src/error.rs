@@ -1,6 +1,7 @@
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Empty, InvalidClientSide, InvalidMessage, InvalidTool, InvalidTranscript, ModelId, UnusableSchema,
+    Empty, InvalidClientSide, InvalidMessage, InvalidTool, InvalidTranscript, ModelId,
+    UnusableSchema,
 };
 
 /// Why an agent cannot be built.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, CallId, InputId, Message, ModelId, Notice, PendingCall, PromptProgress, Told, ToolCall,
-    ToolProgress, ToolResult, TurnId, Usage,
+    AgentResponse, CallId, InputId, Message, ModelId, Notice, PendingCall, PromptProgress, Told,
+    ToolCall, ToolProgress, ToolResult, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 

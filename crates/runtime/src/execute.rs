@@ -31,9 +31,15 @@ pub(crate) async fn execute(
     let call = AssertUnwindSafe(async { tool.call(context, arguments).await }).catch_unwind();
     let effect = tool.definition().annotations.effect();
     let ended = async {
-        let broke_off = |error| Execution { outcome: Err(error), broke_off: true };
+        let broke_off = |error| Execution {
+            outcome: Err(error),
+            broke_off: true,
+        };
         match tokio::time::timeout(limit, call).await {
-            Ok(Ok(outcome)) => Execution { outcome, broke_off: false },
+            Ok(Ok(outcome)) => Execution {
+                outcome,
+                broke_off: false,
+            },
             Ok(Err(_panic)) => broke_off(ToolError::BrokeDown),
             Err(_elapsed) => broke_off(ToolError::TimedOut { limit }),
         }
@@ -76,7 +82,8 @@ pub(crate) async fn preview(
     default_timeout: Duration,
 ) -> Option<String> {
     let limit = tool.timeout().unwrap_or(default_timeout);
-    let look = AssertUnwindSafe(async { tool.prepare(context, arguments.clone()).await }).catch_unwind();
+    let look =
+        AssertUnwindSafe(async { tool.prepare(context, arguments.clone()).await }).catch_unwind();
     match tokio::time::timeout(limit, look).await {
         Ok(Ok(Ok(Prepared::Ready { preview, .. }))) => preview.as_deref().map(visible),
         Ok(Ok(Ok(Prepared::Ask { .. }) | Err(_)) | Err(_)) | Err(_) => None,

@@ -13,7 +13,9 @@ pub(crate) fn boundary(name: &str) {
     let number = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
     let pid = std::process::id();
     if variable("ADJUTANT_KILL_AT") == Some(number) {
-        shell(&format!("echo 'killed at boundary {number}: {name}' >&2; kill -9 {pid}"));
+        shell(&format!(
+            "echo 'killed at boundary {number}: {name}' >&2; kill -9 {pid}"
+        ));
         // The signal may arrive a moment later; nothing may happen until then.
         loop {
             std::thread::park();
@@ -53,5 +55,7 @@ fn variable(name: &str) -> Option<u32> {
 
 #[cfg(feature = "faults")]
 fn shell(script: &str) {
-    let _ = std::process::Command::new("sh").args(["-c", script]).status();
+    let _ = std::process::Command::new("sh")
+        .args(["-c", script])
+        .status();
 }

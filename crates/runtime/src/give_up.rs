@@ -18,16 +18,38 @@ impl Agent {
         if key.agent != inner.name {
             return Ok(None);
         }
-        if !inner.journal.claim(key, &inner.worker, LEASE).await?.is_held() {
+        if !inner
+            .journal
+            .claim(key, &inner.worker, LEASE)
+            .await?
+            .is_held()
+        {
             return Err(RunError::Busy);
         }
-        let Some(Opened { held, mut log, .. }) = open(inner, key, None, None).await? else { return Ok(None) };
+        let Some(Opened { held, mut log, .. }) = open(inner, key, None, None).await? else {
+            return Ok(None);
+        };
         held.run(async {
             let open = log.conversation().open_turn();
             if let Some(turn) = open {
                 let recent = log.conversation().recent();
-                let end = given_up(recent, turn, OutcomeCategory::Cancelled, words::DROPPED, None);
-                log.append(inner, key, vec![Event::TurnFinished { turn, input: None, end }]).await?;
+                let end = given_up(
+                    recent,
+                    turn,
+                    OutcomeCategory::Cancelled,
+                    words::DROPPED,
+                    None,
+                );
+                log.append(
+                    inner,
+                    key,
+                    vec![Event::TurnFinished {
+                        turn,
+                        input: None,
+                        end,
+                    }],
+                )
+                .await?;
             }
             Ok((open, log))
         })

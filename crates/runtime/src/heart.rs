@@ -59,7 +59,10 @@ impl Epoch {
         let now = (high >> 1).cast_signed();
         let next = |last: i64| now.max(last.saturating_add(1));
         let last = LAST.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last)));
-        Self { number: last.map_or(now, next), over: CancellationToken::new() }
+        Self {
+            number: last.map_or(now, next),
+            over: CancellationToken::new(),
+        }
     }
 }
 
@@ -75,7 +78,10 @@ fn names() -> MutexGuard<'static, BTreeSet<String>> {
 fn name_of_its_own(name: String) -> String {
     let mut names = names();
     let others = (2..).map(|number| format!("{name}-{number}"));
-    let free = std::iter::once(name.clone()).chain(others).find(|name| !names.contains(name)).unwrap_or(name);
+    let free = std::iter::once(name.clone())
+        .chain(others)
+        .find(|name| !names.contains(name))
+        .unwrap_or(name);
     names.insert(free.clone());
     free
 }
@@ -96,9 +102,21 @@ impl Heart {
         purse: Option<Arc<Purse>>,
     ) -> Self {
         let worker = name_of_its_own(worker);
-        let state =
-            State { epoch: Epoch::new(), beats: false, running: HashMap::new(), taking: 0, seen: None };
-        Self { journal, agent, worker, waiting, purse, state: Mutex::new(state) }
+        let state = State {
+            epoch: Epoch::new(),
+            beats: false,
+            running: HashMap::new(),
+            taking: 0,
+            seen: None,
+        };
+        Self {
+            journal,
+            agent,
+            worker,
+            waiting,
+            purse,
+            state: Mutex::new(state),
+        }
     }
 
     /// Returns the name of the worker.
@@ -115,7 +133,11 @@ impl Heart {
     /// Begins to look for work.
     pub(crate) fn take(self: &Arc<Self>) -> Taking {
         let epoch = self.begin(|state| state.taking += 1);
-        Taking { heart: self.clone(), epoch, since: Instant::now() }
+        Taking {
+            heart: self.clone(),
+            epoch,
+            since: Instant::now(),
+        }
     }
 
     fn begin(self: &Arc<Self>, note: impl FnOnce(&mut State)) -> Epoch {
@@ -132,7 +154,13 @@ impl Heart {
     fn holding(self: &Arc<Self>, key: &ConversationKey, epoch: Epoch) -> Hold {
         let waiter = self.waiting.waiter(&self.journal, key);
         let (heart, key, claimed) = (self.clone(), key.clone(), Mutex::new(Instant::now()));
-        Hold { heart, key, epoch, claimed, waiter }
+        Hold {
+            heart,
+            key,
+            epoch,
+            claimed,
+            waiter,
+        }
     }
 
     /// Gives one sign of life, and gives back what is claimed and does not run. Returns `false` if there is nothing that runs.
@@ -146,8 +174,16 @@ impl Heart {
             (state.epoch.clone(), state.seen.is_none(), state.taking > 0)
         };
         let asked = Instant::now();
-        let worker = Worker { id: &self.worker, epoch: epoch.number };
-        let beat = Beat { agent: &self.agent, worker, lease: lease(LEASE), is_first };
+        let worker = Worker {
+            id: &self.worker,
+            epoch: epoch.number,
+        };
+        let beat = Beat {
+            agent: &self.agent,
+            worker,
+            lease: lease(LEASE),
+            is_first,
+        };
         match self.journal.beat(beat).await {
             Ok(Some(claimed)) => {
                 self.state().seen = Some(asked);
@@ -213,7 +249,10 @@ pub(crate) struct Taking {
 impl Taking {
     /// Returns the name under which work is claimed.
     pub(crate) fn worker(&self) -> Worker<'_> {
-        Worker { id: &self.heart.worker, epoch: self.epoch.number }
+        Worker {
+            id: &self.heart.worker,
+            epoch: self.epoch.number,
+        }
     }
 
     /// Begins to hold a conversation that was claimed.
@@ -245,7 +284,10 @@ pub(crate) struct Hold {
 impl Hold {
     /// Returns the name under which the conversation is claimed.
     pub(crate) fn worker(&self) -> Worker<'_> {
-        Worker { id: &self.heart.worker, epoch: self.epoch.number }
+        Worker {
+            id: &self.heart.worker,
+            epoch: self.epoch.number,
+        }
     }
 
     /// Notes that the conversation was claimed no earlier than at this time.
@@ -276,14 +318,21 @@ impl Hold {
         let claimed = *self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = {
             let state = self.heart.state();
-            state.seen.filter(|_| state.epoch.number == self.epoch.number)
+            state
+                .seen
+                .filter(|_| state.epoch.number == self.epoch.number)
         };
         let known = seen.map_or(claimed, |seen| seen.max(claimed));
         if known.elapsed() < lease(LEASE) / 2 {
             return Ok(());
         }
         let asked = Instant::now();
-        if !self.heart.journal.renew(&self.key, self.worker(), lease(LEASE)).await? {
+        if !self
+            .heart
+            .journal
+            .renew(&self.key, self.worker(), lease(LEASE))
+            .await?
+        {
             return Err(StoreError::Conflict.into());
         }
         self.was_claimed(asked);

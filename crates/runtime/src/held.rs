@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, StoreError, Taken};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Loading, Recorded, TraceContext,
-    conversation,
+    CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Loading, Recorded,
+    TraceContext, conversation,
 };
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, sleep, timeout};
@@ -97,7 +97,12 @@ pub(crate) async fn open(
 
 /// Stops the turn of an input, wherever it runs, once its sender says so.
 async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) -> Infallible {
-    let Some(Waits { cancelled, input, .. }) = waits else { return std::future::pending().await };
+    let Some(Waits {
+        cancelled, input, ..
+    }) = waits
+    else {
+        return std::future::pending().await;
+    };
     cancelled.cancelled().await;
     loop {
         // A look that fails is repeated.
@@ -106,7 +111,14 @@ async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) ->
         {
             let id = InputId::from(Uuid::now_v7());
             let body = InputBody::Cancel;
-            let stop = Input { id, at: inner.now(), request_id: None, fingerprint: None, after: 0, body };
+            let stop = Input {
+                id,
+                at: inner.now(),
+                request_id: None,
+                fingerprint: None,
+                after: 0,
+                body,
+            };
             if inner.journal.submit(key, &stop).await.is_ok() {
                 return std::future::pending().await;
             }
@@ -117,7 +129,10 @@ async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) ->
 
 /// Returns whether the turn that is open took the input. One at whose end it waits is somebody else's.
 fn is_open_turn_of(events: &[Recorded], input: &InputId) -> bool {
-    let taking = events.iter().rev().find(|recorded| recorded.event.takes_input() == Some(input));
+    let taking = events
+        .iter()
+        .rev()
+        .find(|recorded| recorded.event.takes_input() == Some(input));
     let turn = taking.and_then(|recorded| recorded.event.turn());
     turn.is_some() && turn == conversation::open_turn(events)
 }
@@ -191,7 +206,9 @@ async fn hold(
             }
         };
         held.hold.was_claimed(asked);
-        return Opened::of(inner, (held, asked), (remembered, newer), taken_over).await.map(Some);
+        return Opened::of(inner, (held, asked), (remembered, newer), taken_over)
+            .await
+            .map(Some);
     }
 }
 
@@ -203,7 +220,14 @@ async fn turn_with_memory(
     arrival: Arrival<'_>,
     remembered: &mut Option<Remembered>,
 ) -> Result<Option<Event>, RunError> {
-    let (Some(_), Some(Event::TurnStarted { message, call: None, .. })) = (&inner.recall, arrival.turn)
+    let (
+        Some(_),
+        Some(Event::TurnStarted {
+            message,
+            call: None,
+            ..
+        }),
+    ) = (&inner.recall, arrival.turn)
     else {
         return Ok(None);
     };
@@ -241,7 +265,11 @@ pub(crate) struct Claimed {
 impl Claimed {
     pub(crate) fn new(inner: Arc<Inner>, taken: Taken, taking: &Taking, mark: u64) -> Self {
         let hold = taking.hold(&taken.key);
-        Self { inner, taken: Some((taken, hold)), mark }
+        Self {
+            inner,
+            taken: Some((taken, hold)),
+            mark,
+        }
     }
 
     /// Opens the conversation with the claim there is, which costs no commit.
@@ -249,7 +277,9 @@ impl Claimed {
     /// # Errors
     /// As [`open`].
     pub(crate) async fn open(mut self) -> Result<Option<Opened>, RunError> {
-        let Some((Taken { key, claim, .. }, hold)) = self.taken.take() else { return Ok(None) };
+        let Some((Taken { key, claim, .. }, hold)) = self.taken.take() else {
+            return Ok(None);
+        };
         let inner = &*self.inner;
         let Some(mut guard) = inner.recent.unused_since(&key, self.mark) else {
             // Somebody in this process, under the same name, is at it or has been, and may have given the claim back.
@@ -262,7 +292,9 @@ impl Claimed {
         match inner.journal.load_newer(&key, known).await? {
             Some(newer) => {
                 let taken_over = claim == Claim::TakenOver;
-                Opened::of(inner, (held, asked), (remembered, newer), taken_over).await.map(Some)
+                Opened::of(inner, (held, asked), (remembered, newer), taken_over)
+                    .await
+                    .map(Some)
             }
             None => {
                 held.give_back(None);
@@ -295,16 +327,28 @@ impl Opened {
         taken_over: bool,
     ) -> Result<Self, RunError> {
         boundary("the conversation is ours, nothing of it done");
-        let events = newer.events.len() + newer.restorable.as_ref().map_or(0, |found| found.said.len());
+        let events = newer.events.len()
+            + newer
+                .restorable
+                .as_ref()
+                .map_or(0, |found| found.said.len());
         let state = inner.state_of(held.hold.key(), remembered, newer).await?;
         let Some((remembered, inbox)) = state else {
             // It is held, so that nobody deletes it.
             return Err(RunError::Store(StoreError::Conflict));
         };
         let spent = Spent::new(inner.spending.purse.clone());
-        let loading = Loading { at: inner.now(), ms: millis(asked), events };
+        let loading = Loading {
+            at: inner.now(),
+            ms: millis(asked),
+            events,
+        };
         let log = Log::new(remembered, inbox, held.hold.worker().epoch, spent, loading);
-        Ok(Self { held, log, taken_over })
+        Ok(Self {
+            held,
+            log,
+            taken_over,
+        })
     }
 }
 
@@ -360,7 +404,10 @@ impl Held {
 
     async fn release_claim(&self) {
         // Best effort: a claim that is not released runs out by itself.
-        let _ = self.journal.release(self.hold.key(), self.hold.worker()).await;
+        let _ = self
+            .journal
+            .release(self.hold.key(), self.hold.worker())
+            .await;
     }
 
     /// Unlocks the place in this process. The claim was released before: the next one in this process claims under the same
@@ -396,7 +443,10 @@ mod tests {
     #[test]
     fn who_waits_behind_a_turn_has_no_turn_to_stop() {
         let (turn, at) = (TurnId(Uuid::nil()), jiff::Timestamp::UNIX_EPOCH);
-        let (first, second) = (InputId::new("first").unwrap(), InputId::new("second").unwrap());
+        let (first, second) = (
+            InputId::new("first").unwrap(),
+            InputId::new("second").unwrap(),
+        );
         let started = Event::TurnStarted {
             turn,
             agent: None,
@@ -415,7 +465,10 @@ mod tests {
             call: None,
             client: None,
         };
-        let queued = Event::InputQueued { turn, input: second.clone() };
+        let queued = Event::InputQueued {
+            turn,
+            input: second.clone(),
+        };
         let events = Recorded::sequence(1, at, &[started, queued]);
         assert!(is_open_turn_of(&events, &first));
         assert!(!is_open_turn_of(&events, &second));

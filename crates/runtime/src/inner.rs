@@ -7,8 +7,8 @@ use std::time::Duration;
 use adjutant_core::port::{ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input, LanguageModel,
-    Message, ModelError, Notice, OutputSchema, Told, TurnLimits, UserId,
+    AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input,
+    LanguageModel, Message, ModelError, Notice, OutputSchema, Told, TurnLimits, UserId,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -123,17 +123,29 @@ impl Inner {
 
     /// Reads a conversation of this agent. That of another agent is empty, like one that never was.
     pub(crate) async fn load(&self, key: &ConversationKey) -> Result<Loaded, StoreError> {
-        if key.agent == self.name { self.journal.load(key).await } else { Ok(Loaded::default()) }
+        if key.agent == self.name {
+            self.journal.load(key).await
+        } else {
+            Ok(Loaded::default())
+        }
     }
 
     /// Reads the state of a conversation of this agent without holding it: what is needed of it, however long it is. `None`: there
     /// is no such conversation, as there is none of another agent.
-    pub(crate) async fn current(&self, key: &ConversationKey) -> Result<Option<Remembered>, StoreError> {
+    pub(crate) async fn current(
+        &self,
+        key: &ConversationKey,
+    ) -> Result<Option<Remembered>, StoreError> {
         if key.agent != self.name {
             return Ok(None);
         }
-        let Some(newer) = self.journal.load_newer(key, None).await? else { return Ok(None) };
-        Ok(self.state_of(key, None, newer).await?.map(|(remembered, _)| remembered))
+        let Some(newer) = self.journal.load_newer(key, None).await? else {
+            return Ok(None);
+        };
+        Ok(self
+            .state_of(key, None, newer)
+            .await?
+            .map(|(remembered, _)| remembered))
     }
 
     /// Brings what is remembered of a conversation up to date, or folds it. `None`: it was deleted meanwhile.
@@ -148,7 +160,10 @@ impl Inner {
             return Ok(Some(state));
         }
         // Its snapshot was made for another number of messages.
-        let all = self.journal.load_newer(key, Some(Known { seq: 0, created_at })).await?;
+        let all = self
+            .journal
+            .load_newer(key, Some(Known { seq: 0, created_at }))
+            .await?;
         let all = all.filter(|all| all.restorable.is_none());
         Ok(all.and_then(|all| Remembered::with(None, all, messages_max)))
     }
@@ -159,7 +174,11 @@ impl Inner {
         let today = self.now().to_zoned(TimeZone::UTC).date();
         let priced = |model| self.prices.cost(model, &reply.usage, today);
         let nothing = || self.model.capabilities().local.then(Cost::default);
-        reply.cost.or_else(nothing).or_else(|| priced(&reply.model)).or_else(|| priced(self.model.id()))
+        reply
+            .cost
+            .or_else(nothing)
+            .or_else(|| priced(&reply.model))
+            .or_else(|| priced(self.model.id()))
     }
 
     /// Returns what of the memory is told with a message of this conversation. `history`: the messages that the request begins with.
@@ -169,17 +188,27 @@ impl Inner {
         message: &str,
         history: impl FnOnce() -> Vec<Message>,
     ) -> Vec<Told> {
-        let Some(source) = &self.recall else { return Vec::new() };
-        let asked = RecallRequest { key, message, history: &history() };
-        timeout(WAIT_MAX, source.for_message(asked)).await.unwrap_or_else(|_| {
-            warning::not_recalled(WAIT_MAX);
-            Vec::new()
-        })
+        let Some(source) = &self.recall else {
+            return Vec::new();
+        };
+        let asked = RecallRequest {
+            key,
+            message,
+            history: &history(),
+        };
+        timeout(WAIT_MAX, source.for_message(asked))
+            .await
+            .unwrap_or_else(|_| {
+                warning::not_recalled(WAIT_MAX);
+                Vec::new()
+            })
     }
 
     /// The whole instruction for a turn of this user: the part that never changes first, so that prompt caches hit.
     pub(crate) async fn instruction_for(&self, user: &UserId) -> (String, Vec<Notice>) {
-        let Some(source) = &self.fresh else { return (self.instruction.clone(), Vec::new()) };
+        let Some(source) = &self.fresh else {
+            return (self.instruction.clone(), Vec::new());
+        };
         let fresh = timeout(WAIT_MAX, source.for_turn(user)).await.unwrap_or_else(|_| FreshInstruction {
             text: String::new(),
             notices: vec![Notice {

@@ -43,7 +43,15 @@ impl Log {
         spent: Spent,
         loading: Loading,
     ) -> Self {
-        Self { remembered, inbox, unwritten: 0, released: false, epoch, spent, loading: Some(loading) }
+        Self {
+            remembered,
+            inbox,
+            unwritten: 0,
+            released: false,
+            epoch,
+            spent,
+            loading: Some(loading),
+        }
     }
 
     /// Returns how the state was read, to the first who asks: what comes later knows it from before.
@@ -62,7 +70,8 @@ impl Log {
     /// Returns whether there is anything to do in the conversation but for a human.
     pub(crate) fn has_work(&self) -> bool {
         let conversation = self.conversation();
-        !self.inbox.is_empty() || conversation.open_turn().is_some() && conversation.pending().is_empty()
+        !self.inbox.is_empty()
+            || conversation.open_turn().is_some() && conversation.pending().is_empty()
     }
 
     /// Returns whether the claim on the conversation was given back.
@@ -76,7 +85,11 @@ impl Log {
 
     /// Records an event of the open turn. It is written with the next append.
     pub(crate) fn record(&mut self, at: Timestamp, event: Event) {
-        self.take(Recorded { seq: self.conversation().next_seq(), at, event: event.into() });
+        self.take(Recorded {
+            seq: self.conversation().next_seq(),
+            at,
+            event: event.into(),
+        });
         self.unwritten += 1;
     }
 
@@ -91,15 +104,27 @@ impl Log {
         self.spent.gather();
         if self.conversation().open_turn().is_some() {
             events.into_iter().for_each(|event| self.record(at, event));
-            inner.journal.append_held(key, self.writer(inner), self.unwritten()).await?;
+            inner
+                .journal
+                .append_held(key, self.writer(inner), self.unwritten())
+                .await?;
             self.unwritten = 0;
             self.spent.written();
             return Ok(());
         }
         let first = self.conversation().next_seq();
-        let events: Vec<Recorded> =
-            (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event: event.into() }).collect();
-        inner.journal.append_held(key, self.writer(inner), &events).await?;
+        let events: Vec<Recorded> = (first..)
+            .zip(events)
+            .map(|(seq, event)| Recorded {
+                seq,
+                at,
+                event: event.into(),
+            })
+            .collect();
+        inner
+            .journal
+            .append_held(key, self.writer(inner), &events)
+            .await?;
         self.spent.written();
         events.into_iter().for_each(|recorded| self.take(recorded));
         Ok(())
@@ -122,10 +147,21 @@ impl Log {
         let seq = self.conversation().next_seq();
         // It is over when its change is made, not when it is asked for.
         let clock = inner.clock.clone();
-        let ended = move |changed: &TaskChanged| Recorded { seq, at: clock(), event: ended(changed).into() };
-        let change = JournaledChange { change, key: call, ended: Arc::new(ended) };
+        let ended = move |changed: &TaskChanged| Recorded {
+            seq,
+            at: clock(),
+            event: ended(changed).into(),
+        };
+        let change = JournaledChange {
+            change,
+            key: call,
+            ended: Arc::new(ended),
+        };
         let writer = self.writer(inner);
-        let ended = inner.journal.append_with_change(key, writer, self.unwritten(), change).await?;
+        let ended = inner
+            .journal
+            .append_with_change(key, writer, self.unwritten(), change)
+            .await?;
         self.unwritten = 0;
         self.spent.written();
         let event = ended.event.clone();
@@ -145,10 +181,17 @@ impl Log {
             self.record(inner.now(), event);
         }
         boundary("before an append");
-        let snapshot = if self.unwritten > 0 { self.remembered.due_snapshot() } else { None };
+        let snapshot = if self.unwritten > 0 {
+            self.remembered.due_snapshot()
+        } else {
+            None
+        };
         self.spent.gather_last(&key.user);
         let writer = self.writer(inner);
-        let finished = inner.journal.finish(key, writer, self.unwritten(), snapshot.as_ref()).await?;
+        let finished = inner
+            .journal
+            .finish(key, writer, self.unwritten(), snapshot.as_ref())
+            .await?;
         boundary("after an append");
         self.spent.written();
         self.unwritten = 0;
@@ -163,16 +206,24 @@ impl Log {
     }
 
     pub(crate) fn worker<'a>(&self, inner: &'a Inner) -> Worker<'a> {
-        Worker { id: &inner.worker, epoch: self.epoch }
+        Worker {
+            id: &inner.worker,
+            epoch: self.epoch,
+        }
     }
 
     fn writer<'a>(&'a self, inner: &'a Inner) -> Writer<'a> {
-        Writer { worker: self.worker(inner), spent: self.spent.bookings() }
+        Writer {
+            worker: self.worker(inner),
+            spent: self.spent.bookings(),
+        }
     }
 
     fn unwritten(&self) -> &[Recorded] {
         let recent = self.conversation().recent();
-        recent.get(recent.len().saturating_sub(self.unwritten)..).unwrap_or_default()
+        recent
+            .get(recent.len().saturating_sub(self.unwritten)..)
+            .unwrap_or_default()
     }
 
     fn take(&mut self, recorded: Recorded) {

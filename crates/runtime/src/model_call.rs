@@ -40,7 +40,11 @@ pub(crate) struct Calling {
 impl Calling {
     /// Begins now, with the first attempt.
     pub(crate) fn begin() -> Self {
-        Self { began: Instant::now(), first_piece: None, attempts: 1 }
+        Self {
+            began: Instant::now(),
+            first_piece: None,
+            attempts: 1,
+        }
     }
 
     /// Notes what came: a piece of the answer, or that it is sent again.
@@ -78,7 +82,15 @@ impl Calling {
         }
         if let Some(count) = count {
             let first_piece = self.first_piece;
-            count(&ModelCall { model, result, attempts, first_piece, took, usage, cost });
+            count(&ModelCall {
+                model,
+                result,
+                attempts,
+                first_piece,
+                took,
+                usage,
+                cost,
+            });
         }
     }
 }

@@ -15,7 +15,9 @@ pub(crate) fn usable_output(
 ) -> Result<OutputSchema, BuildError> {
     // Its one round of constrained actions is all such a model is asked for when there are tools.
     if model.capabilities().weak_tools && !tools.is_empty() {
-        return Err(BuildError::OutputBesideWeakTools { model: model.id().clone() });
+        return Err(BuildError::OutputBesideWeakTools {
+            model: model.id().clone(),
+        });
     }
     OutputSchema::new(schema).map_err(BuildError::Output)
 }

@@ -53,7 +53,10 @@ impl From<Rows> for Prices {
                 of_provider.entry(provider.clone()).or_default().push(at);
             }
         }
-        Self { prices, of_provider }
+        Self {
+            prices,
+            of_provider,
+        }
     }
 }
 
@@ -83,7 +86,11 @@ impl TryFrom<f64> for UsdPerMillion {
     type Error = String;
     fn try_from(usd: f64) -> Result<Self, String> {
         let fits = (0.0..=1e6).contains(&usd);
-        if fits { Ok(Self(usd)) } else { Err(format!("a price must be between 0 and 1000000, not {usd}")) }
+        if fits {
+            Ok(Self(usd))
+        } else {
+            Err(format!("a price must be between 0 and 1000000, not {usd}"))
+        }
     }
 }
 
@@ -97,7 +104,10 @@ impl Prices {
     /// The same, and before them `others`: where those say something, it holds.
     #[must_use]
     pub fn overridden_by(self, others: Self) -> Self {
-        Rows { prices: others.prices.into_iter().chain(self.prices).collect() }.into()
+        Rows {
+            prices: others.prices.into_iter().chain(self.prices).collect(),
+        }
+        .into()
     }
 
     /// What a call of a model costs on a day. `None`: it is not known, because the model, or a kind of token that was used,
@@ -106,12 +116,18 @@ impl Prices {
     pub fn cost(&self, model: &ModelId, usage: &Usage, on: Date) -> Option<Cost> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
         let rows = self.of_provider.get(model.provider.as_str())?;
-        let price = rows.iter().filter_map(|at| self.prices.get(*at)).find(|price| {
-            price.is_for(&model.name)
-                && price.input_tokens_max.is_none_or(|max| input <= max)
-                && price.until.is_none_or(|until| on <= until)
-        })?;
-        let (cached, written) = (usage.cached_tokens.unwrap_or(0), usage.cache_written_tokens.unwrap_or(0));
+        let price = rows
+            .iter()
+            .filter_map(|at| self.prices.get(*at))
+            .find(|price| {
+                price.is_for(&model.name)
+                    && price.input_tokens_max.is_none_or(|max| input <= max)
+                    && price.until.is_none_or(|until| on <= until)
+            })?;
+        let (cached, written) = (
+            usage.cached_tokens.unwrap_or(0),
+            usage.cache_written_tokens.unwrap_or(0),
+        );
         let plain = input.saturating_sub(cached).saturating_sub(written);
         let usd = part(plain, Some(price.input))?
             + part(cached, price.cached_input)?
@@ -124,7 +140,10 @@ impl Prices {
 /// The built-in table, read once.
 pub(crate) fn shared_builtin() -> Arc<Prices> {
     static SHARED: LazyLock<Arc<Prices>> = LazyLock::new(|| {
-        #[expect(clippy::expect_used, reason = "our own file; a test reads every row of it")]
+        #[expect(
+            clippy::expect_used,
+            reason = "our own file; a test reads every row of it"
+        )]
         Arc::new(serde_json::from_str(BUILTIN).expect("the table of prices"))
     });
     Arc::clone(&SHARED)
@@ -132,7 +151,11 @@ pub(crate) fn shared_builtin() -> Arc<Prices> {
 
 /// What so many tokens cost. No tokens cost nothing, whatever the price; some without a price are unknown.
 fn part(tokens: u64, price: Option<UsdPerMillion>) -> Option<f64> {
-    if tokens == 0 { Some(0.0) } else { Some(tokens as f64 * price?.0 / 1e6) }
+    if tokens == 0 {
+        Some(0.0)
+    } else {
+        Some(tokens as f64 * price?.0 / 1e6)
+    }
 }
 
 impl Price {
@@ -146,7 +169,10 @@ fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches(after, &rest[at..]))
+            rest.char_indices()
+                .map(|(at, _)| at)
+                .chain([rest.len()])
+                .any(|at| matches(after, &rest[at..]))
         }),
     }
 }
@@ -182,14 +208,30 @@ mod tests {
         // 1 million each at 5, 0.5, 6.25 and 25 dollars.
         let all = usage(3_000_000, 1_000_000, 1_000_000, 1_000_000);
         assert_eq!(cost("anthropic", "claude-opus-4-5-20251101", all), "$36.75");
-        assert_eq!(cost("gemini", "gemini-3.8-flash", usage(1_000_000, 500_000, 0, 0)), "$0.41");
-        assert_eq!(cost("gemini", "gemini-3.8-flash", usage(812, 0, 0, 41)), "$0.00076");
+        assert_eq!(
+            cost(
+                "gemini",
+                "gemini-3.8-flash",
+                usage(1_000_000, 500_000, 0, 0)
+            ),
+            "$0.41"
+        );
+        assert_eq!(
+            cost("gemini", "gemini-3.8-flash", usage(812, 0, 0, 41)),
+            "$0.00076"
+        );
     }
 
     #[test]
     fn long_requests_have_their_own_price() {
-        assert_eq!(cost("gemini", "gemini-2.5-pro", usage(200_000, 0, 0, 0)), "$0.25");
-        assert_eq!(cost("gemini", "gemini-2.5-pro", usage(200_001, 0, 0, 0)), "$0.50");
+        assert_eq!(
+            cost("gemini", "gemini-2.5-pro", usage(200_000, 0, 0, 0)),
+            "$0.25"
+        );
+        assert_eq!(
+            cost("gemini", "gemini-2.5-pro", usage(200_001, 0, 0, 0)),
+            "$0.50"
+        );
         // That price is known to be another one, and not known.
         assert_eq!(cost("openai", "gpt-6.1-sol", usage(272_001, 0, 0, 0)), "$?");
     }
@@ -197,7 +239,10 @@ mod tests {
     #[test]
     fn an_alias_costs_what_its_model_does() {
         let some = usage(100_000, 10_000, 10_000, 1_000);
-        assert_eq!(cost("openai", "gpt-5.6", some), cost("openai", "gpt-5.6-sol", some));
+        assert_eq!(
+            cost("openai", "gpt-5.6", some),
+            cost("openai", "gpt-5.6-sol", some)
+        );
         assert_eq!(cost("openai", "gpt-5.6", usage(1_000_000, 0, 0, 0)), "$?");
         assert_eq!(cost("openai", "gpt-5.6", usage(200_000, 0, 0, 0)), "$0.80");
     }
@@ -205,22 +250,49 @@ mod tests {
     #[test]
     fn what_is_not_in_the_table_is_unknown_and_never_free() {
         let some = usage(10, 0, 0, 10);
-        for (provider, name) in
-            [("gemini", "gemini-9-flash"), ("groq", "gpt-5"), ("openai", "gpt-5-pro"), ("openai", "gpt-5x")]
-        {
+        for (provider, name) in [
+            ("gemini", "gemini-9-flash"),
+            ("groq", "gpt-5"),
+            ("openai", "gpt-5-pro"),
+            ("openai", "gpt-5x"),
+        ] {
             assert_eq!(cost(provider, name, some), "$?", "{provider}/{name}");
         }
         assert_eq!(cost("openai", "gpt-5-2025-08-07", some), "$0.00011");
         // A kind of token without a price, and tokens nobody counted.
-        assert_eq!(cost("gemini", "gemini-2.5-flash-lite", usage(10, 5, 0, 0)), "$?");
-        assert_eq!(cost("openai", "gpt-5", Usage { output_tokens: None, ..some }), "$?");
+        assert_eq!(
+            cost("gemini", "gemini-2.5-flash-lite", usage(10, 5, 0, 0)),
+            "$?"
+        );
+        assert_eq!(
+            cost(
+                "openai",
+                "gpt-5",
+                Usage {
+                    output_tokens: None,
+                    ..some
+                }
+            ),
+            "$?"
+        );
     }
 
     #[test]
     fn a_price_ends_on_its_last_day() {
-        let (flash, some) = (model("gemini", "gemini-3.8-flash"), usage(1_000_000, 0, 0, 0));
-        let on = |day| Prices::builtin().cost(&flash, &some, day).unwrap().to_string();
-        assert_eq!([on(date(2026, 12, 31)), on(date(2027, 1, 1))], ["$0.75", "$1.50"]);
+        let (flash, some) = (
+            model("gemini", "gemini-3.8-flash"),
+            usage(1_000_000, 0, 0, 0),
+        );
+        let on = |day| {
+            Prices::builtin()
+                .cost(&flash, &some, day)
+                .unwrap()
+                .to_string()
+        };
+        assert_eq!(
+            [on(date(2026, 12, 31)), on(date(2027, 1, 1))],
+            ["$0.75", "$1.50"]
+        );
     }
 
     #[test]
@@ -231,7 +303,11 @@ mod tests {
         .unwrap();
         let prices = Prices::builtin().overridden_by(own);
         let cost = |provider, name| {
-            prices.cost(&model(provider, name), &usage(1_000_000, 0, 0, 1_000_000), date(2026, 11, 22))
+            prices.cost(
+                &model(provider, name),
+                &usage(1_000_000, 0, 0, 1_000_000),
+                date(2026, 11, 22),
+            )
         };
         for (provider, name, usd) in [
             ("openai", "gpt-5", Some(3.0)),
@@ -239,7 +315,11 @@ mod tests {
             ("azure", "your-deployment", None),
             ("openai", "gpt-5-mini", Some(2.25)),
         ] {
-            assert_eq!(cost(provider, name).map(Cost::usd), usd, "{provider}/{name}");
+            assert_eq!(
+                cost(provider, name).map(Cost::usd),
+                usd,
+                "{provider}/{name}"
+            );
         }
     }
 
@@ -248,11 +328,19 @@ mod tests {
         for (row, words) in [
             (r#""input": -1, "output": 1"#, "between 0 and"),
             (r#""input": 1"#, "missing field `output`"),
-            (r#""input": 1, "output": 1, "inptu_tokens_max": 1"#, "unknown field"),
-            (r#""input": 1, "output": 1, "until": "soon""#, "four digit integer as year"),
+            (
+                r#""input": 1, "output": 1, "inptu_tokens_max": 1"#,
+                "unknown field",
+            ),
+            (
+                r#""input": 1, "output": 1, "until": "soon""#,
+                "four digit integer as year",
+            ),
         ] {
             let text = format!(r#"{{"prices": [{{"providers": ["a"], "models": ["b"], {row}}}]}}"#);
-            let error = serde_json::from_str::<Prices>(&text).unwrap_err().to_string();
+            let error = serde_json::from_str::<Prices>(&text)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(words), "{error}");
         }
     }
@@ -263,7 +351,11 @@ mod tests {
         assert!(rows.len() > 40);
         for (at, row) in rows.iter().enumerate() {
             assert!(
-                row.as_of.is_some() && row.source.as_ref().is_some_and(|url| url.starts_with("https://"))
+                row.as_of.is_some()
+                    && row
+                        .source
+                        .as_ref()
+                        .is_some_and(|url| url.starts_with("https://"))
             );
             for name in &row.models {
                 let model = name.replace('*', "026-01-01");

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use adjutant_core::port::{Ask, Booking, BudgetStore, Drawn, GrantRequest, Granted, StoreError, Worker};
+use adjutant_core::port::{
+    Ask, Booking, BudgetStore, Drawn, GrantRequest, Granted, StoreError, Worker,
+};
 use adjutant_core::{Allowance, Budgets, Exceeded, Spending, UserId};
 use jiff::civil::Date;
 use tokio::sync::Mutex as AsyncMutex;
@@ -107,12 +109,23 @@ impl Purse {
         store: Option<Arc<dyn BudgetStore>>,
         lease: Duration,
     ) -> Option<Arc<Self>> {
-        let Budgets { per_day, everyone_per_day, .. } = *budgets;
+        let Budgets {
+            per_day,
+            everyone_per_day,
+            ..
+        } = *budgets;
         if per_day.is_unlimited() && everyone_per_day.is_unlimited() {
             return None;
         }
         let (state, folds) = (Mutex::default(), AtomicBool::new(false));
-        Some(Arc::new(Self { store: store?, per_day, everyone_per_day, lease, state, folds }))
+        Some(Arc::new(Self {
+            store: store?,
+            per_day,
+            everyone_per_day,
+            lease,
+            state,
+            folds,
+        }))
     }
 
     /// Returns what is left of what everybody may spend together on a day, as far as it is bounded. What is set aside for steps that run, in any
@@ -164,11 +177,25 @@ impl Purse {
             let ttl = self.lease.saturating_add(step.time).saturating_add(GRACE);
             let (everyone, own) = self.ask(step, lack);
             let until = Instant::now().checked_add(ttl);
-            let StepCost { user, day, most, .. } = step;
-            let request = GrantRequest { day, user, worker, ttl, need: most, everyone, own };
+            let StepCost {
+                user, day, most, ..
+            } = step;
+            let request = GrantRequest {
+                day,
+                user,
+                worker,
+                ttl,
+                need: most,
+                everyone,
+                own,
+            };
             match self.store.grant(request).await? {
                 Granted::Exceeded(exceeded) => return Ok(Err(exceeded)),
-                Granted::Blocks { everyone, own, many } => {
+                Granted::Blocks {
+                    everyone,
+                    own,
+                    many,
+                } => {
                     self.take_in((worker, step), lack, (everyone, own), until);
                     fresh = lack;
                     if many {
@@ -198,7 +225,12 @@ impl Purse {
     }
 
     /// Counts a step that is about to begin.
-    fn open(self: &Arc<Self>, StepCost { user, day, unknown, .. }: StepCost<'_>) -> Reserved {
+    fn open(
+        self: &Arc<Self>,
+        StepCost {
+            user, day, unknown, ..
+        }: StepCost<'_>,
+    ) -> Reserved {
         let booking = Booking {
             id: Uuid::now_v7(),
             day,
@@ -208,7 +240,12 @@ impl Purse {
             own: None,
         };
         self.state().count(&booking);
-        Reserved { purse: self.clone(), amount: None, unknown, booking: Some(booking) }
+        Reserved {
+            purse: self.clone(),
+            amount: None,
+            unknown,
+            booking: Some(booking),
+        }
     }
 
     /// Takes what a step needs from both shares, or nothing. `fresh`: what was granted for this step just now.
@@ -226,7 +263,11 @@ impl Purse {
         };
         let own = day.users.entry(step.user.clone()).or_default();
         let lack = Lack {
-            everyone: lacks(&self.everyone_per_day, day.everyone.share.as_ref(), fresh.everyone),
+            everyone: lacks(
+                &self.everyone_per_day,
+                day.everyone.share.as_ref(),
+                fresh.everyone,
+            ),
             own: lacks(&self.per_day, own.share.as_ref(), fresh.own),
         };
         if lack != Lack::default() {
@@ -238,7 +279,10 @@ impl Purse {
             share.begun = share.begun + step.most;
             share.block
         };
-        Ok((day.everyone.share.as_mut().map(pay), own.share.as_mut().map(pay)))
+        Ok((
+            day.everyone.share.as_mut().map(pay),
+            own.share.as_mut().map(pay),
+        ))
     }
 
     fn asking(&self, step: StepCost<'_>, lack: Lack) -> (Asking, Asking) {
@@ -259,9 +303,16 @@ impl Purse {
             share.holds = share.kept;
             // Of a process that has begun so much, as much may come again; of a new one, the steps of a turn.
             let wanted = share.begun + step.most + step.most + step.most;
-            Ask { block: share.block, allowance, kept: share.kept, wanted }
+            Ask {
+                block: share.block,
+                allowance,
+                kept: share.kept,
+                wanted,
+            }
         };
-        let everyone = lack.everyone.then(|| ask(&mut day.everyone, self.everyone_per_day));
+        let everyone = lack
+            .everyone
+            .then(|| ask(&mut day.everyone, self.everyone_per_day));
         (everyone, lack.own.then(|| ask(own, self.per_day)))
     }
 
@@ -273,10 +324,18 @@ impl Purse {
         until: Option<Instant>,
     ) {
         let state = &mut *self.state();
-        let Some(day) = state.days.get_mut(&step.day) else { return };
+        let Some(day) = state.days.get_mut(&step.day) else {
+            return;
+        };
         let shares = [
             (lack.everyone, day.everyone.share.as_mut(), everyone),
-            (lack.own, day.users.get_mut(step.user).and_then(|own| own.share.as_mut()), own),
+            (
+                lack.own,
+                day.users
+                    .get_mut(step.user)
+                    .and_then(|own| own.share.as_mut()),
+                own,
+            ),
         ];
         for (_, share, holds) in shares.into_iter().filter(|(asked, ..)| *asked) {
             if let Some(share) = share {
@@ -333,7 +392,9 @@ impl State {
 
     /// The step is over, or what it used is booked.
     fn discount(&mut self, booking: &Booking) {
-        let Some(day) = self.days.get_mut(&booking.day) else { return };
+        let Some(day) = self.days.get_mut(&booking.day) else {
+            return;
+        };
         day.everyone.open -= 1;
         if let Some(own) = day.users.get_mut(&booking.user) {
             own.open -= 1;
@@ -348,9 +409,17 @@ impl State {
 
     /// A step took less of its shares than was set aside, or more.
     fn settle(&mut self, booking: &Booking, amount: Spending) {
-        let Some(day) = self.days.get_mut(&booking.day) else { return };
-        let own = day.users.get_mut(&booking.user).and_then(|own| own.share.as_mut());
-        for (share, drawn) in [(day.everyone.share.as_mut(), booking.everyone), (own, booking.own)] {
+        let Some(day) = self.days.get_mut(&booking.day) else {
+            return;
+        };
+        let own = day
+            .users
+            .get_mut(&booking.user)
+            .and_then(|own| own.share.as_mut());
+        for (share, drawn) in [
+            (day.everyone.share.as_mut(), booking.everyone),
+            (own, booking.own),
+        ] {
             if let (Some(share), Some(drawn)) = (share, drawn)
                 && share.block == drawn.block
             {
@@ -372,7 +441,12 @@ pub(crate) struct Reserved {
 
 impl Reserved {
     fn has(&mut self, amount: Spending, (everyone, own): Blocks) {
-        let drawn = |block: Option<Uuid>| block.map(|block| Drawn { block, closes: false });
+        let drawn = |block: Option<Uuid>| {
+            block.map(|block| Drawn {
+                block,
+                closes: false,
+            })
+        };
         self.amount = Some(amount);
         if let Some(booking) = &mut self.booking {
             (booking.everyone, booking.own) = (drawn(everyone), drawn(own));
@@ -386,10 +460,16 @@ impl Reserved {
 
     /// Books a part of what is set aside that is certain to be used, before the step is over.
     pub(crate) fn settle_part(&mut self, used: Spending, spent: &mut Spent) {
-        let (Some(amount), Some(booking)) = (&mut self.amount, &self.booking) else { return };
+        let (Some(amount), Some(booking)) = (&mut self.amount, &self.booking) else {
+            return;
+        };
         *amount = *amount - used;
         self.unknown = self.unknown - used;
-        let part = Booking { id: Uuid::now_v7(), used, ..booking.clone() };
+        let part = Booking {
+            id: Uuid::now_v7(),
+            used,
+            ..booking.clone()
+        };
         self.purse.state().count(&part);
         spent.bookings.push(part);
     }
@@ -424,7 +504,10 @@ pub(crate) struct Spent {
 
 impl Spent {
     pub(crate) fn new(purse: Option<Arc<Purse>>) -> Self {
-        Self { purse, bookings: Vec::new() }
+        Self {
+            purse,
+            bookings: Vec::new(),
+        }
     }
 
     /// Returns what is to be written with the next commit.
@@ -447,7 +530,9 @@ impl Spent {
     /// Gathers, and closes the shares on which nothing runs once this is written: this user's, or everybody's that nothing has run
     /// on for a while.
     fn close(&mut self, only: Option<&UserId>) {
-        let Some(purse) = self.purse.clone() else { return };
+        let Some(purse) = self.purse.clone() else {
+            return;
+        };
         self.gather();
         let state = &mut *purse.state();
         let is_busy = only.is_some() && state.steps >= BUSY;
@@ -461,8 +546,15 @@ impl Spent {
                 }
             };
             match only {
-                Some(user) => day.users.get_mut(user).into_iter().for_each(|own| close(user, own)),
-                None => day.users.iter_mut().for_each(|(user, own)| close(user, own)),
+                Some(user) => day
+                    .users
+                    .get_mut(user)
+                    .into_iter()
+                    .for_each(|own| close(user, own)),
+                None => day
+                    .users
+                    .iter_mut()
+                    .for_each(|(user, own)| close(user, own)),
             }
             let is_idle = day.everyone.open == of_day().count();
             if let Some(share) = day.everyone.share.take_if(|_| is_idle && !is_busy) {
@@ -470,14 +562,27 @@ impl Spent {
             }
         }
         for (day, user, block, is_everyone) in closing {
-            let taken = self.bookings.iter_mut().filter_map(|booking| drawn(booking, is_everyone).as_mut());
+            let taken = self
+                .bookings
+                .iter_mut()
+                .filter_map(|booking| drawn(booking, is_everyone).as_mut());
             if let Some(last) = taken.filter(|drawn| drawn.block == block).last() {
                 last.closes = true;
                 continue;
             }
             let (id, used) = (Uuid::now_v7(), Spending::default());
-            let mut booking = Booking { id, day, user, used, everyone: None, own: None };
-            *drawn(&mut booking, is_everyone) = Some(Drawn { block, closes: true });
+            let mut booking = Booking {
+                id,
+                day,
+                user,
+                used,
+                everyone: None,
+                own: None,
+            };
+            *drawn(&mut booking, is_everyone) = Some(Drawn {
+                block,
+                closes: true,
+            });
             state.count(&booking);
             self.bookings.push(booking);
         }
@@ -487,13 +592,19 @@ impl Spent {
     pub(crate) fn written(&mut self) {
         if let Some(purse) = &self.purse {
             let mut state = purse.state();
-            self.bookings.drain(..).for_each(|booking| state.discount(&booking));
+            self.bookings
+                .drain(..)
+                .for_each(|booking| state.discount(&booking));
         }
     }
 }
 
 fn drawn(booking: &mut Booking, is_everyone: bool) -> &mut Option<Drawn> {
-    if is_everyone { &mut booking.everyone } else { &mut booking.own }
+    if is_everyone {
+        &mut booking.everyone
+    } else {
+        &mut booking.own
+    }
 }
 
 impl Drop for Spent {

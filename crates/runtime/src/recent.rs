@@ -29,12 +29,29 @@ impl Remembered {
         newer: Newer,
         messages_max: Option<usize>,
     ) -> Option<(Self, Vec<Input>)> {
-        let Newer { created_at, restorable, after, events, inbox } = newer;
+        let Newer {
+            created_at,
+            restorable,
+            after,
+            events,
+            inbox,
+        } = newer;
         if let Some(found) = restorable {
-            let conversation = Box::new(Conversation::restore(messages_max, &found.snapshot, found.said)?);
+            let conversation = Box::new(Conversation::restore(
+                messages_max,
+                &found.snapshot,
+                found.said,
+            )?);
             let snapshot = found.snapshot.body.len();
-            let mut restored = Self { conversation, created_at, since_snapshot: 0, snapshot };
-            events.into_iter().for_each(|recorded| restored.apply(recorded));
+            let mut restored = Self {
+                conversation,
+                created_at,
+                since_snapshot: 0,
+                snapshot,
+            };
+            events
+                .into_iter()
+                .for_each(|recorded| restored.apply(recorded));
             return Some((restored, inbox));
         }
         let known = known.filter(|known| {
@@ -48,7 +65,9 @@ impl Remembered {
             since_snapshot: 0,
             snapshot: 0,
         });
-        events.into_iter().for_each(|recorded| remembered.apply(recorded));
+        events
+            .into_iter()
+            .for_each(|recorded| remembered.apply(recorded));
         Some((remembered, inbox))
     }
 
@@ -79,7 +98,10 @@ impl Remembered {
 
     /// Returns what [`Journal::begin`](adjutant_core::port::Journal::begin) needs to know of it.
     pub(crate) fn known(&self) -> Known {
-        Known { seq: self.conversation.seq(), created_at: self.created_at }
+        Known {
+            seq: self.conversation.seq(),
+            created_at: self.created_at,
+        }
     }
 }
 
@@ -114,17 +136,26 @@ struct Entry {
 
 impl Recent {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, state: StdMutex::default() }
+        Self {
+            bytes_max,
+            state: StdMutex::default(),
+        }
     }
 
     /// Returns the place of a conversation.
     pub(crate) fn slot(&self, key: &ConversationKey) -> Arc<Slot> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).slot(key)
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .slot(key)
     }
 
     /// Returns a mark in the course of time, for [`Recent::unused_since`].
     pub(crate) fn mark(&self) -> u64 {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).uses
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .uses
     }
 
     /// Locks the place of a conversation, if nobody in this process has used it since the mark: a claim that was made since is as it
@@ -153,11 +184,18 @@ impl Recent {
         if let Some(remembered) = &mut remembered {
             remembered.conversation.forget_finished_turn();
         }
-        let bytes = remembered.as_ref().map(|remembered| remembered.conversation.weight());
+        let bytes = remembered
+            .as_ref()
+            .map(|remembered| remembered.conversation.weight());
         *guard = remembered;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.uses += 1;
-        let State { slots, bytes: all, uses, removed } = &mut *state;
+        let State {
+            slots,
+            bytes: all,
+            uses,
+            removed,
+        } = &mut *state;
         if let Some(entry) = slots.get_mut(key) {
             *all = *all - entry.bytes + bytes.unwrap_or(0);
             entry.bytes = bytes.unwrap_or(0);
@@ -184,7 +222,14 @@ impl State {
             return entry.slot.clone();
         }
         let slot = Arc::new(Slot::default());
-        self.slots.insert(key.clone(), Entry { slot: slot.clone(), used, bytes: 0 });
+        self.slots.insert(
+            key.clone(),
+            Entry {
+                slot: slot.clone(),
+                used,
+                bytes: 0,
+            },
+        );
         slot
     }
 
@@ -260,14 +305,20 @@ mod tests {
         put(recent.slot(&key(1)).try_lock_owned().unwrap(), true);
         let mark = recent.mark();
         put(recent.unused_since(&key(1), mark).unwrap(), true);
-        assert!(recent.unused_since(&key(1), mark).is_none(), "by the line before");
+        assert!(
+            recent.unused_since(&key(1), mark).is_none(),
+            "by the line before"
+        );
         // One that asked before the mark, and has it only now.
         let slot = recent.slot(&key(1));
         let mark = recent.mark();
         let guard = slot.try_lock_owned().unwrap();
         assert!(recent.unused_since(&key(1), mark).is_none(), "it is in use");
         put(guard, false);
-        assert!(recent.unused_since(&key(1), mark).is_none(), "it is not known any more");
+        assert!(
+            recent.unused_since(&key(1), mark).is_none(),
+            "it is not known any more"
+        );
         assert!(recent.unused_since(&key(1), recent.mark()).is_some());
     }
 
@@ -276,7 +327,11 @@ mod tests {
         let recent = Recent::new(10_000);
         let put = |number| {
             let guard = recent.slot(&key(number)).try_lock_owned().unwrap();
-            recent.put_back(&key(number), guard, Some(Remembered::with(None, newer(0, 1), None).unwrap().0));
+            recent.put_back(
+                &key(number),
+                guard,
+                Some(Remembered::with(None, newer(0, 1), None).unwrap().0),
+            );
         };
         let is_known = |number| recent.slot(&key(number)).try_lock().unwrap().is_some();
         // One that somebody works on stays, however old it is.
@@ -286,6 +341,9 @@ mod tests {
         assert!(recent.state.lock().unwrap().bytes <= 10_000);
         assert!(recent.slot(&key(0)).try_lock().is_err());
         recent.put_back(&key(0), held, None);
-        assert!(!recent.state.lock().unwrap().slots.contains_key(&key(0)), "nothing is known of it");
+        assert!(
+            !recent.state.lock().unwrap().slots.contains_key(&key(0)),
+            "nothing is known of it"
+        );
     }
 }

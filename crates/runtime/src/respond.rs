@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
-    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, LongMessage,
-    ToolResult, check_history,
+    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId,
+    LongMessage, ToolResult, check_history,
 };
 use uuid::Uuid;
 
@@ -33,24 +33,44 @@ pub(crate) async fn respond(
     let key = context.key(&inner.name);
     let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
     let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());
-    let input = Input { id, at: inner.now(), request_id, fingerprint, after: 0, body };
+    let input = Input {
+        id,
+        at: inner.now(),
+        request_id,
+        fingerprint,
+        after: 0,
+        body,
+    };
     crate::faults::boundary("before the input is accepted");
     let known = context.history.len();
     let read = |conversation: &Conversation| Answered::read(&key, conversation, &input, known);
     // A history that only the caller knows is gone on with here.
-    let dispatched = dispatcher.filter(|_| known == 0).and_then(|it| Some((it, it.leave()?)));
+    let dispatched = dispatcher
+        .filter(|_| known == 0)
+        .and_then(|it| Some((it, it.leave()?)));
     let answered = match dispatched {
         Some((dispatcher, leave)) => {
             // What a memory tells is found by whoever begins with the turn.
             match turn_of(inner, &input).filter(|_| inner.recall.is_none()) {
-                Some((_, started)) => inner.journal.submit_with_turn(&key, &input, &started).await?,
+                Some((_, started)) => {
+                    inner
+                        .journal
+                        .submit_with_turn(&key, &input, &started)
+                        .await?
+                }
                 None => inner.journal.submit(&key, &input).await?,
             }
             emitter.emit(|| RunEvent::Accepted).await;
             let around = (emitter, cancelled);
-            match dispatcher.see_to(inner, leave, &key, &input, around, read).await? {
+            match dispatcher
+                .see_to(inner, leave, &key, &input, around, read)
+                .await?
+            {
                 Some(answered) => Some(answered),
-                None => inner.current(&key).await?.and_then(|known| read(known.conversation())),
+                None => inner
+                    .current(&key)
+                    .await?
+                    .and_then(|known| read(known.conversation())),
             }
         }
         None => here(inner, &key, &input, &context, (emitter, cancelled), read).await?,
@@ -62,9 +82,18 @@ pub(crate) async fn respond(
     };
     let answered = match answered {
         Some(answered) => answered,
-        None => return Err(RunError::CannotContinue("nothing was waiting for this answer".to_owned())),
+        None => {
+            return Err(RunError::CannotContinue(
+                "nothing was waiting for this answer".to_owned(),
+            ));
+        }
     };
-    let Answered { mut response, notices, pending, messages } = answered;
+    let Answered {
+        mut response,
+        notices,
+        pending,
+        messages,
+    } = answered;
     context.pending = pending;
     match messages {
         NewMessages::Last(messages) => context.history = messages,
@@ -75,21 +104,28 @@ pub(crate) async fn respond(
         emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
         response.notices.push(notice);
     }
-    emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
+    emitter
+        .emit(|| RunEvent::Finished(Box::new(response.clone())))
+        .await;
     Ok((response, context))
 }
 
 /// Refuses what nobody could answer, before anything is accepted.
 pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
     let bounded = |bytes: usize| match bytes > MESSAGE_BYTES_MAX {
-        true => Err(RunError::MessageTooLarge { bytes, max: MESSAGE_BYTES_MAX }),
+        true => Err(RunError::MessageTooLarge {
+            bytes,
+            max: MESSAGE_BYTES_MAX,
+        }),
         false => Ok(()),
     };
     match body {
         InputBody::Message { text, limits, .. } => {
             bounded(text.len())?;
             let limits = limits.as_deref().unwrap_or(&inner.limits);
-            if let (Some(max), LongMessage::Refuse) = (limits.message_chars_max, limits.long_message) {
+            if let (Some(max), LongMessage::Refuse) =
+                (limits.message_chars_max, limits.long_message)
+            {
                 let chars = text.chars().count();
                 if chars > max {
                     return Err(RunError::MessageTooLong { chars, max });
@@ -100,7 +136,13 @@ pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
             }
         }
         InputBody::Answers { answers } => {
-            bounded(answers.iter().filter_map(|answer| answer.result.as_ref()).map(ToolResult::bytes).sum())?;
+            bounded(
+                answers
+                    .iter()
+                    .filter_map(|answer| answer.result.as_ref())
+                    .map(ToolResult::bytes)
+                    .sum(),
+            )?;
         }
         InputBody::Cancel | InputBody::Call(_) => {}
     }
@@ -121,8 +163,17 @@ async fn here(
 ) -> Result<Option<Answered>, RunError> {
     let started = turn_of(inner, input);
     let history = &context.history;
-    let first = (!history.is_empty()).then(|| Event::HistorySet { messages: history.clone() });
+    let first = (!history.is_empty()).then(|| Event::HistorySet {
+        messages: history.clone(),
+    });
     let turn = started.as_ref().map(|(_, event)| event);
-    let arrival = Arrival { input, turn, first: first.as_ref(), trace: context.trace.as_ref() };
-    Ok(advance(inner, key, Some(arrival), around, read).await?.flatten())
+    let arrival = Arrival {
+        input,
+        turn,
+        first: first.as_ref(),
+        trace: context.trace.as_ref(),
+    };
+    Ok(advance(inner, key, Some(arrival), around, read)
+        .await?
+        .flatten())
 }

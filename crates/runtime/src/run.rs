@@ -4,9 +4,9 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody, InputId,
-    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, PendingCall, Recalled, ToolChoice, TraceContext,
-    TurnError, TurnId, TurnLimits, conversation, words,
+    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody,
+    InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, PendingCall, Recalled,
+    ToolChoice, TraceContext, TurnError, TurnId, TurnLimits, conversation, words,
 };
 use serde_json::Value;
 use tracing::{Instrument as _, Span, error_span};
@@ -55,11 +55,20 @@ pub(crate) async fn advance<T>(
         emitter: Some(emitter),
         look: LOOK,
     });
-    let Some(opened) = open(inner, key, arrival, waits).await? else { return Ok(None) };
+    let Some(opened) = open(inner, key, arrival, waits).await? else {
+        return Ok(None);
+    };
     let first = arrival.and_then(|arrival| arrival.first);
     let trace = arrival.and_then(|arrival| arrival.trace);
-    let caller = Caller { emitter, cancelled, input: arrival.map(|arrival| &arrival.input.id), trace };
-    go_on(inner, key, opened, first, caller, read).await.map(Some)
+    let caller = Caller {
+        emitter,
+        cancelled,
+        input: arrival.map(|arrival| &arrival.input.id),
+        trace,
+    };
+    go_on(inner, key, opened, first, caller, read)
+        .await
+        .map(Some)
 }
 
 /// Runs a conversation that is held until nothing is left to do or it waits for a human. `first`: what is recorded if nothing has
@@ -67,7 +76,11 @@ pub(crate) async fn advance<T>(
 pub(crate) async fn go_on<T>(
     inner: &Inner,
     key: &ConversationKey,
-    Opened { held, log, taken_over }: Opened,
+    Opened {
+        held,
+        log,
+        taken_over,
+    }: Opened,
     first: Option<&Event>,
     caller: Caller<'_>,
     read: impl FnOnce(&Conversation) -> T,
@@ -102,19 +115,20 @@ async fn settle(
     loop {
         let mut alone = None;
         let turn = match log.conversation().open_turn() {
-            Some(turn) if std::mem::take(&mut taken_over) => match take_up(inner, key, turn, &mut log).await?
-            {
-                TakenUp::GivenUp => {
-                    around.0.emitter.emit_turn(log.conversation()).await;
-                    continue;
+            Some(turn) if std::mem::take(&mut taken_over) => {
+                match take_up(inner, key, turn, &mut log).await? {
+                    TakenUp::GivenUp => {
+                        around.0.emitter.emit_turn(log.conversation()).await;
+                        continue;
+                    }
+                    TakenUp::GoesOn => turn,
+                    TakenUp::Suspect => {
+                        // One at a time: if this process is lost too, it is known which of them did it.
+                        alone = Some(inner.suspects.lock().await);
+                        turn
+                    }
                 }
-                TakenUp::GoesOn => turn,
-                TakenUp::Suspect => {
-                    // One at a time: if this process is lost too, it is known which of them did it.
-                    alone = Some(inner.suspects.lock().await);
-                    turn
-                }
-            },
+            }
             Some(turn) => turn,
             None => match start(inner, key, &mut log).await? {
                 Some(turn) => turn,
@@ -124,7 +138,9 @@ async fn settle(
             },
         };
         let span = turn_span(key, turn, log.conversation());
-        log = drive(inner, key, turn, log, around).instrument(span).await?;
+        log = drive(inner, key, turn, log, around)
+            .instrument(span)
+            .await?;
         around.0.emitter.emit_turn(log.conversation()).await;
         drop(alone);
         if log.is_released() {
@@ -160,30 +176,72 @@ async fn take_up(
     if lost >= WORKERS_LOST_MAX {
         let error = Some(TurnError::Poisoned { times: lost });
         let recent = log.conversation().recent();
-        let end = given_up(recent, turn, OutcomeCategory::Poisoned, words::POISONED, error);
-        log.append(inner, key, vec![Event::TurnFinished { turn, input: None, end }]).await?;
+        let end = given_up(
+            recent,
+            turn,
+            OutcomeCategory::Poisoned,
+            words::POISONED,
+            error,
+        );
+        log.append(
+            inner,
+            key,
+            vec![Event::TurnFinished {
+                turn,
+                input: None,
+                end,
+            }],
+        )
+        .await?;
         return Ok(TakenUp::GivenUp);
     }
     let worker = inner.worker.clone();
-    log.append(inner, key, vec![Event::TurnTakenUp { turn, worker }]).await?;
-    Ok(if before == 0 { TakenUp::GoesOn } else { TakenUp::Suspect })
+    log.append(inner, key, vec![Event::TurnTakenUp { turn, worker }])
+        .await?;
+    Ok(if before == 0 {
+        TakenUp::GoesOn
+    } else {
+        TakenUp::Suspect
+    })
 }
 
 /// Takes the first input of the inbox. `None`: it started no turn, or there is none.
-async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Option<TurnId>, RunError> {
-    let Some(input) = log.inbox().first().cloned() else { return Ok(None) };
+async fn start(
+    inner: &Inner,
+    key: &ConversationKey,
+    log: &mut Log,
+) -> Result<Option<TurnId>, RunError> {
+    let Some(input) = log.inbox().first().cloned() else {
+        return Ok(None);
+    };
     crate::faults::boundary("input accepted, turn not started");
     match turn_of(inner, &input) {
         Some((turn, mut started)) => {
-            if let Event::TurnStarted { message, call: None, told, .. } = &mut started {
-                *told = inner.told_with(key, message, || log.conversation().recalled().messages).await;
+            if let Event::TurnStarted {
+                message,
+                call: None,
+                told,
+                ..
+            } = &mut started
+            {
+                *told = inner
+                    .told_with(key, message, || log.conversation().recalled().messages)
+                    .await;
             }
             log.append(inner, key, vec![started]).await?;
             Ok(Some(turn))
         }
         None => {
             let reason = "nothing waits for it".to_owned();
-            log.append(inner, key, vec![Event::InputIgnored { input: input.id, reason }]).await?;
+            log.append(
+                inner,
+                key,
+                vec![Event::InputIgnored {
+                    input: input.id,
+                    reason,
+                }],
+            )
+            .await?;
             Ok(None)
         }
     }
@@ -192,9 +250,19 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
 /// Makes the first event of the turn that answers an input. `None`: it is answered by no turn of its own.
 pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     let (text, output_schema, limits, call) = match &input.body {
-        InputBody::Message { text, output_schema, limits, .. } => {
+        InputBody::Message {
+            text,
+            output_schema,
+            limits,
+            ..
+        } => {
             let own = || inner.output.as_ref().map(|schema| schema.as_json().clone());
-            (text.clone(), output_schema.clone().or_else(own), limits.clone(), None)
+            (
+                text.clone(),
+                output_schema.clone().or_else(own),
+                limits.clone(),
+                None,
+            )
         }
         InputBody::Call(call) => (call.line(), None, None, Some(call.clone())),
         InputBody::Answers { .. } | InputBody::Cancel => return None,
@@ -204,7 +272,10 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     let limits = limits.map_or_else(|| inner.limits.clone(), |limits| *limits);
     let message = match &call {
         Some(_) => text,
-        None => limits.message_chars_max.and_then(|max| cut(&text, max)).unwrap_or(text),
+        None => limits
+            .message_chars_max
+            .and_then(|max| cut(&text, max))
+            .unwrap_or(text),
     };
     let started = Event::TurnStarted {
         turn,
@@ -217,7 +288,11 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
         request_id: input.request_id.clone(),
         message,
         message_chars,
-        model: if call.is_some() { ModelId::none() } else { inner.model.id().clone() },
+        model: if call.is_some() {
+            ModelId::none()
+        } else {
+            inner.model.id().clone()
+        },
         local: call.is_none().then(|| inner.model.capabilities().local),
         limits,
         output_schema,
@@ -258,17 +333,25 @@ async fn drive(
         call,
         client,
         ..
-    }) = log.conversation().current().and_then(|current| current.started())
+    }) = log
+        .conversation()
+        .current()
+        .and_then(|current| current.started())
     else {
-        return Err(RunError::CannotContinue(format!("turn {id} has no beginning")));
+        return Err(RunError::CannotContinue(format!(
+            "turn {id} has no beginning"
+        )));
     };
     // A turn that asks no model needs no instruction, and reads nothing to make one.
     let asks_model = call.is_none();
     if asks_model && model != inner.model.id() {
         warning::other_model(model, inner.model.id());
     }
-    let (instruction, notices) =
-        if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
+    let (instruction, notices) = if asks_model {
+        inner.instruction_for(&key.user).await
+    } else {
+        Default::default()
+    };
     let recalled = past_of(inner, key, log.conversation(), limits).await?;
     let past = Past {
         from: recalled.from,
@@ -284,28 +367,62 @@ async fn drive(
         recalled,
         told: told.clone(),
         call: call.clone(),
-        output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
-        choice: client.map(|client| client.choice.clone()).unwrap_or_default(),
-        context: client.map(|client| client.context.clone()).unwrap_or_default(),
-        ..setup(inner, limits, &tools, instruction, (message.clone(), *message_chars))
+        output: output_schema
+            .as_ref()
+            .map(|schema| compiled(inner, schema))
+            .transpose()?,
+        choice: client
+            .map(|client| client.choice.clone())
+            .unwrap_or_default(),
+        context: client
+            .map(|client| client.context.clone())
+            .unwrap_or_default(),
+        ..setup(
+            inner,
+            limits,
+            &tools,
+            instruction,
+            (message.clone(), *message_chars),
+        )
     })?;
     let mut turn = Box::new(turn);
     if asks_model && !limits.words_only {
-        notices.into_iter().for_each(|notice| turn.add_notice(notice));
+        notices
+            .into_iter()
+            .for_each(|notice| turn.add_notice(notice));
     }
     let (input, memory, deadline) = (input.clone(), told.clone(), limits.turn_deadline);
     let never = CancellationToken::new();
-    let (cancelled, trace) =
-        if is_of(caller, &log) { (caller.cancelled, caller.trace.cloned()) } else { (&never, None) };
+    let (cancelled, trace) = if is_of(caller, &log) {
+        (caller.cancelled, caller.trace.cloned())
+    } else {
+        (&never, None)
+    };
     let runs = log.conversation().pending().is_empty();
-    let stop = log.inbox().iter().find(|input| runs && input.body == InputBody::Cancel);
+    let stop = log
+        .inbox()
+        .iter()
+        .find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
-    let steps = Steps::new(inner, key, (id, past, trace), tools, log, (emitter, cancelled, hold), deadline);
+    let steps = Steps::new(
+        inner,
+        key,
+        (id, past, trace),
+        tools,
+        log,
+        (emitter, cancelled, hold),
+        deadline,
+    );
     // While it waits, what came before the cancellation is read first.
     if let Some(input) = stop {
         steps.stop(input);
     }
-    let started = || RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone(), memory };
+    let started = || RunEvent::TurnStarted {
+        turn: id,
+        input,
+        model: inner.model.id().clone(),
+        memory,
+    };
     emitter.emit_begun(hold.worker(), started).await;
     tokio::select! {
         biased;
@@ -317,9 +434,15 @@ async fn drive(
 
 /// Returns whether the open turn is the caller's: it took their input, or waits for a person and will read it as the answer.
 fn is_of(caller: Caller<'_>, log: &Log) -> bool {
-    let Some(input) = caller.input else { return true };
+    let Some(input) = caller.input else {
+        return true;
+    };
     let (conversation, inbox) = (log.conversation(), log.inbox());
-    if conversation.recent().iter().any(|recorded| recorded.event.takes_input() == Some(input)) {
+    if conversation
+        .recent()
+        .iter()
+        .any(|recorded| recorded.event.takes_input() == Some(input))
+    {
         return true;
     }
     let parked = conversation.status().parked_seq;
@@ -329,7 +452,10 @@ fn is_of(caller: Caller<'_>, log: &Log) -> bool {
         // One from before the question is the next message.
         InputBody::Message { .. } => {
             parked.is_some_and(|parked| waiting.after >= parked)
-                && !conversation.pending().iter().all(PendingCall::awaits_result)
+                && !conversation
+                    .pending()
+                    .iter()
+                    .all(PendingCall::awaits_result)
         }
         InputBody::Call(_) => false,
     });
@@ -347,9 +473,14 @@ async fn past_of(
     if limits.history_messages_max == conversation.messages_max() {
         return Ok(conversation.recalled());
     }
-    let started = conversation.recent().first().map_or(0, |recorded| recorded.seq);
+    let started = conversation
+        .recent()
+        .first()
+        .map_or(0, |recorded| recorded.seq);
     // A turn has a message of a person at least.
-    let turns = limits.history_messages_max.map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
+    let turns = limits
+        .history_messages_max
+        .map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
     let read = inner.journal.load_turns(key, Some(started), turns).await?;
     let events = read.map(|read| read.events).unwrap_or_default();
     Ok(conversation.recalled_within(limits.history_messages_max, &events))
@@ -399,7 +530,11 @@ fn setup(
     (message, message_chars): (String, usize),
 ) -> TurnSetup {
     let capabilities = inner.model.capabilities();
-    let instruction = if limits.words_only { WORDS_ONLY.trim_end().to_owned() } else { instruction };
+    let instruction = if limits.words_only {
+        WORDS_ONLY.trim_end().to_owned()
+    } else {
+        instruction
+    };
     let tools = tools.offered();
     let one_round = capabilities.weak_tools && !tools.is_empty();
     TurnSetup {
@@ -417,7 +552,11 @@ fn setup(
         control_functions: inner.control_functions,
         config: config_within(inner, limits),
         limits: limits.clone(),
-        style: if one_round { ToolStyle::OneRound } else { ToolStyle::Native },
+        style: if one_round {
+            ToolStyle::OneRound
+        } else {
+            ToolStyle::Native
+        },
         output: inner.output.clone(),
         schema_support: capabilities.response_schema,
     }
@@ -428,7 +567,13 @@ fn setup(
 pub(crate) fn opening(inner: &Inner) -> Result<GenerateRequest, RunError> {
     let message = "…".to_owned();
     let tools = TurnTools::of(inner, &inner.limits, None)?;
-    let turn = Turn::new(setup(inner, &inner.limits, &tools, inner.instruction.clone(), (message, 1)))?;
+    let turn = Turn::new(setup(
+        inner,
+        &inner.limits,
+        &tools,
+        inner.instruction.clone(),
+        (message, 1),
+    ))?;
     let request = turn.request();
     Ok(match turn.style() {
         // What the person has is in the last message too.

@@ -18,9 +18,16 @@ pub(crate) struct SpendingLimits {
 impl SpendingLimits {
     /// Whether it matters to any budget that tools run.
     pub(crate) fn bounds_tools(&self) -> bool {
-        let bounds = |allowance: &Allowance| allowance.tool_calls.is_some() || allowance.time.is_some();
-        let Budgets { per_turn, per_day, everyone_per_day } = &self.budgets;
-        [per_turn, per_day, everyone_per_day].into_iter().any(bounds)
+        let bounds =
+            |allowance: &Allowance| allowance.tool_calls.is_some() || allowance.time.is_some();
+        let Budgets {
+            per_turn,
+            per_day,
+            everyone_per_day,
+        } = &self.budgets;
+        [per_turn, per_day, everyone_per_day]
+            .into_iter()
+            .any(bounds)
     }
 }
 
@@ -32,8 +39,18 @@ pub(crate) fn most_it_costs(
     (input, output): (u64, u64),
     on: Date,
 ) -> Option<Cost> {
-    let plain = Usage { input_tokens: Some(input), output_tokens: Some(output), ..Usage::default() };
-    let written = Usage { cache_written_tokens: Some(input), ..plain };
-    let (plain, written) = (prices.cost(model, &plain, on)?, prices.cost(model, &written, on));
+    let plain = Usage {
+        input_tokens: Some(input),
+        output_tokens: Some(output),
+        ..Usage::default()
+    };
+    let written = Usage {
+        cache_written_tokens: Some(input),
+        ..plain
+    };
+    let (plain, written) = (
+        prices.cost(model, &plain, on)?,
+        prices.cost(model, &written, on),
+    );
     Some(written.map_or(plain, |written| written.max(plain)))
 }

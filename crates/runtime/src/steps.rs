@@ -20,9 +20,9 @@ use std::time::Duration;
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason};
 use adjutant_core::{
-    CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse, IdempotencyKey,
-    InputId, ModelError, OutcomeCategory, Past, ProgressListener, ToolChoice, ToolContext, TraceContext,
-    TurnEnd, TurnId,
+    CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse,
+    IdempotencyKey, InputId, ModelError, OutcomeCategory, Past, ProgressListener, ToolChoice,
+    ToolContext, TraceContext, TurnEnd, TurnId,
 };
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -95,7 +95,12 @@ impl<'a> Steps<'a> {
         (emitter, cancelled, hold): (&'a Emitter, &CancellationToken, &'a Hold),
         time: Option<Duration>,
     ) -> Self {
-        let message = log.conversation().current().map(CurrentTurn::message).unwrap_or_default().into();
+        let message = log
+            .conversation()
+            .current()
+            .map(CurrentTurn::message)
+            .unwrap_or_default()
+            .into();
         Self {
             inner,
             key,
@@ -141,19 +146,34 @@ impl<'a> Steps<'a> {
 
     /// Writes the end, which takes the cancellation that led to it, and gives the conversation back.
     pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
-        let input =
-            self.early_end.stopped_by().filter(|_| end.outcome == OutcomeCategory::Cancelled).cloned();
+        let input = self
+            .early_end
+            .stopped_by()
+            .filter(|_| end.outcome == OutcomeCategory::Cancelled)
+            .cloned();
         for notice in &end.notices {
-            self.emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
+            self.emitter
+                .emit(|| RunEvent::Noticed(notice.clone()))
+                .await;
         }
-        let finished = Event::TurnFinished { turn: self.turn, input, end };
-        self.log.lock().await.finish(self.inner, self.key, Some(finished)).await?;
+        let finished = Event::TurnFinished {
+            turn: self.turn,
+            input,
+            end,
+        };
+        self.log
+            .lock()
+            .await
+            .finish(self.inner, self.key, Some(finished))
+            .await?;
         Ok(())
     }
 
     /// Returns the trace with a new operation in it, for whoever is asked next.
     fn operation(&self) -> Option<TraceContext> {
-        self.trace.as_ref().map(|trace| trace.child(Uuid::now_v7().as_u64_pair().1))
+        self.trace
+            .as_ref()
+            .map(|trace| trace.child(Uuid::now_v7().as_u64_pair().1))
     }
 
     fn tool_context(&self, call: &CallId) -> ToolContext {
@@ -190,6 +210,8 @@ impl<'a> Steps<'a> {
     }
 
     async fn recorded_verdict(&self, wanted: &CallId) -> Option<GateVerdict> {
-        self.look(|turn| turn.verdict(wanted).cloned()).await.flatten()
+        self.look(|turn| turn.verdict(wanted).cloned())
+            .await
+            .flatten()
     }
 }

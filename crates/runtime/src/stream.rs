@@ -83,7 +83,11 @@ impl RunStream {
         let (sender, events) = mpsc::channel(QUEUE);
         let stop = cancelled.child_token();
         let task = tokio::spawn(run(Emitter::One(sender), stop.clone()).in_current_span());
-        Self { events, task, stop_on_drop: Some(stop.drop_guard()) }
+        Self {
+            events,
+            task,
+            stop_on_drop: Some(stop.drop_guard()),
+        }
     }
 
     /// The same events, of a turn that goes on to its end also when nobody holds the stream any more.

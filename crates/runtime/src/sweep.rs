@@ -2,7 +2,9 @@
 
 use adjutant_core::conversation::{self, Conversation};
 use adjutant_core::port::{Due, StoreError, Take, WorkPlace};
-use adjutant_core::{AgentResponse, CancellationToken, ConversationKey, OutcomeCategory, TurnId, UserId};
+use adjutant_core::{
+    AgentResponse, CancellationToken, ConversationKey, OutcomeCategory, TurnId, UserId,
+};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
@@ -32,7 +34,11 @@ pub struct Swept {
 }
 
 /// How one conversation ended, with its number in the order they were taken.
-type End = (usize, ConversationKey, Result<Option<AgentResponse>, RunError>);
+type End = (
+    usize,
+    ConversationKey,
+    Result<Option<AgentResponse>, RunError>,
+);
 
 impl Swept {
     /// In the order in which they were taken, so that a report is the same every time.
@@ -42,7 +48,9 @@ impl Swept {
         for (_, key, end) in ends {
             match end {
                 Ok(response) => {
-                    let gave_up = response.as_ref().filter(|end| end.outcome == OutcomeCategory::Poisoned);
+                    let gave_up = response
+                        .as_ref()
+                        .filter(|end| end.outcome == OutcomeCategory::Poisoned);
                     swept.given_up.extend(gave_up.map(|end| (key, end.turn)));
                     swept.responses.extend(response);
                 }
@@ -71,14 +79,22 @@ impl Agent {
     /// # Errors
     /// [`RunError::Store`] if the store does not say what there is to do. What stops one conversation does not stop the
     /// others: see [`Swept::left`].
-    pub async fn sweep(&self, user: Option<&UserId>, stop: &CancellationToken) -> Result<Swept, RunError> {
+    pub async fn sweep(
+        &self,
+        user: Option<&UserId>,
+        stop: &CancellationToken,
+    ) -> Result<Swept, RunError> {
         match self.dispatcher() {
             Some(dispatcher) => self.sweep_with(dispatcher, user, stop).await,
             None => self.sweep_here(user, stop).await,
         }
     }
 
-    async fn sweep_here(&self, user: Option<&UserId>, stop: &CancellationToken) -> Result<Swept, RunError> {
+    async fn sweep_here(
+        &self,
+        user: Option<&UserId>,
+        stop: &CancellationToken,
+    ) -> Result<Swept, RunError> {
         // Side by side, so that one that takes long holds up no other.
         let mut running = FuturesUnordered::new();
         let mut ends: Vec<End> = Vec::new();
@@ -169,11 +185,21 @@ impl Agent {
         key: &ConversationKey,
         claimed: Claimed,
     ) -> Result<Option<AgentResponse>, RunError> {
-        let Some(opened) = claimed.open().await? else { return Ok(None) };
+        let Some(opened) = claimed.open().await? else {
+            return Ok(None);
+        };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
-        let quiet = Caller { emitter, cancelled, input: None, trace: None };
+        let quiet = Caller {
+            emitter,
+            cancelled,
+            input: None,
+            trace: None,
+        };
         let inner = self.inner().of(&key.user);
-        go_on(inner, key, opened, None, quiet, |conversation| response(key, conversation)).await
+        go_on(inner, key, opened, None, quiet, |conversation| {
+            response(key, conversation)
+        })
+        .await
     }
 
     /// The same by whoever dispatches; what they do not take is done here. Nothing is claimed before it is known who does it.
@@ -185,7 +211,11 @@ impl Agent {
     ) -> Result<Swept, RunError> {
         let inner = self.inner();
         let mut open = inner.journal.unsettled(&inner.name, user).await?;
-        for key in inner.journal.expired(&inner.name, user, inner.now()).await? {
+        for key in inner
+            .journal
+            .expired(&inner.name, user, inner.now())
+            .await?
+        {
             if !open.contains(&key) {
                 open.push(key);
             }
@@ -210,15 +240,28 @@ impl Agent {
         if dispatcher.send(key).await {
             return Ok(None);
         }
-        let Some(opened) = open(inner, key, None, None).await? else { return Ok(None) };
+        let Some(opened) = open(inner, key, None, None).await? else {
+            return Ok(None);
+        };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
-        let quiet = Caller { emitter, cancelled, input: None, trace: None };
-        go_on(inner, key, opened, None, quiet, |conversation| response(key, conversation)).await
+        let quiet = Caller {
+            emitter,
+            cancelled,
+            input: None,
+            trace: None,
+        };
+        go_on(inner, key, opened, None, quiet, |conversation| {
+            response(key, conversation)
+        })
+        .await
     }
 }
 
 /// The response of the last turn.
-pub(crate) fn response(key: &ConversationKey, conversation: &Conversation) -> Option<AgentResponse> {
+pub(crate) fn response(
+    key: &ConversationKey,
+    conversation: &Conversation,
+) -> Option<AgentResponse> {
     let turn = conversation.current()?.id();
     conversation::response(key.conversation, conversation.recent(), turn)
 }

@@ -23,15 +23,24 @@ impl Agent {
         RunStream::start(&context.cancelled, |emitter, cancelled| async move {
             let key = own.key(&inner.name);
             let read = |conversation: &Conversation| {
-                let said = (conversation.kept_messages().to_vec(), conversation.pending().to_vec());
+                let said = (
+                    conversation.kept_messages().to_vec(),
+                    conversation.pending().to_vec(),
+                );
                 response(&key, conversation).map(|response| (response, said))
             };
-            let ended = advance(&inner, &key, None, (&emitter, &cancelled), read).await?.flatten();
+            let ended = advance(&inner, &key, None, (&emitter, &cancelled), read)
+                .await?
+                .flatten();
             let Some((response, (history, pending))) = ended else {
-                return Err(RunError::CannotContinue("nothing is open in this conversation".to_owned()));
+                return Err(RunError::CannotContinue(
+                    "nothing is open in this conversation".to_owned(),
+                ));
             };
             (own.history, own.pending) = (history, pending);
-            emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
+            emitter
+                .emit(|| RunEvent::Finished(Box::new(response.clone())))
+                .await;
             Ok((response, own))
         })
     }

@@ -14,7 +14,9 @@ static NO_TOOLS: LazyLock<Gate> = LazyLock::new(Gate::default);
 pub(crate) fn check_client(inner: &Inner, client: &ClientSide) -> Result<(), InvalidClientSide> {
     // Its one round of constrained actions is all that such a model is asked for when there are tools.
     if !client.tools.is_empty() && inner.model.capabilities().weak_tools {
-        return Err(InvalidClientSide::WeakModel { model: inner.model.id().clone() });
+        return Err(InvalidClientSide::WeakModel {
+            model: inner.model.id().clone(),
+        });
     }
     client.check(&inner.gate.registry)
 }
@@ -32,12 +34,23 @@ impl<'a> TurnTools<'a> {
         limits: &TurnLimits,
         client: Option<&ClientSide>,
     ) -> Result<Self, RunError> {
-        let unusable = |error| RunError::CannotContinue(format!("the tools of its caller: {error}"));
-        let client = client.map(ClientTools::of).transpose().map_err(unusable)?.unwrap_or_default();
+        let unusable =
+            |error| RunError::CannotContinue(format!("the tools of its caller: {error}"));
+        let client = client
+            .map(ClientTools::of)
+            .transpose()
+            .map_err(unusable)?
+            .unwrap_or_default();
         Ok(if limits.words_only {
-            Self { gate: &NO_TOOLS, client: ClientTools::default() }
+            Self {
+                gate: &NO_TOOLS,
+                client: ClientTools::default(),
+            }
         } else {
-            Self { gate: &inner.gate, client }
+            Self {
+                gate: &inner.gate,
+                client,
+            }
         })
     }
 
@@ -58,7 +71,9 @@ impl<'a> TurnTools<'a> {
         if self.client.is_empty() {
             return own;
         }
-        let own = own.iter().filter(|tool| !self.client.has(tool.name.as_str()));
+        let own = own
+            .iter()
+            .filter(|tool| !self.client.has(tool.name.as_str()));
         own.chain(self.client.definitions()).cloned().collect()
     }
 }

@@ -37,15 +37,27 @@ pub(crate) struct Waiter {
 
 impl Waiting {
     /// Begins to wait for what happens in a conversation.
-    pub(crate) fn waiter(self: &Arc<Self>, journal: &Arc<dyn Journal>, key: &ConversationKey) -> Waiter {
+    pub(crate) fn waiter(
+        self: &Arc<Self>,
+        journal: &Arc<dyn Journal>,
+        key: &ConversationKey,
+    ) -> Waiter {
         let signals = Arc::<Signals>::default();
         let mut state = self.state();
-        state.waiters.entry(key.clone()).or_default().push(signals.clone());
+        state
+            .waiters
+            .entry(key.clone())
+            .or_default()
+            .push(signals.clone());
         if !std::mem::replace(&mut state.listens, true) {
             tokio::spawn(listen(Arc::downgrade(self), journal.changes()));
         }
         drop(state);
-        Waiter { waiting: self.clone(), key: key.clone(), signals }
+        Waiter {
+            waiting: self.clone(),
+            key: key.clone(),
+            signals,
+        }
     }
 
     /// Tells whoever waits for it.
@@ -59,10 +71,12 @@ impl Waiting {
             _ => {
                 let mut all: Vec<_> = state.waiters.iter().collect();
                 all.sort_unstable_by_key(|(key, _)| key.conversation);
-                all.into_iter().flat_map(|(_, signals)| signals).for_each(|signals| {
-                    signals.input.notify_one();
-                    signals.free.notify_one();
-                });
+                all.into_iter()
+                    .flat_map(|(_, signals)| signals)
+                    .for_each(|signals| {
+                        signals.input.notify_one();
+                        signals.free.notify_one();
+                    });
             }
         }
     }
@@ -120,7 +134,9 @@ async fn listen(waiting: Weak<Waiting>, mut changes: Box<dyn Changes>) {
             }
             change = changes.next() => change,
         };
-        let Some(waiting) = waiting.upgrade() else { return };
+        let Some(waiting) = waiting.upgrade() else {
+            return;
+        };
         match change {
             Some(change) => waiting.hear(&change),
             // The journal was closed.

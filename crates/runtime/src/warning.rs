@@ -25,7 +25,10 @@ pub(crate) fn other_model(began: &ModelId, now: &ModelId) {
 
 /// Warns that a memory did not say in time what of it fits a message, which is answered without.
 pub(crate) fn not_recalled(waited: Duration) {
-    warn!("the memory did not answer within {} s; the message is answered without it", waited.as_secs());
+    warn!(
+        "the memory did not answer within {} s; the message is answered without it",
+        waited.as_secs()
+    );
 }
 
 /// Warns that whoever has conversations go on did not do so several times, the last time for this reason, and is left alone for a while.

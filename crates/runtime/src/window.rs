@@ -2,7 +2,9 @@
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
-use adjutant_core::turn::{Parts, Room, ToolStyle, Turn, TurnSetup, estimate_tokens, fit, parts_of, said_in};
+use adjutant_core::turn::{
+    Parts, Room, ToolStyle, Turn, TurnSetup, estimate_tokens, fit, parts_of, said_in,
+};
 use adjutant_core::{ConversationKey, Message, ToolChoice, TurnId, UserId, WindowShare};
 use uuid::Uuid;
 
@@ -58,9 +60,16 @@ impl ContextUse {
     /// All of it.
     #[must_use]
     pub fn total(&self) -> u32 {
-        [self.instruction, self.tools, self.summary, self.history, self.results, self.other]
-            .into_iter()
-            .fold(0, u32::saturating_add)
+        [
+            self.instruction,
+            self.tools,
+            self.summary,
+            self.history,
+            self.results,
+            self.other,
+        ]
+        .into_iter()
+        .fold(0, u32::saturating_add)
     }
 
     /// The window without what is kept free for the answer.
@@ -85,7 +94,9 @@ impl ContextUse {
 impl Inner {
     /// The tokens of a text: by the model's own tokenizer, else estimated.
     pub(crate) fn count(&self, text: &str) -> u32 {
-        self.model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text))
+        self.model
+            .count_tokens(text)
+            .unwrap_or_else(|| estimate_tokens(text))
     }
 
     /// What fits into a request with so long an answer.
@@ -139,10 +150,15 @@ impl Inner {
             Ok(fitted) => (fitted.request, fitted.is_shortened),
             Err(_) => (request, true),
         };
-        let Parts { instruction, tools, summary, history, results } =
-            parts_of(&request, block.as_deref(), &count);
-        let not_said =
-            Message::user(next).map_or(0, |next| adjutant_core::turn::message_tokens(&next, &count));
+        let Parts {
+            instruction,
+            tools,
+            summary,
+            history,
+            results,
+        } = parts_of(&request, block.as_deref(), &count);
+        let not_said = Message::user(next)
+            .map_or(0, |next| adjutant_core::turn::message_tokens(&next, &count));
         let calibration = room.calibration();
         let tokens = |counted| calibration.share_of(counted);
         Ok(ContextUse {

@@ -47,12 +47,22 @@ async fn main() -> Result<()> {
 
     let mut ready = Vec::new();
     for _ in 0..TIMES {
-        ready.push(Serving::start(&adjutant, home.path(), database.as_deref()).await?.ready);
+        ready.push(
+            Serving::start(&adjutant, home.path(), database.as_deref())
+                .await?
+                .ready,
+        );
     }
-    println!("ready to answer: {} ms (median of {TIMES})", median(ready).as_millis());
+    println!(
+        "ready to answer: {} ms (median of {TIMES})",
+        median(ready).as_millis()
+    );
 
     let serving = Serving::start(&adjutant, home.path(), database.as_deref()).await?;
-    println!("memory before the first request: {:.1} MiB", serving.memory("VmRSS")?);
+    println!(
+        "memory before the first request: {:.1} MiB",
+        serving.memory("VmRSS")?
+    );
     let mut typical = Vec::new();
     for _ in 0..TIMES {
         let begun = Instant::now();
@@ -110,7 +120,11 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 /// So much of the sorted times is not longer.
 fn part(times: &[Duration], share: f64) -> Duration {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a length"
+    )]
     let at = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
     times.get(at).copied().unwrap_or_default()
 }
@@ -125,11 +139,19 @@ struct Client {
 impl Client {
     async fn say(&self, thread: Option<&str>, message: &str) -> Result<Value> {
         let body = json!({ "message": message, "thread_id": thread });
-        let request = self.http.post(format!("{}/v1/chat", self.url)).bearer_auth(&self.token).json(&body);
+        let request = self
+            .http
+            .post(format!("{}/v1/chat", self.url))
+            .bearer_auth(&self.token)
+            .json(&body);
         let answer = request.send().await?;
         let status = answer.status();
         let answer: Value = answer.json().await?;
-        if status.is_success() { Ok(answer) } else { Err(format!("{status}: {answer}").into()) }
+        if status.is_success() {
+            Ok(answer)
+        } else {
+            Err(format!("{status}: {answer}").into())
+        }
     }
 }
 
@@ -144,7 +166,14 @@ impl Serving {
     async fn start(adjutant: &Path, home: &Path, database: Option<&str>) -> Result<Self> {
         let begun = Instant::now();
         let mut command = Command::new(adjutant);
-        command.args(["serve", "--json", "--bind", "127.0.0.1:0", "-m", "scripted:script.jsonl"]);
+        command.args([
+            "serve",
+            "--json",
+            "--bind",
+            "127.0.0.1:0",
+            "-m",
+            "scripted:script.jsonl",
+        ]);
         if let Some(url) = database {
             command.args(["--database", url]);
         }
@@ -155,17 +184,38 @@ impl Serving {
             .env("HOME", home)
             .env("ADJUTANT_SERVE_REQUESTS_PER_MINUTE", "1000000")
             .env("ADJUTANT_SERVE_TURNS_AT_ONCE", "10000");
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let said = process.stdout.take().ok_or("it says nothing")?;
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line)?;
         let announced: Value = serde_json::from_str(&line)?;
-        let text = |key: &str| announced[key].as_str().map(str::to_owned).ok_or(format!("no {key}"));
+        let text = |key: &str| {
+            announced[key]
+                .as_str()
+                .map(str::to_owned)
+                .ok_or(format!("no {key}"))
+        };
         // Plain HTTP on this machine: no proxy of the environment has a part in it.
         let http = reqwest::Client::builder().no_proxy().build()?;
-        let client = Client { http, url: text("url")?, token: text("token")? };
-        client.http.get(format!("{}/readyz", client.url)).send().await?.error_for_status()?;
-        Ok(Self { process, client, ready: begun.elapsed() })
+        let client = Client {
+            http,
+            url: text("url")?,
+            token: text("token")?,
+        };
+        client
+            .http
+            .get(format!("{}/readyz", client.url))
+            .send()
+            .await?
+            .error_for_status()?;
+        Ok(Self {
+            process,
+            client,
+            ready: begun.elapsed(),
+        })
     }
 
     fn client(&self) -> Client {
@@ -179,9 +229,14 @@ impl Serving {
     /// In MiB, as Linux has it.
     fn memory(&self, name: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kib: f64 =
-            line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no figure")?.trim().parse()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib: f64 = line
+            .and_then(|line| line.trim().strip_suffix(" kB"))
+            .ok_or("no figure")?
+            .trim()
+            .parse()?;
         Ok(kib / 1024.0)
     }
 }

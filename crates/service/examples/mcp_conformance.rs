@@ -19,32 +19,60 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 async fn main() -> Result<()> {
     let agent = Agent::builder("conformance")
         .instruction("Nobody asks the model.")
-        .tool(says("test_simple_text", "This is a simple text response for testing.")?)
+        .tool(says(
+            "test_simple_text",
+            "This is a simple text response for testing.",
+        )?)
         .tool(says("test_reconnection", "The stream was not closed.")?)
-        .tool(FunctionTool::new("test_error_handling", "Fails.", object(), |_, _| {
-            std::future::ready(Err(ToolError::failed("This tool intentionally returns an error for testing")))
-        })?)
+        .tool(FunctionTool::new(
+            "test_error_handling",
+            "Fails.",
+            object(),
+            |_, _| {
+                std::future::ready(Err(ToolError::failed(
+                    "This tool intentionally returns an error for testing",
+                )))
+            },
+        )?)
         // Long enough for three reports of our own: the suite wants three.
-        .tool(FunctionTool::new("test_tool_with_progress", "Takes a while.", object(), |_, _| async {
-            tokio::time::sleep(Duration::from_millis(3500)).await;
-            Ok(json!("done"))
-        })?)
+        .tool(FunctionTool::new(
+            "test_tool_with_progress",
+            "Takes a while.",
+            object(),
+            |_, _| async {
+                tokio::time::sleep(Duration::from_millis(3500)).await;
+                Ok(json!("done"))
+            },
+        )?)
         .tool(
-            FunctionTool::new("test_elicitation", "Asks the person first.", message(), |_, _| {
-                std::future::ready(Ok(json!("the person agreed")))
-            })?
-            .annotated(Annotations { destructive: true, ..Annotations::default() }),
+            FunctionTool::new(
+                "test_elicitation",
+                "Asks the person first.",
+                message(),
+                |_, _| std::future::ready(Ok(json!("the person agreed"))),
+            )?
+            .annotated(Annotations {
+                destructive: true,
+                ..Annotations::default()
+            }),
         )
-        .tool(FunctionTool::new("json_schema_2020_12_tool", "Has a schema.", modern(), |_, arguments| {
-            std::future::ready(Ok(Value::Object(arguments)))
-        })?)
+        .tool(FunctionTool::new(
+            "json_schema_2020_12_tool",
+            "Has a schema.",
+            modern(),
+            |_, arguments| std::future::ready(Ok(Value::Object(arguments))),
+        )?)
         .model(ScriptedModel::new([]))
         .build()?;
     let mut config = ServiceConfig::new("127.0.0.1:0".parse()?, Auth::None);
     // All scenarios are one user's: none of them is to fail because of those before it.
     config.limits.requests_per_minute = NonZeroU32::MAX;
     let service = Service::bind(agent, config).await?;
-    writeln!(std::io::stdout(), "{}", json!({ "url": format!("http://{}/mcp", service.address()) }))?;
+    writeln!(
+        std::io::stdout(),
+        "{}",
+        json!({ "url": format!("http://{}/mcp", service.address()) })
+    )?;
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     tokio::spawn(async move {
@@ -55,8 +83,9 @@ async fn main() -> Result<()> {
 }
 
 fn says(name: &str, text: &'static str) -> Result<FunctionTool> {
-    let tool =
-        FunctionTool::new(name, "Says something.", object(), move |_, _| std::future::ready(Ok(json!(text))));
+    let tool = FunctionTool::new(name, "Says something.", object(), move |_, _| {
+        std::future::ready(Ok(json!(text)))
+    });
     Ok(tool?)
 }
 

@@ -91,7 +91,10 @@ struct Revoked {
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list, make)).routes(routes!(revoke)).routes(routes!(revoke_all))
+    OpenApiRouter::new()
+        .routes(routes!(list, make))
+        .routes(routes!(revoke))
+        .routes(routes!(revoke_all))
 }
 
 /// Lists the tokens and sessions of who asks that hold at the moment.
@@ -102,13 +105,24 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     (status = 404, description = "This service does not know its users by tokens.", body = Problem,
         content_type = "application/problem+json"),
 ))]
-async fn list(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Result<Json<AllAccess>, Problem> {
+async fn list(
+    State(app): State<Shared>,
+    SignedIn(caller): SignedIn,
+) -> Result<Json<AllAccess>, Problem> {
     let now = app.agent.now();
     let current = caller.token.as_ref().map(|shown| shown.record.id.as_str());
-    let known = tokens(&app)?.tokens(Some(&caller.user)).await.map_err(|error| Problem::store(&error))?;
-    let holds = known.into_iter().filter(|record| record.refused(now).is_none());
+    let known = tokens(&app)?
+        .tokens(Some(&caller.user))
+        .await
+        .map_err(|error| Problem::store(&error))?;
+    let holds = known
+        .into_iter()
+        .filter(|record| record.refused(now).is_none());
     let tokens = holds.map(|record| Access::of(record, current)).collect();
-    Ok(Json(AllAccess { tokens, days_max: app.access.token_max.as_secs() / DAY.as_secs() }))
+    Ok(Json(AllAccess {
+        tokens,
+        days_max: app.access.token_max.as_secs() / DAY.as_secs(),
+    }))
 }
 
 /// Makes a token for a program of who asks.
@@ -134,7 +148,9 @@ async fn make(
     at_most("name", &name, NAME_MAX)?;
     let name = name.trim();
     if name.is_empty() || name.chars().any(char::is_control) {
-        return Err(Problem::invalid("name says what the token is for, on one line"));
+        return Err(Problem::invalid(
+            "name says what the token is for, on one line",
+        ));
     }
     let role = match role.as_deref().map(str::parse::<Role>) {
         None => Role::User,
@@ -146,15 +162,20 @@ async fn make(
         ));
     }
     let max = app.access.token_max;
-    let wanted = days.map_or(max, |days| DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX)));
+    let wanted = days.map_or(max, |days| {
+        DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX))
+    });
     if wanted.is_zero() || wanted > max {
         let most = max.as_secs() / DAY.as_secs();
-        return Err(Problem::invalid(format!("days is a number from 1 to {most} (serve.token_max)")));
+        return Err(Problem::invalid(format!(
+            "days is a number from 1 to {most} (serve.token_max)"
+        )));
     }
     let now = app.agent.now();
     let known = tokens.tokens(Some(&caller.user)).await.map_err(store)?;
-    let holds =
-        |record: &&TokenRecord| record.grant.kind == TokenKind::Token && record.refused(now).is_none();
+    let holds = |record: &&TokenRecord| {
+        record.grant.kind == TokenKind::Token && record.refused(now).is_none()
+    };
     if known.iter().filter(holds).count() >= TOKENS_MAX {
         return Err(Problem::new(
             StatusCode::CONFLICT,
@@ -165,9 +186,16 @@ async fn make(
     }
     let expiry = now.saturating_add(wanted).unwrap_or(Timestamp::MAX);
     // What a program made with its own token holds no longer than that one; a person's session may end before.
-    let parent =
-        caller.token.as_ref().map(|shown| &shown.record).filter(|it| it.grant.kind == TokenKind::Token);
-    let last = parent.and_then(|parent| parent.grant.expires_at).into_iter().chain(caller.until).min();
+    let parent = caller
+        .token
+        .as_ref()
+        .map(|shown| &shown.record)
+        .filter(|it| it.grant.kind == TokenKind::Token);
+    let last = parent
+        .and_then(|parent| parent.grant.expires_at)
+        .into_iter()
+        .chain(caller.until)
+        .min();
     let grant = TokenGrant {
         role,
         expires_at: Some(last.map_or(expiry, |last| last.min(expiry))),
@@ -175,8 +203,14 @@ async fn make(
         ..TokenGrant::token(caller.user, name)
     };
     let made = new_token().map_err(|_| Problem::internal())?;
-    let record = tokens.create_token(&grant, &made.digest).await.map_err(store)?;
-    let made = MadeAccess { token: made.secret, access: Access::of(record, None) };
+    let record = tokens
+        .create_token(&grant, &made.digest)
+        .await
+        .map_err(store)?;
+    let made = MadeAccess {
+        token: made.secret,
+        access: Access::of(record, None),
+    };
     Ok((StatusCode::CREATED, Json(made)))
 }
 
@@ -223,7 +257,9 @@ async fn revoke_all(
     let Path(user) = user?;
     let user = UserId::new(user).map_err(|_| Problem::unknown("user"))?;
     let revoked = tokens(&app)?.revoke_tokens_of(&user, None).await;
-    Ok(Json(Revoked { revoked: revoked.map_err(|error| Problem::store(&error))? }))
+    Ok(Json(Revoked {
+        revoked: revoked.map_err(|error| Problem::store(&error))?,
+    }))
 }
 
 fn tokens(app: &App) -> Result<&dyn TokenStore, Problem> {
@@ -235,7 +271,16 @@ fn tokens(app: &App) -> Result<&dyn TokenStore, Problem> {
 }
 
 impl Access {
-    fn of(TokenRecord { id, grant, created_at, used_at, .. }: TokenRecord, current: Option<&str>) -> Self {
+    fn of(
+        TokenRecord {
+            id,
+            grant,
+            created_at,
+            used_at,
+            ..
+        }: TokenRecord,
+        current: Option<&str>,
+    ) -> Self {
         Self {
             current: current == Some(id.as_str()),
             id,

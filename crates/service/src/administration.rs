@@ -46,6 +46,8 @@ pub struct ServerState {
 
 impl std::fmt::Debug for Administration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Administration").field("sees_words", &self.sees_words).finish_non_exhaustive()
+        f.debug_struct("Administration")
+            .field("sees_words", &self.sees_words)
+            .finish_non_exhaustive()
     }
 }

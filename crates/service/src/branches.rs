@@ -116,11 +116,22 @@ async fn branches(
     let found = conversations.alternatives(&key).await.map_err(failed)?;
     let events = match found.is_empty() {
         true => Vec::new(),
-        false => app.agent.journal().load(&key).await.map_err(|error| Problem::run(&error.into()))?.events,
+        false => {
+            app.agent
+                .journal()
+                .load(&key)
+                .await
+                .map_err(|error| Problem::run(&error.into()))?
+                .events
+        }
     };
-    let told = found.into_iter().filter_map(|place| Alternative::of(place, &events));
+    let told = found
+        .into_iter()
+        .filter_map(|place| Alternative::of(place, &events));
     Ok(Json(Branches {
-        branched_from: summary.branched_from.map(|BranchPoint { conversation, .. }| conversation.to_string()),
+        branched_from: summary
+            .branched_from
+            .map(|BranchPoint { conversation, .. }| conversation.to_string()),
         alternatives: told.collect(),
     }))
 }
@@ -128,13 +139,23 @@ async fn branches(
 impl Alternative {
     /// Returns the first turn behind the place, with its alternatives. `None`: there is none yet.
     fn of(place: Alternatives, events: &[Recorded]) -> Option<Self> {
-        let behind = usize::try_from(place.seq).ok().and_then(|seq| events.get(seq..))?;
+        let behind = usize::try_from(place.seq)
+            .ok()
+            .and_then(|seq| events.get(seq..))?;
         let run_id = behind.iter().find_map(|recorded| match &*recorded.event {
             Event::TurnStarted { turn, .. } => Some(*turn),
             _ => None,
         })?;
-        let thread_ids = place.conversations.iter().map(ConversationId::to_string).collect();
-        Some(Self { run_id, thread_ids, current: place.current })
+        let thread_ids = place
+            .conversations
+            .iter()
+            .map(ConversationId::to_string)
+            .collect();
+        Some(Self {
+            run_id,
+            thread_ids,
+            current: place.current,
+        })
     }
 }
 

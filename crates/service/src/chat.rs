@@ -93,9 +93,9 @@ impl Resume {
             (None, Some(Became::Done)) => Ok(Verdict::Done),
             (None, Some(Became::Retry)) => Ok(Verdict::Retry),
             (None, Some(Became::Leave)) => Ok(Verdict::Leave),
-            (Some(_), Some(_)) | (None, None) => {
-                Err(Problem::invalid("an answer has either approved, or a verdict of done, retry or leave"))
-            }
+            (Some(_), Some(_)) | (None, None) => Err(Problem::invalid(
+                "an answer has either approved, or a verdict of done, retry or leave",
+            )),
         }
     }
 }
@@ -200,8 +200,15 @@ pub(crate) async fn chat(
     let Json(Object(request)) = body?;
     let id = request_name(&headers)?;
     // The conversation is named beside it: the same request in another one is another request anyway.
-    let fingerprint = id.as_ref().map(|_| fingerprint(&json!([request.message, request.resume])));
-    let mut context = RunContext { request_id, fingerprint, trace, ..RunContext::new(user) };
+    let fingerprint = id
+        .as_ref()
+        .map(|_| fingerprint(&json!([request.message, request.resume])));
+    let mut context = RunContext {
+        request_id,
+        fingerprint,
+        trace,
+        ..RunContext::new(user)
+    };
     match (&request.thread_id, &id) {
         (Some(thread), _) => context.conversation = conversation_of(thread)?,
         // Sent again, it must not begin a second conversation.
@@ -216,7 +223,11 @@ pub(crate) async fn chat(
         (None, resume) if !resume.is_empty() => {
             let key = app.agent.key(&context);
             let again = match &id {
-                Some(id) => app.agent.has_input(&key, id).await.map_err(|error| Problem::store(&error))?,
+                Some(id) => app
+                    .agent
+                    .has_input(&key, id)
+                    .await
+                    .map_err(|error| Problem::store(&error))?,
                 None => false,
             };
             let answers = if again {
@@ -225,7 +236,11 @@ pub(crate) async fn chat(
             } else {
                 let failed = |error: StoreError| Problem::run(&error.into());
                 let pending = app.agent.context(&key).await.map_err(failed)?.pending;
-                let waits = |resume: &Resume| pending.iter().any(|call| call.digest == resume.interrupt_id);
+                let waits = |resume: &Resume| {
+                    pending
+                        .iter()
+                        .any(|call| call.digest == resume.interrupt_id)
+                };
                 let before = match resume.iter().all(waits) {
                     true => Vec::new(),
                     false => app.agent.journal().load(&key).await.map_err(failed)?.events,
@@ -245,7 +260,10 @@ pub(crate) async fn chat(
             titles::find(&here, &here.agent.key(&context), response);
         })
     });
-    let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
+    let response = turn
+        .await
+        .map_err(|_| Problem::internal())?
+        .map_err(|error| Problem::run(&error))?;
     answer(&app, response, answered, request.thread_id)
 }
 
@@ -271,21 +289,29 @@ pub(crate) fn answer(
 pub(crate) fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
     at_most("thread_id", thread, THREAD_ID_MAX)?;
     match thread.trim() {
-        "" => Err(Problem::invalid("thread_id is empty; leave it out to begin a conversation")),
-        name => Ok(ConversationId(
-            Uuid::parse_str(name).unwrap_or_else(|_| Uuid::new_v5(&THREADS, name.as_bytes())),
+        "" => Err(Problem::invalid(
+            "thread_id is empty; leave it out to begin a conversation",
         )),
+        name => {
+            Ok(ConversationId(Uuid::parse_str(name).unwrap_or_else(|_| {
+                Uuid::new_v5(&THREADS, name.as_bytes())
+            })))
+        }
     }
 }
 
 /// Returns what was asked under this name, now or earlier, and in which turn.
 pub(crate) fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId, PendingCall)> {
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::TurnParked { turn, pending, .. } => {
-            Some((*turn, pending.iter().find(|call| call.digest == digest)?.clone()))
-        }
-        _ => None,
-    })
+    events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::TurnParked { turn, pending, .. } => Some((
+                *turn,
+                pending.iter().find(|call| call.digest == digest)?.clone(),
+            )),
+            _ => None,
+        })
 }
 
 /// Answers the calls that wait, one by one. An answer to what was answered `before` is told what became of it; what was never asked is no
@@ -296,10 +322,14 @@ fn answers(
     resume: Vec<Resume>,
 ) -> Result<Vec<Answer>, Problem> {
     let answer = |resume: Resume| {
-        let waits = pending.iter().find(|call| call.digest == resume.interrupt_id).cloned();
-        let call = waits.or_else(|| asked_before(before, &resume.interrupt_id).map(|(_, call)| call));
+        let waits = pending
+            .iter()
+            .find(|call| call.digest == resume.interrupt_id)
+            .cloned();
         let call =
-            call.ok_or_else(|| Problem::unknown("pending call: nothing of that name was asked here"))?;
+            waits.or_else(|| asked_before(before, &resume.interrupt_id).map(|(_, call)| call));
+        let call = call
+            .ok_or_else(|| Problem::unknown("pending call: nothing of that name was asked here"))?;
         let answer = call.answer(resume.verdict()?);
         Ok(with_edited(answer, resume.edited_args, resume.shown))
     };
@@ -316,7 +346,12 @@ impl ChatResponse {
             intent: response.decision.intent,
             outcome: response.outcome,
             content: response.content,
-            pending: response.decision.pending.into_iter().map(Pending::of).collect(),
+            pending: response
+                .decision
+                .pending
+                .into_iter()
+                .map(Pending::of)
+                .collect(),
             tools_used: response.tools_used.into_iter().map(ToolUsed::of).collect(),
             usage,
             timing_ms,
@@ -329,7 +364,11 @@ impl ChatResponse {
     /// The problem that the turn ended with, and beside its own members those of the response: a client reads the decision in
     /// the same place, whatever came of the turn. What exactly failed is for whoever runs the service.
     fn beside(self, problem: Problem) -> Problem {
-        let members = serde_json::to_value(Self { error: None, ..self }).unwrap_or_default();
+        let members = serde_json::to_value(Self {
+            error: None,
+            ..self
+        })
+        .unwrap_or_default();
         let members = members.as_object().cloned().unwrap_or_default();
         // The problem has it already.
         let others = members.into_iter().filter(|(name, _)| name != "run_id");
@@ -345,8 +384,14 @@ mod tests {
     fn a_conversation_has_our_id_or_the_clients_name() {
         let ours = ConversationId(Uuid::now_v7());
         assert_eq!(conversation_of(&ours.to_string()).unwrap(), ours);
-        assert_eq!(conversation_of("t_1").unwrap(), conversation_of(" t_1 ").unwrap());
-        assert_ne!(conversation_of("t_1").unwrap(), conversation_of("t_2").unwrap());
+        assert_eq!(
+            conversation_of("t_1").unwrap(),
+            conversation_of(" t_1 ").unwrap()
+        );
+        assert_ne!(
+            conversation_of("t_1").unwrap(),
+            conversation_of("t_2").unwrap()
+        );
         assert!(conversation_of(" ").is_err() && conversation_of(&"x".repeat(201)).is_err());
     }
 }

@@ -2,8 +2,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentName, Arguments, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Rating,
-    Step, ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest,
+    AgentName, Arguments, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory,
+    Rating, Step, ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest,
 };
 use adjutant_runtime::read_trace;
 use axum::Json;
@@ -182,13 +182,18 @@ struct DecisionDetail {
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(export)).routes(routes!(one))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(export))
+        .routes(routes!(one))
 }
 
 impl Decision {
     fn of(record: DecisionRecord, now: Timestamp) -> Self {
         let so_far = || now.as_millisecond() - record.started_at.as_millisecond();
-        let total = record.total_ms.unwrap_or_else(|| u64::try_from(so_far()).unwrap_or(0));
+        let total = record
+            .total_ms
+            .unwrap_or_else(|| u64::try_from(so_far()).unwrap_or(0));
         Self {
             id: record.id,
             thread_id: record.conversation.to_string(),
@@ -214,7 +219,11 @@ impl Decision {
                 thinking_tokens: record.usage.thinking_tokens,
                 cost_usd: record.cost.map(adjutant_core::Cost::usd),
             },
-            timing_ms: Timing { llm: record.model_ms, tools: record.tool_ms, total },
+            timing_ms: Timing {
+                llm: record.model_ms,
+                tools: record.tool_ms,
+                total,
+            },
             error_code: record.error_code,
             raw_response: record.raw_response,
             notices: record.notices,
@@ -262,7 +271,11 @@ async fn list(
     let filter = DecisionFilter {
         agent: query.agent.map(agent).transpose()?,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
-        conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
+        conversation: query
+            .thread_id
+            .as_deref()
+            .map(conversation_of)
+            .transpose()?,
         feedback: query.feedback,
         tool: query.tool,
         since: query.since,
@@ -271,11 +284,22 @@ async fn list(
         // One more tells whether there is another page.
         limit: Some(limit.get() + 1),
     };
-    let found = app.agent.logs().decisions(&user, &filter).await.map_err(|error| Problem::store(&error))?;
+    let found = app
+        .agent
+        .logs()
+        .decisions(&user, &filter)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     let (found, next_cursor) = split(found, limit, DecisionRecord::cursor);
     let now = app.agent.now();
-    let decisions = found.into_iter().map(|record| Decision::of(record, now)).collect();
-    Ok(Json(DecisionList { decisions, next_cursor }))
+    let decisions = found
+        .into_iter()
+        .map(|record| Decision::of(record, now))
+        .collect();
+    Ok(Json(DecisionList {
+        decisions,
+        next_cursor,
+    }))
 }
 
 /// One decision, the calls that were executed for it, and where the time went.
@@ -294,10 +318,16 @@ async fn one(
     let id: TurnId = id.parse().map_err(|_| unknown())?;
     let failed = |error: StoreError| Problem::store(&error);
     let logs = app.agent.logs();
-    let record = logs.decision(&user, id).await.map_err(failed)?.ok_or_else(unknown)?;
+    let record = logs
+        .decision(&user, id)
+        .await
+        .map_err(failed)?
+        .ok_or_else(unknown)?;
     let calls = logs.tool_invocations(&user, id).await.map_err(failed)?;
     let journal = &**app.agent.journal();
-    let steps = read_trace(journal, &record.key(), id, logs.content()).await.map_err(failed)?;
+    let steps = read_trace(journal, &record.key(), id, logs.content())
+        .await
+        .map_err(failed)?;
     Ok(Json(DecisionDetail {
         decision: Decision::of(record, app.agent.now()),
         tool_invocations: calls.into_iter().map(ToolInvocation::of).collect(),
@@ -320,7 +350,11 @@ async fn export(
     let filter = DecisionFilter {
         agent: query.agent.map(agent).transpose()?,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
-        conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
+        conversation: query
+            .thread_id
+            .as_deref()
+            .map(conversation_of)
+            .transpose()?,
         feedback: query.feedback,
         tool: query.tool,
         since: query.since,
@@ -329,22 +363,33 @@ async fn export(
         limit: Some(EXPORTED_AT_ONCE),
     };
     // The first page is read before anything is sent, so that a store that is gone is told as every problem is.
-    let first = page(&app, &user, &filter).await.map_err(|error| Problem::store(&error))?;
-    let pages =
-        stream::try_unfold((app, user, filter, Some(first)), |(app, user, mut filter, read)| async move {
+    let first = page(&app, &user, &filter)
+        .await
+        .map_err(|error| Problem::store(&error))?;
+    let pages = stream::try_unfold(
+        (app, user, filter, Some(first)),
+        |(app, user, mut filter, read)| async move {
             let lines = match read {
                 Some(lines) => lines,
                 None => page(&app, &user, &filter).await?,
             };
-            let Some(after) = lines.after else { return Ok::<_, StoreError>(None) };
+            let Some(after) = lines.after else {
+                return Ok::<_, StoreError>(None);
+            };
             filter.after = Some(after);
             Ok(Some((lines.text, (app, user, filter, None))))
-        });
+        },
+    );
     let mut response = Body::from_stream(pages.map_err(std::io::Error::other)).into_response();
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
-    headers
-        .insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"decisions.ndjson\""));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-ndjson"),
+    );
+    headers.insert(
+        CONTENT_DISPOSITION,
+        HeaderValue::from_static("attachment; filename=\"decisions.ndjson\""),
+    );
     Ok(response)
 }
 
@@ -357,14 +402,19 @@ struct Lines {
 async fn page(app: &Shared, user: &UserId, filter: &DecisionFilter) -> Result<Lines, StoreError> {
     let logs = app.agent.logs();
     let records = logs.decisions(user, filter).await?;
-    let mut lines = Lines { text: String::new(), after: records.last().map(DecisionRecord::cursor) };
+    let mut lines = Lines {
+        text: String::new(),
+        after: records.last().map(DecisionRecord::cursor),
+    };
     for record in records {
         let calls = logs.tool_invocations(user, record.id).await?;
         let line = DecisionWithCalls {
             decision: Decision::of(record, app.agent.now()),
             tool_invocations: calls.into_iter().map(ToolInvocation::of).collect(),
         };
-        let unusable = |error: serde_json::Error| StoreError::Unusable { message: error.to_string() };
+        let unusable = |error: serde_json::Error| StoreError::Unusable {
+            message: error.to_string(),
+        };
         lines.text += &serde_json::to_string(&line).map_err(unusable)?;
         lines.text.push('\n');
     }
@@ -375,7 +425,9 @@ pub(crate) fn outcome(word: &str) -> Result<OutcomeCategory, Problem> {
     word.parse().map_err(|_| {
         let known = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str());
         match nearest(word, known) {
-            Some(near) => Problem::invalid(format!("there is no outcome {word:?}; did you mean {near}?")),
+            Some(near) => Problem::invalid(format!(
+                "there is no outcome {word:?}; did you mean {near}?"
+            )),
             None => Problem::invalid(format!("there is no outcome {word:?}")),
         }
     })

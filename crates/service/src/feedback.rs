@@ -33,7 +33,10 @@ pub(crate) struct Opinion {
 
 impl Opinion {
     pub(crate) fn of(feedback: Feedback) -> Self {
-        Self { rating: feedback.rating, comment: feedback.comment }
+        Self {
+            rating: feedback.rating,
+            comment: feedback.comment,
+        }
     }
 }
 
@@ -104,7 +107,11 @@ async fn keep(
     turn: TurnId,
     feedback: Option<&Feedback>,
 ) -> Result<Option<Rating>, Problem> {
-    match logs.rate(user, turn, feedback).await.map_err(|error| Problem::store(&error))? {
+    match logs
+        .rate(user, turn, feedback)
+        .await
+        .map_err(|error| Problem::store(&error))?
+    {
         Rated::Kept { before } => Ok(before),
         Rated::NoSuchTurn => Err(Problem::unknown("turn")),
         Rated::Open => Err(Problem::new(

@@ -12,7 +12,10 @@ use crate::user::MetricsReader;
 
 /// The figures alone, at an address of their own.
 pub(crate) fn router(state: Shared) -> Router {
-    Router::new().route("/metrics", get(async move || state.rendered_figures().await))
+    Router::new().route(
+        "/metrics",
+        get(async move || state.rendered_figures().await),
+    )
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {

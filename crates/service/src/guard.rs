@@ -17,9 +17,17 @@ const NAME_MAX: usize = 253;
 
 /// Refuses what does not come from a host we are, or from a page that is not ours.
 pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
-    let known = Known { hosts: &app.hosts, origins: &app.origins };
-    let asked = allowed(known, request.method(), request.uri().path(), request.headers())
-        .and_then(|page| same_host(request.uri(), request.headers()).map(|()| page));
+    let known = Known {
+        hosts: &app.hosts,
+        origins: &app.origins,
+    };
+    let asked = allowed(
+        known,
+        request.method(),
+        request.uri().path(),
+        request.headers(),
+    )
+    .and_then(|page| same_host(request.uri(), request.headers()).map(|()| page));
     match asked {
         Ok(page) => {
             request.extensions_mut().insert(page);
@@ -32,12 +40,16 @@ pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next:
 /// Refuses a request that names one host in its first line and another in its header: whoever stands in front of us may have
 /// looked at the other one.
 fn same_host(target: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(authority) = target.authority() else { return Ok(()) };
+    let Some(authority) = target.authority() else {
+        return Ok(());
+    };
     let host = headers.get(HOST).map_or(&b""[..], |host| host.as_bytes());
     if authority.as_str().as_bytes().eq_ignore_ascii_case(host) {
         return Ok(());
     }
-    Err(Problem::malformed("the request's target names another host than the header Host does"))
+    Err(Problem::malformed(
+        "the request's target names another host than the header Host does",
+    ))
 }
 
 /// The names and origins that the service knows.
@@ -56,19 +68,32 @@ pub(crate) enum Page {
     Other,
 }
 
-fn allowed(known: Known<'_>, method: &Method, path: &str, headers: &HeaderMap) -> Result<Page, Problem> {
+fn allowed(
+    known: Known<'_>,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Page, Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if headers.get_all(HOST).iter().nth(1).is_some() {
-        return Err(Problem::malformed("the request has more than one header Host"));
+        return Err(Problem::malformed(
+            "the request has more than one header Host",
+        ));
     }
     let host = text(HOST).ok_or_else(|| Problem::forbidden("the request names no host"))?;
     if !is_ours(known.hosts, host) {
         return Err(unknown_host(name_of(host)));
     }
     // One that cannot be read is none of ours.
-    let origin = headers.contains_key(ORIGIN).then(|| text(ORIGIN).unwrap_or("null"));
+    let origin = headers
+        .contains_key(ORIGIN)
+        .then(|| text(ORIGIN).unwrap_or("null"));
     let other = origin.filter(|origin| !is_own_page(known.hosts, host, origin));
-    let page = if other.is_some() { Page::Other } else { Page::Own };
+    let page = if other.is_some() {
+        Page::Other
+    } else {
+        Page::Own
+    };
     let shared = other.is_some_and(|origin| is_allowed(known.origins, origin, path));
     // MCP asks for the check of every request.
     if (method.is_safe() && path != "/mcp") || shared {
@@ -106,8 +131,13 @@ fn shown(name: &str) -> String {
 
 /// A page that was loaded by the name that is asked by now; or, behind a proxy that asks by another, by one of our own.
 fn is_own_page(hosts: &[String], host: &str, origin: &str) -> bool {
-    let Some((_, origin)) = origin.split_once("://") else { return false };
-    origin == host || hosts.iter().any(|known| known.eq_ignore_ascii_case(name_of(origin)))
+    let Some((_, origin)) = origin.split_once("://") else {
+        return false;
+    };
+    origin == host
+        || hosts
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name_of(origin)))
 }
 
 /// Without the port.
@@ -145,12 +175,22 @@ mod tests {
 
     #[test]
     fn known_names_and_numbers_may_ask_others_not() {
-        for host in
-            ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "TASKS.example", "10.0.0.7"]
-        {
+        for host in [
+            "localhost",
+            "localhost:8080",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+            "TASKS.example",
+            "10.0.0.7",
+        ] {
             assert!(check(Method::POST, host, None), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", ""] {
+        for host in [
+            "evil.example",
+            "localhost.evil.example:8080",
+            "127.0.0.1.evil.example",
+            "",
+        ] {
             assert!(!check(Method::POST, host, None), "{host}");
         }
     }
@@ -160,7 +200,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "localhost:8080".parse().unwrap());
         let same = |target: &str| same_host(&target.parse().unwrap(), &headers).is_ok();
-        assert!(same("/v1/me") && same("http://localhost:8080/v1/me") && same("http://LOCALHOST:8080/"));
+        assert!(
+            same("/v1/me") && same("http://localhost:8080/v1/me") && same("http://LOCALHOST:8080/")
+        );
         for other in [
             "http://evil.example/",
             "http://localhost/",
@@ -170,21 +212,63 @@ mod tests {
             assert!(!same(other), "{other}");
         }
         headers.append(HOST, "localhost:8080".parse().unwrap());
-        assert!(allowed(Known { hosts: &[], origins: &[] }, &Method::GET, "/v1/me", &headers).is_err());
+        assert!(
+            allowed(
+                Known {
+                    hosts: &[],
+                    origins: &[]
+                },
+                &Method::GET,
+                "/v1/me",
+                &headers
+            )
+            .is_err()
+        );
     }
 
     #[test]
     fn pages_of_other_origins_cannot_change_anything() {
-        assert!(check(Method::POST, "localhost:8080", Some("http://localhost:8080")));
-        assert!(check(Method::POST, "localhost:8080", Some("http://localhost:5173")));
-        for origin in ["https://evil.example", "http://localhost:9090", "https://localhost:5173", "null"] {
-            assert!(!check(Method::POST, "localhost:8080", Some(origin)), "{origin}");
+        assert!(check(
+            Method::POST,
+            "localhost:8080",
+            Some("http://localhost:8080")
+        ));
+        assert!(check(
+            Method::POST,
+            "localhost:8080",
+            Some("http://localhost:5173")
+        ));
+        for origin in [
+            "https://evil.example",
+            "http://localhost:9090",
+            "https://localhost:5173",
+            "null",
+        ] {
+            assert!(
+                !check(Method::POST, "localhost:8080", Some(origin)),
+                "{origin}"
+            );
         }
-        assert!(check(Method::GET, "localhost:8080", Some("https://evil.example")));
+        assert!(check(
+            Method::GET,
+            "localhost:8080",
+            Some("https://evil.example")
+        ));
         // A proxy may ask by another name than people do.
-        assert!(check(Method::POST, "127.0.0.1:8080", Some("https://tasks.example")));
-        for origin in ["https://tasks.example.evil.example", "tasks.example", "https://evil.example:443"] {
-            assert!(!check(Method::POST, "127.0.0.1:8080", Some(origin)), "{origin}");
+        assert!(check(
+            Method::POST,
+            "127.0.0.1:8080",
+            Some("https://tasks.example")
+        ));
+        for origin in [
+            "https://tasks.example.evil.example",
+            "tasks.example",
+            "https://evil.example:443",
+        ] {
+            assert!(
+                !check(Method::POST, "127.0.0.1:8080", Some(origin)),
+                "{origin}"
+            );
         }
     }
 }

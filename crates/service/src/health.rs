@@ -42,7 +42,9 @@ struct Readiness {
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
+    OpenApiRouter::new()
+        .routes(routes!(healthz))
+        .routes(routes!(readyz))
 }
 
 /// Says that the process lives.
@@ -70,12 +72,17 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     // Where the store is and what exactly is wrong with it is in the log, not for everybody.
     let mut reasons = Vec::new();
     // Nobody's conversation: whether the store answers is the question.
-    let nobody = app.agent.key_of(UserId::local(), ConversationId(Uuid::nil()));
+    let nobody = app
+        .agent
+        .key_of(UserId::local(), ConversationId(Uuid::nil()));
     let asked = tokio::time::timeout(STORE_ANSWERS, app.agent.context(&nobody)).await;
     let failure = match &asked {
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some(format!("there was no answer within {} s", STORE_ANSWERS.as_secs())),
+        Err(_) => Some(format!(
+            "there was no answer within {} s",
+            STORE_ANSWERS.as_secs()
+        )),
     };
     if let Some(error) = failure {
         let reason = "the store does not answer";
@@ -107,7 +114,14 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
                 );
             }
         }
-        return (StatusCode::OK, Json(Readiness { status: "ready", reasons, notes }));
+        return (
+            StatusCode::OK,
+            Json(Readiness {
+                status: "ready",
+                reasons,
+                notes,
+            }),
+        );
     }
     not("not ready", reasons)
 }
@@ -126,5 +140,12 @@ fn look_at_provider(app: &Shared, oidc: &Oidc) {
 }
 
 fn not(status: &'static str, reasons: Vec<&'static str>) -> (StatusCode, Json<Readiness>) {
-    (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, reasons, notes: Vec::new() }))
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        Json(Readiness {
+            status,
+            reasons,
+            notes: Vec::new(),
+        }),
+    )
 }

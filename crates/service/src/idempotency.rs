@@ -14,11 +14,18 @@ const CHARS_MAX: usize = 200;
 /// # Errors
 /// A problem that says so, if the name is empty, too long or not ASCII.
 pub(crate) fn request_name(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
-    let Some(value) = headers.get(HEADER) else { return Ok(None) };
-    let name =
-        value.to_str().ok().map(str::trim).filter(|name| name.len() <= CHARS_MAX && !name.contains('\t'));
+    let Some(value) = headers.get(HEADER) else {
+        return Ok(None);
+    };
+    let name = value
+        .to_str()
+        .ok()
+        .map(str::trim)
+        .filter(|name| name.len() <= CHARS_MAX && !name.contains('\t'));
     match name.and_then(|name| InputId::new(name).ok()) {
         Some(id) => Ok(Some(id)),
-        None => Err(Problem::invalid(format!("Idempotency-Key holds 1 to {CHARS_MAX} ASCII characters"))),
+        None => Err(Problem::invalid(format!(
+            "Idempotency-Key holds 1 to {CHARS_MAX} ASCII characters"
+        ))),
     }
 }

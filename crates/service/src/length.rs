@@ -8,7 +8,9 @@ pub(crate) fn at_most(name: &str, text: &str, max: usize) -> Result<(), Problem>
     if text.chars().count() <= max {
         return Ok(());
     }
-    Err(Problem::invalid(format!("{name} has at most {max} characters")))
+    Err(Problem::invalid(format!(
+        "{name} has at most {max} characters"
+    )))
 }
 
 /// Reads the words to search for in a list. `None`: there are none, so everything is listed.

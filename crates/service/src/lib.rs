@@ -67,8 +67,8 @@ mod wire; // what a turn came to, in the words of the wire
 
 pub use administration::{Administration, ServerState, Servers};
 pub use auth::{
-    AccessRules, Auth, InvalidJwt, InvalidOidc, InvalidProxy, Jwt, KeysError, Oidc, OidcConfig, RoleRules,
-    TrustedProxy, networks,
+    AccessRules, Auth, InvalidJwt, InvalidOidc, InvalidProxy, Jwt, KeysError, Oidc, OidcConfig,
+    RoleRules, TrustedProxy, networks,
 };
 pub use door::ConnectionLimits;
 pub use ipnet::IpNet;

@@ -31,7 +31,11 @@ impl Default for UserLimits {
         const REQUESTS: NonZeroU32 = NonZeroU32::new(60).unwrap();
         const TURNS: NonZeroU32 = NonZeroU32::new(4).unwrap();
         const IN_ALL: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
-        Self { requests_per_minute: REQUESTS, turns_at_once: TURNS, turns_in_all: IN_ALL }
+        Self {
+            requests_per_minute: REQUESTS,
+            turns_at_once: TURNS,
+            turns_in_all: IN_ALL,
+        }
     }
 }
 
@@ -52,13 +56,21 @@ pub(crate) struct Rate {
 impl Rate {
     fn of(limit: NonZeroU32, remaining: u32) -> Self {
         let missing = u64::from(limit.get().saturating_sub(remaining));
-        Self { limit: limit.get(), remaining, reset: (missing * 60).div_ceil(u64::from(limit.get())) }
+        Self {
+            limit: limit.get(),
+            remaining,
+            reset: (missing * 60).div_ceil(u64::from(limit.get())),
+        }
     }
 
     /// Puts it into the headers of an answer: the two structured fields that the IETF's draft has since its eighth version, and the
     /// three numbers of its first ones, which most client libraries read.
     pub(crate) fn tell(self, headers: &mut HeaderMap) {
-        let Self { limit, remaining, reset } = self;
+        let Self {
+            limit,
+            remaining,
+            reset,
+        } = self;
         for (name, value) in [
             ("ratelimit-policy", format!("\"requests\";q={limit};w=60")),
             ("ratelimit", format!("\"requests\";r={remaining};t={reset}")),
@@ -76,7 +88,12 @@ impl Rate {
 /// Keeps count. Per process: with several replicas, each counts what it gets.
 pub(crate) struct Limits {
     bounds: UserLimits,
-    rate: RateLimiter<UserId, DefaultKeyedStateStore<UserId>, DefaultClock, StateInformationMiddleware>,
+    rate: RateLimiter<
+        UserId,
+        DefaultKeyedStateStore<UserId>,
+        DefaultClock,
+        StateInformationMiddleware,
+    >,
     /// Reasons that are told to whoever runs the service: clients must not fill the log with them.
     told: DefaultKeyedRateLimiter<&'static str>,
     running: Arc<Running>,
@@ -100,9 +117,15 @@ pub(crate) struct RunningTurn {
 
 impl Limits {
     pub(crate) fn new(bounds: UserLimits) -> Self {
-        let rate = RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute)).with_middleware();
+        let rate =
+            RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute)).with_middleware();
         let told = RateLimiter::keyed(Quota::per_minute(TOLD));
-        Self { bounds, rate, told, running: Arc::default() }
+        Self {
+            bounds,
+            rate,
+            told,
+            running: Arc::default(),
+        }
     }
 
     /// Counts a request, and returns what is left with whether it may go on.
@@ -112,9 +135,13 @@ impl Limits {
             Ok(state) => (Rate::of(bound, state.remaining_burst_capacity()), Ok(())),
             Err(early) => {
                 let wait = early.wait_time_from(DefaultClock::default().now());
-                let detail =
-                    format!("{bound} requests a minute are taken from one user (serve.requests_per_minute)");
-                (Rate::of(bound, 0), Err(Problem::limit_reached(detail, wait)))
+                let detail = format!(
+                    "{bound} requests a minute are taken from one user (serve.requests_per_minute)"
+                );
+                (
+                    Rate::of(bound, 0),
+                    Err(Problem::limit_reached(detail, wait)),
+                )
             }
         }
     }
@@ -122,7 +149,10 @@ impl Limits {
     /// Returns how many turns of a user run, and how many may.
     pub(crate) fn turns_of(&self, user: &UserId) -> (u32, u32) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        (running.of_user.get(user).copied().unwrap_or_default(), self.bounds.turns_at_once.get())
+        (
+            running.of_user.get(user).copied().unwrap_or_default(),
+            self.bounds.turns_at_once.get(),
+        )
     }
 
     /// Returns whether whoever runs the service is told this reason once more.
@@ -131,11 +161,20 @@ impl Limits {
     }
 
     /// Counts a turn until what it gives is dropped.
-    pub(crate) fn turn(&self, user: &UserId, metrics: &Arc<Metrics>) -> Result<RunningTurn, Problem> {
+    pub(crate) fn turn(
+        &self,
+        user: &UserId,
+        metrics: &Arc<Metrics>,
+    ) -> Result<RunningTurn, Problem> {
         let bound = self.bounds.turns_at_once.get();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.of_user.get(user).is_some_and(|count| *count >= bound) {
-            let detail = format!("{bound} turns of one user run at the same time (serve.turns_at_once)");
+        if running
+            .of_user
+            .get(user)
+            .is_some_and(|count| *count >= bound)
+        {
+            let detail =
+                format!("{bound} turns of one user run at the same time (serve.turns_at_once)");
             return Err(Problem::limit_reached(detail, Duration::from_secs(1)));
         }
         if running.in_all >= self.bounds.turns_in_all.get() {
@@ -144,7 +183,11 @@ impl Limits {
         running.in_all += 1;
         *running.of_user.entry(user.clone()).or_default() += 1;
         metrics.turn_began();
-        Ok(RunningTurn { user: user.clone(), running: self.running.clone(), metrics: metrics.clone() })
+        Ok(RunningTurn {
+            user: user.clone(),
+            running: self.running.clone(),
+            metrics: metrics.clone(),
+        })
     }
 
     /// Forgets who has not asked for a while.
@@ -194,10 +237,20 @@ mod tests {
         for left in [2, 1, 0] {
             let (rate, asked) = limits.request(&ana);
             assert!(asked.is_ok());
-            assert_eq!(rate, Rate { limit: 3, remaining: left, reset: u64::from(3 - left) * 20 });
+            assert_eq!(
+                rate,
+                Rate {
+                    limit: 3,
+                    remaining: left,
+                    reset: u64::from(3 - left) * 20
+                }
+            );
         }
         let (rate, asked) = limits.request(&ana);
-        assert_eq!((rate.remaining, asked.unwrap_err().code()), (0, "limit_reached"));
+        assert_eq!(
+            (rate.remaining, asked.unwrap_err().code()),
+            (0, "limit_reached")
+        );
         assert!(limits.request(&eve).1.is_ok());
     }
 
@@ -218,8 +271,18 @@ mod tests {
         let (limits, metrics) = (limits(1, 2), Arc::new(Metrics::new()));
         let [ana, eve] = ["ana", "eve"].map(|name| UserId::new(name).unwrap());
         let first = limits.turn(&ana, &metrics).unwrap();
-        let _others = [limits.turn(&ana, &metrics).unwrap(), limits.turn(&eve, &metrics).unwrap()];
-        let refused = |user| limits.turn(user, &metrics).map(drop).unwrap_err().code().to_owned();
+        let _others = [
+            limits.turn(&ana, &metrics).unwrap(),
+            limits.turn(&eve, &metrics).unwrap(),
+        ];
+        let refused = |user| {
+            limits
+                .turn(user, &metrics)
+                .map(drop)
+                .unwrap_err()
+                .code()
+                .to_owned()
+        };
         assert_eq!([refused(&eve), refused(&ana)], ["busy", "limit_reached"]);
         drop(first);
         assert!(limits.turn(&eve, &metrics).is_ok());

@@ -79,10 +79,18 @@ impl Runs {
     ) -> (Arc<Run>, bool) {
         let mut known = self.known();
         forget(&mut known, &key.user);
-        if let Some(run) = known.iter().rev().find(|run| run.key == key && run.name == name) {
+        if let Some(run) = known
+            .iter()
+            .rev()
+            .find(|run| run.key == key && run.name == name)
+        {
             return (run.clone(), false);
         }
-        let run = Arc::new(Run { began_with, asks, ..Run::new(key, name) });
+        let run = Arc::new(Run {
+            began_with,
+            asks,
+            ..Run::new(key, name)
+        });
         known.push_back(run.clone());
         (run, true)
     }
@@ -96,7 +104,11 @@ impl Runs {
     pub(crate) fn named(&self, key: &ConversationKey, name: &str) -> Option<Arc<Run>> {
         let mut known = self.known();
         forget(&mut known, &key.user);
-        known.iter().rev().find(|run| run.key == *key && run.name == name).cloned()
+        known
+            .iter()
+            .rev()
+            .find(|run| run.key == *key && run.name == name)
+            .cloned()
     }
 
     /// The user's last run that the client calls so, or whose turn is called so.
@@ -116,7 +128,8 @@ impl Runs {
         let known = self.known();
         let turn: Option<TurnId> = id.parse().ok();
         let is_it = |run: &&Arc<Run>| {
-            run.key == *key && (run.name == id || turn.is_some() && run.turn() == turn && !run.waits())
+            run.key == *key
+                && (run.name == id || turn.is_some() && run.turn() == turn && !run.waits())
         };
         known.iter().rev().find(is_it).cloned()
     }
@@ -124,7 +137,10 @@ impl Runs {
     /// Drops what ended too long ago, whoever's it was.
     pub(crate) fn forget_old(&self) {
         let now = Instant::now();
-        self.known().retain(|run| run.ended_at().is_none_or(|at| now.duration_since(at) < KEPT));
+        self.known().retain(|run| {
+            run.ended_at()
+                .is_none_or(|at| now.duration_since(at) < KEPT)
+        });
     }
 
     fn known(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
@@ -135,11 +151,17 @@ impl Runs {
 /// Drops what ended too long ago, and of one user what is too much.
 fn forget(known: &mut VecDeque<Arc<Run>>, user: &UserId) {
     let now = Instant::now();
-    known.retain(|run| run.ended_at().is_none_or(|at| now.duration_since(at) < KEPT));
+    known.retain(|run| {
+        run.ended_at()
+            .is_none_or(|at| now.duration_since(at) < KEPT)
+    });
     let (mut runs, mut bytes) = (0, 0);
     // The last ones stay.
     for at in (0..known.len()).rev() {
-        let Some(run) = known.get(at).filter(|run| run.key.user == *user && run.has_ended()) else {
+        let Some(run) = known
+            .get(at)
+            .filter(|run| run.key.user == *user && run.has_ended())
+        else {
             continue;
         };
         runs += 1;
@@ -174,7 +196,9 @@ impl Run {
     pub(crate) fn tell(&self, events: impl IntoIterator<Item = Event>) {
         let mut told = self.told();
         for event in events {
-            let Ok(data) = serde_json::to_string(&event) else { continue };
+            let Ok(data) = serde_json::to_string(&event) else {
+                continue;
+            };
             if told.ended_at.is_some() {
                 continue;
             }
@@ -185,7 +209,10 @@ impl Run {
             told.bytes += data.len();
             let number = told.frames.len() + 1;
             let is_last = event.is_last();
-            told.frames.push(Frame { id: format!("{}-{number}", self.mark), data: data.into() });
+            told.frames.push(Frame {
+                id: format!("{}-{number}", self.mark),
+                data: data.into(),
+            });
             if is_last {
                 told.ended_at = Some(Instant::now());
             }
@@ -259,9 +286,15 @@ impl Run {
 
     /// The place behind an event, by its id: how many events whoever has it has seen. From elsewhere: none.
     pub(crate) fn place_of(&self, id: &str) -> usize {
-        let number = id.strip_prefix(&self.mark).and_then(|rest| rest.strip_prefix('-'));
+        let number = id
+            .strip_prefix(&self.mark)
+            .and_then(|rest| rest.strip_prefix('-'));
         let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
-        if number <= self.told().frames.len() { number } else { 0 }
+        if number <= self.told().frames.len() {
+            number
+        } else {
+            0
+        }
     }
 
     /// The event at a place, from 0, as soon as there is one; nothing behind the last.
@@ -342,22 +375,41 @@ mod tests {
         let (other, _) = runs.begin(key("bert"), "0".to_owned(), Default::default());
         other.tell([error()]);
         for at in 0..2 * KEPT_PER_USER {
-            runs.begin(key("anna"), at.to_string(), Default::default()).0.tell([error()]);
+            runs.begin(key("anna"), at.to_string(), Default::default())
+                .0
+                .tell([error()]);
         }
-        let kept = (0..2 * KEPT_PER_USER).filter(|at| runs.named(&key("anna"), &at.to_string()).is_some());
-        assert_eq!(kept.collect::<Vec<_>>(), (KEPT_PER_USER..2 * KEPT_PER_USER).collect::<Vec<_>>());
-        assert!(!runs.find(&key("anna").user, "goes on").unwrap().has_ended() && !goes_on.has_ended());
+        let kept =
+            (0..2 * KEPT_PER_USER).filter(|at| runs.named(&key("anna"), &at.to_string()).is_some());
+        assert_eq!(
+            kept.collect::<Vec<_>>(),
+            (KEPT_PER_USER..2 * KEPT_PER_USER).collect::<Vec<_>>()
+        );
+        assert!(
+            !runs.find(&key("anna").user, "goes on").unwrap().has_ended() && !goes_on.has_ended()
+        );
         assert!(runs.find(&key("bert").user, "0").is_some());
     }
 
     #[test]
     fn a_name_is_one_run_of_one_user_in_one_conversation() {
         let runs = Runs::default();
-        let elsewhere = ConversationKey { conversation: ConversationId(Uuid::max()), ..key("anna") };
-        assert!(runs.begin(key("anna"), "r".to_owned(), Default::default()).1);
-        assert!(!runs.begin(key("anna"), "r".to_owned(), Default::default()).1);
+        let elsewhere = ConversationKey {
+            conversation: ConversationId(Uuid::max()),
+            ..key("anna")
+        };
         assert!(
-            runs.begin(key("bert"), "r".to_owned(), Default::default()).1
+            runs.begin(key("anna"), "r".to_owned(), Default::default())
+                .1
+        );
+        assert!(
+            !runs
+                .begin(key("anna"), "r".to_owned(), Default::default())
+                .1
+        );
+        assert!(
+            runs.begin(key("bert"), "r".to_owned(), Default::default())
+                .1
                 && runs.begin(elsewhere, "r".to_owned(), Default::default()).1
         );
     }
@@ -368,7 +420,9 @@ mod tests {
             let run = Arc::new(Run::new(key("anna"), "r".to_owned()));
             let waiting = [(); 3].map(|()| {
                 let run = run.clone();
-                tokio::spawn(async move { run.end().await.is_none() && run.frame(1).await.is_none() })
+                tokio::spawn(
+                    async move { run.end().await.is_none() && run.frame(1).await.is_none() },
+                )
             });
             run.tell([error()]);
             for waiting in waiting {
@@ -384,9 +438,17 @@ mod tests {
             message_id: "m".to_owned(),
             delta: at.to_string().repeat(1000),
         };
-        run.tell([Event::TextMessageStart { message_id: "m".to_owned(), role: "assistant" }]);
+        run.tell([Event::TextMessageStart {
+            message_id: "m".to_owned(),
+            role: "assistant",
+        }]);
         run.tell((0..5000).map(piece));
-        run.tell([Event::TextMessageEnd { message_id: "m".to_owned() }, error()]);
+        run.tell([
+            Event::TextMessageEnd {
+                message_id: "m".to_owned(),
+            },
+            error(),
+        ]);
         let told = run.told().frames.len();
         assert!(told < 5000 && run.told().bytes < BYTES_MAX + 1000);
         for (back, kind) in [(1, "RUN_ERROR"), (2, "TEXT_MESSAGE_END")] {

@@ -58,12 +58,18 @@ async fn answer(State(app): State<Shared>, User(user): User, request: Request) -
 /// An error that the library says in plain text, as a problem that says it.
 async fn in_our_words(response: Response) -> Response {
     let status = response.status();
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
     let is_text = kind.is_empty() || kind.starts_with("text/plain");
     if !(status.is_client_error() && is_text) || status == StatusCode::METHOD_NOT_ALLOWED {
         return response;
     }
-    let body = to_bytes(response.into_body(), WORDS_MAX).await.unwrap_or_default();
+    let body = to_bytes(response.into_body(), WORDS_MAX)
+        .await
+        .unwrap_or_default();
     let said = String::from_utf8_lossy(&body);
     let said = said.trim();
     let detail = match said {
@@ -73,13 +79,20 @@ async fn in_our_words(response: Response) -> Response {
         }
         said => said.to_owned(),
     };
-    Problem::new(status, "invalid_request", "The request cannot be understood", detail).into_response()
+    Problem::new(
+        status,
+        "invalid_request",
+        "The request cannot be understood",
+        detail,
+    )
+    .into_response()
 }
 
 /// Whether a request may open a session: without its id, in a version of the protocol that has sessions.
 fn may_open(request: &Request) -> bool {
     let headers = request.headers();
-    let sessionless =
-        headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= &b"2026-07-28"[..]);
+    let sessionless = headers
+        .get(PROTOCOL_VERSION)
+        .is_some_and(|version| version.as_bytes() >= &b"2026-07-28"[..]);
     request.method() == Method::POST && !headers.contains_key(SESSION_ID) && !sessionless
 }

@@ -53,7 +53,11 @@ impl Mcp {
             .with_legacy_session_mode(sessions)
             .with_max_request_body_bytes(BODY_MAX)
             .with_cancellation_token(stopping);
-        Self { server, config, users: Mutex::default() }
+        Self {
+            server,
+            config,
+            users: Mutex::default(),
+        }
     }
 
     pub(crate) fn of(&self, user: &UserId) -> Sessions {
@@ -87,6 +91,10 @@ impl Sessions {
     fn in_use(&self) -> bool {
         let here = 2; // This and its service.
         Arc::strong_count(&self.open) > here
-            || self.open.sessions.try_read().map_or(true, |sessions| !sessions.is_empty())
+            || self
+                .open
+                .sessions
+                .try_read()
+                .map_or(true, |sessions| !sessions.is_empty())
     }
 }

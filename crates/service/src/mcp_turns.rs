@@ -15,7 +15,9 @@ pub(crate) fn begin(app: Later) -> Begin {
     Box::new(move |user| {
         let app: Option<Shared> = app.get().and_then(WeakShared::upgrade);
         let app = app.ok_or_else(|| "the service is not there (any more)".to_owned())?;
-        let running = app.begin_turn(user).map_err(|problem| problem.detail().to_owned())?;
+        let running = app
+            .begin_turn(user)
+            .map_err(|problem| problem.detail().to_owned())?;
         Ok(Box::new(move |key, response| {
             running.ended(response);
             titles::find(&app, key, response);

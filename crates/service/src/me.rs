@@ -104,21 +104,31 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
     #[cfg(not(feature = "memory"))]
     let memory_absent = Some(("not_built", "This service was built without a memory."));
     #[cfg(feature = "memory")]
-    let vault = crate::memory::memory_of(&app, &caller.user).and_then(|memory| Some(memory.vault()?.name()));
+    let vault = crate::memory::memory_of(&app, &caller.user)
+        .and_then(|memory| Some(memory.vault()?.name()));
     #[cfg(not(feature = "memory"))]
     let vault = None;
     let agent = app.agent.for_user(&caller.user);
     let registry = agent.tools();
-    let tools = registry.definitions(None).into_iter().map(|tool| AgentTool {
-        title: registry.get(tool.name.as_str()).and_then(|tool| tool.title().map(str::to_owned)),
-        server: tool.name.as_str().split_once("__").map(|(server, _)| server.to_owned()),
-        name: tool.name.to_string(),
-        description: tool.description.clone(),
-        parameters: tool.parameters.clone(),
-        read_only: tool.annotations.read_only,
-        destructive: tool.annotations.destructive,
-        idempotent: tool.annotations.idempotent,
-    });
+    let tools = registry
+        .definitions(None)
+        .into_iter()
+        .map(|tool| AgentTool {
+            title: registry
+                .get(tool.name.as_str())
+                .and_then(|tool| tool.title().map(str::to_owned)),
+            server: tool
+                .name
+                .as_str()
+                .split_once("__")
+                .map(|(server, _)| server.to_owned()),
+            name: tool.name.to_string(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+            read_only: tool.annotations.read_only,
+            destructive: tool.annotations.destructive,
+            idempotent: tool.annotations.idempotent,
+        });
     let model = agent.model().id();
     Json(Me {
         user: caller.user.into(),

@@ -84,7 +84,11 @@ struct Change {
 #[schema(example = json!({"content": "Takes the tea without sugar", "important": false}))]
 struct NewFact {
     /// One line. Words that announce a correction ("actually", "no longer") of a known fact take its place.
-    #[schema(min_length = 1, max_length = 1000, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    #[schema(
+        min_length = 1,
+        max_length = 1000,
+        pattern = r"[^\s\x00-\x1f\x7f-\x9f]"
+    )]
     content: String,
     /// Whether the agent is always told.
     #[serde(default)]
@@ -96,7 +100,11 @@ struct NewFact {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"important": true}))]
 struct FactEdit {
-    #[schema(min_length = 1, max_length = 1000, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
+    #[schema(
+        min_length = 1,
+        max_length = 1000,
+        pattern = r"[^\s\x00-\x1f\x7f-\x9f]"
+    )]
     content: Option<String>,
     important: Option<bool>,
 }
@@ -133,7 +141,11 @@ pub(crate) fn memory_of(app: &App, user: &UserId) -> Option<Memory> {
 /// Returns where the facts about a user are, as a word, if they have a memory: `vault` or `database`.
 pub(crate) fn place(app: &App, user: &UserId) -> Option<&'static str> {
     let memory = memory_of(app, user)?;
-    Some(if memory.vault().is_some() { "vault" } else { "database" })
+    Some(if memory.vault().is_some() {
+        "vault"
+    } else {
+        "database"
+    })
 }
 
 /// Returns why nothing is remembered of this user, as a word and in words for them. `None`: something is.
@@ -149,9 +161,10 @@ pub(crate) fn absent(app: &App, user: &UserId) -> Option<(&'static str, &'static
             "Nothing is remembered of you here: the notes and the memory of this service are somebody else's, and nobody but them \
              sees or changes them. You have your tasks and your conversations.",
         )),
-        Some(_) | None => {
-            Some(("no_vault", "This service has no folder of notes, so nothing is remembered."))
-        }
+        Some(_) | None => Some((
+            "no_vault",
+            "This service has no folder of notes, so nothing is remembered.",
+        )),
     }
 }
 
@@ -179,7 +192,9 @@ async fn list(
         Some(words) => facts.search(words).await,
         None => facts.list().await,
     };
-    Ok(Json(Facts { facts: found.map_err(problem)?.into_iter().map(Fact::of).collect() }))
+    Ok(Json(Facts {
+        facts: found.map_err(problem)?.into_iter().map(Fact::of).collect(),
+    }))
 }
 
 /// Remembers a fact, or corrects the one that it is much like.
@@ -223,7 +238,10 @@ async fn one(
     let (facts, id) = fact_of(&app, &user, id).await?;
     let why = facts.why(&id).await.map_err(problem)?;
     let history = why.history.into_iter().filter_map(Change::of).collect();
-    Ok(Json(FactDetail { fact: Fact::of(why.fact), history }))
+    Ok(Json(FactDetail {
+        fact: Fact::of(why.fact),
+        history,
+    }))
 }
 
 /// Gives a fact other words, makes it important, or no longer so.
@@ -243,10 +261,18 @@ async fn edit(
     body: Result<Json<Object<FactEdit>>, JsonRejection>,
 ) -> Result<Json<Changed>, Problem> {
     let Json(Object(FactEdit { content, important })) = body?;
-    at_most("content", content.as_deref().unwrap_or_default(), FACT_CHARS_MAX)?;
+    at_most(
+        "content",
+        content.as_deref().unwrap_or_default(),
+        FACT_CHARS_MAX,
+    )?;
     let (facts, id) = fact_of(&app, &user, id).await?;
-    let change = facts.edit(&id, content.as_deref(), important, &Cause::person()).await;
-    change.map(|change| Json(Changed::of(change))).map_err(problem)
+    let change = facts
+        .edit(&id, content.as_deref(), important, &Cause::person())
+        .await;
+    change
+        .map(|change| Json(Changed::of(change)))
+        .map_err(problem)
 }
 
 /// Forgets a fact.
@@ -265,7 +291,11 @@ async fn forget(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Changed>, Problem> {
     let (facts, id) = fact_of(&app, &user, id).await?;
-    facts.forget(&id, &Cause::person()).await.map(|change| Json(Changed::of(change))).map_err(problem)
+    facts
+        .forget(&id, &Cause::person())
+        .await
+        .map(|change| Json(Changed::of(change)))
+        .map_err(problem)
 }
 
 /// Takes back the newest change of the memory.
@@ -278,7 +308,9 @@ async fn forget(
 ))]
 async fn undo(State(app): State<Shared>, user: User) -> Result<Json<TakenBack>, Problem> {
     let undone = of_user(&app, &user)?.undo().await.map_err(problem)?;
-    Ok(Json(TakenBack { message: undone.words }))
+    Ok(Json(TakenBack {
+        message: undone.words,
+    }))
 }
 
 /// The user's facts, and the id of one there is. Only by its id: words that fit several are for people who can be asked.
@@ -289,8 +321,17 @@ async fn fact_of(
 ) -> Result<(KeyFactStore, String), Problem> {
     let Path(id) = id?;
     let facts = of_user(app, user)?.facts();
-    let known = facts.list().await.map_err(problem)?.into_iter().any(|fact| fact.id.as_str() == id);
-    if known { Ok((facts, id)) } else { Err(Problem::unknown("fact")) }
+    let known = facts
+        .list()
+        .await
+        .map_err(problem)?
+        .into_iter()
+        .any(|fact| fact.id.as_str() == id);
+    if known {
+        Ok((facts, id))
+    } else {
+        Err(Problem::unknown("fact"))
+    }
 }
 
 impl Fact {
@@ -298,7 +339,10 @@ impl Fact {
         Self {
             id: fact.id.to_string(),
             important: fact.is_important(),
-            thread_id: fact.source.as_ref().map(|source| source.conversation.to_string()),
+            thread_id: fact
+                .source
+                .as_ref()
+                .map(|source| source.conversation.to_string()),
             run_id: fact.source.as_ref().map(|source| source.turn.to_string()),
             content: fact.content,
             tags: fact.tags,
@@ -310,12 +354,17 @@ impl Fact {
 impl Change {
     /// `None`: it was none of a fact.
     fn of(change: MemoryChange) -> Option<Self> {
-        let MemoryEffect::Fact { before, after } = change.effect else { return None };
+        let MemoryEffect::Fact { before, after } = change.effect else {
+            return None;
+        };
         Some(Self {
             at: change.at,
             before: before.map(|line| line.text),
             after: after.map(|line| line.text),
-            thread_id: change.source.as_ref().map(|source| source.conversation.to_string()),
+            thread_id: change
+                .source
+                .as_ref()
+                .map(|source| source.conversation.to_string()),
             run_id: change.source.as_ref().map(|source| source.turn.to_string()),
         })
     }
@@ -329,22 +378,31 @@ impl Changed {
             FactChange::Known { fact } => ("known", fact, None),
             FactChange::Forgotten { fact } => ("forgotten", fact, None),
         };
-        Self { status, fact: Fact::of(fact), before }
+        Self {
+            status,
+            fact: Fact::of(fact),
+            before,
+        }
     }
 }
 
 /// Where on the disk the vault is, and what a database said, is for whoever runs the service.
 pub(crate) fn problem(error: MemoryError) -> Problem {
     let conflict = |detail: String| {
-        Problem::new(StatusCode::CONFLICT, "memory_conflict", "The memory was left as it is", detail)
+        Problem::new(
+            StatusCode::CONFLICT,
+            "memory_conflict",
+            "The memory was left as it is",
+            detail,
+        )
     };
     match error {
         MemoryError::Fact { reason } => Problem::invalid(reason),
         MemoryError::NoSuchFact { .. } | MemoryError::Ambiguous { .. } => Problem::unknown("fact"),
         MemoryError::NothingToUndo => Problem::unknown("change to take back"),
-        MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => {
-            conflict("the vault's folder is not there at the moment; nothing was changed".to_owned())
-        }
+        MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => conflict(
+            "the vault's folder is not there at the moment; nothing was changed".to_owned(),
+        ),
         MemoryError::NotYours => Problem::unknown("memory"),
         MemoryError::Store { .. } => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,

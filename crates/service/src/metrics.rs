@@ -6,8 +6,12 @@ use adjutant_core::{AgentResponse, Allowance, Cost, Rating, ToolResult};
 use adjutant_runtime::{DispatchFigures, ModelCall};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+use metrics_exporter_prometheus::{
+    Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
 
 use crate::process;
 
@@ -48,7 +52,9 @@ pub enum MetricsAccess {
 }
 
 /// Upper bounds of the histograms' buckets, in seconds: from a look-up to a model that thinks.
-const SECONDS: [f64; 12] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0];
+const SECONDS: [f64; 12] = [
+    0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0,
+];
 
 /// The same, in dollars: from a short question to a cheap model to a long one to a dear one.
 const DOLLARS: [f64; 9] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
@@ -75,25 +81,43 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let builder = PrometheusBuilder::new();
-        let times = [REQUEST_TIME, TURN_TIME, DISPATCH_TIME, MODEL_CALL_TIME, FIRST_TOKEN];
-        let buckets = times.map(|name| (name, &SECONDS[..])).into_iter().chain([(MODEL_COST, &DOLLARS[..])]);
-        let recorder = buckets.into_iter().try_fold(builder, |builder, (name, bounds)| {
-            builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)
-        });
+        let times = [
+            REQUEST_TIME,
+            TURN_TIME,
+            DISPATCH_TIME,
+            MODEL_CALL_TIME,
+            FIRST_TOKEN,
+        ];
+        let buckets = times
+            .map(|name| (name, &SECONDS[..]))
+            .into_iter()
+            .chain([(MODEL_COST, &DOLLARS[..])]);
+        let recorder = buckets
+            .into_iter()
+            .try_fold(builder, |builder, (name, bounds)| {
+                builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)
+            });
         // It fails only without buckets.
         let recorder = recorder.unwrap_or_default().build_recorder();
         metrics::with_local_recorder(&recorder, describe);
-        Self { handle: recorder.handle(), recorder }
+        Self {
+            handle: recorder.handle(),
+            recorder,
+        }
     }
 
     /// An answer was begun: the time is until its headers.
     pub(crate) fn request(&self, method: &str, route: &str, status: u16, took: Duration) {
         let (method, route) = (method.to_owned(), route.to_owned());
         metrics::with_local_recorder(&self.recorder, || {
-            let labels =
-                [("method", method.clone()), ("route", route.clone()), ("status", status.to_string())];
+            let labels = [
+                ("method", method.clone()),
+                ("route", route.clone()),
+                ("status", status.to_string()),
+            ];
             counter!(REQUESTS, &labels).increment(1);
-            histogram!(REQUEST_TIME, "method" => method, "route" => route).record(took.as_secs_f64());
+            histogram!(REQUEST_TIME, "method" => method, "route" => route)
+                .record(took.as_secs_f64());
         });
     }
 
@@ -128,7 +152,8 @@ impl Metrics {
             if !response.decision.pending.is_empty() {
                 return;
             }
-            histogram!(TURN_TIME).record(Duration::from_millis(response.timing.total_ms).as_secs_f64());
+            histogram!(TURN_TIME)
+                .record(Duration::from_millis(response.timing.total_ms).as_secs_f64());
             let usage = &response.usage;
             for (kind, tokens) in [
                 ("input", usage.input_tokens),
@@ -139,7 +164,11 @@ impl Metrics {
                 counter!(TOKENS, "kind" => kind).increment(tokens.unwrap_or(0));
             }
             for call in &response.tools_used {
-                let result = if succeeded(&call.result) { "success" } else { "failure" };
+                let result = if succeeded(&call.result) {
+                    "success"
+                } else {
+                    "failure"
+                };
                 counter!(TOOL_CALLS, "tool" => call.tool.clone(), "result" => result).increment(1);
             }
         });
@@ -155,9 +184,16 @@ impl Metrics {
     /// A call of the model ended. Its labels are the configured model, and one of a few codes.
     pub(crate) fn model_call(&self, call: &ModelCall<'_>) {
         metrics::with_local_recorder(&self.recorder, || {
-            let model = [("provider", call.model.provider.to_string()), ("model", call.model.name.clone())];
+            let model = [
+                ("provider", call.model.provider.to_string()),
+                ("model", call.model.name.clone()),
+            ];
             let [provider, name] = model.clone();
-            counter!(MODEL_CALLS, &[provider, name, ("result", call.result.to_owned())]).increment(1);
+            counter!(
+                MODEL_CALLS,
+                &[provider, name, ("result", call.result.to_owned())]
+            )
+            .increment(1);
             counter!(MODEL_RETRIES, &model).increment(call.attempts.saturating_sub(1).into());
             histogram!(MODEL_CALL_TIME, &model).record(call.took.as_secs_f64());
             if let Some(first) = call.first_piece {
@@ -201,7 +237,13 @@ impl Metrics {
     /// Takes over figures that somebody else has read.
     pub(crate) fn gauges(&self, gauges: Vec<Gauge>) {
         metrics::with_local_recorder(&self.recorder, || {
-            for Gauge { name, help, labels, value } in gauges {
+            for Gauge {
+                name,
+                help,
+                labels,
+                value,
+            } in gauges
+            {
                 describe_gauge!(name, help);
                 gauge!(name, &labels).set(value);
             }
@@ -237,7 +279,11 @@ impl Metrics {
     /// As Prometheus reads it.
     pub(crate) fn render(&self) -> Response {
         let text = "text/plain; version=0.0.4; charset=utf-8";
-        ([(CONTENT_TYPE, text)], self.handle.render() + &process::text()).into_response()
+        (
+            [(CONTENT_TYPE, text)],
+            self.handle.render() + &process::text(),
+        )
+            .into_response()
     }
 }
 
@@ -251,12 +297,22 @@ fn succeeded(result: &ToolResult) -> bool {
 }
 
 fn describe() {
-    describe_counter!(REQUESTS, "HTTP requests answered, by method, route and status.");
+    describe_counter!(
+        REQUESTS,
+        "HTTP requests answered, by method, route and status."
+    );
     describe_histogram!(REQUEST_TIME, Unit::Seconds, "Time until an answer began.");
     describe_counter!(TURNS, "Turns that ended or wait for a human, by outcome.");
-    describe_histogram!(TURN_TIME, Unit::Seconds, "Time a turn took, without waiting for humans.");
+    describe_histogram!(
+        TURN_TIME,
+        Unit::Seconds,
+        "Time a turn took, without waiting for humans."
+    );
     describe_gauge!(TURNS_RUNNING, "Turns that clients have running right now.");
-    describe_gauge!(TURNS_QUEUED, "Requests that wait for the end of a turn in the same conversation.");
+    describe_gauge!(
+        TURNS_QUEUED,
+        "Requests that wait for the end of a turn in the same conversation."
+    );
     describe_counter!(
         MODEL_CALLS,
         "Calls of the model that ended, by result: success, stopped, or an error's code."
@@ -266,8 +322,16 @@ fn describe() {
         MODEL_TOKENS,
         "Tokens of model calls, by kind; input includes cached, output thinking."
     );
-    describe_histogram!(MODEL_CALL_TIME, Unit::Seconds, "Time a model call took, its repeats included.");
-    describe_histogram!(FIRST_TOKEN, Unit::Seconds, "Time until the first piece of a model's answer came.");
+    describe_histogram!(
+        MODEL_CALL_TIME,
+        Unit::Seconds,
+        "Time a model call took, its repeats included."
+    );
+    describe_histogram!(
+        FIRST_TOKEN,
+        Unit::Seconds,
+        "Time until the first piece of a model's answer came."
+    );
     describe_histogram!(
         MODEL_COST,
         "Cost of a model call in US dollars, where it is known; the sum is what was spent."
@@ -281,15 +345,24 @@ fn describe() {
         "US dollars left of what all users together may spend today (UTC), if that is bounded."
     );
     describe_gauge!(BUILD_INFO, "Always 1; the labels say what runs.");
-    describe_counter!(TOKENS, "Tokens of ended turns, by kind; input includes cached, output thinking.");
+    describe_counter!(
+        TOKENS,
+        "Tokens of ended turns, by kind; input includes cached, output thinking."
+    );
     describe_counter!(TOOL_CALLS, "Tool calls of ended turns, by tool and result.");
-    describe_counter!(FEEDBACK, "Ratings that people gave to answers, or changed, by rating: up or down.");
+    describe_counter!(
+        FEEDBACK,
+        "Ratings that people gave to answers, or changed, by rating: up or down."
+    );
     describe_gauge!(CONNECTIONS, "Connections that are open.");
     describe_counter!(
         CONNECTIONS_CLOSED,
         "Connections that were closed for taking too long, or for want of room, by reason."
     );
-    describe_counter!(DISPATCHES, "Turns that somebody else was asked to go on with, by what came of it.");
+    describe_counter!(
+        DISPATCHES,
+        "Turns that somebody else was asked to go on with, by what came of it."
+    );
     describe_histogram!(
         DISPATCH_TIME,
         Unit::Seconds,

@@ -12,12 +12,25 @@ use crate::state::Shared;
 
 /// Puts address and id of the request into the problem, so that whoever shows it can be helped; what is ours to mend is
 /// passed on to whoever runs the service. An error that a library of ours answered in words of its own becomes a problem.
-pub(crate) async fn name_request(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let id = request.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+pub(crate) async fn name_request(
+    State(app): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = request
+        .headers()
+        .get("x-request-id")
+        .and_then(|id| id.to_str().ok())
+        .map(str::to_owned);
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;
-    let problem = response.extensions_mut().remove::<Problem>().or_else(|| unnamed(&response));
-    let Some(mut problem) = problem else { return response };
+    let problem = response
+        .extensions_mut()
+        .remove::<Problem>()
+        .or_else(|| unnamed(&response));
+    let Some(mut problem) = problem else {
+        return response;
+    };
     if let Some(cause) = &problem.take_cause() {
         app.note(cause);
         problem.log(Some(cause));
@@ -32,9 +45,14 @@ pub(crate) async fn name_request(State(app): State<Shared>, request: Request, ne
     } else {
         problem.of_request(path, id).into_response()
     };
-    if matches!(named.status(), StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+    if matches!(
+        named.status(),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT
+    ) {
         // What was not read would stand in front of the next request on this connection.
-        named.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        named
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     // Such as what may be asked instead.
     for (name, value) in response.headers() {
@@ -48,17 +66,30 @@ pub(crate) async fn name_request(State(app): State<Shared>, request: Request, ne
 /// The problem of an error in plain text, or in no words at all.
 fn unnamed(response: &Response) -> Option<Problem> {
     let status = response.status();
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
     if !(status.is_client_error() || status.is_server_error())
         || !(kind.is_empty() || kind.starts_with("text/plain"))
     {
         return None;
     }
-    let said = |code, title| Problem::new(status, code, title, status.canonical_reason().unwrap_or(title));
+    let said = |code, title| {
+        Problem::new(
+            status,
+            code,
+            title,
+            status.canonical_reason().unwrap_or(title),
+        )
+    };
     Some(match status {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
         StatusCode::NOT_FOUND => Problem::unknown("address"),
-        status if status.is_client_error() => said("invalid_request", "The request cannot be understood"),
+        status if status.is_client_error() => {
+            said("invalid_request", "The request cannot be understood")
+        }
         _ => said("internal", "Internal error"),
     })
 }

@@ -59,11 +59,16 @@ async fn links(
     let notes = notes.ok_or_else(|| Problem::unknown("vault"))?;
     let Json(Object(Links { links })) = body?;
     if links.len() > LINKS_MAX {
-        return Err(Problem::invalid(format!("links has at most {LINKS_MAX} of them")));
+        return Err(Problem::invalid(format!(
+            "links has at most {LINKS_MAX} of them"
+        )));
     }
     for link in &links {
         at_most("a link", link, LINK_CHARS_MAX)?;
     }
-    let addresses = notes.addresses(links).await.map_err(crate::memory::problem)?;
+    let addresses = notes
+        .addresses(links)
+        .await
+        .map_err(crate::memory::problem)?;
     Ok(Json(Addresses { addresses }))
 }

@@ -44,11 +44,21 @@ mod tests {
     #[test]
     fn an_object_is_taken_and_an_array_of_its_fields_is_not() {
         let Object(thing) = serde_json::from_str::<Object<Thing>>(r#"{"name": "a"}"#).unwrap();
-        assert_eq!(thing, Thing { name: "a".to_owned() });
+        assert_eq!(
+            thing,
+            Thing {
+                name: "a".to_owned()
+            }
+        );
         for wrong in ["[]", r#"["a"]"#, "null", "1", r#""a""#, r#"{"other": 1}"#] {
-            assert!(serde_json::from_str::<Object<Thing>>(wrong).is_err(), "{wrong}");
+            assert!(
+                serde_json::from_str::<Object<Thing>>(wrong).is_err(),
+                "{wrong}"
+            );
         }
-        let error = serde_json::from_str::<Object<Thing>>("[]").unwrap_err().to_string();
+        let error = serde_json::from_str::<Object<Thing>>("[]")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("expected a JSON object"), "{error}");
     }
 }

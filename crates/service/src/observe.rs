@@ -15,7 +15,11 @@ use crate::{request_id, trace};
 
 /// Names the request, and has everything that is logged while it is answered say which one it is. The span is at the level of errors, so
 /// that no filter takes it away from what happens in it.
-pub(crate) async fn observe(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn observe(
+    State(app): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     request.extensions_mut().insert(Asker::default());
     let id = request_id::ensure(request.headers_mut());
     let trace = trace::of(request.headers());
@@ -29,7 +33,11 @@ pub(crate) async fn observe(State(app): State<Shared>, mut request: Request, nex
     request.extensions_mut().insert(span.clone());
     let method = request.method().as_str().to_owned();
     // Addresses as they were asked for would be as many as there are things; those that are none of ours are one.
-    let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("-", MatchedPath::as_str)
+        .to_owned();
     let begun = Instant::now();
     let answered = async {
         let response = next.run(request).await;
@@ -46,7 +54,11 @@ pub(crate) async fn observe(State(app): State<Shared>, mut request: Request, nex
 /// Methods that nobody knows are one, or a client could make as many figures as it can make up words.
 fn known(method: &str) -> String {
     let usual = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-    if usual.contains(&method) { method.to_owned() } else { "OTHER".to_owned() }
+    if usual.contains(&method) {
+        method.to_owned()
+    } else {
+        "OTHER".to_owned()
+    }
 }
 
 fn millis(time: Duration) -> u64 {

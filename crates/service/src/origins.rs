@@ -69,7 +69,10 @@ impl FromStr for Origin {
             && matches!(url.path(), "" | "/")
             && url.query().is_none()
             && url.fragment().is_none();
-        let host = url.host_str().filter(|host| bare && !host.is_empty()).ok_or_else(other)?;
+        let host = url
+            .host_str()
+            .filter(|host| bare && !host.is_empty())
+            .ok_or_else(other)?;
         // Pages of programs and of browsers' extensions have schemes of their own, which the URL standard gives no origin.
         let origin = url.origin();
         Ok(Self(match (origin.is_tuple(), url.port()) {
@@ -96,11 +99,20 @@ pub(crate) fn is_allowed(origins: &[Origin], origin: &str, path: &str) -> bool {
 pub(crate) fn layer(origins: &[Origin]) -> CorsLayer {
     let origins = origins.to_vec();
     let allowed = AllowOrigin::predicate(move |origin: &HeaderValue, request| {
-        origin.to_str().is_ok_and(|origin| is_allowed(&origins, origin, request.uri.path()))
+        origin
+            .to_str()
+            .is_ok_and(|origin| is_allowed(&origins, origin, request.uri.path()))
     });
     CorsLayer::new()
         .allow_origin(allowed)
-        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_methods([
+            Method::GET,
+            Method::HEAD,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ])
         // Client libraries have headers of their own, which change nothing here.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(EXPOSED)
@@ -135,7 +147,10 @@ mod tests {
     #[test]
     fn what_would_open_it_to_everybody_is_no_origin() {
         for every in ["*", "https://*.example", "http://localhost:*"] {
-            assert_eq!(every.parse::<Origin>(), Err(InvalidOrigin::Every(every.to_owned())));
+            assert_eq!(
+                every.parse::<Origin>(),
+                Err(InvalidOrigin::Every(every.to_owned()))
+            );
         }
         assert_eq!("NULL".parse::<Origin>(), Err(InvalidOrigin::Null));
         for other in [
@@ -150,7 +165,10 @@ mod tests {
             "data:text/html,x",
             "file:///tmp/page.html",
         ] {
-            assert_eq!(other.parse::<Origin>(), Err(InvalidOrigin::Other(other.to_owned())));
+            assert_eq!(
+                other.parse::<Origin>(),
+                Err(InvalidOrigin::Other(other.to_owned()))
+            );
         }
     }
 
@@ -158,7 +176,12 @@ mod tests {
     fn only_interfaces_for_programs_are_shared() {
         let origins = ["http://localhost:5173".parse().unwrap()];
         let allowed = |origin, path| is_allowed(&origins, origin, path);
-        for path in ["/v1/chat", "/v1/threads/1/messages", "/mcp", "/openapi.json"] {
+        for path in [
+            "/v1/chat",
+            "/v1/threads/1/messages",
+            "/mcp",
+            "/openapi.json",
+        ] {
             assert!(allowed("http://localhost:5173", path), "{path}");
             for other in [
                 "http://localhost:5174",

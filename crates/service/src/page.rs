@@ -23,8 +23,14 @@ struct Files;
 /// addresses alike.
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
-        .route("/", get(async |headers: HeaderMap| file("index.html", &headers)))
-        .route("/favicon.ico", get(async |headers: HeaderMap| file("favicon.ico", &headers)))
+        .route(
+            "/",
+            get(async |headers: HeaderMap| file("index.html", &headers)),
+        )
+        .route(
+            "/favicon.ico",
+            get(async |headers: HeaderMap| file("favicon.ico", &headers)),
+        )
         .route(
             "/web/{*path}",
             get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)),
@@ -33,23 +39,42 @@ pub(crate) fn routes() -> Router<Shared> {
 
 /// A file, or that the browser has it already: it asks each time, so that nobody runs yesterday's page.
 fn file(path: &str, headers: &HeaderMap) -> Response {
-    let Some(found) = Files::get(path) else { return Problem::unknown("file").into_response() };
+    let Some(found) = Files::get(path) else {
+        return Problem::unknown("file").into_response();
+    };
     // Weak: on its way it may be compressed.
-    let tag = format!("W/\"{}\"", URL_SAFE_NO_PAD.encode(found.metadata.sha256_hash()));
-    let Ok(etag) = HeaderValue::from_str(&tag) else { return Problem::internal().into_response() };
-    let known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
-    let cache = [(ETAG, etag), (CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
+    let tag = format!(
+        "W/\"{}\"",
+        URL_SAFE_NO_PAD.encode(found.metadata.sha256_hash())
+    );
+    let Ok(etag) = HeaderValue::from_str(&tag) else {
+        return Problem::internal().into_response();
+    };
+    let known = headers
+        .get(IF_NONE_MATCH)
+        .and_then(|tags| tags.to_str().ok())
+        .unwrap_or_default();
+    let cache = [
+        (ETAG, etag),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
     if known.split(',').any(|known| known.trim() == tag) {
         return (StatusCode::NOT_MODIFIED, cache).into_response();
     }
     let kind = HeaderValue::from_str(&content_type(found.metadata.mimetype()));
-    let Ok(kind) = kind else { return Problem::internal().into_response() };
+    let Ok(kind) = kind else {
+        return Problem::internal().into_response();
+    };
     (cache, [(CONTENT_TYPE, kind)], found.data).into_response()
 }
 
 /// Texts are UTF-8, all of them.
 fn content_type(kind: &str) -> String {
-    if kind.starts_with("text/") { format!("{kind}; charset=utf-8") } else { kind.to_owned() }
+    if kind.starts_with("text/") {
+        format!("{kind}; charset=utf-8")
+    } else {
+        kind.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -85,17 +110,34 @@ mod tests {
     #[test]
     fn what_the_browser_has_is_not_sent_again() {
         let tag = get_with("app.js", None).headers()[ETAG].clone();
-        assert_eq!(get_with("app.js", Some(&tag)).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(
+            get_with("app.js", Some(&tag)).status(),
+            StatusCode::NOT_MODIFIED
+        );
         let both = HeaderValue::from_str(&format!("W/\"old\", {}", tag.to_str().unwrap())).unwrap();
-        assert_eq!(get_with("app.js", Some(&both)).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(
+            get_with("app.js", Some(&both)).status(),
+            StatusCode::NOT_MODIFIED
+        );
         let old = HeaderValue::from_static("W/\"old\"");
         assert_eq!(get_with("app.js", Some(&old)).status(), StatusCode::OK);
     }
 
     #[test]
     fn there_is_nothing_outside_the_folder() {
-        for path in ["../Cargo.toml", "/etc/passwd", "style/../../Cargo.toml", "", "style", "nothing.js"] {
-            assert_eq!(get_with(path, None).status(), StatusCode::NOT_FOUND, "{path}");
+        for path in [
+            "../Cargo.toml",
+            "/etc/passwd",
+            "style/../../Cargo.toml",
+            "",
+            "style",
+            "nothing.js",
+        ] {
+            assert_eq!(
+                get_with(path, None).status(),
+                StatusCode::NOT_FOUND,
+                "{path}"
+            );
         }
     }
 }

@@ -37,7 +37,10 @@ impl TryFrom<u32> for Limit {
 
 /// Where a client wants to go on.
 pub(crate) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
-    let read = |text: &str| text.parse().map_err(|error| Problem::invalid(format!("cursor: {error}")));
+    let read = |text: &str| {
+        text.parse()
+            .map_err(|error| Problem::invalid(format!("cursor: {error}")))
+    };
     text.map(read).transpose()
 }
 
@@ -49,9 +52,14 @@ impl Before {
     /// Reads what an answer gave as its `next_cursor`.
     pub(crate) fn read(text: &str) -> Result<Self, Problem> {
         let is_place = |digits: &&str| {
-            digits.len() <= 18 && !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
+            digits.len() <= 18
+                && !digits.starts_with('0')
+                && digits.bytes().all(|byte| byte.is_ascii_digit())
         };
-        let place = text.strip_prefix('e').filter(is_place).and_then(|digits| digits.parse().ok());
+        let place = text
+            .strip_prefix('e')
+            .filter(is_place)
+            .and_then(|digits| digits.parse().ok());
         place.map(Self).ok_or_else(|| {
             Problem::malformed(&format!(
                 "before: {text:?} is no cursor; use the one an answer gave, as it is"
@@ -78,6 +86,9 @@ pub(crate) fn split<T>(
     let fits = usize::try_from(limit.get()).unwrap_or(usize::MAX);
     let more = entries.len() > fits;
     entries.truncate(fits);
-    let next = entries.last().filter(|_| more).map(|last| place(last).to_string());
+    let next = entries
+        .last()
+        .filter(|_| more)
+        .map(|last| place(last).to_string());
     (entries, next)
 }

@@ -48,7 +48,9 @@ struct Edited {
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(preview))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(preview))
 }
 
 /// Everything of the user that waits for an answer.
@@ -61,13 +63,22 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 async fn list(State(app): State<Shared>, User(user): User) -> Result<Json<PendingList>, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
     let mut pending = Vec::new();
-    for (key, _) in app.agent.journal().parked(app.agent.name(), Some(&user)).await.map_err(failed)? {
+    for (key, _) in app
+        .agent
+        .journal()
+        .parked(app.agent.name(), Some(&user))
+        .await
+        .map_err(failed)?
+    {
         // What was answered meanwhile is not in it.
         let events = app.agent.journal().load(&key).await.map_err(failed)?.events;
         pending.extend(
             conversation::pending(&events)
                 .into_iter()
-                .map(|call| Waiting { thread_id: key.conversation.to_string(), call: Pending::of(call) }),
+                .map(|call| Waiting {
+                    thread_id: key.conversation.to_string(),
+                    call: Pending::of(call),
+                }),
         );
     }
     Ok(Json(PendingList { pending }))
@@ -93,7 +104,11 @@ async fn preview(
     let Path(id) = id?;
     let Json(Object(Edited { thread_id, args })) = body?;
     let key = app.agent.key_of(user, conversation_of(&thread_id)?);
-    let question = app.agent.question_with(&key, &id, args).await.map_err(|error| Problem::store(&error))?;
+    let question = app
+        .agent
+        .question_with(&key, &id, args)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     let gone = "pending call: it was answered, its time has run out, or it was never asked";
     match question.ok_or_else(|| Problem::unknown(gone))? {
         Ok(question) => Ok(Json(Pending::of(question))),

@@ -195,13 +195,24 @@ impl Problem {
         if cause.is_none() && self.status < 500 && !is_of_turn {
             return;
         }
-        let (status, code, turn) = (self.status, self.code, self.run_id.map(tracing::field::display));
+        let (status, code, turn) = (
+            self.status,
+            self.code,
+            self.run_id.map(tracing::field::display),
+        );
         let error = cause.map(tracing::field::display);
         if cause.is_none() && turn.is_none() && status != 500 {
             // It was not begun: the service is busy, stops, or cannot ask who it is. Once it is asked again, all is well.
             tracing::warn!(status, code, "the request was not taken: {}", self.title);
         } else {
-            tracing::error!(status, code, turn, error, "the request failed: {}", self.title);
+            tracing::error!(
+                status,
+                code,
+                turn,
+                error,
+                "the request failed: {}",
+                self.title
+            );
         }
     }
 
@@ -225,8 +236,15 @@ impl Problem {
 
     pub(crate) fn unauthorized(detail: &str) -> Self {
         Self {
-            hint: Some("send the header Authorization: Bearer TOKEN; adjutant token create makes one"),
-            ..Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "Who are you?", detail)
+            hint: Some(
+                "send the header Authorization: Bearer TOKEN; adjutant token create makes one",
+            ),
+            ..Self::new(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "Who are you?",
+                detail,
+            )
         }
     }
 
@@ -238,7 +256,12 @@ impl Problem {
     pub(crate) fn limit_reached(detail: impl Into<String>, wait: Duration) -> Self {
         Self {
             retry_after: Some(whole_seconds(wait).max(1)),
-            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "limit_reached", "That is too much at once", detail)
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "limit_reached",
+                "That is too much at once",
+                detail,
+            )
         }
     }
 
@@ -314,7 +337,12 @@ impl Problem {
     }
 
     pub(crate) fn unknown(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "unknown", "Not found", format!("there is no such {what}"))
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown",
+            "Not found",
+            format!("there is no such {what}"),
+        )
     }
 
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
@@ -328,7 +356,12 @@ impl Problem {
 
     /// Not what HTTP says a request is.
     pub(crate) fn malformed(detail: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_request", "The request cannot be understood", detail)
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_request",
+            "The request cannot be understood",
+            detail,
+        )
     }
 
     pub(crate) fn internal() -> Self {
@@ -428,23 +461,39 @@ impl Problem {
                 // Which budget it was and what is left of it is in the log.
                 let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "The budget is used up");
                 let problem = Self::new(status, limit.code(), title, response.content.clone());
-                let of_day =
-                    matches!(limit, TurnError::Limit { key, .. } if !key.starts_with("budget.per_turn"));
+                let of_day = matches!(limit, TurnError::Limit { key, .. } if !key.starts_with("budget.per_turn"));
                 let retry_after = of_day.then(|| seconds_to_midnight(now));
                 let problem = problem.with("budget", if of_day { "day" } else { "turn" });
-                return Some(Self { run_id: Some(response.turn), retry_after, ..problem });
+                return Some(Self {
+                    run_id: Some(response.turn),
+                    retry_after,
+                    ..problem
+                });
             }
             _ => return None,
         };
         let (status, title) = match error {
-            ModelError::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "Rate limited by the provider"),
-            ModelError::Quota { .. } => (StatusCode::TOO_MANY_REQUESTS, "The provider's quota is used up"),
-            ModelError::Timeout { .. } => (StatusCode::GATEWAY_TIMEOUT, "The model did not answer in time"),
-            ModelError::Network { .. } | ModelError::Server { .. } => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The model is not available")
-            }
+            ModelError::RateLimited { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "Rate limited by the provider",
+            ),
+            ModelError::Quota { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "The provider's quota is used up",
+            ),
+            ModelError::Timeout { .. } => (
+                StatusCode::GATEWAY_TIMEOUT,
+                "The model did not answer in time",
+            ),
+            ModelError::Network { .. } | ModelError::Server { .. } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The model is not available",
+            ),
             ModelError::Refused { .. } => return None,
-            _ => (StatusCode::BAD_GATEWAY, "The model did not give a usable answer"),
+            _ => (
+                StatusCode::BAD_GATEWAY,
+                "The model did not give a usable answer",
+            ),
         };
         let mut problem = Self::new(status, error.code(), title, response.content.clone());
         problem.retry_after = error.retry_after().map(whole_seconds);
@@ -455,10 +504,16 @@ impl Problem {
     /// None of the answers of a request could be what it was meant to be, such as arguments that do not fit; what they
     /// were for still waits.
     pub(crate) fn of_answers(response: &AgentResponse, answers: usize) -> Option<Self> {
-        let refused = response.notices.iter().filter(|notice| notice.code == "answer_refused");
+        let refused = response
+            .notices
+            .iter()
+            .filter(|notice| notice.code == "answer_refused");
         let reasons: Vec<&str> = refused.map(|notice| notice.text.as_str()).collect();
         let all_refused = !reasons.is_empty() && reasons.len() == answers;
-        all_refused.then(|| Self { run_id: Some(response.turn), ..Self::invalid(reasons.join(" ")) })
+        all_refused.then(|| Self {
+            run_id: Some(response.turn),
+            ..Self::invalid(reasons.join(" "))
+        })
     }
 }
 
@@ -539,10 +594,17 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_to_each_in_their_words() {
         let words = "there is no space left for /var/lib/adjutant.db; free some";
-        let error = RunError::Store(StoreError::Full { message: words.to_owned() });
+        let error = RunError::Store(StoreError::Full {
+            message: words.to_owned(),
+        });
         let mut problem = Problem::run(&error);
-        assert_eq!((problem.status(), problem.code()), (StatusCode::INSUFFICIENT_STORAGE, "storage_full"));
-        assert!(problem.detail().contains("cannot store") && !problem.detail().contains("adjutant.db"));
+        assert_eq!(
+            (problem.status(), problem.code()),
+            (StatusCode::INSUFFICIENT_STORAGE, "storage_full")
+        );
+        assert!(
+            problem.detail().contains("cannot store") && !problem.detail().contains("adjutant.db")
+        );
         assert_eq!(problem.retry_after(), Some(30));
         assert!(problem.take_cause().unwrap().to_string().contains(words));
     }

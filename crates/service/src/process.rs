@@ -30,8 +30,14 @@ mod linux {
     impl Figure {
         pub(super) fn text(&self) -> String {
             let Self { name, help, value } = self;
-            let Some(value) = value else { return String::new() };
-            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+            let Some(value) = value else {
+                return String::new();
+            };
+            let kind = if name.ends_with("_total") {
+                "counter"
+            } else {
+                "gauge"
+            };
             format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n\n")
         }
     }
@@ -44,8 +50,12 @@ mod linux {
         let stat = fs::read_to_string("/proc/self/stat").ok();
         let stat = stat.as_deref().and_then(Stat::read);
         let of = |figure: fn(&Stat) -> f64| stat.as_ref().map(figure);
-        let open = fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as f64);
-        let most = getrlimit(Resource::Nofile).current.map(|files| files as f64);
+        let open = fs::read_dir("/proc/self/fd")
+            .ok()
+            .map(|files| files.count() as f64);
+        let most = getrlimit(Resource::Nofile)
+            .current
+            .map(|files| files as f64);
         [
             figure(
                 "process_cpu_seconds_total",
@@ -65,10 +75,15 @@ mod linux {
             figure(
                 "process_start_time_seconds",
                 "When the process began, as seconds since 1970 (UTC).",
-                stat.as_ref().and_then(|stat| Some(boot_time()? + stat.started)),
+                stat.as_ref()
+                    .and_then(|stat| Some(boot_time()? + stat.started)),
             ),
             figure("process_open_fds", "Files and sockets that are open.", open),
-            figure("process_max_fds", "Files and sockets that may be open.", most),
+            figure(
+                "process_max_fds",
+                "Files and sockets that may be open.",
+                most,
+            ),
         ]
     }
 
@@ -99,7 +114,11 @@ mod linux {
     /// Reads the time at which the machine started, in seconds since 1970.
     fn boot_time() -> Option<f64> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
-        stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+        stat.lines()
+            .find_map(|line| line.strip_prefix("btime "))?
+            .trim()
+            .parse()
+            .ok()
     }
 
     #[cfg(test)]
@@ -112,8 +131,16 @@ mod linux {
             for name in ["adjutant", "a) S 9 (b", ""] {
                 let stat = Stat::read(&format!("7 ({name}) {behind}")).unwrap();
                 let ticks = clock_ticks_per_second() as f64;
-                assert_eq!((stat.cpu, stat.started), (500.0 / ticks, 5000.0 / ticks), "{name}");
-                assert_eq!((stat.mapped, stat.resident), (4096.0, 2.0 * page_size() as f64), "{name}");
+                assert_eq!(
+                    (stat.cpu, stat.started),
+                    (500.0 / ticks, 5000.0 / ticks),
+                    "{name}"
+                );
+                assert_eq!(
+                    (stat.mapped, stat.resident),
+                    (4096.0, 2.0 * page_size() as f64),
+                    "{name}"
+                );
             }
             assert!(Stat::read("").is_none() && Stat::read("7 (a) S 1").is_none());
         }
@@ -121,12 +148,18 @@ mod linux {
         #[test]
         fn this_process_has_all_of_them() {
             for figure in figures() {
-                let least = if figure.name == "process_start_time_seconds" { 1e9 } else { 0.0 };
+                let least = if figure.name == "process_start_time_seconds" {
+                    1e9
+                } else {
+                    0.0
+                };
                 assert!(figure.value.unwrap() >= least, "{}", figure.text());
             }
             let text = crate::process::text();
             assert!(
-                text.contains("\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total "),
+                text.contains(
+                    "\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total "
+                ),
                 "{text}"
             );
             assert!(text.contains("# TYPE process_open_fds gauge\n"), "{text}");

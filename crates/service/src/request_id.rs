@@ -43,7 +43,13 @@ impl<S: Sync> FromRequestParts<S> for RequestId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.headers.get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned)))
+        Ok(Self(
+            parts
+                .headers
+                .get(HEADER)
+                .and_then(|id| id.to_str().ok())
+                .map(str::to_owned),
+        ))
     }
 }
 
@@ -64,7 +70,12 @@ mod tests {
     #[test]
     fn a_clients_id_is_kept_if_it_is_one() {
         let longest = "a".repeat(LENGTH_MAX);
-        for id in ["mine", "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11", "A.b_c-9", &longest] {
+        for id in [
+            "mine",
+            "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11",
+            "A.b_c-9",
+            &longest,
+        ] {
             assert_eq!(ensured(&[id]), id);
         }
     }
@@ -72,9 +83,26 @@ mod tests {
     #[test]
     fn anything_else_is_replaced() {
         let long = "a".repeat(LENGTH_MAX + 1);
-        for id in ["", " ", "x user=admin request=fake", "a\tb", "a,b", "a\"b", "ä", "a/../b", &long] {
-            assert_eq!(Uuid::parse_str(&ensured(&[id])).unwrap().get_version_num(), 7, "{id}");
+        for id in [
+            "",
+            " ",
+            "x user=admin request=fake",
+            "a\tb",
+            "a,b",
+            "a\"b",
+            "ä",
+            "a/../b",
+            &long,
+        ] {
+            assert_eq!(
+                Uuid::parse_str(&ensured(&[id])).unwrap().get_version_num(),
+                7,
+                "{id}"
+            );
         }
-        assert!(Uuid::parse_str(&ensured(&["a", "b"])).is_ok() && Uuid::parse_str(&ensured(&[])).is_ok());
+        assert!(
+            Uuid::parse_str(&ensured(&["a", "b"])).is_ok()
+                && Uuid::parse_str(&ensured(&[])).is_ok()
+        );
     }
 }

@@ -20,9 +20,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
-    access, admin, branches, chat, decisions, feedback, figures, guard, health, mcp, me, named, observe,
-    openai, openapi, origins, page, pending, runs, session, sign_in, slow_body, tasks, threads, tools, usage,
-    user, watched,
+    access, admin, branches, chat, decisions, feedback, figures, guard, health, mcp, me, named,
+    observe, openai, openapi, origins, page, pending, runs, session, sign_in, slow_body, tasks,
+    threads, tools, usage, user, watched,
 };
 
 /// So much of one that is too large is read before the answer, and for so long.
@@ -67,18 +67,32 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(sign_in::routes())
         .merge(access::routes())
         .merge(health::routes())
-        .merge(if state.administration.get().is_some() { admin::routes() } else { OpenApiRouter::new() })
-        .merge(if state.has_metrics() { figures::routes() } else { OpenApiRouter::new() })
+        .merge(if state.administration.get().is_some() {
+            admin::routes()
+        } else {
+            OpenApiRouter::new()
+        })
+        .merge(if state.has_metrics() {
+            figures::routes()
+        } else {
+            OpenApiRouter::new()
+        })
         .split_for_parts();
     let router = router.merge(openapi::routes(&description));
-    let router = if state.page { router.merge(page::routes()) } else { router };
+    let router = if state.page {
+        router.merge(page::routes())
+    } else {
+        router
+    };
     guarded(router, &state).with_state(state)
 }
 
 /// The addresses of the memory and of the search in what was said, where the service is built with them.
 fn memory() -> OpenApiRouter<Shared> {
     #[cfg(feature = "memory")]
-    return crate::memory::routes().merge(crate::notes::routes()).merge(crate::search::routes());
+    return crate::memory::routes()
+        .merge(crate::notes::routes())
+        .merge(crate::search::routes());
     #[cfg(not(feature = "memory"))]
     OpenApiRouter::new()
 }
@@ -100,22 +114,43 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         // Leaves alone what is small, and streams of events, which would wait in its buffer.
         .layer(CompressionLayer::new())
         .layer(header(CONTENT_SECURITY_POLICY, PAGES))
-        .layer(header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
-        .layer(header(REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
-        .layer(header(HeaderName::from_static("cross-origin-opener-policy"), SAME_ORIGIN))
-        .layer(header(HeaderName::from_static("cross-origin-resource-policy"), SAME_ORIGIN))
-        .layer(header(HeaderName::from_static("permissions-policy"), NOTHING))
+        .layer(header(
+            X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .layer(header(
+            REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        ))
+        .layer(header(
+            HeaderName::from_static("cross-origin-opener-policy"),
+            SAME_ORIGIN,
+        ))
+        .layer(header(
+            HeaderName::from_static("cross-origin-resource-policy"),
+            SAME_ORIGIN,
+        ))
+        .layer(header(
+            HeaderName::from_static("permissions-policy"),
+            NOTHING,
+        ))
         .layer(header(CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(from_fn(user::tell_rate));
     // Around all that may refuse a request, so that pages can read why.
-    let router = if state.origins.is_empty() { router } else { router.layer(origins::layer(&state.origins)) };
+    let router = if state.origins.is_empty() {
+        router
+    } else {
+        router.layer(origins::layer(&state.origins))
+    };
     router.layer(from_fn_with_state(state.clone(), observe::observe))
 }
 
 /// A handler broke down. Whoever runs the service is told what it said; where it was is known to the program's panic hook only.
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let words = panic.downcast_ref::<String>().map(String::as_str);
-    let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    let words = words
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no words");
     tracing::error!(error = words, "a handler panicked");
     Problem::internal().into_response()
 }
@@ -123,7 +158,10 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 /// What says of itself that it is too large is refused. Some of it is read and dropped, for a while: a client that finds its
 /// connection closed while it sends never looks at the answer.
 async fn not_too_large(request: Request, next: Next) -> Response {
-    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let length = request
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok());
     match length.and_then(|length| length.parse::<usize>().ok()) {
         Some(length) if length > BODY_MAX => {
             let mut body = request.into_body().into_data_stream();

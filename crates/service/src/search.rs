@@ -26,7 +26,11 @@ const SEARCH_CHARS_MAX: usize = 500;
 #[into_params(parameter_in = Query)]
 struct SearchQuery {
     /// The words, in any of their forms. `"several words"` have to stand there as they are.
-    #[param(min_length = 1, max_length = 500, example = "when did we talk about the garden?")]
+    #[param(
+        min_length = 1,
+        max_length = 500,
+        example = "when did we talk about the garden?"
+    )]
     q: String,
     /// At most so many conversations.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
@@ -99,9 +103,15 @@ async fn search(
     };
     let past = app.past.get().ok_or_else(|| Problem::unknown("search"))?;
     let limit = usize::try_from(limit.unwrap_or_default().get()).unwrap_or(usize::MAX);
-    let options = PastOptions { limit, ..PastOptions::default() };
+    let options = PastOptions {
+        limit,
+        ..PastOptions::default()
+    };
     let found = search_past(&**past, (app.agent.name(), &user), words, options).await;
     let found = found.map_err(|error| Problem::store(&error))?;
     let threads = found.found.into_iter().map(FoundThread::of).collect();
-    Ok(Json(FoundThreads { threads, is_complete: found.is_complete }))
+    Ok(Json(FoundThreads {
+        threads,
+        is_complete: found.is_complete,
+    }))
 }

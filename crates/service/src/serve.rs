@@ -146,15 +146,23 @@ impl Service {
         if matches!(config.auth, Auth::None) && !bind.ip().is_loopback() {
             return Err(ServeError::Open(bind));
         }
-        let failed = |error: std::io::Error| ServeError::Bind { bind, reason: error.to_string() };
+        let failed = |error: std::io::Error| ServeError::Bind {
+            bind,
+            reason: error.to_string(),
+        };
         let listener = TcpListener::bind(bind).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let metrics = match config.metrics_bind {
-            Some(bind) => Some(
-                TcpListener::bind(bind)
-                    .await
-                    .map_err(|error| ServeError::Bind { bind, reason: error.to_string() })?,
-            ),
+            Some(bind) => {
+                Some(
+                    TcpListener::bind(bind)
+                        .await
+                        .map_err(|error| ServeError::Bind {
+                            bind,
+                            reason: error.to_string(),
+                        })?,
+                )
+            }
             None => None,
         };
         let (stopping, turns) = (CancellationToken::new(), Turns::default());
@@ -201,7 +209,12 @@ impl Service {
         });
         // It is new, so nothing was there before.
         let _ = later.set(state.downgrade());
-        Ok(Self { listener, address, metrics, state })
+        Ok(Self {
+            listener,
+            address,
+            metrics,
+            state,
+        })
     }
 
     /// The same service, which also tells the tasks of whoever asks. The first store given is the one.
@@ -258,7 +271,9 @@ impl Service {
     /// Where the figures are, if they have an address of their own.
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
+        self.metrics
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok())
     }
 
     /// Returns what is fired some time before [`Service::run`] is told to stop, so that a load balancer notices: from then on
@@ -281,19 +296,31 @@ impl Service {
             self.listener,
             router(state.clone()),
             state.guests.clone(),
-            Ending { draining: state.draining.clone(), stopping: stop.clone() },
+            Ending {
+                draining: state.draining.clone(),
+                stopping: stop.clone(),
+            },
             move |no_room| told.tell_refused(no_room.words()),
         );
         let sweeping = state.turns.spawn(sweep(state.clone()));
         let figures = self.metrics.map(|listener| {
             let router = figures::router(state.clone());
             // Bounded by themselves: whoever fills the one door finds the other open.
-            let guests = Guests::new(state.connections.of_figures(), Vec::new(), state.metrics.clone());
-            let ending = Ending { draining: state.draining.clone(), stopping: stop.clone() };
+            let guests = Guests::new(
+                state.connections.of_figures(),
+                Vec::new(),
+                state.metrics.clone(),
+            );
+            let ending = Ending {
+                draining: state.draining.clone(),
+                stopping: stop.clone(),
+            };
             tokio::spawn(door::serve(listener, router, guests, ending, |_| {}))
         });
         let working = async {
-            let served = serving.await.map_err(|error| ServeError::Serve(error.to_string()));
+            let served = serving
+                .await
+                .map_err(|error| ServeError::Serve(error.to_string()));
             state.stopping.cancel();
             state.turns.tracker().close();
             state.turns.tracker().wait().await;
@@ -331,13 +358,19 @@ async fn sweep(state: Shared) {
     while !state.draining.is_cancelled() {
         match state.agent.sweep(None, &state.draining).await {
             Ok(swept) => {
-                swept.responses.iter().for_each(|response| state.metrics.turn_ended(response));
+                swept
+                    .responses
+                    .iter()
+                    .for_each(|response| state.metrics.turn_ended(response));
                 for (key, turn) in swept.given_up {
                     let (user, conversation) = (key.user.as_str(), key.conversation);
                     error!(user, %conversation, %turn, code = "ERROR:POISONED", "the turn was given up: each process that ran it was lost");
                 }
                 let left = swept.left.into_iter().collect::<HashMap<_, _>>();
-                for (_, error) in left.iter().filter(|(key, error)| told.get(*key) != Some(*error)) {
+                for (_, error) in left
+                    .iter()
+                    .filter(|(key, error)| told.get(*key) != Some(*error))
+                {
                     report(error);
                 }
                 told = left;
@@ -369,20 +402,30 @@ mod tests {
     #[tokio::test]
     async fn it_is_not_ready_while_nothing_can_be_stored() {
         tokio::time::pause();
-        let agent =
-            Agent::builder("a").instruction("x").model(ScriptedModel::demo().unwrap()).build().unwrap();
+        let agent = Agent::builder("a")
+            .instruction("x")
+            .model(ScriptedModel::demo().unwrap())
+            .build()
+            .unwrap();
         let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::None);
         let service = Service::bind(agent, config).await.unwrap();
         let state = service.state.clone();
         let router = TowerToHyperService::new(router(state.clone()));
         let ready = async || {
-            let asked = Request::get("/readyz").header("host", "localhost").body(Body::empty()).unwrap();
+            let asked = Request::get("/readyz")
+                .header("host", "localhost")
+                .body(Body::empty())
+                .unwrap();
             router.call(asked).await.unwrap().status()
         };
         assert_eq!(ready().await, StatusCode::OK);
-        state.tell(RunError::Store(StoreError::Unavailable { message: String::new() }));
+        state.tell(RunError::Store(StoreError::Unavailable {
+            message: String::new(),
+        }));
         assert_eq!(ready().await, StatusCode::OK);
-        state.tell(RunError::Store(StoreError::Full { message: String::new() }));
+        state.tell(RunError::Store(StoreError::Full {
+            message: String::new(),
+        }));
         assert_eq!(ready().await, StatusCode::SERVICE_UNAVAILABLE);
         tokio::time::advance(FULL_FOR).await;
         assert_eq!(ready().await, StatusCode::OK);

@@ -99,7 +99,11 @@ async fn way(State(app): State<Shared>) -> Json<Way> {
         Auth::Oidc(oidc) => (Some(oidc.host()), Some(SIGN_IN)),
         Auth::Token(_) | Auth::Jwt(_) | Auth::Proxy(_) | Auth::None => (None, None),
     };
-    Json(Way { auth: app.auth.name(), provider, sign_in })
+    Json(Way {
+        auth: app.auth.name(),
+        provider,
+        sign_in,
+    })
 }
 
 /// Exchanges a token for the cookie of a session, so that the page need not keep it.
@@ -150,7 +154,10 @@ async fn remove(
     if let (Ok(caller), Some(tokens)) = (&caller, app.auth.tokens()) {
         let store = |error| Problem::store(&error);
         if everywhere {
-            tokens.revoke_tokens_of(&caller.user, Some(TokenKind::Session)).await.map_err(store)?;
+            tokens
+                .revoke_tokens_of(&caller.user, Some(TokenKind::Session))
+                .await
+                .map_err(store)?;
         } else if let Some(Shown { record, .. }) = &caller.token
             && record.grant.kind == TokenKind::Session
         {
@@ -162,11 +169,19 @@ async fn remove(
     }
     let gone = (SET_COOKIE, no_cookie(&headers));
     let there = match &app.auth {
-        Auth::Oidc(oidc) if held.is_some() => oidc.sign_out(&format!("{}/", address(&headers))).await,
+        Auth::Oidc(oidc) if held.is_some() => {
+            oidc.sign_out(&format!("{}/", address(&headers))).await
+        }
         _ => None,
     };
     Ok(match there {
-        Some(url) => ([gone], Json(SignedOut { provider_sign_out: url.into() })).into_response(),
+        Some(url) => (
+            [gone],
+            Json(SignedOut {
+                provider_sign_out: url.into(),
+            }),
+        )
+            .into_response(),
         None => (StatusCode::NO_CONTENT, [gone]).into_response(),
     })
 }
@@ -174,10 +189,15 @@ async fn remove(
 /// `GET /?token=…`, the link that is printed: sets the cookie and goes to the page, so that the token is not in the
 /// address any more.
 pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let Some(token) = token_of(request.method(), request.uri()) else { return next.run(request).await };
+    let Some(token) = token_of(request.method(), request.uri()) else {
+        return next.run(request).await;
+    };
     let headers = request.headers();
     // Another site must not sign its visitors in as somebody else.
-    if matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site")) {
+    if matches!(
+        text(headers, "sec-fetch-site"),
+        Some("cross-site" | "same-site")
+    ) {
         return Problem::forbidden("other sites may not sign anybody in").into_response();
     }
     let cookie = match exchanged(&app, &token, headers).await {
@@ -190,7 +210,10 @@ pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: N
 }
 
 /// Returns an answer that leads to the page, and sets these cookies.
-pub(crate) fn to_page(place: &'static str, cookies: impl IntoIterator<Item = HeaderValue>) -> Response {
+pub(crate) fn to_page(
+    place: &'static str,
+    cookies: impl IntoIterator<Item = HeaderValue>,
+) -> Response {
     let headers = [
         (LOCATION, HeaderValue::from_static(place)),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -209,7 +232,9 @@ pub(crate) fn is_person(headers: &HeaderMap) -> bool {
 async fn exchanged(app: &Shared, token: &str, headers: &HeaderMap) -> Result<HeaderValue, Problem> {
     let caller = app.caller(token).await?;
     if !caller.role.includes(Role::User) {
-        return Err(Problem::forbidden("this token reads the figures (/metrics) and nothing else"));
+        return Err(Problem::forbidden(
+            "this token reads the figures (/metrics) and nothing else",
+        ));
     }
     match &caller.token {
         Some(shown) => opened(app, &caller, Some(&shown.record), headers).await,
@@ -224,11 +249,15 @@ pub(crate) async fn opened(
     with: Option<&TokenRecord>,
     headers: &HeaderMap,
 ) -> Result<HeaderValue, Problem> {
-    let Some(tokens) = app.auth.tokens() else { return Err(Problem::internal()) };
+    let Some(tokens) = app.auth.tokens() else {
+        return Err(Problem::internal());
+    };
     let (now, rules) = (app.agent.now(), &app.access);
     let after = |time| now.saturating_add(time).unwrap_or(Timestamp::MAX);
     let last = with.and_then(|token| token.grant.ends_at.or(token.grant.expires_at));
-    let ends_at = last.map_or(after(rules.session_max), |last| last.min(after(rules.session_max)));
+    let ends_at = last.map_or(after(rules.session_max), |last| {
+        last.min(after(rules.session_max))
+    });
     let browser = text(headers, USER_AGENT.as_str()).unwrap_or_default();
     let grant = TokenGrant {
         user: caller.user.clone(),
@@ -240,38 +269,59 @@ pub(crate) async fn opened(
         parent: with.map(|token| token.id.clone()),
     };
     let made = new_token().map_err(|_| Problem::internal())?;
-    tokens.create_token(&grant, &made.digest).await.map_err(|error| Problem::store(&error))?;
+    tokens
+        .create_token(&grant, &made.digest)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     Ok(cookie(&made.secret, app, headers))
 }
 
 /// Returns the cookie that keeps a sign-in until the browser comes back from the provider. It comes back from another site, so it
 /// cannot be as strict as the one of a session.
 pub(crate) fn begun_cookie(begun: &Begun, headers: &HeaderMap) -> HeaderValue {
-    set((begun_name(headers), &begun.written()), ("/signin", SameSite::Lax, BEGUN_SECONDS), headers)
+    set(
+        (begun_name(headers), &begun.written()),
+        ("/signin", SameSite::Lax, BEGUN_SECONDS),
+        headers,
+    )
 }
 
 /// Returns the cookie that forgets it.
 pub(crate) fn no_begun_cookie(headers: &HeaderMap) -> HeaderValue {
-    set((begun_name(headers), ""), ("/signin", SameSite::Lax, 0), headers)
+    set(
+        (begun_name(headers), ""),
+        ("/signin", SameSite::Lax, 0),
+        headers,
+    )
 }
 
 /// Returns the sign-in that was begun in this browser.
 pub(crate) fn begun(headers: &HeaderMap) -> Option<Begun> {
-    Begun::read(CookieJar::from_headers(headers).get(&begun_name(headers))?.value())
+    Begun::read(
+        CookieJar::from_headers(headers)
+            .get(&begun_name(headers))?
+            .value(),
+    )
 }
 
 /// Returns the address that the browser asks by, without a path.
 pub(crate) fn address(headers: &HeaderMap) -> String {
     let scheme = if is_https(headers) { "https" } else { "http" };
-    format!("{scheme}://{}", text(headers, HOST.as_str()).unwrap_or_default())
+    format!(
+        "{scheme}://{}",
+        text(headers, HOST.as_str()).unwrap_or_default()
+    )
 }
 
 /// The secret in the cookie. What changes something has to come from a page of ours: the browser sends the cookie by
 /// itself.
 pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
-    let secret = secret_in(&parts.headers).ok_or_else(|| Problem::unauthorized("there is no token"))?;
+    let secret =
+        secret_in(&parts.headers).ok_or_else(|| Problem::unauthorized("there is no token"))?;
     if parts.extensions.get() == Some(&Page::Other) {
-        return Err(Problem::forbidden("with the cookie, only the service's own page may ask; send a token"));
+        return Err(Problem::forbidden(
+            "with the cookie, only the service's own page may ask; send a token",
+        ));
     }
     if !parts.method.is_safe() && !is_from_page(&parts.headers) {
         return Err(not_from_page());
@@ -281,7 +331,8 @@ pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
 
 /// Returns whether a page of ours asks. That an Origin is ours was seen to by the guard.
 fn is_from_page(headers: &HeaderMap) -> bool {
-    headers.contains_key(ORIGIN) || text(headers, "sec-fetch-site").is_some_and(|site| site == "same-origin")
+    headers.contains_key(ORIGIN)
+        || text(headers, "sec-fetch-site").is_some_and(|site| site == "same-origin")
 }
 
 fn not_from_page() -> Problem {
@@ -289,17 +340,24 @@ fn not_from_page() -> Problem {
 }
 
 fn secret_in(headers: &HeaderMap) -> Option<String> {
-    Some(CookieJar::from_headers(headers).get(&name(headers))?.value().to_owned())
+    Some(
+        CookieJar::from_headers(headers)
+            .get(&name(headers))?
+            .value()
+            .to_owned(),
+    )
 }
 
 fn token_of(method: &Method, uri: &Uri) -> Option<String> {
     if method != Method::GET || uri.path() != "/" {
         return None;
     }
-    let pairs = reqwest::Url::parse("http://localhost/").ok().map(|mut url| {
-        url.set_query(uri.query());
-        url
-    })?;
+    let pairs = reqwest::Url::parse("http://localhost/")
+        .ok()
+        .map(|mut url| {
+            url.set_query(uri.query());
+            url
+        })?;
     let token = pairs.query_pairs().find(|(name, _)| name == "token");
     token.map(|(_, token)| token.trim().to_owned())
 }
@@ -315,7 +373,9 @@ fn begun_name(headers: &HeaderMap) -> String {
 }
 
 fn with_port(name: &str, headers: &HeaderMap) -> String {
-    let port = text(headers, HOST.as_str()).and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
+    let port = text(headers, HOST.as_str())
+        .and_then(|host| host.rsplit_once(':'))
+        .map(|(_, port)| port);
     match port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit())) {
         Some(port) => format!("{name}-{port}"),
         None => name.to_owned(),
@@ -324,7 +384,11 @@ fn with_port(name: &str, headers: &HeaderMap) -> String {
 
 /// The browser keeps it as long as it may hold at most; what it stands for may end before.
 fn cookie(secret: &str, app: &Shared, headers: &HeaderMap) -> HeaderValue {
-    set((name(headers), secret), ("/", SameSite::Strict, app.access.session_max.as_secs()), headers)
+    set(
+        (name(headers), secret),
+        ("/", SameSite::Strict, app.access.session_max.as_secs()),
+        headers,
+    )
 }
 
 fn no_cookie(headers: &HeaderMap) -> HeaderValue {
@@ -356,12 +420,20 @@ fn is_https(headers: &HeaderMap) -> bool {
 
 /// Returns the address that a client asks the service by. The guard has seen to it that its host is ours.
 pub(crate) fn own_address(headers: &HeaderMap) -> String {
-    let scheme = if is_forwarded_https(headers) { "https" } else { "http" };
-    format!("{scheme}://{}", text(headers, HOST.as_str()).unwrap_or("localhost"))
+    let scheme = if is_forwarded_https(headers) {
+        "https"
+    } else {
+        "http"
+    };
+    format!(
+        "{scheme}://{}",
+        text(headers, HOST.as_str()).unwrap_or("localhost")
+    )
 }
 
 fn is_forwarded_https(headers: &HeaderMap) -> bool {
-    text(headers, "x-forwarded-proto").is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
+    text(headers, "x-forwarded-proto")
+        .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

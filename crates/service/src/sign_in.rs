@@ -14,7 +14,9 @@ use crate::session;
 use crate::state::{App, Shared};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(begin)).routes(routes!(finish))
+    OpenApiRouter::new()
+        .routes(routes!(begin))
+        .routes(routes!(finish))
 }
 
 /// Begins to sign in at the provider: leads the browser there.
@@ -31,7 +33,10 @@ async fn begin(State(app): State<Shared>, headers: HeaderMap) -> Result<Response
         Err(failed) => return Ok(not_signed_in(failed, &headers)),
     };
     let url = HeaderValue::from_str(url.as_str()).map_err(|_| Problem::internal())?;
-    let headers = [(LOCATION, url), (SET_COOKIE, session::begun_cookie(&begun, &headers))];
+    let headers = [
+        (LOCATION, url),
+        (SET_COOKIE, session::begun_cookie(&begun, &headers)),
+    ];
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
@@ -61,13 +66,18 @@ async fn finish(
         Err(failed) => return Ok(not_signed_in(failed, &headers)),
     };
     let cookie = session::opened(&app, &Caller::new(user, role), None, &headers).await?;
-    Ok(session::to_page("/", [cookie, session::no_begun_cookie(&headers)]))
+    Ok(session::to_page(
+        "/",
+        [cookie, session::no_begun_cookie(&headers)],
+    ))
 }
 
 fn provider(app: &App) -> Result<&Oidc, Problem> {
     match &app.auth {
         Auth::Oidc(oidc) => Ok(oidc),
-        Auth::Token(_) | Auth::Jwt(_) | Auth::Proxy(_) | Auth::None => Err(Problem::unknown("address")),
+        Auth::Token(_) | Auth::Jwt(_) | Auth::Proxy(_) | Auth::None => {
+            Err(Problem::unknown("address"))
+        }
     }
 }
 
@@ -82,18 +92,25 @@ fn not_signed_in(failed: SignInFailed, headers: &HeaderMap) -> Response {
     let (place, problem) = match failed {
         SignInFailed::Denied(said) => {
             tracing::warn!("somebody was not signed in: the provider said {said}");
-            ("/?signin=denied", Problem::unauthorized("the provider did not let you in"))
+            (
+                "/?signin=denied",
+                Problem::unauthorized("the provider did not let you in"),
+            )
         }
         SignInFailed::Stale => (
             "/?signin=stale",
-            Problem::unauthorized("the sign-in was not begun in this browser, or too long ago: begin again"),
+            Problem::unauthorized(
+                "the sign-in was not begun in this browser, or too long ago: begin again",
+            ),
         ),
         SignInFailed::Provider(reason) => {
             tracing::error!("somebody was not signed in: the provider cannot be used: {reason}");
             ("/?signin=provider", Problem::no_provider())
         }
         SignInFailed::Refused(mut problem) => {
-            let why = problem.take_note().map_or_else(|| problem.detail().to_owned(), str::to_owned);
+            let why = problem
+                .take_note()
+                .map_or_else(|| problem.detail().to_owned(), str::to_owned);
             tracing::warn!("somebody was not signed in: {why}");
             ("/?signin=refused", problem)
         }

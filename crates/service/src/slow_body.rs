@@ -25,10 +25,21 @@ pub(crate) async fn in_time(State(app): State<Shared>, request: Request, next: N
     let late = Arc::new(AtomicBool::new(false));
     let bounds = app.connections;
     let guest = request.extensions().get::<Arc<Guest>>().cloned();
-    let request =
-        request.map(|body| Body::new(Slow { body, bounds, guest, times: None, late: late.clone() }));
+    let request = request.map(|body| {
+        Body::new(Slow {
+            body,
+            bounds,
+            guest,
+            times: None,
+            late: late.clone(),
+        })
+    });
     let response = next.run(request).await;
-    if late.load(Ordering::Acquire) { Problem::too_slow().into_response() } else { response }
+    if late.load(Ordering::Acquire) {
+        Problem::too_slow().into_response()
+    } else {
+        response
+    }
 }
 
 struct Slow {
@@ -55,7 +66,10 @@ impl Slow {
         let bounds = self.bounds;
         self.times.get_or_insert_with(|| {
             let (now, end) = (Instant::now(), Instant::now() + bounds.body_timeout);
-            Times { end, next: Box::pin(sleep_until(end.min(now + bounds.body_silence))) }
+            Times {
+                end,
+                next: Box::pin(sleep_until(end.min(now + bounds.body_silence))),
+            }
         })
     }
 }

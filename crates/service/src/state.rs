@@ -159,18 +159,25 @@ impl App {
 
     /// Returns whom a secret stands for.
     pub(crate) async fn caller(&self, secret: &str) -> Result<Caller, Problem> {
-        self.auth.caller(secret, self.agent.now(), &self.access.roles).await
+        self.auth
+            .caller(secret, self.agent.now(), &self.access.roles)
+            .await
     }
 
     /// Notes that a token was used, if that is due, without holding up the request. The end of a session moves with it.
     pub(crate) fn note_use(&self, caller: &Caller) {
-        let (Some(Shown { record, .. }), Some(tokens)) = (&caller.token, self.auth.tokens()) else { return };
+        let (Some(Shown { record, .. }), Some(tokens)) = (&caller.token, self.auth.tokens()) else {
+            return;
+        };
         let now = self.agent.now();
         if !self.uses.is_due(record, now) {
             return;
         }
-        let (tokens, id, expires_at) =
-            (tokens.clone(), record.id.clone(), expires_at(record, now, &self.access));
+        let (tokens, id, expires_at) = (
+            tokens.clone(),
+            record.id.clone(),
+            expires_at(record, now, &self.access),
+        );
         self.turns.spawn(async move {
             // A use that is not noted is noted with the next one; what is wrong with the store is told by what needs it.
             let _ = tokens.token_used(&id, now, expires_at).await;
@@ -192,7 +199,8 @@ impl App {
             self.metrics.budget_left(&left);
         }
         self.metrics.queued(self.agent.inputs_queued());
-        self.metrics.gauges(self.gauges.get().map(|gauges| gauges()).unwrap_or_default());
+        self.metrics
+            .gauges(self.gauges.get().map(|gauges| gauges()).unwrap_or_default());
         self.keep_figures_up();
         self.metrics.render()
     }
@@ -238,6 +246,9 @@ impl std::ops::Deref for Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("App").field("agent", &self.agent).field("auth", &self.auth).finish_non_exhaustive()
+        f.debug_struct("App")
+            .field("agent", &self.agent)
+            .field("auth", &self.auth)
+            .finish_non_exhaustive()
     }
 }

@@ -36,7 +36,10 @@ struct ListQuery {
 /// Which of them.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "it describes adjutant_core's filter, which knows nothing of OpenAPI")]
+#[expect(
+    dead_code,
+    reason = "it describes adjutant_core's filter, which knows nothing of OpenAPI"
+)]
 enum Status {
     All,
     Pending,
@@ -62,8 +65,17 @@ pub(crate) async fn tasks_of(
     user: &UserId,
     filter: TaskFilter,
 ) -> Result<Option<Vec<TaskView>>, StoreError> {
-    let Some(tasks) = app.tasks.get() else { return Ok(None) };
-    Ok(Some(tasks.list(user, filter).await?.into_iter().map(TaskView::from).collect()))
+    let Some(tasks) = app.tasks.get() else {
+        return Ok(None);
+    };
+    Ok(Some(
+        tasks
+            .list(user, filter)
+            .await?
+            .into_iter()
+            .map(TaskView::from)
+            .collect(),
+    ))
 }
 
 /// The tasks of whoever asks.
@@ -81,17 +93,38 @@ async fn list(
     let Query(query) = query?;
     let unknown = || Problem::unknown("list: this service keeps no tasks");
     let failed = |error: StoreError| Problem::store(&error);
-    let ListQuery { status, limit, cursor } = query;
+    let ListQuery {
+        status,
+        limit,
+        cursor,
+    } = query;
     if limit.is_none() && cursor.is_none() {
-        let tasks = tasks_of(&app, &user, status).await.map_err(failed)?.ok_or_else(unknown)?;
-        return Ok(Json(TaskList { tasks, next_cursor: None }));
+        let tasks = tasks_of(&app, &user, status)
+            .await
+            .map_err(failed)?
+            .ok_or_else(unknown)?;
+        return Ok(Json(TaskList {
+            tasks,
+            next_cursor: None,
+        }));
     }
     let limit = limit.unwrap_or_default().get();
     let tasks = app.tasks.get().ok_or_else(unknown)?;
     // One more tells whether there is another page.
-    let mut found = tasks.list_last(&user, status, cursor, limit + 1).await.map_err(failed)?;
-    let left_out = found.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut found = tasks
+        .list_last(&user, status, cursor, limit + 1)
+        .await
+        .map_err(failed)?;
+    let left_out = found
+        .len()
+        .saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
     let page = found.split_off(left_out);
-    let next_cursor = page.first().filter(|_| left_out > 0).map(|first| first.id.to_string());
-    Ok(Json(TaskList { tasks: page.into_iter().map(TaskView::from).collect(), next_cursor }))
+    let next_cursor = page
+        .first()
+        .filter(|_| left_out > 0)
+        .map(|first| first.id.to_string());
+    Ok(Json(TaskList {
+        tasks: page.into_iter().map(TaskView::from).collect(),
+        next_cursor,
+    }))
 }

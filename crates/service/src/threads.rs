@@ -180,14 +180,21 @@ impl<'a> CallNotes<'a> {
         let mut calls: HashMap<&CallId, Self> = HashMap::new();
         for recorded in events {
             match &*recorded.event {
-                Event::CallFinished { call, summary, ms, .. } => {
+                Event::CallFinished {
+                    call, summary, ms, ..
+                } => {
                     let notes = calls.entry(call).or_default();
                     (notes.summary, notes.ms) =
                         (summary.as_deref(), Some(*ms).filter(|_| !notes.is_reported));
                 }
-                Event::CallAnswered { call, verdict: Some(verdict), .. }
+                Event::CallAnswered {
+                    call,
+                    verdict: Some(verdict),
+                    ..
+                }
                 | Event::DoubtResolved { call, verdict, .. } => {
-                    let is_reported = matches!(verdict, Verdict::Provided | Verdict::Done | Verdict::Leave);
+                    let is_reported =
+                        matches!(verdict, Verdict::Provided | Verdict::Done | Verdict::Leave);
                     calls.entry(call).or_default().is_reported = is_reported;
                 }
                 Event::TurnParked { pending, .. } => {
@@ -221,7 +228,11 @@ impl Message {
             run_id: message.turn,
             created_at: message.at,
             tool_calls: calls
-                .map(|call| Call { id: call.id, tool: call.tool, args: call.arguments })
+                .map(|call| Call {
+                    id: call.id,
+                    tool: call.tool,
+                    args: call.arguments,
+                })
                 .collect(),
             tool_call_id: message.tool_call_id,
             result: message.result,
@@ -289,7 +300,9 @@ impl Thread {
             created_at: summary.created_at,
             updated_at: summary.updated_at,
             pending: summary.pending,
-            branched_from: summary.branched_from.map(|point| point.conversation.to_string()),
+            branched_from: summary
+                .branched_from
+                .map(|point| point.conversation.to_string()),
         }
     }
 }
@@ -321,7 +334,10 @@ async fn list(
         .await
         .map_err(|error| Problem::store(&error))?;
     let (found, next_cursor) = split(found, limit, ConversationSummary::cursor);
-    Ok(Json(ThreadList { threads: found.into_iter().map(Thread::of).collect(), next_cursor }))
+    Ok(Json(ThreadList {
+        threads: found.into_iter().map(Thread::of).collect(),
+        next_cursor,
+    }))
 }
 
 /// One conversation, and what waits in it.
@@ -337,9 +353,19 @@ async fn one(
 ) -> Result<Json<ThreadDetail>, Problem> {
     let key = key(&app, user, id)?;
     let failed = |error: StoreError| Problem::store(&error);
-    let found = app.agent.conversations().summary(&key).await.map_err(failed)?;
+    let found = app
+        .agent
+        .conversations()
+        .summary(&key)
+        .await
+        .map_err(failed)?;
     let summary = found.ok_or_else(unknown)?;
-    let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(failed)?;
+    let last = app
+        .agent
+        .journal()
+        .load_turns(&key, None, 1)
+        .await
+        .map_err(failed)?;
     let pending = conversation::pending(&last.map(|last| last.events).unwrap_or_default());
     Ok(Json(ThreadDetail {
         thread_id: summary.id.to_string(),
@@ -364,8 +390,9 @@ async fn rename(
 ) -> Result<Json<Thread>, Problem> {
     let key = key(&app, user, id)?;
     let Json(Object(Rename { title })) = body?;
-    let title = given_title(&title)
-        .ok_or_else(|| Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters")))?;
+    let title = given_title(&title).ok_or_else(|| {
+        Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters"))
+    })?;
     let failed = |error: StoreError| Problem::store(&error);
     let conversations = app.agent.conversations();
     if !conversations.rename(&key, &title).await.map_err(failed)? {
@@ -390,7 +417,13 @@ async fn delete(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let key = key(&app, user, id)?;
-    match app.agent.conversations().delete(&key).await.map_err(|error| Problem::store(&error))? {
+    match app
+        .agent
+        .conversations()
+        .delete(&key)
+        .await
+        .map_err(|error| Problem::store(&error))?
+    {
         Deleted::Yes => Ok(StatusCode::NO_CONTENT),
         Deleted::NoSuchConversation => Err(unknown()),
         Deleted::Running => Err(Problem::new(
@@ -420,24 +453,47 @@ async fn messages(
 ) -> Result<Json<ThreadMessages>, Problem> {
     let key = key(&app, user, id)?;
     let Query(query) = query?;
-    let before = query.before.as_deref().map(Before::read).transpose()?.map(Before::place);
+    let before = query
+        .before
+        .as_deref()
+        .map(Before::read)
+        .transpose()?
+        .map(Before::place);
     let limit = query.limit.unwrap_or_default().get();
     // A turn has two messages or more: what was said, and what was answered.
-    let turns = app.agent.journal().load_turns(&key, before, limit.div_ceil(2));
-    let turns = turns.await.map_err(|error| Problem::store(&error))?.ok_or_else(unknown)?;
-    let page = transcript_page(&turns.events, turns.after, usize::try_from(limit).unwrap_or(usize::MAX));
+    let turns = app
+        .agent
+        .journal()
+        .load_turns(&key, before, limit.div_ceil(2));
+    let turns = turns
+        .await
+        .map_err(|error| Problem::store(&error))?
+        .ok_or_else(unknown)?;
+    let page = transcript_page(
+        &turns.events,
+        turns.after,
+        usize::try_from(limit).unwrap_or(usize::MAX),
+    );
     let (pending, last_message_id) = match before {
         None => (
-            conversation::pending(&turns.events).into_iter().map(Pending::of).collect(),
+            conversation::pending(&turns.events)
+                .into_iter()
+                .map(Pending::of)
+                .collect(),
             Transcript::of(&turns.events, app.agent.for_user(&key.user).tools()).last_id(),
         ),
         Some(_) => (Vec::new(), None),
     };
     let calls = CallNotes::all(&turns.events);
-    let mut messages: Vec<Message> =
-        page.messages.into_iter().map(|message| Message::of(message).with_call(&calls)).collect();
+    let mut messages: Vec<Message> = page
+        .messages
+        .into_iter()
+        .map(|message| Message::of(message).with_call(&calls))
+        .collect();
     add_memory(&turns.events, &mut messages);
-    add_feedback(&app, &key.user, &mut messages).await.map_err(|error| Problem::store(&error))?;
+    add_feedback(&app, &key.user, &mut messages)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     Ok(Json(ThreadMessages {
         messages,
         next_cursor: page.before.map(Before::written),
@@ -449,22 +505,43 @@ async fn messages(
 /// Adds what was told of the memory to the messages it was told with.
 fn add_memory(events: &[Recorded], messages: &mut [Message]) {
     for recorded in events {
-        let Event::TurnStarted { turn, told, .. } = &*recorded.event else { continue };
-        let is_asked = |message: &&mut Message| message.run_id == Some(*turn) && message.role == Role::User;
-        if let Some(asked) = messages.iter_mut().find(is_asked).filter(|_| !told.is_empty()) {
-            asked.memory =
-                told.iter().map(|told| FromMemory { id: told.id.clone(), text: told.text.clone() }).collect();
+        let Event::TurnStarted { turn, told, .. } = &*recorded.event else {
+            continue;
+        };
+        let is_asked =
+            |message: &&mut Message| message.run_id == Some(*turn) && message.role == Role::User;
+        if let Some(asked) = messages
+            .iter_mut()
+            .find(is_asked)
+            .filter(|_| !told.is_empty())
+        {
+            asked.memory = told
+                .iter()
+                .map(|told| FromMemory {
+                    id: told.id.clone(),
+                    text: told.text.clone(),
+                })
+                .collect();
         }
     }
 }
 
 /// Adds what the user thinks of answers to the last words of their turns.
-async fn add_feedback(app: &Shared, user: &UserId, messages: &mut [Message]) -> Result<(), StoreError> {
-    let mut turns: Vec<TurnId> = messages.iter().filter_map(|message| message.run_id).collect();
+async fn add_feedback(
+    app: &Shared,
+    user: &UserId,
+    messages: &mut [Message],
+) -> Result<(), StoreError> {
+    let mut turns: Vec<TurnId> = messages
+        .iter()
+        .filter_map(|message| message.run_id)
+        .collect();
     turns.dedup();
     for (turn, feedback) in app.agent.logs().feedback(user, &turns).await? {
         let is_answer = |message: &&mut Message| {
-            message.run_id == Some(turn) && message.role == Role::Assistant && message.tool_calls.is_empty()
+            message.run_id == Some(turn)
+                && message.role == Role::Assistant
+                && message.tool_calls.is_empty()
         };
         if let Some(answer) = messages.iter_mut().rev().find(is_answer) {
             answer.feedback = Some(Opinion::of(feedback));
@@ -491,15 +568,29 @@ async fn export(
     let key = key(&app, user, id)?;
     let Query(ExportQuery { format }) = query?;
     let failed = |error: StoreError| Problem::store(&error);
-    let summary = app.agent.conversations().summary(&key).await.map_err(failed)?.ok_or_else(unknown)?;
-    let export = Export::of(summary, app.agent.journal().load(&key).await.map_err(failed)?);
+    let summary = app
+        .agent
+        .conversations()
+        .summary(&key)
+        .await
+        .map_err(failed)?
+        .ok_or_else(unknown)?;
+    let export = Export::of(
+        summary,
+        app.agent.journal().load(&key).await.map_err(failed)?,
+    );
     let (kind, text) = match format {
         ExportFormat::Markdown => ("text/markdown; charset=utf-8", export.markdown()),
-        ExportFormat::Json => {
-            ("application/json", export.json(&export.session(app.agent.now(), None)) + "\n")
-        }
+        ExportFormat::Json => (
+            "application/json",
+            export.json(&export.session(app.agent.now(), None)) + "\n",
+        ),
     };
-    Ok(([(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")], text).into_response())
+    Ok((
+        [(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")],
+        text,
+    )
+        .into_response())
 }
 
 fn key(
@@ -509,7 +600,9 @@ fn key(
 ) -> Result<ConversationKey, Problem> {
     let Path(id) = id?;
     // What cannot be a name is the name of nothing.
-    Ok(app.agent.key_of(user, conversation_of(&id).map_err(|_| unknown())?))
+    Ok(app
+        .agent
+        .key_of(user, conversation_of(&id).map_err(|_| unknown())?))
 }
 
 fn unknown() -> Problem {

@@ -35,7 +35,9 @@ pub fn new_token() -> Result<NewToken, NoRandomness> {
 /// Returns 256 random bits as a text of letters, digits, `-` and `_`.
 pub(crate) fn random() -> Result<String, NoRandomness> {
     let mut bytes = [0; 32];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| NoRandomness)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
@@ -52,7 +54,11 @@ mod tests {
     fn tokens_are_long_and_differ() {
         let (a, b) = (new_token().unwrap(), new_token().unwrap());
         assert_ne!((&a.secret, a.digest), (&b.secret, b.digest));
-        assert!(a.secret.starts_with("adj_") && a.secret.len() == 4 + 43, "{}", a.secret.len());
+        assert!(
+            a.secret.starts_with("adj_") && a.secret.len() == 4 + 43,
+            "{}",
+            a.secret.len()
+        );
         assert_eq!(digest(&a.secret), a.digest);
     }
 }

@@ -43,10 +43,12 @@ fn confirmed_digest<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>
     match Value::deserialize(json)? {
         Value::Null => Ok(None),
         Value::String(digest) => Ok(Some(digest)),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => Err(D::Error::custom(
-            "confirm is the text that the problem pending_confirmation has under the same name, so that the yes is to what was \
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Err(D::Error::custom(
+                "confirm is the text that the problem pending_confirmation has under the same name, so that the yes is to what was \
              shown; nothing was done",
-        )),
+            ))
+        }
     }
 }
 
@@ -101,16 +103,29 @@ async fn invoke(
     let Path(tool) = name?;
     let Json(Object(Invocation { args, confirm })) = body?;
     let agent = app.agent.for_user(&user);
-    let Some(found) = agent.tools().get(&tool) else { return Err(Problem::unknown("tool")) };
+    let Some(found) = agent.tools().get(&tool) else {
+        return Err(Problem::unknown("tool"));
+    };
     if agent.permission(&user, found.definition()) == Permission::Deny {
-        return Err(Problem::forbidden("the policy of this service does not allow that tool"));
+        return Err(Problem::forbidden(
+            "the policy of this service does not allow that tool",
+        ));
     }
     let id = request_name(&headers)?;
-    let requested = RequestedCall { tool, arguments: args };
-    let mut context = RunContext { request_id, trace, ..RunContext::for_call(user, id.as_ref()) };
+    let requested = RequestedCall {
+        tool,
+        arguments: args,
+    };
+    let mut context = RunContext {
+        request_id,
+        trace,
+        ..RunContext::for_call(user, id.as_ref())
+    };
     let call = app.turns.spawn(async move {
         let outcome = match confirm {
-            Some(digest) => confirmed(&agent, &mut context, id.is_some(), &requested, &digest).await,
+            Some(digest) => {
+                confirmed(&agent, &mut context, id.is_some(), &requested, &digest).await
+            }
             None => {
                 context.fingerprint = id.as_ref().map(|_| requested.fingerprint());
                 let called = agent.call_tool(&mut context, id, requested).await;
@@ -133,14 +148,25 @@ async fn confirmed(
 ) -> Result<CallOutcome, Problem> {
     let failed = |error| Problem::store(&error);
     if !named {
-        let parked = agent.journal().parked(agent.name(), Some(&context.user)).await.map_err(failed)?;
-        for (key, _) in parked.into_iter().filter(|(key, _)| key.conversation.is_of_a_request()) {
+        let parked = agent
+            .journal()
+            .parked(agent.name(), Some(&context.user))
+            .await
+            .map_err(failed)?;
+        for (key, _) in parked
+            .into_iter()
+            .filter(|(key, _)| key.conversation.is_of_a_request())
+        {
             if is_shown(&agent.context(&key).await.map_err(failed)?.pending, digest) {
                 context.conversation = key.conversation;
             }
         }
     }
-    let Some((shown, outcome)) = agent.requested_call(&agent.key(context)).await.map_err(failed)? else {
+    let Some((shown, outcome)) = agent
+        .requested_call(&agent.key(context))
+        .await
+        .map_err(failed)?
+    else {
         return Err(gone());
     };
     let arguments = match &outcome {
@@ -151,11 +177,15 @@ async fn confirmed(
     if shown.tool != requested.tool
         || (shown.arguments != requested.arguments && arguments != Some(&requested.arguments))
     {
-        return Err(Problem::invalid("confirm belongs to another call; nothing was done"));
+        return Err(Problem::invalid(
+            "confirm belongs to another call; nothing was done",
+        ));
     }
     match outcome {
         CallOutcome::Confirm(pending) if pending.digest == digest => {
-            let answered = agent.answer_call(context, None, pending.answer(Verdict::Approved)).await;
+            let answered = agent
+                .answer_call(context, None, pending.answer(Verdict::Approved))
+                .await;
             answered.map_err(|error| Problem::run(&error))
         }
         CallOutcome::Confirm(_) => Err(gone()),
@@ -173,28 +203,48 @@ fn gone() -> Problem {
 
 fn answer(key: &ConversationKey, outcome: CallOutcome) -> Result<Invoked, Problem> {
     match outcome {
-        CallOutcome::Done { invocation, summary } => {
-            Ok(Invoked { result: invocation.result, args: invocation.arguments, summary })
-        }
+        CallOutcome::Done {
+            invocation,
+            summary,
+        } => Ok(Invoked {
+            result: invocation.result,
+            args: invocation.arguments,
+            summary,
+        }),
         CallOutcome::Confirm(pending) => {
             let detail = format!(
                 "{}? Nothing was done; to do it, send the same again with the \"confirm\" of this answer",
                 pending.preview
             );
-            Err(waiting(key, pending, "pending_confirmation", "It needs a yes", detail))
+            Err(waiting(
+                key,
+                pending,
+                "pending_confirmation",
+                "It needs a yes",
+                detail,
+            ))
         }
         CallOutcome::InDoubt(pending) => {
             let detail = format!(
                 "{}: it was begun, and nobody saw how it ended; say what became of it with the \"resume\" of /v1/chat",
                 pending.preview
             );
-            Err(waiting(key, pending, "in_doubt", "It may have been done", detail))
+            Err(waiting(
+                key,
+                pending,
+                "in_doubt",
+                "It may have been done",
+                detail,
+            ))
         }
         CallOutcome::Ask(question) => Err(Problem::invalid(question)),
         CallOutcome::Refused(message) => Err(Problem::invalid(message)),
-        CallOutcome::Declined(message) => {
-            Err(Problem::new(StatusCode::CONFLICT, "declined", "It was not confirmed", message))
-        }
+        CallOutcome::Declined(message) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "declined",
+            "It was not confirmed",
+            message,
+        )),
     }
 }
 
@@ -211,6 +261,10 @@ fn waiting(
         .with("preview", pending.preview.clone())
         .with("args", pending.arguments.clone())
         .with("thread_id", key.conversation.to_string());
-    let problem = if asks { problem.with("confirm", pending.digest.clone()) } else { problem };
+    let problem = if asks {
+        problem.with("confirm", pending.digest.clone())
+    } else {
+        problem
+    };
     problem.with("pending", json!([Pending::of(pending)]))
 }

@@ -29,9 +29,16 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<TraceContext> {
 
 fn given(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all("traceparent").iter();
-    let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
-    let states = headers.get_all("tracestate").iter().map(|state| state.to_str().ok());
-    let state = states.collect::<Option<Vec<_>>>().map(|states| states.join(","));
+    let (Some(parent), None) = (parents.next(), parents.next()) else {
+        return None;
+    };
+    let states = headers
+        .get_all("tracestate")
+        .iter()
+        .map(|state| state.to_str().ok());
+    let state = states
+        .collect::<Option<Vec<_>>>()
+        .map(|states| states.join(","));
     TraceContext::parse(parent.to_str().ok()?, state.as_deref())
 }
 
@@ -57,14 +64,20 @@ mod tests {
     #[test]
     fn a_clients_trace_goes_on() {
         let trace = read(&[PARENT], &["a=1", "b=2"]);
-        assert_eq!((trace.traceparent().as_str(), trace.tracestate()), (PARENT, Some("a=1,b=2")));
+        assert_eq!(
+            (trace.traceparent().as_str(), trace.tracestate()),
+            (PARENT, Some("a=1,b=2"))
+        );
     }
 
     #[test]
     fn without_one_trace_one_begins() {
         for parents in [&[][..], &["nonsense"], &[PARENT, PARENT]] {
             let begun = read(parents, &["a=1"]);
-            assert!(!PARENT.contains(&begun.trace_id()) && begun.tracestate().is_none(), "{begun}");
+            assert!(
+                !PARENT.contains(&begun.trace_id()) && begun.tracestate().is_none(),
+                "{begun}"
+            );
         }
         assert_ne!(read(&[], &[]).trace_id(), read(&[], &[]).trace_id());
     }

@@ -90,13 +90,34 @@ impl Bound {
         let count = |number: u64| number as f64;
         let bounds = [
             (Quantity::Usd, allowance.cost.map(usd), usd(spent.cost)),
-            (Quantity::Tokens, allowance.tokens.map(count), count(spent.tokens)),
-            (Quantity::ModelCalls, allowance.model_calls.map(count), count(spent.model_calls)),
-            (Quantity::ToolCalls, allowance.tool_calls.map(count), count(spent.tool_calls)),
-            (Quantity::Seconds, allowance.time.map(|time| time.as_secs_f64()), count(spent.ms) / 1000.0),
+            (
+                Quantity::Tokens,
+                allowance.tokens.map(count),
+                count(spent.tokens),
+            ),
+            (
+                Quantity::ModelCalls,
+                allowance.model_calls.map(count),
+                count(spent.model_calls),
+            ),
+            (
+                Quantity::ToolCalls,
+                allowance.tool_calls.map(count),
+                count(spent.tool_calls),
+            ),
+            (
+                Quantity::Seconds,
+                allowance.time.map(|time| time.as_secs_f64()),
+                count(spent.ms) / 1000.0,
+            ),
         ];
         let bound = |(quantity, limit, used): (Quantity, Option<f64>, f64)| {
-            limit.map(|limit| Self { quantity, limit, used, remaining: (limit - used).max(0.0) })
+            limit.map(|limit| Self {
+                quantity,
+                limit,
+                used,
+                remaining: (limit - used).max(0.0),
+            })
         };
         bounds.into_iter().filter_map(bound).collect()
     }
@@ -123,16 +144,25 @@ async fn usage(
     let failed = |error: StoreError| Problem::store(&error);
     let budget = match per_day.is_unlimited() {
         true => None,
-        false => app.agent.spent(&user, day).await.map_err(failed)?.map(|spent| Budget {
-            day,
-            reset_s: seconds_to_midnight(now),
-            bounds: Bound::all(&per_day, spent),
-        }),
+        false => app
+            .agent
+            .spent(&user, day)
+            .await
+            .map_err(failed)?
+            .map(|spent| Budget {
+                day,
+                reset_s: seconds_to_midnight(now),
+                bounds: Bound::all(&per_day, spent),
+            }),
     };
     let (running, limit) = app.limits.turns_of(&user);
     let rate = asker.rate().ok_or_else(Problem::internal)?;
     Ok(Json(UserUsage {
-        requests: Requests { limit: rate.limit, remaining: rate.remaining, reset_s: rate.reset },
+        requests: Requests {
+            limit: rate.limit,
+            remaining: rate.remaining,
+            reset_s: rate.reset,
+        },
         turns: Turns { limit, running },
         budget,
     }))

@@ -38,7 +38,11 @@ impl Uses {
 }
 
 /// Returns from when on a token is refused that is used now.
-pub(crate) fn expires_at(record: &TokenRecord, now: Timestamp, rules: &AccessRules) -> Option<Timestamp> {
+pub(crate) fn expires_at(
+    record: &TokenRecord,
+    now: Timestamp,
+    rules: &AccessRules,
+) -> Option<Timestamp> {
     match (record.grant.kind, record.grant.ends_at) {
         (TokenKind::Session, Some(end)) => {
             Some(end.min(now.saturating_add(rules.session_idle).unwrap_or(end)))
@@ -60,14 +64,26 @@ mod tests {
 
     fn record() -> TokenRecord {
         let grant = TokenGrant::token(UserId::local(), "");
-        TokenRecord { id: "a".to_owned(), grant, created_at: at(0), used_at: None, revoked_at: None }
+        TokenRecord {
+            id: "a".to_owned(),
+            grant,
+            created_at: at(0),
+            used_at: None,
+            revoked_at: None,
+        }
     }
 
     #[test]
     fn a_use_is_noted_once_a_minute() {
         let uses = Uses::default();
         let due = |used_at: Option<i64>, now| {
-            uses.is_due(&TokenRecord { used_at: used_at.map(at), ..record() }, at(now))
+            uses.is_due(
+                &TokenRecord {
+                    used_at: used_at.map(at),
+                    ..record()
+                },
+                at(now),
+            )
         };
         assert!(due(None, 100));
         assert!(!due(None, 100) && !due(None, 159) && !due(Some(100), 159));

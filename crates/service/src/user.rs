@@ -158,13 +158,24 @@ async fn identify(app: &App, parts: &Parts) -> Result<Caller, Problem> {
 
 /// What the header says, if there is one.
 fn bearer(parts: &Parts) -> Result<Option<&str>, Problem> {
-    let Some(header) = parts.headers.get(AUTHORIZATION) else { return Ok(None) };
-    match header.to_str().ok().and_then(|header| header.split_once(' ')) {
+    let Some(header) = parts.headers.get(AUTHORIZATION) else {
+        return Ok(None);
+    };
+    match header
+        .to_str()
+        .ok()
+        .and_then(|header| header.split_once(' '))
+    {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(secret.trim())),
-        _ => Err(Problem::unauthorized("the header Authorization is not Bearer TOKEN")),
+        _ => Err(Problem::unauthorized(
+            "the header Authorization is not Bearer TOKEN",
+        )),
     }
 }
 
 fn peer(parts: &Parts) -> Option<IpAddr> {
-    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
+    parts
+        .extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|peer| peer.0.ip())
 }

@@ -12,17 +12,24 @@ use crate::state::Shared;
 use crate::user::Asker;
 
 /// Ends a stream of events once the token that began it is refused. A turn that runs behind it goes on, as when a client leaves.
-pub(crate) async fn while_allowed(State(app): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn while_allowed(
+    State(app): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
     let asker = request.extensions().get::<Asker>().cloned();
     let response = next.run(request).await;
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
         return response;
     }
     match asker.and_then(|asker| asker.caller().cloned()) {
-        Some(caller) if caller.token.is_some() || caller.until.is_some() => {
-            response.map(|body| Body::from_stream(body.into_data_stream().take_until(refused(app, caller))))
-        }
+        Some(caller) if caller.token.is_some() || caller.until.is_some() => response.map(|body| {
+            Body::from_stream(body.into_data_stream().take_until(refused(app, caller)))
+        }),
         _ => response,
     }
 }
@@ -35,7 +42,9 @@ async fn refused(app: Shared, mut caller: Caller) {
         if caller.until.is_some_and(|until| until <= now) {
             return;
         }
-        let (Some(shown), Some(tokens)) = (&caller.token, app.auth.tokens()) else { continue };
+        let (Some(shown), Some(tokens)) = (&caller.token, app.auth.tokens()) else {
+            continue;
+        };
         match tokens.find_token(&shown.digest).await {
             Ok(Some(record)) if record.refused(now).is_none() => {
                 caller.token = Some(Shown { record, ..*shown })

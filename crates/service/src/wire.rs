@@ -70,7 +70,11 @@ impl Pending {
 }
 
 /// An answer with the arguments and the preview that came with it.
-pub(crate) fn with_edited(answer: Answer, arguments: Option<Arguments>, shown: Option<String>) -> Answer {
+pub(crate) fn with_edited(
+    answer: Answer,
+    arguments: Option<Arguments>,
+    shown: Option<String>,
+) -> Answer {
     let answer = match arguments {
         Some(arguments) => answer.with_arguments(arguments),
         None => answer,
@@ -93,7 +97,11 @@ pub(crate) struct ToolUsed {
 
 impl ToolUsed {
     pub(crate) fn of(invocation: ToolInvocation) -> Self {
-        Self { tool: invocation.tool, args: invocation.arguments, result: invocation.result }
+        Self {
+            tool: invocation.tool,
+            args: invocation.arguments,
+            result: invocation.result,
+        }
     }
 }
 
@@ -134,7 +142,11 @@ pub(crate) struct Timing {
 impl Timing {
     pub(crate) fn of(response: &AgentResponse) -> Self {
         let timing = response.timing;
-        Self { llm: timing.model_ms, tools: timing.tool_ms, total: timing.total_ms }
+        Self {
+            llm: timing.model_ms,
+            tools: timing.tool_ms,
+            total: timing.total_ms,
+        }
     }
 }
 
@@ -148,7 +160,10 @@ pub(crate) struct Cause {
 
 impl Cause {
     pub(crate) fn of(error: &TurnError) -> Self {
-        Self { code: error.code(), message: error.to_string() }
+        Self {
+            code: error.code(),
+            message: error.to_string(),
+        }
     }
 }
 

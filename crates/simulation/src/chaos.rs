@@ -13,10 +13,18 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
     while world.elapsed() < world.plan.faults {
         let (wait, worker, what) = {
             let mut chance = world.chance();
-            (chance.ms(200..12_000), chance.below(workers.lives.len()), chance.below(4))
+            (
+                chance.ms(200..12_000),
+                chance.below(workers.lives.len()),
+                chance.below(4),
+            )
         };
         sleep(wait).await;
-        let what = if world.plan.long_stops && world.chance().happens(600) { 1 } else { what };
+        let what = if world.plan.long_stops && world.chance().happens(600) {
+            1
+        } else {
+            what
+        };
         match what {
             0 if world.plan.kills => kill(&world, &workers, worker),
             1 if world.plan.pauses || world.plan.long_stops => stop(&world, &workers, worker),
@@ -28,7 +36,11 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
     world.end_faults();
     world.note(&"chaos", format_args!("THE FAULTS END"));
     for worker in 0..workers.lives.len() {
-        if let Some(life) = workers.lives.life(worker).filter(|life| life.process.state() == State::Stopped) {
+        if let Some(life) = workers
+            .lives
+            .life(worker)
+            .filter(|life| life.process.state() == State::Stopped)
+        {
             life.process.set(State::Runs);
         }
         workers.start_again(worker);
@@ -47,13 +59,24 @@ fn kill(world: &Arc<World>, workers: &Workers, worker: usize) {
 
 /// Stops a process for a time, shorter or longer than its claims hold.
 fn stop(world: &Arc<World>, workers: &Workers, worker: usize) {
-    let Some(life) = workers.lives.life(worker).filter(|life| life.process.state() == State::Runs) else {
+    let Some(life) = workers
+        .lives
+        .life(worker)
+        .filter(|life| life.process.state() == State::Runs)
+    else {
         return;
     };
     life.process.set(State::Stopped);
     world.count("stop");
-    let time = world.chance().ms(if world.plan.long_stops { 14_000..40_000 } else { 100..60_000 });
-    world.note(&life.process, format_args!("STOPPED for {} ms", time.as_millis()));
+    let time = world.chance().ms(if world.plan.long_stops {
+        14_000..40_000
+    } else {
+        100..60_000
+    });
+    world.note(
+        &life.process,
+        format_args!("STOPPED for {} ms", time.as_millis()),
+    );
     let world = world.clone();
     tokio::spawn(async move {
         sleep(time).await;

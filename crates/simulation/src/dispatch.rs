@@ -21,7 +21,11 @@ pub(crate) struct SimulatedDispatch {
 impl SimulatedDispatch {
     pub(crate) fn new(world: &Arc<World>, lives: &Lives, process: &Arc<Process>) -> Self {
         let (world, lives) = (world.clone(), lives.clone());
-        Self { world, lives, process: process.clone() }
+        Self {
+            world,
+            lives,
+            process: process.clone(),
+        }
     }
 
     /// Hands a call to some worker. The receiver hears of its end.
@@ -37,8 +41,13 @@ impl SimulatedDispatch {
         tokio::spawn(async move {
             sleep(late).await;
             let _turn = turn.lock().await;
-            let Some(life) = lives.any(&world) else { return };
-            world.note(&life.process, format_args!("is called for {}", world.name(&key)));
+            let Some(life) = lives.any(&world) else {
+                return;
+            };
+            world.note(
+                &life.process,
+                format_args!("is called for {}", world.name(&key)),
+            );
             let never = CancellationToken::new();
             let done = tokio::select! {
                 biased;
@@ -89,7 +98,9 @@ impl Dispatch for SimulatedDispatch {
         Box::pin(async move {
             self.process.runs().await;
             match self.world.fails(self.world.plan.dispatch_fails) {
-                true if self.world.chance().happens(500) => Err(NotDispatched("refused".to_owned())),
+                true if self.world.chance().happens(500) => {
+                    Err(NotDispatched("refused".to_owned()))
+                }
                 // It was taken, and is lost.
                 true => Ok(Sent::Now),
                 false => {

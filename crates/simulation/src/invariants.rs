@@ -52,7 +52,9 @@ fn answered(world: &World, message: &Message, turns: &Turns) -> Result<(), Strin
     let Message { key, id, turn } = message;
     let found = at_once(world.store().rows().find_input(key, id)).unwrap_or_default();
     match (found, turn) {
-        (Some(AcceptedInput { taken_at: None }), _) => Err(format!("{id} was accepted and never taken")),
+        (Some(AcceptedInput { taken_at: None }), _) => {
+            Err(format!("{id} was accepted and never taken"))
+        }
         (None, Some(_)) => Err(format!("{id} was answered and never accepted")),
         (Some(_), Some(turn)) if !turns.is_of(id, *turn) => {
             Err(format!("{id} was told of another turn than its own"))
@@ -66,10 +68,16 @@ fn effects(world: &World) -> Result<(), String> {
     for ((conversation, _, call), done) in &world.outside().calls {
         let name = format!("c{} {call}", conversation.0.as_u128());
         if done.effect == Some(Effect::Keyed) && done.keys.len() > 1 {
-            return Err(format!("{name}: one call came with {} keys", done.keys.len()));
+            return Err(format!(
+                "{name}: one call came with {} keys",
+                done.keys.len()
+            ));
         }
         if done.effect != Some(Effect::None) && done.effects > 1 {
-            return Err(format!("{name}: its effect happened {} times", done.effects));
+            return Err(format!(
+                "{name}: its effect happened {} times",
+                done.effects
+            ));
         }
     }
     Ok(())
@@ -79,12 +87,31 @@ fn effects(world: &World) -> Result<(), String> {
 fn results(world: &World) -> Result<(), String> {
     for key in &world.keys {
         for recorded in world.store().load(key).events {
-            let Event::CallFinished { turn, call, tool, result, .. } = &*recorded.event else { continue };
+            let Event::CallFinished {
+                turn,
+                call,
+                tool,
+                result,
+                ..
+            } = &*recorded.event
+            else {
+                continue;
+            };
             let name = (key.conversation, *turn, call.clone());
-            let is_done = result.data.as_ref().is_some_and(|data| data["done"] == true);
-            let requests = world.outside().calls.get(&name).map_or(0, |done| done.requests);
+            let is_done = result
+                .data
+                .as_ref()
+                .is_some_and(|data| data["done"] == true);
+            let requests = world
+                .outside()
+                .calls
+                .get(&name)
+                .map_or(0, |done| done.requests);
             if is_done && result.success && requests == 0 {
-                return Err(format!("{}: {tool} {call} is recorded as done, and was not", world.name(key)));
+                return Err(format!(
+                    "{}: {tool} {call} is recorded as done, and was not",
+                    world.name(key)
+                ));
             }
         }
     }
@@ -100,7 +127,10 @@ fn tasks(world: &World) -> Result<(), String> {
             Event::CallFinished { tool, result, .. } => tool == "add_task" && result.success,
             _ => false,
         };
-        let count = events.iter().filter(|recorded| is_added(&recorded.event)).count();
+        let count = events
+            .iter()
+            .filter(|recorded| is_added(&recorded.event))
+            .count();
         *added.entry(key.user.clone()).or_default() += count;
     }
     for (user, added) in added {
@@ -117,15 +147,27 @@ fn budgets(world: &World) -> Result<(), String> {
     let budgets = &world.plan.budgets;
     let users: Vec<UserId> = world.keys.iter().map(|key| key.user.clone()).collect();
     let day = SignedDuration::from_hours(24);
-    for at in [world.time((0, 0)) - day, world.time((0, 0)), world.time((0, 0)) + day] {
+    for at in [
+        world.time((0, 0)) - day,
+        world.time((0, 0)),
+        world.time((0, 0)) + day,
+    ] {
         let everyone = world.store().spent(None, at).model_calls;
-        if budgets.everyone_per_day.model_calls.is_some_and(|most| everyone > most) {
-            return Err(format!("everybody's budget is overspent: {everyone} model calls"));
+        if budgets
+            .everyone_per_day
+            .model_calls
+            .is_some_and(|most| everyone > most)
+        {
+            return Err(format!(
+                "everybody's budget is overspent: {everyone} model calls"
+            ));
         }
         for user in &users {
             let own = world.store().spent(Some(user), at).model_calls;
             if budgets.per_day.model_calls.is_some_and(|most| own > most) {
-                return Err(format!("the budget of {user} is overspent: {own} model calls"));
+                return Err(format!(
+                    "the budget of {user} is overspent: {own} model calls"
+                ));
             }
         }
     }
@@ -148,5 +190,8 @@ pub(crate) fn unrest(world: &World, mail: &Mail) -> Option<String> {
         return Some(format!("{} waits for a person", world.name(key)));
     }
     let (conversation, worker) = store.claims.alive().next()?;
-    Some(format!("c{} is claimed by {worker}", conversation.0.as_u128()))
+    Some(format!(
+        "c{} is claimed by {worker}",
+        conversation.0.as_u128()
+    ))
 }

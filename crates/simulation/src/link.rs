@@ -6,7 +6,9 @@ mod journal; // events and claims
 use std::sync::Arc;
 
 use adjutant_core::BoxFuture;
-use adjutant_core::port::{Booking, BudgetStore, Change, Changes, GrantRequest, Granted, StoreError, Worker};
+use adjutant_core::port::{
+    Booking, BudgetStore, Change, Changes, GrantRequest, Granted, StoreError, Worker,
+};
 use adjutant_core::{ConversationKey, Spending, UserId};
 use jiff::civil::Date;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -34,11 +36,17 @@ type Answer<T> = Result<T, StoreError>;
 
 impl Link {
     pub(crate) fn new(world: &Arc<World>, process: &Arc<Process>) -> Arc<Self> {
-        Arc::new(Self { world: world.clone(), process: process.clone() })
+        Arc::new(Self {
+            world: world.clone(),
+            process: process.clone(),
+        })
     }
 
     fn request(&self, what: &'static str, key: &ConversationKey) -> Request {
-        Request { what, about: self.world.name(key) }
+        Request {
+            what,
+            about: self.world.name(key),
+        }
     }
 
     /// Has the store do something, and waits for the answer. What was asked is done even if nobody waits any more. `says`: the words
@@ -72,17 +80,26 @@ impl Link {
                     world.count("answer lost");
                 }
                 if let Err(error) = &answer {
-                    world.count(if *error == StoreError::Conflict { "conflict" } else { "store away" });
+                    world.count(if *error == StoreError::Conflict {
+                        "conflict"
+                    } else {
+                        "store away"
+                    });
                 }
                 let lost = if is_lost { " (answer lost)" } else { "" };
                 world.note(&to_store, format_args!("{what} {about} -> {said}{lost}"));
                 sleep(back).await;
-                let answer =
-                    if is_lost { Err(unavailable("the connection broke, and nobody knows")) } else { answer };
+                let answer = if is_lost {
+                    Err(unavailable("the connection broke, and nobody knows"))
+                } else {
+                    answer
+                };
                 // Whoever asked may have gone.
                 let _ = sender.send(answer);
             });
-            let answer = answer.await.unwrap_or_else(|_| Err(unavailable("the connection broke")));
+            let answer = answer
+                .await
+                .unwrap_or_else(|_| Err(unavailable("the connection broke")));
             process.runs().await;
             answer
         })
@@ -94,7 +111,9 @@ impl Link {
 }
 
 fn unavailable(message: &str) -> StoreError {
-    StoreError::Unavailable { message: message.to_owned() }
+    StoreError::Unavailable {
+        message: message.to_owned(),
+    }
 }
 
 /// News of changes, in the order in which they arrive.
@@ -108,12 +127,31 @@ impl Changes for News {
 
 impl BudgetStore for Link {
     fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Answer<Granted>> {
-        let GrantRequest { day, user, worker, ttl, need, everyone, own } = request;
+        let GrantRequest {
+            day,
+            user,
+            worker,
+            ttl,
+            need,
+            everyone,
+            own,
+        } = request;
         let (user, id, epoch) = (user.clone(), worker.id.to_owned(), worker.epoch);
-        let about = Request { what: "grant", about: user.to_string() };
+        let about = Request {
+            what: "grant",
+            about: user.to_string(),
+        };
         let operation = move |store: &mut Store| {
             let worker = Worker { id: &id, epoch };
-            at_once(store.rows().grant(GrantRequest { day, user: &user, worker, ttl, need, everyone, own }))
+            at_once(store.rows().grant(GrantRequest {
+                day,
+                user: &user,
+                worker,
+                ttl,
+                need,
+                everyone,
+                own,
+            }))
         };
         let says = |granted: &Granted| match granted {
             Granted::Blocks { everyone, own, .. } => {
@@ -126,19 +164,38 @@ impl BudgetStore for Link {
 
     fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Answer<()>> {
         let bookings = bookings.to_vec();
-        let about = Request { what: "book", about: format!("{} bookings", bookings.len()) };
-        self.ask(about, move |store| at_once(store.rows().book(&bookings)), |()| "done".to_owned())
+        let about = Request {
+            what: "book",
+            about: format!("{} bookings", bookings.len()),
+        };
+        self.ask(
+            about,
+            move |store| at_once(store.rows().book(&bookings)),
+            |()| "done".to_owned(),
+        )
     }
 
     fn fold(&self, day: Date) -> BoxFuture<'_, Answer<()>> {
-        let about = Request { what: "fold", about: day.to_string() };
-        self.ask(about, move |store| at_once(store.rows().fold(day)), |()| "done".to_owned())
+        let about = Request {
+            what: "fold",
+            about: day.to_string(),
+        };
+        self.ask(
+            about,
+            move |store| at_once(store.rows().fold(day)),
+            |()| "done".to_owned(),
+        )
     }
 
     fn spent<'a>(&'a self, user: Option<&'a UserId>, day: Date) -> BoxFuture<'a, Answer<Spending>> {
         let user = user.cloned();
-        let about = Request { what: "spent", about: String::new() };
+        let about = Request {
+            what: "spent",
+            about: String::new(),
+        };
         let operation = move |store: &mut Store| at_once(store.rows().spent(user.as_ref(), day));
-        self.ask(about, operation, |spent| format!("{} calls", spent.model_calls))
+        self.ask(about, operation, |spent| {
+            format!("{} calls", spent.model_calls)
+        })
     }
 }

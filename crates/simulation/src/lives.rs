@@ -52,8 +52,11 @@ impl Lives {
 
     /// Returns one that a client or dispatcher reaches: not dead, but it may stand still. `None`: all are dead.
     pub(crate) fn any(&self, world: &World) -> Option<Life> {
-        let alive: Vec<Life> =
-            lock(&self.0).iter().filter(|life| life.process.state() != State::Dead).cloned().collect();
+        let alive: Vec<Life> = lock(&self.0)
+            .iter()
+            .filter(|life| life.process.state() != State::Dead)
+            .cloned()
+            .collect();
         let at = world.chance().below(alive.len());
         alive.into_iter().nth(at)
     }

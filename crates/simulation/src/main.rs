@@ -1,5 +1,9 @@
 //! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: makes runs, and shows what does not hold.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for a terminal"
+)]
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -38,13 +42,20 @@ fn main() -> ExitCode {
 }
 
 fn read(mut arguments: impl Iterator<Item = String>) -> Option<Wanted> {
-    let mut wanted = Wanted { seeds: 200, seed: None, workers: None, plant: None };
+    let mut wanted = Wanted {
+        seeds: 200,
+        seed: None,
+        workers: None,
+        plant: None,
+    };
     while let Some(name) = arguments.next() {
         let value = arguments.next()?;
         match name.as_str() {
             "--seeds" => wanted.seeds = value.parse().ok()?,
             "--seed" => wanted.seed = Some(value.parse().ok()?),
-            "--workers" => wanted.workers = Some(value.parse().ok().filter(|workers| *workers > 0)?),
+            "--workers" => {
+                wanted.workers = Some(value.parse().ok().filter(|workers| *workers > 0)?)
+            }
             "--plant" if value == "epoch" => wanted.plant = Some(Plant::Epoch),
             _ => return None,
         }
@@ -54,7 +65,11 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Option<Wanted> {
 
 /// Makes one run and prints all of it.
 fn one(wanted: &Wanted, seed: u64) -> ExitCode {
-    let report = run_traced(Options { seed, workers: wanted.workers, plant: wanted.plant });
+    let report = run_traced(Options {
+        seed,
+        workers: wanted.workers,
+        plant: wanted.plant,
+    });
     report.trace.iter().for_each(|line| println!("{line}"));
     println!(
         "seed {seed}: {} lines, digest {:016x}, {:.0} simulated seconds",
@@ -74,9 +89,14 @@ fn one(wanted: &Wanted, seed: u64) -> ExitCode {
 /// Makes many runs, and prints those that fail.
 fn many(wanted: &Wanted) -> ExitCode {
     let (began, mut said) = (Instant::now(), Instant::now());
-    let (mut done, mut lines, mut simulated, mut failed) = (0_u64, 0_u64, Duration::ZERO, Vec::<u64>::new());
+    let (mut done, mut lines, mut simulated, mut failed) =
+        (0_u64, 0_u64, Duration::ZERO, Vec::<u64>::new());
     let mut tally = BTreeMap::new();
-    let sweep = Sweep { seeds: 0..wanted.seeds, workers: wanted.workers, plant: wanted.plant };
+    let sweep = Sweep {
+        seeds: 0..wanted.seeds,
+        workers: wanted.workers,
+        plant: wanted.plant,
+    };
     sweep.run(|report: Report| {
         for (what, times) in &report.tally {
             *tally.entry(*what).or_insert(0_u64) += times;
@@ -100,5 +120,9 @@ fn many(wanted: &Wanted) -> ExitCode {
         simulated.as_secs_f64() / 3600.0,
         failed.len()
     );
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    Arguments, BoxFuture, Capabilities, Content, Delta, FinishReason, GenerateRequest, GenerateResponse,
-    LanguageModel, ModelError, ModelId, Part, SchemaSupport, ToolCall, Usage,
+    Arguments, BoxFuture, Capabilities, Content, Delta, FinishReason, GenerateRequest,
+    GenerateResponse, LanguageModel, ModelError, ModelId, Part, SchemaSupport, ToolCall, Usage,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -40,7 +40,12 @@ impl Model {
             thinking_allowance: 0,
             self_hosted: false,
         };
-        Self { id, capabilities, world: world.clone(), process: process.clone() }
+        Self {
+            id,
+            capabilities,
+            world: world.clone(),
+            process: process.clone(),
+        }
     }
 
     fn decide(&self, request: &GenerateRequest) -> Reply {
@@ -49,15 +54,27 @@ impl Model {
         let mut chance = self.world.chance();
         let slow = !calm && chance.happens(100);
         let first = chance.ms(if slow { 5_000..150_000 } else { 50..3_000 });
-        let words = format!("The answer is {}. ", chance.number(0..1_000)).repeat(1 + chance.below(60));
+        let words =
+            format!("The answer is {}. ", chance.number(0..1_000)).repeat(1 + chance.below(60));
         let count = 1 + chance.below(3);
-        let cut = |at: usize| words.get(..at.min(words.len())).unwrap_or_default().to_owned();
+        let cut = |at: usize| {
+            words
+                .get(..at.min(words.len()))
+                .unwrap_or_default()
+                .to_owned()
+        };
         let pieces = (0..count).map(|_| (chance.ms(1..300), cut(40))).collect();
         let provider = self.id.provider.clone();
         let end = if fails {
             match chance.below(3) {
-                0 => Err(ModelError::RateLimited { provider, retry_after: None }),
-                1 => Err(ModelError::Network { provider, message: "the connection broke".to_owned() }),
+                0 => Err(ModelError::RateLimited {
+                    provider,
+                    retry_after: None,
+                }),
+                1 => Err(ModelError::Network {
+                    provider,
+                    message: "the connection broke".to_owned(),
+                }),
                 _ => Err(ModelError::Server {
                     provider,
                     status: 500,
@@ -68,7 +85,9 @@ impl Model {
         } else {
             let calls = match request.tools.is_empty() || chance.happens(450) {
                 true => Vec::new(),
-                false => (0..count).map(|number| Self::call(&mut chance, number)).collect(),
+                false => (0..count)
+                    .map(|number| Self::call(&mut chance, number))
+                    .collect(),
             };
             Ok(self.answer(words, calls))
         };
@@ -77,21 +96,39 @@ impl Model {
 
     fn call(chance: &mut crate::chance::Chance, number: usize) -> ToolCall {
         let names = [LOOK, LOOK, PUT, PUT, PAY, PAY, ERASE, "add_task"];
-        let name = names.get(chance.below(names.len())).copied().unwrap_or(LOOK);
+        let name = names
+            .get(chance.below(names.len()))
+            .copied()
+            .unwrap_or(LOOK);
         let mut arguments = Arguments::new();
         let value = json!(format!("number {}", chance.number(0..1_000_000)));
-        let argument = if name == "add_task" { "description" } else { "about" };
+        let argument = if name == "add_task" {
+            "description"
+        } else {
+            "about"
+        };
         arguments.insert(argument.to_owned(), value);
         ToolCall::from_object(number, None, name.to_owned(), arguments)
     }
 
     fn answer(&self, words: String, calls: Vec<ToolCall>) -> GenerateResponse {
-        let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+        let finish = if calls.is_empty() {
+            FinishReason::Stop
+        } else {
+            FinishReason::ToolCalls
+        };
         let parts = match calls.is_empty() {
             true => vec![Part::ours(Content::Text { text: words })],
-            false => calls.into_iter().map(|call| Part::ours(Content::ToolCall(call))).collect(),
+            false => calls
+                .into_iter()
+                .map(|call| Part::ours(Content::ToolCall(call)))
+                .collect(),
         };
-        let usage = Usage { input_tokens: Some(100), output_tokens: Some(20), ..Usage::default() };
+        let usage = Usage {
+            input_tokens: Some(100),
+            output_tokens: Some(20),
+            ..Usage::default()
+        };
         GenerateResponse {
             parts,
             finish,
@@ -120,18 +157,23 @@ impl LanguageModel for Model {
         Box::pin(async move {
             self.process.runs().await;
             let Reply { first, end, .. } = self.decide(request);
-            self.world.note(&self.process, format_args!("the model is asked"));
+            self.world
+                .note(&self.process, format_args!("the model is asked"));
             sleep(first).await;
             self.process.runs().await;
             end
         })
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(async move {
             self.process.runs().await;
             let Reply { first, pieces, end } = self.decide(request);
-            self.world.note(&self.process, format_args!("the model is asked"));
+            self.world
+                .note(&self.process, format_args!("the model is asked"));
             sleep(first).await;
             self.process.runs().await;
             let end = end?;
@@ -140,12 +182,13 @@ impl LanguageModel for Model {
             let pieces = pieces.map(|(wait, text)| (wait, Delta::Text(text)));
             let deltas = pieces.chain([(Duration::ZERO, Delta::Finished(end))]);
             let process = self.process.clone();
-            let stream = futures::stream::unfold((deltas, process), |(mut deltas, process)| async move {
-                let (wait, delta) = deltas.next()?;
-                sleep(wait).await;
-                process.runs().await;
-                Some((Ok(delta), (deltas, process)))
-            });
+            let stream =
+                futures::stream::unfold((deltas, process), |(mut deltas, process)| async move {
+                    let (wait, delta) = deltas.next()?;
+                    sleep(wait).await;
+                    process.runs().await;
+                    Some((Ok(delta), (deltas, process)))
+                });
             Ok(Box::pin(stream) as DeltaStream)
         })
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjutant_core::{Answer, ConversationKey, Event, InputBody, InputId, PendingCall, TurnId, Verdict};
+use adjutant_core::{
+    Answer, ConversationKey, Event, InputBody, InputId, PendingCall, TurnId, Verdict,
+};
 use adjutant_runtime::{RunContext, RunError};
 use tokio::time::{sleep, timeout};
 
@@ -45,7 +47,11 @@ pub(crate) struct People {
 impl People {
     /// Has all of them begin.
     pub(crate) fn start(world: &Arc<World>, workers: &Workers) -> Self {
-        let people = Self { world: world.clone(), workers: workers.clone(), mail: Arc::default() };
+        let people = Self {
+            world: world.clone(),
+            workers: workers.clone(),
+            mail: Arc::default(),
+        };
         for key in &world.keys {
             for number in 0..world.plan.inputs {
                 lock(&people.mail).waiting += 1;
@@ -69,7 +75,10 @@ impl People {
         if let Ok(id) = InputId::new(name.clone()) {
             loop {
                 let answered = match self.workers.lives.any(&self.world) {
-                    Some(life) => self.ask(&life, &key, &id, InputBody::message(text.clone())).await,
+                    Some(life) => {
+                        self.ask(&life, &key, &id, InputBody::message(text.clone()))
+                            .await
+                    }
                     None => None,
                 };
                 turn = answered;
@@ -84,23 +93,51 @@ impl People {
         }
         self.world.note(
             &"people",
-            format_args!("{name} {}", if turn.is_some() { "is answered" } else { "gives up" }),
+            format_args!(
+                "{name} {}",
+                if turn.is_some() {
+                    "is answered"
+                } else {
+                    "gives up"
+                }
+            ),
         );
         lock(&self.mail).waiting -= 1;
     }
 
     /// Asks one worker. `None`: no answer came.
-    async fn ask(&self, life: &Life, key: &ConversationKey, id: &InputId, body: InputBody) -> Option<TurnId> {
+    async fn ask(
+        &self,
+        life: &Life,
+        key: &ConversationKey,
+        id: &InputId,
+        body: InputBody,
+    ) -> Option<TurnId> {
         let (is_dispatched, is_streamed, is_cancelled, patience) = {
             let (cancels, dispatched) = (self.world.plan.cancels, self.world.plan.dispatched);
             let is_cancelled = self.world.fails(cancels);
             let mut chance = self.world.chance();
-            (chance.happens(dispatched), chance.happens(500), is_cancelled, chance.ms(20_000..300_000))
+            (
+                chance.happens(dispatched),
+                chance.happens(500),
+                is_cancelled,
+                chance.ms(20_000..300_000),
+            )
         };
-        let agent = if is_dispatched { &life.dispatched } else { &life.agent };
-        let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user.clone()) };
+        let agent = if is_dispatched {
+            &life.dispatched
+        } else {
+            &life.agent
+        };
+        let mut context = RunContext {
+            conversation: key.conversation,
+            ..RunContext::new(key.user.clone())
+        };
         if is_cancelled {
-            let (wait, cancelled) = (self.world.chance().ms(10..20_000), context.cancelled.clone());
+            let (wait, cancelled) = (
+                self.world.chance().ms(10..20_000),
+                context.cancelled.clone(),
+            );
             let (mail, id) = (self.mail.clone(), id.clone());
             tokio::spawn(async move {
                 sleep(wait).await;
@@ -108,11 +145,14 @@ impl People {
                 cancelled.cancel();
             });
         }
-        self.world.note(&life.process, format_args!("is asked {id}"));
+        self.world
+            .note(&life.process, format_args!("is asked {id}"));
         let answer = async {
             if is_streamed {
                 // A client that hangs up does not stop the turn.
-                let stream = agent.stream_input(&context, Some(id.clone()), body).detached();
+                let stream = agent
+                    .stream_input(&context, Some(id.clone()), body)
+                    .detached();
                 stream.finish().await.map(|(response, _)| response)
             } else {
                 agent.run_input(&mut context, Some(id.clone()), body).await
@@ -132,13 +172,19 @@ impl People {
         };
         match answer {
             Ok(response) => {
-                self.world.note(&life.process, format_args!("answers {id}: {:?}", response.outcome));
+                self.world.note(
+                    &life.process,
+                    format_args!("answers {id}: {:?}", response.outcome),
+                );
                 Some(response.turn)
             }
             Err(error) => {
-                self.world.note(&life.process, format_args!("fails {id}: {}", words(&error)));
+                self.world
+                    .note(&life.process, format_args!("fails {id}: {}", words(&error)));
                 if matches!(&error, RunError::CannotContinue(why) if why.contains("task died")) {
-                    lock(&self.mail).foul.get_or_insert(format!("a task broke down: {error}"));
+                    lock(&self.mail)
+                        .foul
+                        .get_or_insert(format!("a task broke down: {error}"));
                 }
                 None
             }
@@ -157,22 +203,35 @@ impl People {
             };
             let parked = self.world.store().parked(&agent, None).unwrap_or_default();
             for (key, recorded) in parked {
-                let Event::TurnParked { turn, pending, .. } = &*recorded.event else { continue };
+                let Event::TurnParked { turn, pending, .. } = &*recorded.event else {
+                    continue;
+                };
                 if !self.world.faults_are_over() && self.world.chance().happens(500) {
                     continue;
                 }
-                let answers: Vec<Answer> =
-                    pending.iter().filter_map(|call| self.verdict(&key, *turn, call)).collect();
-                let Some(life) = self.workers.lives.any(&self.world).filter(|_| !answers.is_empty()) else {
+                let answers: Vec<Answer> = pending
+                    .iter()
+                    .filter_map(|call| self.verdict(&key, *turn, call))
+                    .collect();
+                let Some(life) = self
+                    .workers
+                    .lives
+                    .any(&self.world)
+                    .filter(|_| !answers.is_empty())
+                else {
                     continue;
                 };
-                let number = asked.entry((key.conversation, recorded.seq)).or_insert(0_u32);
+                let number = asked
+                    .entry((key.conversation, recorded.seq))
+                    .or_insert(0_u32);
                 *number += 1;
                 let name = format!("{}-answer-{}-{number}", self.world.name(&key), recorded.seq);
                 let Ok(id) = InputId::new(name) else { continue };
                 let people = self.clone();
                 tokio::spawn(async move {
-                    people.ask(&life, &key, &id, InputBody::Answers { answers }).await;
+                    people
+                        .ask(&life, &key, &id, InputBody::Answers { answers })
+                        .await;
                 });
             }
         }
@@ -208,5 +267,9 @@ impl People {
 /// Returns the words for an error without the ids of the engine.
 fn words(error: &RunError) -> String {
     let words = error.to_string();
-    words.split(' ').filter(|word| word.len() < 32).collect::<Vec<_>>().join(" ")
+    words
+        .split(' ')
+        .filter(|word| word.len() < 32)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -37,7 +37,11 @@ impl Options {
     /// Returns a run of a store without bugs.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        Self { seed, workers: None, plant: None }
+        Self {
+            seed,
+            workers: None,
+            plant: None,
+        }
     }
 }
 
@@ -83,20 +87,28 @@ impl Plan {
         let lost_answers = some(600, 60);
         let (lost_news, lost_words) = (some(600, 400), some(600, 200));
         let (slow, model_fails, tool_fails) = (some(500, 60), some(500, 150), some(500, 200));
-        let (cancels, dispatched, dispatch_fails) = (some(400, 150), some(500, 1000), some(700, 400));
+        let (cancels, dispatched, dispatch_fails) =
+            (some(400, 150), some(500, 1000), some(700, 400));
         let bounded = chance.happens(400);
-        let calls = |most: u64| Allowance { model_calls: Some(most), ..Allowance::default() };
+        let calls = |most: u64| Allowance {
+            model_calls: Some(most),
+            ..Allowance::default()
+        };
         let own = u64::try_from(chance.number(3..30)).unwrap_or(3);
         let budgets = match bounded {
-            true => {
-                Budgets { per_day: calls(own), everyone_per_day: calls(own + own / 2), ..Budgets::default() }
-            }
+            true => Budgets {
+                per_day: calls(own),
+                everyone_per_day: calls(own + own / 2),
+                ..Budgets::default()
+            },
             false => Budgets::default(),
         };
         let long_stops = chance.happens(250);
         Self {
             // Who stands still meets itself again where there are few others.
-            workers: options.workers.unwrap_or_else(|| 1 + chance.below(if long_stops { 2 } else { 4 })),
+            workers: options
+                .workers
+                .unwrap_or_else(|| 1 + chance.below(if long_stops { 2 } else { 4 })),
             conversations: 1 + chance.below(4),
             inputs: 1 + chance.below(4),
             faults: chance.ms(20_000..150_000),

@@ -35,7 +35,13 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn new(seed: u64, worker: usize, life: u32) -> Self {
         let name = format!("seed-{seed}-worker-{worker}-life-{life}");
-        Self { worker, life, name, state: Mutex::new(State::Runs), changed: Notify::new() }
+        Self {
+            worker,
+            life,
+            name,
+            state: Mutex::new(State::Runs),
+            changed: Notify::new(),
+        }
     }
 
     pub(crate) fn state(&self) -> State {

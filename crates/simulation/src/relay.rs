@@ -23,11 +23,16 @@ pub(crate) struct SimulatedRelay {
 
 impl SimulatedRelay {
     pub(crate) fn new(world: &Arc<World>, process: &Arc<Process>) -> Self {
-        Self { world: world.clone(), process: process.clone() }
+        Self {
+            world: world.clone(),
+            process: process.clone(),
+        }
     }
 
     fn hears(&self) -> bool {
-        lock(&self.world.ears).iter().any(|ear| ear.process.name == self.process.name)
+        lock(&self.world.ears)
+            .iter()
+            .any(|ear| ear.process.name == self.process.name)
     }
 }
 
@@ -41,7 +46,10 @@ impl Relay for SimulatedRelay {
         let words: Arc<str> = words.into();
         let mut ears = lock(&self.world.ears);
         ears.retain(|ear| ear.process.state() != State::Dead && !ear.heard.is_closed());
-        for ear in ears.iter().filter(|ear| ear.process.name != self.process.name) {
+        for ear in ears
+            .iter()
+            .filter(|ear| ear.process.name != self.process.name)
+        {
             let is_meant = match to {
                 To::All => true,
                 To::One(name) => *name == ear.process.name,
@@ -55,7 +63,10 @@ impl Relay for SimulatedRelay {
             }
             self.world.count("words heard");
             let (wait, heard) = (self.world.trip(), ear.heard.clone());
-            let words = Heard::Words { from: from.clone(), words: words.clone() };
+            let words = Heard::Words {
+                from: from.clone(),
+                words: words.clone(),
+            };
             tokio::spawn(async move {
                 sleep(wait).await;
                 // Whoever heard may have gone.
@@ -77,7 +88,10 @@ impl Relay for SimulatedRelay {
         let (heard, words) = mpsc::unbounded_channel();
         // It begins to hear now, and may have missed what was said before.
         let _ = heard.send(Heard::Missed);
-        lock(&self.world.ears).push(Ear { process: self.process.clone(), heard });
+        lock(&self.world.ears).push(Ear {
+            process: self.process.clone(),
+            heard,
+        });
         Some(Box::new(Words(words)))
     }
 }

@@ -47,11 +47,18 @@ impl Report {
     /// Returns what a person needs of a run that failed: what did not hold, what happened last, and how to see it again.
     #[must_use]
     pub fn failed(&self, workers: Option<usize>, plant: Option<Plant>) -> String {
-        let why = self.failure.as_ref().map_or("nothing", |failure| failure.0.as_str());
+        let why = self
+            .failure
+            .as_ref()
+            .map_or("nothing", |failure| failure.0.as_str());
         let last = self.trace.len().saturating_sub(SHOWN);
         let last = self.trace.get(last..).unwrap_or_default().join("\n");
-        let workers = workers.map(|workers| format!(" --workers {workers}")).unwrap_or_default();
-        let plant = plant.map(|plant| format!(" --plant {plant}")).unwrap_or_default();
+        let workers = workers
+            .map(|workers| format!(" --workers {workers}"))
+            .unwrap_or_default();
+        let plant = plant
+            .map(|plant| format!(" --plant {plant}"))
+            .unwrap_or_default();
         let seed = self.seed;
         format!(
             "SEED {seed} FAILED: {why}\nthe last things that happened:\n{last}\n\
@@ -77,7 +84,10 @@ pub fn run_traced(options: Options) -> Report {
 }
 
 fn make(options: Options, trace_all: bool) -> Report {
-    let built = Builder::new_current_thread().enable_time().start_paused(true).build();
+    let built = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     match built {
         Ok(runtime) => runtime.block_on(simulate(options, trace_all)),
         Err(error) => Report {

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, Begin, Begun, BudgetStore as _, Due, Finished, Holder, Journal as _, JournaledChange, Known,
-    Loaded, Newer, Restorable, StoreError, Take, Taken, TaskStore as _, Worker, Writer,
+    self, Begin, Begun, BudgetStore as _, Due, Finished, Holder, Journal as _, JournaledChange,
+    Known, Loaded, Newer, Restorable, StoreError, Take, Taken, TaskStore as _, Worker, Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationId, ConversationKey, Event, Input, Recorded, TaskFilter, UserId,
+    AgentName, BoxFuture, ConversationId, ConversationKey, Event, Input, Recorded, TaskFilter,
+    UserId,
 };
 use adjutant_runtime::InMemory;
 use futures::FutureExt as _;
@@ -43,7 +44,9 @@ pub(crate) struct Store {
 /// Waits for an answer of the store in memory.
 #[expect(clippy::expect_used, reason = "it has nothing to wait for")]
 pub(crate) fn at_once<T>(answer: BoxFuture<'_, T>) -> T {
-    answer.now_or_never().expect("the store in memory answers at once")
+    answer
+        .now_or_never()
+        .expect("the store in memory answers at once")
 }
 
 impl Store {
@@ -62,7 +65,11 @@ impl Store {
         &self.rows
     }
 
-    pub(crate) fn submit(&mut self, key: &ConversationKey, input: &Input) -> Result<(), StoreError> {
+    pub(crate) fn submit(
+        &mut self,
+        key: &ConversationKey,
+        input: &Input,
+    ) -> Result<(), StoreError> {
         at_once(self.rows.submit(key, input))
     }
 
@@ -115,18 +122,35 @@ impl Store {
         Ok(newer.map(|newer| self.with_snapshot(key, known, newer)))
     }
 
-    pub(crate) fn begin(&mut self, key: &ConversationKey, begin: Begin<'_>) -> Result<Begun, StoreError> {
+    pub(crate) fn begin(
+        &mut self,
+        key: &ConversationKey,
+        begin: Begin<'_>,
+    ) -> Result<Begun, StoreError> {
         if begin.input.is_none() && self.load_newer(key, None)?.is_none() {
             return Ok(Begun::Nothing);
         }
-        let Begin { input, worker, lease, known, .. } = begin;
+        let Begin {
+            input,
+            worker,
+            lease,
+            known,
+            ..
+        } = begin;
         if !self.claims.may_have(key, worker.id) {
             if let Some(input) = input {
                 at_once(self.rows.submit(key, input))?;
             }
             return Ok(Begun::Elsewhere);
         }
-        let begun = at_once(self.rows.begin(key, Begin { worker: ROWS.into(), lease: EVER, ..begin }))?;
+        let begun = at_once(self.rows.begin(
+            key,
+            Begin {
+                worker: ROWS.into(),
+                lease: EVER,
+                ..begin
+            },
+        ))?;
         at_once(self.rows.release(key, ROWS.into()))?;
         let claim = self.claims.claim(key, worker.id, Some(worker.epoch), lease);
         self.referee.granted(key, worker);
@@ -135,15 +159,20 @@ impl Store {
                 self.referee.began(key, worker, &newer.events);
                 Begun::Started(self.with_snapshot(key, known, newer))
             }
-            Begun::Claimed { newer, .. } => {
-                Begun::Claimed { claim, newer: self.with_snapshot(key, known, newer) }
-            }
+            Begun::Claimed { newer, .. } => Begun::Claimed {
+                claim,
+                newer: self.with_snapshot(key, known, newer),
+            },
             other => other,
         })
     }
 
     /// Adds events for whoever claims nothing.
-    pub(crate) fn append(&mut self, key: &ConversationKey, events: &[Recorded]) -> Result<(), StoreError> {
+    pub(crate) fn append(
+        &mut self,
+        key: &ConversationKey,
+        events: &[Recorded],
+    ) -> Result<(), StoreError> {
         at_once(self.rows.append(key, events))
     }
 
@@ -167,7 +196,10 @@ impl Store {
         change: JournaledChange,
     ) -> Result<Recorded, StoreError> {
         self.claims.check(key, writer.worker)?;
-        let rows = Writer { worker: ROWS.into(), ..writer };
+        let rows = Writer {
+            worker: ROWS.into(),
+            ..writer
+        };
         at_once(self.rows.claim(key, ROWS, EVER))?;
         let ended = at_once(self.rows.append_with_change(key, rows, events, change));
         at_once(self.rows.release(key, ROWS.into()))?;
@@ -185,7 +217,10 @@ impl Store {
         snapshot: Option<&Snapshot>,
     ) -> Result<Finished, StoreError> {
         self.claims.check(key, writer.worker)?;
-        let rows = Writer { worker: ROWS.into(), ..writer };
+        let rows = Writer {
+            worker: ROWS.into(),
+            ..writer
+        };
         at_once(self.rows.claim(key, ROWS, EVER))?;
         let finished = at_once(self.rows.finish(key, rows, events, None));
         at_once(self.rows.release(key, ROWS.into()))?;
@@ -212,12 +247,18 @@ impl Store {
         }
         let claim = self.claims.claim(key, worker, None, ttl);
         if let Some(epoch) = self.claims.epoch(key).filter(|_| claim.is_held()) {
-            self.referee.granted(key, port::Worker { id: worker, epoch });
+            self.referee
+                .granted(key, port::Worker { id: worker, epoch });
         }
         Ok(claim)
     }
 
-    pub(crate) fn renew(&mut self, key: &ConversationKey, worker: port::Worker<'_>, ttl: Duration) -> bool {
+    pub(crate) fn renew(
+        &mut self,
+        key: &ConversationKey,
+        worker: port::Worker<'_>,
+        ttl: Duration,
+    ) -> bool {
         let is_own = self.claims.renew(key, worker, ttl);
         if is_own {
             self.referee.confirmed(key, worker);
@@ -233,19 +274,36 @@ impl Store {
     }
 
     pub(crate) fn take(&mut self, take: Take<'_>) -> Result<Vec<Taken>, StoreError> {
-        let rows = Take { worker: ROWS.into(), lease: EVER, limit: usize::MAX, ..take };
+        let rows = Take {
+            worker: ROWS.into(),
+            lease: EVER,
+            limit: usize::MAX,
+            ..take
+        };
         let due = at_once(self.rows.take(rows))?;
         for Taken { key, .. } in &due {
             at_once(self.rows.release(key, ROWS.into()))?;
         }
-        let mut free: Vec<Taken> = due.iter().filter(|due| self.claims.is_free(&due.key)).cloned().collect();
+        let mut free: Vec<Taken> = due
+            .iter()
+            .filter(|due| self.claims.is_free(&due.key))
+            .cloned()
+            .collect();
         // What nobody has comes first.
         if free.is_empty() && self.claims.end_those_of_the_gone() {
-            free = due.into_iter().filter(|due| self.claims.is_free(&due.key)).collect();
+            free = due
+                .into_iter()
+                .filter(|due| self.claims.is_free(&due.key))
+                .collect();
         }
         free.truncate(take.limit);
         for taken in &mut free {
-            taken.claim = self.claims.claim(&taken.key, take.worker.id, Some(take.worker.epoch), take.lease);
+            taken.claim = self.claims.claim(
+                &taken.key,
+                take.worker.id,
+                Some(take.worker.epoch),
+                take.lease,
+            );
             self.referee.granted(&taken.key, take.worker);
         }
         Ok(free)
@@ -277,13 +335,21 @@ impl Store {
         Ok(parked)
     }
 
-    pub(crate) fn beat(&mut self, beat: port::Beat<'_>) -> Result<Option<Vec<port::Running>>, StoreError> {
+    pub(crate) fn beat(
+        &mut self,
+        beat: port::Beat<'_>,
+    ) -> Result<Option<Vec<port::Running>>, StoreError> {
         if !self.claims.live(beat.worker, beat.lease, beat.is_first) {
             return Ok(None);
         }
         let open = at_once(self.rows.unsettled(beat.agent, None))?;
-        let held = open.into_iter().filter(|key| self.claims.check(key, beat.worker).is_ok());
-        let running = held.map(|key| port::Running { has_inputs: self.has_inputs(&key), key });
+        let held = open
+            .into_iter()
+            .filter(|key| self.claims.check(key, beat.worker).is_ok());
+        let running = held.map(|key| port::Running {
+            has_inputs: self.has_inputs(&key),
+            key,
+        });
         Ok(Some(running.collect()))
     }
 
@@ -301,18 +367,35 @@ impl Store {
 
     /// Puts a snapshot in the place of the events it stands for, for whoever knows nothing of the conversation.
     fn with_snapshot(&self, key: &ConversationKey, known: Option<Known>, newer: Newer) -> Newer {
-        let Some(snapshot) = self.snapshots.get(&key.conversation).filter(|_| known.is_none()) else {
+        let Some(snapshot) = self
+            .snapshots
+            .get(&key.conversation)
+            .filter(|_| known.is_none())
+        else {
             return newer;
         };
-        let (before, events): (Vec<Recorded>, Vec<Recorded>) =
-            newer.events.into_iter().partition(|recorded| recorded.seq <= snapshot.seq);
+        let (before, events): (Vec<Recorded>, Vec<Recorded>) = newer
+            .events
+            .into_iter()
+            .partition(|recorded| recorded.seq <= snapshot.seq);
         let is_said = |recorded: &Recorded| {
             recorded.seq >= snapshot.messages_from
-                && matches!(*recorded.event, Event::HistorySet { .. } | Event::TurnFinished { .. })
+                && matches!(
+                    *recorded.event,
+                    Event::HistorySet { .. } | Event::TurnFinished { .. }
+                )
         };
         let said = before.into_iter().filter(is_said).collect();
-        let restorable = Some(Restorable { snapshot: snapshot.clone(), said });
-        Newer { restorable, after: snapshot.seq, events, ..newer }
+        let restorable = Some(Restorable {
+            snapshot: snapshot.clone(),
+            said,
+        });
+        Newer {
+            restorable,
+            after: snapshot.seq,
+            events,
+            ..newer
+        }
     }
 
     /// Returns what everybody has spent on a day, as it is booked.

@@ -44,7 +44,11 @@ impl Sweep {
                             return;
                         }
                         lock(runs).insert(seed);
-                        let made = run(Options { seed, workers: self.workers, plant: self.plant });
+                        let made = run(Options {
+                            seed,
+                            workers: self.workers,
+                            plant: self.plant,
+                        });
                         // It is received until all threads have ended.
                         let _ = sender.send(made);
                     }
@@ -68,6 +72,9 @@ impl Sweep {
 /// Names the seeds that do not end, and ends the process: their threads cannot be ended.
 #[expect(clippy::print_stderr, reason = "nobody else can say it any more")]
 fn stuck(seeds: &BTreeSet<u64>) {
-    eprintln!("no run has ended for {} s, and these seeds run: {seeds:?}", STUCK.as_secs());
+    eprintln!(
+        "no run has ended for {} s, and these seeds run: {seeds:?}",
+        STUCK.as_secs()
+    );
     std::process::exit(1);
 }

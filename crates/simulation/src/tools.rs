@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Annotations, Arguments, BoxFuture, Tool, ToolContext, ToolDefinition, ToolError};
+use adjutant_core::{
+    Annotations, Arguments, BoxFuture, Tool, ToolContext, ToolDefinition, ToolError,
+};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -28,15 +30,38 @@ pub(crate) const ERASE: &str = "erase";
 pub(crate) fn tools(world: &Arc<World>, process: &Arc<Process>) -> Vec<Arc<dyn Tool>> {
     let none = Annotations::default();
     let annotated = [
-        (LOOK, Annotations { read_only: true, ..none }),
-        (PUT, Annotations { keyed: true, ..none }),
+        (
+            LOOK,
+            Annotations {
+                read_only: true,
+                ..none
+            },
+        ),
+        (
+            PUT,
+            Annotations {
+                keyed: true,
+                ..none
+            },
+        ),
         (PAY, none),
-        (ERASE, Annotations { destructive: true, ..none }),
+        (
+            ERASE,
+            Annotations {
+                destructive: true,
+                ..none
+            },
+        ),
     ];
-    let definition = |name| ToolDefinition::new(name, "Asks the world outside.", json!({ "type": "object" }));
+    let definition =
+        |name| ToolDefinition::new(name, "Asks the world outside.", json!({ "type": "object" }));
     let tools = annotated.into_iter().filter_map(|(name, annotations)| {
         let definition = definition(name).ok()?.annotated(annotations);
-        Some(Arc::new(Remote { definition, world: world.clone(), process: process.clone() }) as Arc<dyn Tool>)
+        Some(Arc::new(Remote {
+            definition,
+            world: world.clone(),
+            process: process.clone(),
+        }) as Arc<dyn Tool>)
     });
     tools.collect()
 }
@@ -75,12 +100,17 @@ impl Tool for Remote {
                 }
                 world.note(
                     &process,
-                    format_args!("{tool} {about} {}", if refused { "refused" } else { "done" }),
+                    format_args!(
+                        "{tool} {about} {}",
+                        if refused { "refused" } else { "done" }
+                    ),
                 );
                 sleep(back).await;
                 let answer = match (fails, how) {
                     (true, 0) => Err(ToolError::failed("it was refused")),
-                    (true, 1) => Err(ToolError::Unknown { message: "the connection broke".to_owned() }),
+                    (true, 1) => Err(ToolError::Unknown {
+                        message: "the connection broke".to_owned(),
+                    }),
                     (true, _) => {
                         sleep(Duration::from_secs(100)).await;
                         Err(ToolError::failed("too late"))
@@ -90,7 +120,11 @@ impl Tool for Remote {
                 // Whoever asked may have gone.
                 let _ = sender.send(answer);
             });
-            let lost = || Err(ToolError::Unknown { message: "the connection broke".to_owned() });
+            let lost = || {
+                Err(ToolError::Unknown {
+                    message: "the connection broke".to_owned(),
+                })
+            };
             let answer = answer.await.unwrap_or_else(|_| lost());
             self.process.runs().await;
             answer

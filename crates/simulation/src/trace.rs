@@ -20,7 +20,12 @@ pub(crate) struct Trace {
 
 impl Trace {
     pub(crate) fn new(all: bool) -> Self {
-        Self { digest: 0xcbf2_9ce4_8422_2325, lines: 0, last: VecDeque::new(), all }
+        Self {
+            digest: 0xcbf2_9ce4_8422_2325,
+            lines: 0,
+            last: VecDeque::new(),
+            all,
+        }
     }
 
     pub(crate) fn line(&mut self, at: Duration, who: &str, what: std::fmt::Arguments<'_>) {

@@ -31,7 +31,11 @@ pub(crate) struct Workers {
 impl Workers {
     /// Starts all of them.
     pub(crate) fn start(world: &Arc<World>, seed: u64) -> Result<Self, BuildError> {
-        let workers = Self { world: world.clone(), seed, lives: Lives::default() };
+        let workers = Self {
+            world: world.clone(),
+            seed,
+            lives: Lives::default(),
+        };
         for worker in 0..world.plan.workers {
             let life = workers.live(worker, 1)?;
             workers.lives.push(life);
@@ -41,7 +45,11 @@ impl Workers {
 
     /// Kills a worker.
     pub(crate) fn kill(&self, worker: usize) {
-        let Some(life) = self.lives.life(worker).filter(|life| life.process.state() != State::Dead) else {
+        let Some(life) = self
+            .lives
+            .life(worker)
+            .filter(|life| life.process.state() != State::Dead)
+        else {
             return;
         };
         life.process.set(State::Dead);
@@ -53,7 +61,11 @@ impl Workers {
 
     /// Starts a worker again that was killed.
     pub(crate) fn start_again(&self, worker: usize) {
-        let Some(before) = self.lives.life(worker).filter(|life| life.process.state() == State::Dead) else {
+        let Some(before) = self
+            .lives
+            .life(worker)
+            .filter(|life| life.process.state() == State::Dead)
+        else {
             return;
         };
         // What was built once can be built again.
@@ -74,22 +86,36 @@ impl Workers {
         };
         let model = ModelId::new("simulated", "model").unwrap_or_else(|_| ModelId::none());
         let tasks: Arc<dyn TaskStore> = world.store().rows().clone();
-        let limits =
-            TurnLimits { confirmation_expiry: world.plan.confirmation_expiry, ..TurnLimits::default() };
+        let limits = TurnLimits {
+            confirmation_expiry: world.plan.confirmation_expiry,
+            ..TurnLimits::default()
+        };
         let clock = world.clone();
         let agent = Agent::builder("adjutant")
             .model(Model::new(model, world, &process))
             .instruction("Answer.")
             .tools(tools::tools(world, &process))
-            .tools(task_tools(tasks).into_iter().filter(|tool| tool.definition().name.as_str() == "add_task"))
+            .tools(
+                task_tools(tasks)
+                    .into_iter()
+                    .filter(|tool| tool.definition().name.as_str() == "add_task"),
+            )
             .limits(limits)
             .budgets(world.plan.budgets, link.clone())
             .journal(link, process.name.clone())
             .clock(move || clock.time(wrong))
             .build()?;
         agent.hear_others();
-        let dispatched = agent.dispatched_by(Arc::new(SimulatedDispatch::new(world, &self.lives, &process)));
-        let life = Life { process, agent, dispatched };
+        let dispatched = agent.dispatched_by(Arc::new(SimulatedDispatch::new(
+            world,
+            &self.lives,
+            &process,
+        )));
+        let life = Life {
+            process,
+            agent,
+            dispatched,
+        };
         tokio::spawn(sweep(world.clone(), life.clone()));
         Ok(life)
     }
@@ -97,7 +123,11 @@ impl Workers {
 
 /// Looks for work again and again, as the service does.
 async fn sweep(world: Arc<World>, life: Life) {
-    let agent = if world.plan.dispatched > 0 { &life.dispatched } else { &life.agent };
+    let agent = if world.plan.dispatched > 0 {
+        &life.dispatched
+    } else {
+        &life.agent
+    };
     let stop = CancellationToken::new();
     loop {
         sleep(SWEEPS).await;
@@ -105,7 +135,10 @@ async fn sweep(world: Arc<World>, life: Life) {
         // A store that is gone is asked again.
         if let Ok(swept) = agent.sweep(None, &stop).await {
             for (key, error) in &swept.left {
-                world.note(&life.process, format_args!("left {}: {error}", world.name(key)));
+                world.note(
+                    &life.process,
+                    format_args!("left {}: {error}", world.name(key)),
+                );
             }
         }
     }

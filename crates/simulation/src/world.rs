@@ -51,15 +51,17 @@ impl World {
     pub(crate) fn new(options: Options, trace_all: bool) -> Self {
         let mut chance = Chance::of(options.seed);
         let plan = Plan::of(options, &mut chance);
-        let user =
-            |number: usize| UserId::new(format!("user-{}", number % 2)).unwrap_or_else(|_| UserId::local());
+        let user = |number: usize| {
+            UserId::new(format!("user-{}", number % 2)).unwrap_or_else(|_| UserId::local())
+        };
         let keys = (0..plan.conversations).map(|number| ConversationKey {
             agent: AgentName::adjutant(),
             user: user(number),
             conversation: ConversationId(Uuid::from_u128(number as u128 + 1)),
         });
         // A few minutes before a day ends in some runs, so that budgets are of two days.
-        let midday = Timestamp::from_second(1_900_000_800 + chance.number(0..86_400)).unwrap_or_default();
+        let midday =
+            Timestamp::from_second(1_900_000_800 + chance.number(0..86_400)).unwrap_or_default();
         Self {
             keys: keys.collect(),
             plan,
@@ -107,7 +109,10 @@ impl World {
 
     /// Returns what the dispatcher locks, so that it makes one call at a time for each conversation.
     pub(crate) fn turn(&self, key: &ConversationKey) -> Arc<AsyncMutex<()>> {
-        lock(&self.turns).entry(key.conversation).or_default().clone()
+        lock(&self.turns)
+            .entry(key.conversation)
+            .or_default()
+            .clone()
     }
 
     pub(crate) fn note(&self, who: &dyn std::fmt::Display, what: Arguments<'_>) {
@@ -139,7 +144,10 @@ impl World {
     }
 
     pub(crate) fn end_faults(&self) {
-        *lock(&self.faults) = Faults { over_since: Some(Instant::now()), store_is_away: false };
+        *lock(&self.faults) = Faults {
+            over_since: Some(Instant::now()),
+            store_is_away: false,
+        };
     }
 
     pub(crate) fn faults_are_over(&self) -> bool {
@@ -148,7 +156,9 @@ impl World {
 
     /// Returns whether there have been no faults for so long.
     pub(crate) fn is_calm_for(&self, time: Duration) -> bool {
-        lock(&self.faults).over_since.is_some_and(|since| since.elapsed() >= time)
+        lock(&self.faults)
+            .over_since
+            .is_some_and(|since| since.elapsed() >= time)
     }
 
     /// Returns true in so many of 1,000 cases, as long as there are faults.
@@ -158,7 +168,11 @@ impl World {
 
     /// Returns the time that a message takes.
     pub(crate) fn trip(&self) -> Duration {
-        let slow = if self.faults_are_over() { 0 } else { self.plan.slow };
+        let slow = if self.faults_are_over() {
+            0
+        } else {
+            self.plan.slow
+        };
         self.chance().trip(slow)
     }
 
@@ -177,7 +191,8 @@ impl World {
     /// Tells a change: to who made it at once, to others late or not at all, and of what is lost that something was missed.
     pub(crate) fn tell(&self, from: &Process, change: &Change) {
         let mut listeners = lock(&self.listeners);
-        listeners.retain(|(process, listener)| process.state() != State::Dead && !listener.is_closed());
+        listeners
+            .retain(|(process, listener)| process.state() != State::Dead && !listener.is_closed());
         for (process, listener) in listeners.iter() {
             if process.name == from.name {
                 // Whoever listens may just have left.

@@ -5,10 +5,17 @@
 //! `cargo run --release -p adjutant-store --example journal_cost [TURNS]`
 //!
 //! Needs PostgreSQL's programs; starts a server of its own, with `fsync` on, and stops it.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a measurement that cannot go on stops")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a measurement that cannot go on stops"
+)]
 #![expect(clippy::print_stdout, reason = "a program for a terminal")]
 
-#[expect(dead_code, reason = "a test crashes and restarts it; here it only runs")]
+#[expect(
+    dead_code,
+    reason = "a test crashes and restarts it; here it only runs"
+)]
 #[path = "../tests/it/server.rs"]
 mod server;
 
@@ -16,7 +23,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use adjutant_core::port::Journal;
-use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
+use adjutant_core::{
+    AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId,
+};
 use adjutant_store::{postgres, sqlite};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -33,7 +42,9 @@ const CALLS: u32 = 7;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let turns: u32 = std::env::args().nth(1).map_or(400, |turns| turns.parse().unwrap());
+    let turns: u32 = std::env::args()
+        .nth(1)
+        .map_or(400, |turns| turns.parse().unwrap());
     println!(
         "{turns} one-tool turns each, taking turns; milliseconds a turn: median (quarter to three quarters)"
     );
@@ -46,29 +57,59 @@ async fn main() {
     let options = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(&bare)
         .synchronous(sqlx::sqlite::SqliteSynchronous::Full);
-    let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
-    measure("SQLite", &store, async |number| bare_sqlite(&pool, number).await, turns).await;
+    let pool = sqlx::sqlite::SqlitePoolOptions::new()
+        .max_connections(1)
+        .connect_with(options)
+        .await
+        .unwrap();
+    measure(
+        "SQLite",
+        &store,
+        async |number| bare_sqlite(&pool, number).await,
+        turns,
+    )
+    .await;
     at_once("SQLite", &store, 10_000, turns.div_ceil(WRITERS)).await;
     // Whoever reads an older state keeps the log from being begun anew, so that it holds every commit.
     journaled(&store, 90_000).await;
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
     let mut reader = options.connect().await.unwrap();
     let mut reading = reader.begin().await.unwrap();
-    sqlx::query("SELECT count(*) FROM event").execute(&mut *reading).await.unwrap();
+    sqlx::query("SELECT count(*) FROM event")
+        .execute(&mut *reading)
+        .await
+        .unwrap();
     let before = commits_in_log(&path);
     together(&store, 100_000, 1).await;
     let commits = commits_in_log(&path) - before;
-    println!("SQLite      {commits} commits for {} calls of {WRITERS} writers", WRITERS * CALLS);
+    println!(
+        "SQLite      {commits} commits for {} calls of {WRITERS} writers",
+        WRITERS * CALLS
+    );
     drop(reading);
 
     let server = server::Server::start_as(true);
     let url = server.create_database("journal").await;
     let store = postgres::Store::connect(&url, 1).await.unwrap();
     let bare = server.create_database("bare").await;
-    postgres::Store::connect(&bare, 1).await.unwrap().close().await;
+    postgres::Store::connect(&bare, 1)
+        .await
+        .unwrap()
+        .close()
+        .await;
     let options: sqlx::postgres::PgConnectOptions = bare.parse().unwrap();
-    let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
-    measure("PostgreSQL", &store, async |number| bare_postgres(&pool, number).await, turns).await;
+    let pool = sqlx::postgres::PgPoolOptions::new()
+        .max_connections(1)
+        .connect_with(options)
+        .await
+        .unwrap();
+    measure(
+        "PostgreSQL",
+        &store,
+        async |number| bare_postgres(&pool, number).await,
+        turns,
+    )
+    .await;
     let store = postgres::Store::connect(&url, 10).await.unwrap();
     at_once("PostgreSQL", &store, 10_000, turns.div_ceil(WRITERS)).await;
 }
@@ -103,7 +144,9 @@ fn commits_in_log(path: &Path) -> usize {
     let log = std::fs::read(format!("{}-wal", path.display())).unwrap();
     let page = usize::try_from(u32::from_be_bytes(log[8..12].try_into().unwrap())).unwrap();
     let frames = log[32..].chunks_exact(24 + page);
-    frames.filter(|frame| frame[8..16] == log[16..24] && frame[4..8] != [0; 4]).count()
+    frames
+        .filter(|frame| frame[8..16] == log[16..24] && frame[4..8] != [0; 4])
+        .count()
 }
 
 /// Prints what both take, and the ratio of the medians: whatever else the machine does meanwhile, it does to both.
@@ -123,7 +166,12 @@ async fn measure(name: &str, store: &impl Journal, bare: impl AsyncFn(u32), turn
     }
     let (with, without) = (quarters(with), quarters(without));
     let said = |[low, median, high]: [f64; 3]| format!("{median:.2} ({low:.2} to {high:.2})");
-    println!("{name:10}  journal {}  bare {}  ratio {:.2}", said(with), said(without), with[1] / without[1]);
+    println!(
+        "{name:10}  journal {}  bare {}  ratio {:.2}",
+        said(with),
+        said(without),
+        with[1] / without[1]
+    );
 }
 
 fn quarters(mut values: Vec<f64>) -> [f64; 3] {
@@ -136,18 +184,30 @@ fn at() -> Timestamp {
 }
 
 fn conversation(number: u32) -> ConversationKey {
-    let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    let conversation = format!("00000000-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap();
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
 /// A turn with one tool call: the input, then what is appended, one commit each.
 async fn journaled(store: &impl Journal, number: u32) {
-    let (key, body) = (conversation(number), InputBody::message("add buy milk to my list"));
+    let (key, body) = (
+        conversation(number),
+        InputBody::message("add buy milk to my list"),
+    );
     let input = Input::new(InputId::new("i1").unwrap(), at(), body);
     store.submit(&key, &input).await.unwrap();
     let mut next = 1;
     for events in commits(number) {
-        store.append(&key, &Recorded::sequence(next, at(), &events)).await.unwrap();
+        store
+            .append(&key, &Recorded::sequence(next, at(), &events))
+            .await
+            .unwrap();
         next += u64::try_from(events.len()).unwrap();
     }
 }
@@ -166,7 +226,8 @@ fn commits(number: u32) -> Vec<Vec<Event>> {
         }}})
     };
     let said = json!([{"type": "text", "text": "I added \"buy milk\" to your list."}]);
-    let asked = json!([{"type": "tool_call", "id": call, "name": "add_task", "arguments": arguments}]);
+    let asked =
+        json!([{"type": "tool_call", "id": call, "name": "add_task", "arguments": arguments}]);
     let end = json!({
         "decision": {"kind": "INVOKE_TOOL", "intent": "CREATE_TASK", "text": "I added \"buy milk\" to your list.",
             "tool_calls": [{"id": call, "name": "add_task", "arguments": arguments}], "pending": []},
@@ -199,7 +260,10 @@ fn commits(number: u32) -> Vec<Vec<Event>> {
         vec![json!({"event": "turn_finished", "turn": turn, "end": end})],
     ];
     let event = |body: Value| serde_json::from_value(body).unwrap();
-    commits.into_iter().map(|events| events.into_iter().map(event).collect()).collect()
+    commits
+        .into_iter()
+        .map(|events| events.into_iter().map(event).collect())
+        .collect()
 }
 
 /// The same rows without a journal: inserts only, nothing looked up, in as many transactions.

@@ -57,7 +57,9 @@ impl Blobs {
 
     /// Returns hashes and values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(hash, body)| (hash.as_str(), body.as_str()))
+        self.0
+            .iter()
+            .map(|(hash, body)| (hash.as_str(), body.as_str()))
     }
 
     pub(crate) fn has(&self, hash: &str) -> bool {
@@ -85,7 +87,11 @@ impl Blobs {
     /// Writes a value as [`Blobs::json`] does, and takes all of it if it is long even so.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> Result<String, StoreError> {
         let json = self.json(value)?;
-        Ok(if json.len() > SHORT { self.take(json) } else { json })
+        Ok(if json.len() > SHORT {
+            self.take(json)
+        } else {
+            json
+        })
     }
 
     /// Writes a value as JSON without its long parts, which are taken.
@@ -100,9 +106,17 @@ impl Blobs {
             Err(error) if error.is_io() => {}
             Err(error) => return Err(unusable(&error)),
         }
-        let out = Rc::new(RefCell::new(Out { bytes: short.0, blobs: std::mem::take(self) }));
+        let out = Rc::new(RefCell::new(Out {
+            bytes: short.0,
+            blobs: std::mem::take(self),
+        }));
         out.borrow_mut().bytes.clear();
-        let split = Split { out: out.clone(), key: None, string: 0, members: Vec::new() };
+        let split = Split {
+            out: out.clone(),
+            key: None,
+            string: 0,
+            members: Vec::new(),
+        };
         let written = value.serialize(&mut Serializer::with_formatter(Written(out.clone()), split));
         let mut out = out.borrow_mut();
         *self = std::mem::take(&mut out.blobs);
@@ -119,7 +133,11 @@ impl Blobs {
                 None => text,
             });
         }
-        Ok(if text.starts_with(TEXT_MARK) { format!("{TEXT_SELF}{text}") } else { text })
+        Ok(if text.starts_with(TEXT_MARK) {
+            format!("{TEXT_SELF}{text}")
+        } else {
+            text
+        })
     }
 
     /// Returns the JSON with the values in the place of their references.
@@ -148,10 +166,16 @@ impl Blobs {
     /// Returns the text that [`Blobs::text`] was given.
     pub(crate) fn whole_text(&self, text: String) -> Result<String, Missing> {
         if let Some(hash) = text_reference(&text) {
-            let body = self.0.get(hash).and_then(|body| serde_json::from_str(body).ok());
+            let body = self
+                .0
+                .get(hash)
+                .and_then(|body| serde_json::from_str(body).ok());
             return body.ok_or_else(|| Missing(hash.to_owned()));
         }
-        Ok(text.strip_prefix(TEXT_SELF).map(str::to_owned).unwrap_or(text))
+        Ok(text
+            .strip_prefix(TEXT_SELF)
+            .map(str::to_owned)
+            .unwrap_or(text))
     }
 }
 
@@ -173,7 +197,8 @@ fn next_reference(json: &str) -> Option<(&str, &str, &str)> {
 
 /// Returns the hash that a text refers to which is not JSON.
 pub(crate) fn text_reference(text: &str) -> Option<&str> {
-    text.strip_prefix(TEXT_BLOB).filter(|hash| hash.len() == HASH)
+    text.strip_prefix(TEXT_BLOB)
+        .filter(|hash| hash.len() == HASH)
 }
 
 /// Takes what is short, and refuses the rest.
@@ -204,7 +229,8 @@ impl Out {
     fn take_long(&mut self, start: usize) -> io::Result<()> {
         if self.bytes.len() - start > SHORT {
             let body = self.bytes.split_off(start);
-            let body = String::from_utf8(body).map_err(|error| io::Error::other(error.utf8_error()))?;
+            let body =
+                String::from_utf8(body).map_err(|error| io::Error::other(error.utf8_error()))?;
             let reference = self.blobs.take(body);
             self.bytes.extend_from_slice(reference.as_bytes());
         }
@@ -257,7 +283,11 @@ impl Formatter for Split {
         }
     }
 
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         if !first {
             writer.write_all(b",")?;
         }
@@ -269,7 +299,8 @@ impl Formatter for Split {
         let key = self.key.take();
         let is_whole = {
             let out = self.out.borrow();
-            key.and_then(|start| out.bytes.get(start..)).is_some_and(|name| MEMBERS.contains(&name))
+            key.and_then(|start| out.bytes.get(start..))
+                .is_some_and(|name| MEMBERS.contains(&name))
         };
         writer.write_all(b":")?;
         self.members.push((self.len(), is_whole));
@@ -306,7 +337,9 @@ mod tests {
     #[test]
     fn a_long_value_has_one_name_wherever_it_stands() {
         let text = "ä\"\\\u{1}\n€".repeat(300);
-        let rows: Vec<Value> = (0..200).map(|n| json!({"n": n, "long": text, "short": "x"})).collect();
+        let rows: Vec<Value> = (0..200)
+            .map(|n| json!({"n": n, "long": text, "short": "x"}))
+            .collect();
         for value in [
             json!(text),
             json!({"data": text}),
@@ -314,13 +347,17 @@ mod tests {
             json!({"arguments": {"a": text, "b": rows}}),
         ] {
             let (one, of_one) = split(&json!({"result": value, "x": 1.5}));
-            let (other, of_other) = split(&json!([[{"kind": "other", "parts": [value, null]}], value]));
+            let (other, of_other) =
+                split(&json!([[{"kind": "other", "parts": [value, null]}], value]));
             assert_eq!(of_one, of_other);
             assert!(one.len() < 300 && other.len() < 600, "{one}\n{other}");
             assert!(references(&one).all(|hash| of_one.has(hash)) && references(&one).count() == 1);
             for (json, whole) in [
                 (one, json!({"result": value, "x": 1.5})),
-                (other, json!([[{"kind": "other", "parts": [value, null]}], value])),
+                (
+                    other,
+                    json!([[{"kind": "other", "parts": [value, null]}], value]),
+                ),
             ] {
                 let _: Value = serde_json::from_str(&json).expect("a row is JSON");
                 assert_eq!(of_one.whole(json).unwrap(), whole.to_string());
@@ -338,8 +375,11 @@ mod tests {
             format!("\\u0062lob:{hash}"),
             "\u{1}".to_owned(),
         ] {
-            for value in [json!(text), json!({&text: text}), json!({"data": text, "long": "y".repeat(2000)})]
-            {
+            for value in [
+                json!(text),
+                json!({&text: text}),
+                json!({"data": text, "long": "y".repeat(2000)}),
+            ] {
                 let (json, own) = split(&value);
                 assert_eq!(own.whole(json).unwrap(), value.to_string());
             }
@@ -359,7 +399,13 @@ mod tests {
         assert_eq!(own, blobs);
         assert!(text_reference(&kept).is_some());
         assert_eq!(own.whole_text(kept.clone()).unwrap(), text);
-        assert!(Blobs::default().whole_text(kept).unwrap_err().to_string().contains("missing"));
+        assert!(
+            Blobs::default()
+                .whole_text(kept)
+                .unwrap_err()
+                .to_string()
+                .contains("missing")
+        );
     }
 
     #[test]
@@ -373,7 +419,13 @@ mod tests {
     fn what_is_missing_and_what_refers_to_itself_is_said() {
         let (json, _) = split(&json!("y".repeat(2000)));
         let hash = references(&json).next().unwrap().to_owned();
-        assert!(Blobs::default().whole(json.clone()).unwrap_err().to_string().contains(&hash));
+        assert!(
+            Blobs::default()
+                .whole(json.clone())
+                .unwrap_err()
+                .to_string()
+                .contains(&hash)
+        );
         let mut endless = Blobs::default();
         endless.insert(hash, json.clone());
         assert!(endless.whole(json).is_err());

@@ -56,8 +56,8 @@ pub use work::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use adjutant_core::port::PastConversations;
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, TaskIndex, TaskStore,
-    TokenStore,
+    BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, TaskIndex,
+    TaskStore, TokenStore,
 };
 
 /// Everything a [`TaskStore`] must do.

@@ -11,5 +11,9 @@ pub(crate) fn hash(text: &str) -> String {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().map(char::from);
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(digit).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(digit)
+        .collect()
 }

@@ -30,7 +30,8 @@ pub mod sqlite;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::{
-    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows, UserRemoved, UserRow,
+    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows,
+    UserRemoved, UserRow,
 };
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::copy::copy;

@@ -59,7 +59,8 @@ pub trait Maintenance: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    fn kept_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>>;
+    fn kept_of<'a>(&'a self, user: &'a UserId)
+    -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>>;
 
     /// Reads the rows of a user that no other port answers with, each with its table: what was spent, keys of changes, changes of a
     /// memory.
@@ -90,7 +91,10 @@ pub trait Maintenance: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`]; what was removed before stays removed, and doing it again goes on from there.
-    fn remove_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<UserRemoved, StoreError>>;
+    fn remove_user<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<UserRemoved, StoreError>>;
 }
 
 /// A row of a user.

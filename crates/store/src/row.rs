@@ -4,9 +4,9 @@
 
 use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
-    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, Feedback,
-    IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded,
-    Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
+    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine,
+    Feedback, IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope,
+    ModelId, Recorded, Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
 
@@ -67,7 +67,11 @@ impl ConversationRow {
     }
 }
 
-pub(crate) fn conversation_key(agent: String, user: String, id: &str) -> Result<ConversationKey, StoreError> {
+pub(crate) fn conversation_key(
+    agent: String,
+    user: String,
+    id: &str,
+) -> Result<ConversationKey, StoreError> {
     let what = format!("conversation {id} of {user:?}");
     Ok(ConversationKey {
         agent: AgentName::new(agent).map_err(|error| unreadable(&what, error))?,
@@ -99,7 +103,9 @@ impl SummaryRow {
         let updated_at = read_time(&self.updated_at, &what)?;
         let last_at = self.last_at.map(|at| read_time(&at, &what)).transpose()?;
         // An input that came after the end opens the session again, although nobody has taken it yet.
-        let ended = self.last_kind.is_some_and(|kind| kind == Event::SessionEnded {}.kind());
+        let ended = self
+            .last_kind
+            .is_some_and(|kind| kind == Event::SessionEnded {}.kind());
         Ok(ConversationSummary {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
             title: self.title,
@@ -110,7 +116,10 @@ impl SummaryRow {
             last_activity: last_at.map_or(updated_at, |at| at.max(updated_at)),
             turns: u64::try_from(self.turns).map_err(|error| unreadable(&what, error))?,
             ended: ended && last_at.is_some_and(|at| at >= updated_at),
-            branched_from: self.branched_from.map(|(from, seq)| branch_point(&from, seq)).transpose()?,
+            branched_from: self
+                .branched_from
+                .map(|(from, seq)| branch_point(&from, seq))
+                .transpose()?,
         })
     }
 }
@@ -126,7 +135,10 @@ pub(crate) fn branch_point(from: &str, seq: i64) -> Result<BranchPoint, StoreErr
 
 /// The two columns a list is ordered by, as they are where somebody has stopped reading.
 pub(crate) fn cursor_texts(cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
-    (cursor.map(|cursor| time_text(cursor.at)), cursor.map(|cursor| cursor.id.to_string()))
+    (
+        cursor.map(|cursor| time_text(cursor.at)),
+        cursor.map(|cursor| cursor.id.to_string()),
+    )
 }
 
 /// The status column `waiting`: the calls nobody has answered.
@@ -168,15 +180,28 @@ impl EventRow {
     }
 
     pub(crate) fn read(self, key: &ConversationKey) -> Result<Recorded, StoreError> {
-        let what = format!("event {} ({}) of conversation {}", self.seq, self.kind, key.conversation);
+        let what = format!(
+            "event {} ({}) of conversation {}",
+            self.seq, self.kind, key.conversation
+        );
         check_version(self.v, &what)?;
-        let body = self.blobs.whole(self.body).map_err(|error| unreadable(&what, error))?;
+        let body = self
+            .blobs
+            .whole(self.body)
+            .map_err(|error| unreadable(&what, error))?;
         let event: Event = serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
         if event.kind() != self.kind {
-            return Err(unreadable(&what, format!("its body says it is {}", event.kind())));
+            return Err(unreadable(
+                &what,
+                format!("its body says it is {}", event.kind()),
+            ));
         }
         let seq = u64::try_from(self.seq).map_err(|error| unreadable(&what, error))?;
-        Ok(Recorded { seq, at: read_time(&self.at, &what)?, event: event.into() })
+        Ok(Recorded {
+            seq,
+            at: read_time(&self.at, &what)?,
+            event: event.into(),
+        })
     }
 }
 
@@ -216,12 +241,26 @@ impl InputRow {
     pub(crate) fn read(self, key: &ConversationKey) -> Result<Input, StoreError> {
         let what = format!("input {} of conversation {}", self.id, key.conversation);
         check_version(self.v, &what)?;
-        let body = self.blobs.whole(self.body).map_err(|error| unreadable(&what, error))?;
-        let body: InputBody = serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
+        let body = self
+            .blobs
+            .whole(self.body)
+            .map_err(|error| unreadable(&what, error))?;
+        let body: InputBody =
+            serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
         let at = read_time(&self.at, &what)?;
         let id = InputId::new(self.id).map_err(|error| unreadable(&what, error))?;
-        let after = self.after.map_or(Ok(0), u64::try_from).map_err(|error| unreadable(&what, error))?;
-        Ok(Input { id, at, request_id: self.request_id, fingerprint: self.fingerprint, after, body })
+        let after = self
+            .after
+            .map_or(Ok(0), u64::try_from)
+            .map_err(|error| unreadable(&what, error))?;
+        Ok(Input {
+            id,
+            at,
+            request_id: self.request_id,
+            fingerprint: self.fingerprint,
+            after,
+            body,
+        })
     }
 }
 
@@ -252,11 +291,17 @@ impl TaskRow {
         Ok(Task {
             id: id.ok_or_else(|| unreadable(&what, "task ids start at 1"))?,
             user_id: user.clone(),
-            description: self.description.try_into().map_err(|error| unreadable(&what, error))?,
+            description: self
+                .description
+                .try_into()
+                .map_err(|error| unreadable(&what, error))?,
             completed: self.completed_at.is_some(),
             created_at: read_time(&self.created_at, &what)?,
             updated_at: read_time(&self.updated_at, &what)?,
-            completed_at: self.completed_at.map(|at| read_time(&at, &what)).transpose()?,
+            completed_at: self
+                .completed_at
+                .map(|at| read_time(&at, &what))
+                .transpose()?,
         })
     }
 }
@@ -266,7 +311,8 @@ pub(crate) fn outcome_text(outcome: &TaskChanged) -> Result<String, StoreError> 
 }
 
 pub(crate) fn read_outcome(text: &str, key: &IdempotencyKey) -> Result<TaskChanged, StoreError> {
-    serde_json::from_str(text).map_err(|error| unreadable(&format!("the outcome of change {key}"), error))
+    serde_json::from_str(text)
+        .map_err(|error| unreadable(&format!("the outcome of change {key}"), error))
 }
 
 /// A decision as it is stored.
@@ -325,7 +371,11 @@ impl DecisionRow {
             intent: record.intent.clone().map(String::from),
             kind: record.kind.map(|kind| kind.to_string()),
             outcome: record.outcome.map(|outcome| outcome.to_string()),
-            content: record.content.clone().map(|text| blobs.text(text)).transpose()?,
+            content: record
+                .content
+                .clone()
+                .map(|text| blobs.text(text))
+                .transpose()?,
             model_provider: record.model.provider.to_string(),
             model_name: record.model.name.clone(),
             model_calls: record.model_calls.into(),
@@ -340,7 +390,11 @@ impl DecisionRow {
             tool_ms: number(record.tool_ms),
             total_ms: record.total_ms.map(number),
             error_code: record.error_code.clone(),
-            raw_response: record.raw_response.clone().map(|text| blobs.text(text)).transpose()?,
+            raw_response: record
+                .raw_response
+                .clone()
+                .map(|text| blobs.text(text))
+                .transpose()?,
             notices: json(&record.notices)?,
             feedback: record.feedback.as_ref().map(FeedbackRow::of),
             blobs,
@@ -353,20 +407,31 @@ impl DecisionRow {
         let count = |value: i64| u64::try_from(value).map_err(|error| unreadable(&what, error));
         let tokens = |value: Option<i64>| value.map(count).transpose();
         let small = |value: i64| u32::try_from(value).map_err(|error| unreadable(&what, error));
-        let text = |text: String| blobs.whole_text(text).map_err(|error| unreadable(&what, error));
+        let text = |text: String| {
+            blobs
+                .whole_text(text)
+                .map_err(|error| unreadable(&what, error))
+        };
         Ok(DecisionRecord {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
             agent: AgentName::new(self.agent).map_err(|error| unreadable(&what, error))?,
             version: self.version,
-            conversation: self.conversation_id.parse().map_err(|error| unreadable(&what, error))?,
+            conversation: self
+                .conversation_id
+                .parse()
+                .map_err(|error| unreadable(&what, error))?,
             user: UserId::new(self.user_id).map_err(|error| unreadable(&what, error))?,
             request_id: self.request_id,
             started_at: read_time(&self.started_at, &what)?,
             ended_at: self.ended_at.map(|at| read_time(&at, &what)).transpose()?,
             message: text(self.message)?,
-            message_chars: usize::try_from(self.message_chars).map_err(|error| unreadable(&what, error))?,
+            message_chars: usize::try_from(self.message_chars)
+                .map_err(|error| unreadable(&what, error))?,
             intent: self.intent.map(Into::into),
-            kind: self.kind.map(|word| word.parse().map_err(|error| unreadable(&what, error))).transpose()?,
+            kind: self
+                .kind
+                .map(|word| word.parse().map_err(|error| unreadable(&what, error)))
+                .transpose()?,
             outcome: self
                 .outcome
                 .map(|word| word.parse().map_err(|error| unreadable(&what, error)))
@@ -389,8 +454,12 @@ impl DecisionRow {
             total_ms: tokens(self.total_ms)?,
             error_code: self.error_code,
             raw_response: self.raw_response.map(text).transpose()?,
-            notices: serde_json::from_str(&self.notices).map_err(|error| unreadable(&what, error))?,
-            feedback: self.feedback.map(|feedback| feedback.read(&what)).transpose()?,
+            notices: serde_json::from_str(&self.notices)
+                .map_err(|error| unreadable(&what, error))?,
+            feedback: self
+                .feedback
+                .map(|feedback| feedback.read(&what))
+                .transpose()?,
         })
     }
 }
@@ -414,7 +483,10 @@ impl FeedbackRow {
 
     pub(crate) fn read(self, what: &str) -> Result<Feedback, StoreError> {
         Ok(Feedback {
-            rating: self.rating.parse().map_err(|error| unreadable(what, error))?,
+            rating: self
+                .rating
+                .parse()
+                .map_err(|error| unreadable(what, error))?,
             comment: self.comment,
             at: read_time(&self.at, what)?,
         })
@@ -447,8 +519,18 @@ impl InvocationRow {
             tool: record.tool.clone(),
             arguments: blobs.value(&record.arguments)?,
             success: record.result.success,
-            data: record.result.data.as_deref().map(|data| blobs.value(data)).transpose()?,
-            error: record.result.error.clone().map(|text| blobs.text(text)).transpose()?,
+            data: record
+                .result
+                .data
+                .as_deref()
+                .map(|data| blobs.value(data))
+                .transpose()?,
+            error: record
+                .result
+                .error
+                .clone()
+                .map(|text| blobs.text(text))
+                .transpose()?,
             ms: number(record.ms),
             attempt: record.attempt.into(),
             at: time_text(record.at),
@@ -460,10 +542,18 @@ impl InvocationRow {
     pub(crate) fn read(self, blobs: &Blobs) -> Result<ToolInvocationRecord, StoreError> {
         let what = format!("the invocation {} of decision {}", self.id, self.decision);
         let json = |json: String| blobs.whole(json).map_err(|error| unreadable(&what, error));
-        let data = self.data.map(json).transpose()?.map(|text| serde_json::from_str(&text)).transpose();
+        let data = self
+            .data
+            .map(json)
+            .transpose()?
+            .map(|text| serde_json::from_str(&text))
+            .transpose();
         let error = self.error.map(|text| blobs.whole_text(text)).transpose();
         Ok(ToolInvocationRecord {
-            decision: self.decision.parse().map_err(|error| unreadable(&what, error))?,
+            decision: self
+                .decision
+                .parse()
+                .map_err(|error| unreadable(&what, error))?,
             tool: self.tool,
             arguments: serde_json::from_str(&json(self.arguments)?)
                 .map_err(|error| unreadable(&what, error))?,
@@ -535,7 +625,9 @@ pub(crate) fn scope_hash(scope: &MemoryScope) -> String {
 }
 
 pub(crate) fn unreadable(what: &str, reason: impl std::fmt::Display) -> StoreError {
-    StoreError::Unreadable { message: format!("{what}: {reason}; it is left as it is") }
+    StoreError::Unreadable {
+        message: format!("{what}: {reason}; it is left as it is"),
+    }
 }
 
 fn check_version(v: i64, what: &str) -> Result<(), StoreError> {
@@ -551,8 +643,9 @@ fn check_version(v: i64, what: &str) -> Result<(), StoreError> {
 }
 
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value)
-        .map_err(|error| StoreError::Unusable { message: format!("cannot be written as JSON: {error}") })
+    serde_json::to_string(value).map_err(|error| StoreError::Unusable {
+        message: format!("cannot be written as JSON: {error}"),
+    })
 }
 
 /// Counts beyond `i64` do not occur; should one, the highest number is the least wrong.

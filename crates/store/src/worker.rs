@@ -23,7 +23,9 @@ pub(crate) fn is_gone(worker: &str) -> bool {
     let (Some("pid"), Some(pid), Some(started)) = (words.next(), words.next(), words.next()) else {
         return false;
     };
-    let (Ok(pid), Ok(started)) = (pid.parse(), started.parse::<u64>()) else { return false };
+    let (Ok(pid), Ok(started)) = (pid.parse(), started.parse::<u64>()) else {
+        return false;
+    };
     // An id made without `/proc` says 0; and without our own start time there is no `/proc` to judge by now.
     started != 0
         && linux::start_ticks(std::process::id()).is_some()
@@ -66,8 +68,16 @@ mod tests {
 
     #[test]
     fn a_child_is_gone_as_soon_as_it_ended_even_before_it_is_reaped() {
-        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let id = format!("pid-{}-{}", child.id(), linux::start_ticks(child.id()).unwrap());
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let id = format!(
+            "pid-{}-{}",
+            child.id(),
+            linux::start_ticks(child.id()).unwrap()
+        );
         assert!(!is_gone(&id));
         drop(child.stdin.take());
         // Nobody has waited for it yet, so it stays a zombie from the moment it ends.
@@ -82,7 +92,9 @@ mod tests {
 
     #[test]
     fn of_other_names_nothing_is_known() {
-        for name in ["", "pid", "pid-1", "pid-x-1", "pid-1-x", "host-1-2", "pid-1-0"] {
+        for name in [
+            "", "pid", "pid-1", "pid-x-1", "pid-1-x", "host-1-2", "pid-1-0",
+        ] {
             assert!(!is_gone(name), "{name:?}");
         }
     }

@@ -11,7 +11,11 @@ use serde_json::Value;
 pub(crate) fn read<T: DeserializeOwned>(arguments: Arguments) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
-        let place = if path == "." { "the arguments" } else { path.as_str() };
+        let place = if path == "." {
+            "the arguments"
+        } else {
+            path.as_str()
+        };
         ToolError::invalid(format!("{place}: {}", error.inner()))
     })
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, InvalidTool, Tool, ToolContext, ToolDefinition, ToolError, schema_of,
+    Annotations, Arguments, BoxFuture, InvalidTool, Tool, ToolContext, ToolDefinition, ToolError,
+    schema_of,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +37,8 @@ pub struct FunctionTool {
     function: Box<Function>,
 }
 
-type Function = dyn Fn(ToolContext, Arguments) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
+type Function =
+    dyn Fn(ToolContext, Arguments) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
 impl FunctionTool {
     /// A tool that takes its arguments as JSON. `parameters` is their JSON Schema; arguments that do not fit it never
@@ -67,7 +69,11 @@ impl FunctionTool {
     /// # Errors
     /// [`InvalidTool`] for a bad name or a blank description. A type that is no object is refused when the tool is
     /// registered.
-    pub fn typed<Args, Out, F, Fut>(name: &str, description: &str, function: F) -> Result<Self, InvalidTool>
+    pub fn typed<Args, Out, F, Fut>(
+        name: &str,
+        description: &str,
+        function: F,
+    ) -> Result<Self, InvalidTool>
     where
         Args: DeserializeOwned + JsonSchema,
         Out: Serialize,

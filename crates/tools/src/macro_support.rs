@@ -21,7 +21,10 @@ pub fn definition<Args: schemars::JsonSchema>(
     description: &str,
     annotations: Annotations,
 ) -> ToolDefinition {
-    #[expect(clippy::expect_used, reason = "`#[tool]` refuses such a name or description at compile time")]
+    #[expect(
+        clippy::expect_used,
+        reason = "`#[tool]` refuses such a name or description at compile time"
+    )]
     let definition = ToolDefinition::new(name, description, adjutant_core::schema_of::<Args>())
         .expect("a name and a description that the macro has checked");
     definition.annotated(annotations)
@@ -103,7 +106,10 @@ impl FinishResult {
     ///
     /// # Errors
     /// [`ToolError::Failed`] with the words of the function's own.
-    pub fn finish<T: Serialize, E: Display>(self, returned: Result<T, E>) -> Result<Value, ToolError> {
+    pub fn finish<T: Serialize, E: Display>(
+        self,
+        returned: Result<T, E>,
+    ) -> Result<Value, ToolError> {
         to_value(&returned.map_err(|error| ToolError::failed(error.to_string()))?)
     }
 }

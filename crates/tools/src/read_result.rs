@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_core::port::{Journal, StoreError};
 use adjutant_core::turn::{READ_RESULT, text_of};
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, ConversationKey, Event, Recorded, Tool, ToolContext, ToolDefinition,
-    ToolError, ToolResult,
+    Annotations, Arguments, BoxFuture, ConversationKey, Event, Recorded, Tool, ToolContext,
+    ToolDefinition, ToolError, ToolResult,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,11 +56,22 @@ impl ReadResult {
             "additionalProperties": false,
         });
         let description = "Read on in a tool result of this conversation that was shown in part.";
-        #[expect(clippy::expect_used, reason = "name and description are constants, tested")]
-        let definition = ToolDefinition::new(READ_RESULT, description, schema).expect("a valid definition");
-        let annotations =
-            Annotations { read_only: true, idempotent: true, closed_world: true, ..Annotations::default() };
-        Self { definition: definition.annotated(annotations), journal }
+        #[expect(
+            clippy::expect_used,
+            reason = "name and description are constants, tested"
+        )]
+        let definition =
+            ToolDefinition::new(READ_RESULT, description, schema).expect("a valid definition");
+        let annotations = Annotations {
+            read_only: true,
+            idempotent: true,
+            closed_world: true,
+            ..Annotations::default()
+        };
+        Self {
+            definition: definition.annotated(annotations),
+            journal,
+        }
     }
 }
 
@@ -77,31 +88,59 @@ impl Tool for ReadResult {
         Box::pin(async move {
             let Args { call, from, length } = read(arguments)?;
             let key = context.conversation_key();
-            let result =
-                self.search(&key, &call).await.map_err(|_| ToolError::failed(UNREADABLE))?.ok_or_else(
-                    || ToolError::failed(format!("no call {call:?} of this conversation has a result")),
-                )?;
-            let text =
-                result.data.as_deref().map(text_of).or_else(|| result.error.clone()).unwrap_or_default();
+            let result = self
+                .search(&key, &call)
+                .await
+                .map_err(|_| ToolError::failed(UNREADABLE))?
+                .ok_or_else(|| {
+                    ToolError::failed(format!(
+                        "no call {call:?} of this conversation has a result"
+                    ))
+                })?;
+            let text = result
+                .data
+                .as_deref()
+                .map(text_of)
+                .or_else(|| result.error.clone())
+                .unwrap_or_default();
             let of = text.chars().count();
-            let piece: String = text.chars().skip(from).take(length.unwrap_or(LENGTH)).collect();
+            let piece: String = text
+                .chars()
+                .skip(from)
+                .take(length.unwrap_or(LENGTH))
+                .collect();
             let to = from.min(of) + piece.chars().count();
             Ok(json!({ "text": piece, "from": from.min(of), "to": to, "of": of }))
         })
     }
 
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        Some(format!("Read characters {} to {} of {}.", data.get("from")?, data.get("to")?, data.get("of")?))
+        Some(format!(
+            "Read characters {} to {} of {}.",
+            data.get("from")?,
+            data.get("to")?,
+            data.get("of")?
+        ))
     }
 }
 
 impl ReadResult {
     /// Searches for the result of a call, from the newest turn backwards: usually it is of the turn that asks.
-    async fn search(&self, key: &ConversationKey, call: &str) -> Result<Option<ToolResult>, StoreError> {
+    async fn search(
+        &self,
+        key: &ConversationKey,
+        call: &str,
+    ) -> Result<Option<ToolResult>, StoreError> {
         let mut turns = 1_u32;
         loop {
-            let Some(read) = self.journal.load_turns(key, None, turns).await? else { return Ok(None) };
-            let result = read.events.iter().rev().find_map(|recorded| result_of(recorded, call));
+            let Some(read) = self.journal.load_turns(key, None, turns).await? else {
+                return Ok(None);
+            };
+            let result = read
+                .events
+                .iter()
+                .rev()
+                .find_map(|recorded| result_of(recorded, call));
             if result.is_some() || read.after == 0 {
                 return Ok(result.cloned());
             }

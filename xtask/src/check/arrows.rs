@@ -15,19 +15,47 @@ struct Allowed {
 }
 
 const ALLOWED: &[Allowed] = &[
-    Allowed { package: "adjutant-core", normal: &[], dev: &[] },
-    Allowed { package: "adjutant-macros", normal: &[], dev: &[] },
-    Allowed { package: "adjutant-providers", normal: &["adjutant-core"], dev: &[] },
-    Allowed { package: "adjutant-embedded", normal: &["adjutant-core"], dev: &[] },
-    Allowed { package: "adjutant-tools", normal: &["adjutant-core"], dev: &["adjutant-macros"] },
+    Allowed {
+        package: "adjutant-core",
+        normal: &[],
+        dev: &[],
+    },
+    Allowed {
+        package: "adjutant-macros",
+        normal: &[],
+        dev: &[],
+    },
+    Allowed {
+        package: "adjutant-providers",
+        normal: &["adjutant-core"],
+        dev: &[],
+    },
+    Allowed {
+        package: "adjutant-embedded",
+        normal: &["adjutant-core"],
+        dev: &[],
+    },
+    Allowed {
+        package: "adjutant-tools",
+        normal: &["adjutant-core"],
+        dev: &["adjutant-macros"],
+    },
     // Itself with its feature `contract`: the tests every backend passes.
-    Allowed { package: "adjutant-store", normal: &["adjutant-core"], dev: &["adjutant-store"] },
+    Allowed {
+        package: "adjutant-store",
+        normal: &["adjutant-core"],
+        dev: &["adjutant-store"],
+    },
     Allowed {
         package: "adjutant-runtime",
         normal: &["adjutant-core"],
         dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
     },
-    Allowed { package: "adjutant-memory", normal: &["adjutant-core"], dev: &[] },
+    Allowed {
+        package: "adjutant-memory",
+        normal: &["adjutant-core"],
+        dev: &[],
+    },
     Allowed {
         package: "adjutant-mcp",
         normal: &["adjutant-core", "adjutant-runtime"],
@@ -35,13 +63,23 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "adjutant-service",
-        normal: &["adjutant-core", "adjutant-mcp", "adjutant-memory", "adjutant-runtime"],
+        normal: &[
+            "adjutant-core",
+            "adjutant-mcp",
+            "adjutant-memory",
+            "adjutant-runtime",
+        ],
         dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
     },
     Allowed {
         package: "adjutant-restate",
         normal: &["adjutant-core", "adjutant-runtime"],
-        dev: &["adjutant-durability", "adjutant-providers", "adjutant-service", "adjutant-store"],
+        dev: &[
+            "adjutant-durability",
+            "adjutant-providers",
+            "adjutant-service",
+            "adjutant-store",
+        ],
     },
     Allowed {
         package: "adjutant",
@@ -104,19 +142,34 @@ const ALLOWED: &[Allowed] = &[
         normal: &["adjutant-core", "adjutant-runtime", "adjutant-tools"],
         dev: &[],
     },
-    Allowed { package: "xtask", normal: &[], dev: &[] },
+    Allowed {
+        package: "xtask",
+        normal: &[],
+        dev: &[],
+    },
 ];
 
 /// Every arrow that is not in the list, and every package that is not.
 pub(crate) fn broken(workspace: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for package in workspace {
-        let Some(allowed) = ALLOWED.iter().find(|allowed| allowed.package == package.name) else {
-            found.push(format!("{}: not in the list of xtask/src/check/arrows.rs", package.name));
+        let Some(allowed) = ALLOWED
+            .iter()
+            .find(|allowed| allowed.package == package.name)
+        else {
+            found.push(format!(
+                "{}: not in the list of xtask/src/check/arrows.rs",
+                package.name
+            ));
             continue;
         };
         found.extend(outside(package, "", &package.arrows, allowed.normal));
-        found.extend(outside(package, " for its tests", &package.dev_arrows, allowed.dev));
+        found.extend(outside(
+            package,
+            " for its tests",
+            &package.dev_arrows,
+            allowed.dev,
+        ));
     }
     found
 }
@@ -130,7 +183,12 @@ fn outside<'a>(
     arrows
         .iter()
         .filter(|name| !allowed.contains(&name.as_str()))
-        .map(move |name| format!("{} depends on {name}{purpose}: not an allowed arrow", package.name))
+        .map(move |name| {
+            format!(
+                "{} depends on {name}{purpose}: not an allowed arrow",
+                package.name
+            )
+        })
 }
 
 #[cfg(test)]
@@ -153,7 +211,14 @@ mod tests {
 
     #[test]
     fn allowed_arrows_pass() {
-        assert!(broken(&[package("adjutant-tools", &["adjutant-core"], &["adjutant-macros"])]).is_empty());
+        assert!(
+            broken(&[package(
+                "adjutant-tools",
+                &["adjutant-core"],
+                &["adjutant-macros"]
+            )])
+            .is_empty()
+        );
     }
 
     #[test]
@@ -167,7 +232,11 @@ mod tests {
     #[test]
     fn a_test_arrow_is_no_licence_for_the_code() {
         assert_eq!(
-            broken(&[package("adjutant-tools", &["adjutant-macros"], &["adjutant-store"])]),
+            broken(&[package(
+                "adjutant-tools",
+                &["adjutant-macros"],
+                &["adjutant-store"]
+            )]),
             [
                 "adjutant-tools depends on adjutant-macros: not an allowed arrow",
                 "adjutant-tools depends on adjutant-store for its tests: not an allowed arrow",

@@ -43,8 +43,16 @@ pub(crate) const SQLITE_TURN_INSTRUCTIONS: u64 = 1_282_600;
 /// # Errors
 /// If there are more than there may be, with their number; if cargo fails.
 pub(crate) fn crates() -> Result<(), Failure> {
-    let library = within("library with one provider", crates_of(measure::LIBRARY)?.len(), LIBRARY_CRATES);
-    let binary = within("binary", crates_of(&["--package", "adjutant-cli"])?.len(), BINARY_CRATES);
+    let library = within(
+        "library with one provider",
+        crates_of(measure::LIBRARY)?.len(),
+        LIBRARY_CRATES,
+    );
+    let binary = within(
+        "binary",
+        crates_of(&["--package", "adjutant-cli"])?.len(),
+        BINARY_CRATES,
+    );
     match (library, binary) {
         (Err(library), Err(binary)) => Err(format!("{library}\n{binary}")),
         (library, binary) => library.and(binary),
@@ -60,7 +68,10 @@ pub(crate) fn size(binary: &Path, limit: u64) -> Result<(), Failure> {
     let bytes = about.len();
     println!("    {}: {bytes} bytes of {limit}", binary.display());
     if bytes > limit {
-        return Err(format!("{} has {bytes} bytes, {limit} are allowed", binary.display()));
+        return Err(format!(
+            "{} has {bytes} bytes, {limit} are allowed",
+            binary.display()
+        ));
     }
     Ok(())
 }
@@ -68,7 +79,9 @@ pub(crate) fn size(binary: &Path, limit: u64) -> Result<(), Failure> {
 fn within(what: &str, crates: usize, limit: usize) -> Result<(), Failure> {
     println!("    {what}: {crates} third-party crates of {limit}");
     if crates > limit {
-        return Err(format!("the {what} has {crates} third-party crates, {limit} are allowed"));
+        return Err(format!(
+            "the {what} has {crates} third-party crates, {limit} are allowed"
+        ));
     }
     Ok(())
 }
@@ -79,7 +92,8 @@ fn within(what: &str, crates: usize, limit: usize) -> Result<(), Failure> {
 /// If cargo fails.
 pub(crate) fn crates_of(selection: &[&str]) -> Result<BTreeSet<String>, Failure> {
     let tree = [
-        "tree", "--locked", "--target", PLATFORM, "--edges", "no-dev", "--prefix", "none", "--format", "{p}",
+        "tree", "--locked", "--target", PLATFORM, "--edges", "no-dev", "--prefix", "none",
+        "--format", "{p}",
     ];
     let tree = output(&mut cargo(tree.iter().chain(selection).copied()))?;
     Ok(third_party(&tree, &root().display().to_string()))
@@ -106,7 +120,12 @@ mod tests {
         let crates = third_party(tree, "/x");
         assert_eq!(
             crates.iter().map(String::as_str).collect::<Vec<_>>(),
-            ["serde v1.0.0", "serde_derive v1.0.0", "syn v1.0.0", "syn v2.0.0"]
+            [
+                "serde v1.0.0",
+                "serde_derive v1.0.0",
+                "syn v1.0.0",
+                "syn v2.0.0"
+            ]
         );
     }
 
@@ -114,7 +133,10 @@ mod tests {
     fn one_crate_more_than_the_limit_is_a_failure() {
         assert_eq!(within("library", 150, 150), Ok(()));
         let failure = within("library", 151, 150).unwrap_err();
-        assert!(failure.contains("151") && failure.contains("150"), "{failure}");
+        assert!(
+            failure.contains("151") && failure.contains("150"),
+            "{failure}"
+        );
     }
 
     #[test]

@@ -33,10 +33,19 @@ fn broken(files: &[File], known: &[(&str, usize)]) -> Vec<String> {
     let mut found = Vec::new();
     let mut crates: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
-        let Some((name, _)) = file.path.split_once("/src/") else { continue };
+        let Some((name, _)) = file.path.split_once("/src/") else {
+            continue;
+        };
         // A workspace of its own, and the crates of fixtures, are none of this house.
-        if name == "xtask" || name.strip_prefix("crates/").is_some_and(|name| !name.contains('/')) {
-            crates.entry(name).or_default().insert(&file.path, &file.text);
+        if name == "xtask"
+            || name
+                .strip_prefix("crates/")
+                .is_some_and(|name| !name.contains('/'))
+        {
+            crates
+                .entry(name)
+                .or_default()
+                .insert(&file.path, &file.text);
         }
     }
     for (name, files) in &crates {
@@ -48,25 +57,37 @@ fn broken(files: &[File], known: &[(&str, usize)]) -> Vec<String> {
             }
         }
         let count: usize = circles.iter().map(|circle| circle.files.len()).sum();
-        let allowed = known.iter().find(|(known, _)| known == name).map_or(0, |(_, count)| *count);
+        let allowed = known
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or(0, |(_, count)| *count);
         if count > allowed {
-            found.push(format!("{name}: {count} files use each other in a circle, and {allowed} may:"));
+            found.push(format!(
+                "{name}: {count} files use each other in a circle, and {allowed} may:"
+            ));
             found.extend(circles.into_iter().flat_map(|circle| circle.ties));
         } else if count < allowed {
             found.push(format!("{name}: {count} files use each other in a circle: lower its number in xtask/src/check/cycles.rs"));
         }
     }
-    let unknown = known.iter().filter(|(known, _)| !crates.contains_key(known));
-    found.extend(
-        unknown.map(|(known, _)| format!("{known}: in the list of xtask/src/check/cycles.rs, and no crate")),
-    );
+    let unknown = known
+        .iter()
+        .filter(|(known, _)| !crates.contains_key(known));
+    found.extend(unknown.map(|(known, _)| {
+        format!("{known}: in the list of xtask/src/check/cycles.rs, and no crate")
+    }));
     found
 }
 
 fn is_root(name: &str, path: &str) -> bool {
-    let inside = path.strip_prefix(name).and_then(|path| path.strip_prefix("/src/")).unwrap_or_default();
+    let inside = path
+        .strip_prefix(name)
+        .and_then(|path| path.strip_prefix("/src/"))
+        .unwrap_or_default();
     matches!(inside, "lib.rs" | "main.rs")
-        || inside.strip_prefix("bin/").is_some_and(|file| !file.contains('/'))
+        || inside
+            .strip_prefix("bin/")
+            .is_some_and(|file| !file.contains('/'))
 }
 
 /// Files that use each other in a circle.
@@ -82,21 +103,32 @@ fn circles_of<'a>(uses: &Uses<'a>) -> Vec<Circle<'a>> {
     for (from, to) in uses.keys() {
         below.entry(from).or_default().insert(to);
     }
-    let reached: BTreeMap<&str, BTreeSet<&str>> =
-        below.keys().map(|file| (*file, reach(file, &below))).collect();
+    let reached: BTreeMap<&str, BTreeSet<&str>> = below
+        .keys()
+        .map(|file| (*file, reach(file, &below)))
+        .collect();
     let mut circles: Vec<Circle<'_>> = Vec::new();
     for (file, all) in &reached {
         if !all.contains(file) || circles.iter().any(|circle| circle.files.contains(file)) {
             continue;
         }
-        let back = |other: &&&str| reached.get(**other).is_some_and(|reached| reached.contains(file));
+        let back = |other: &&&str| {
+            reached
+                .get(**other)
+                .is_some_and(|reached| reached.contains(file))
+        };
         let files: BTreeSet<&str> = all.iter().filter(back).copied().collect();
-        let inside = uses.iter().filter(|((from, to), _)| files.contains(from) && files.contains(to));
+        let inside = uses
+            .iter()
+            .filter(|((from, to), _)| files.contains(from) && files.contains(to));
         let ties = inside.map(|((from, to), names)| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             format!("    {from} -> {to}: {}", names.join(", "))
         });
-        circles.push(Circle { ties: ties.collect(), files });
+        circles.push(Circle {
+            ties: ties.collect(),
+            files,
+        });
     }
     circles
 }
@@ -130,7 +162,10 @@ mod tests {
 
     #[test]
     fn one_way_is_fine() {
-        let above = ("above.rs", "use crate::below::B; fn f() { crate::below::g(); }");
+        let above = (
+            "above.rs",
+            "use crate::below::B; fn f() { crate::below::g(); }",
+        );
         assert!(found(&[LIB, above, ("below.rs", "pub struct B; pub fn g() {}")]).is_empty());
     }
 
@@ -139,7 +174,10 @@ mod tests {
         let files = [
             LIB,
             ("above.rs", "use crate::below::{B, g}; pub const A: u8 = 0;"),
-            ("below.rs", "pub struct B(u8); pub fn g() -> u8 { super::above::A }"),
+            (
+                "below.rs",
+                "pub struct B(u8); pub fn g() -> u8 { super::above::A }",
+            ),
         ];
         assert_eq!(
             found(&files),
@@ -156,7 +194,10 @@ mod tests {
         // `a/mod.rs` hands on what `b` needs of `c`, and what everybody needs of `b`: no circle.
         let files = [
             ("lib.rs", "mod a; pub use a::{B, C as Other};"),
-            ("a/mod.rs", "mod b; mod c; pub use b::B; pub use self::c::*;"),
+            (
+                "a/mod.rs",
+                "mod b; mod c; pub use b::B; pub use self::c::*;",
+            ),
             ("a/b.rs", "use super::C; pub struct B(C);"),
             ("a/c.rs", "pub struct C;"),
         ];
@@ -178,7 +219,8 @@ mod tests {
         let only_told = ("a/mod.rs", "mod b; pub use b::f; pub const LIMIT: u8 = 0;");
         assert!(found(&[("lib.rs", "mod a;"), only_told, child]).is_empty());
         for uses in ["b::f()", "f()"] {
-            let text = format!("mod b; pub use b::f; pub const LIMIT: u8 = 0; fn g() {{ {uses}; }}");
+            let text =
+                format!("mod b; pub use b::f; pub const LIMIT: u8 = 0; fn g() {{ {uses}; }}");
             let found = found(&[("lib.rs", "mod a;"), ("a/mod.rs", &text), child]);
             assert_eq!(
                 found[1..],
@@ -195,7 +237,11 @@ mod tests {
         let below = ("below.rs", "use crate::above; pub fn g() { above::f() }");
         let above = |uses: &'static str| ("above.rs", uses);
         assert!(found(&[LIB, above("use crate::below; pub fn f() {}"), below]).is_empty());
-        let found = found(&[LIB, above("use crate::below as other; pub fn f() { other::g() }"), below]);
+        let found = found(&[
+            LIB,
+            above("use crate::below as other; pub fn f() { other::g() }"),
+            below,
+        ]);
         assert_eq!(found.len(), 3, "{found:?}");
     }
 
@@ -240,19 +286,28 @@ mod tests {
     #[test]
     fn three_in_a_row_are_one_circle_and_who_only_uses_them_is_not_in_it() {
         let files = [
-            ("main.rs", "mod a; mod b; mod c; mod d; fn main() { d::f() }"),
+            (
+                "main.rs",
+                "mod a; mod b; mod c; mod d; fn main() { d::f() }",
+            ),
             ("a.rs", "pub fn f() { crate::b::f() }"),
             ("b.rs", "pub fn f() { crate::c::f() }"),
             ("c.rs", "pub fn f() { crate::a::f() }"),
             ("d.rs", "pub fn f() { crate::a::f() }"),
         ];
-        assert_eq!(found(&files)[0], "crates/a: 3 files use each other in a circle, and 0 may:");
+        assert_eq!(
+            found(&files)[0],
+            "crates/a: 3 files use each other in a circle, and 0 may:"
+        );
         assert_eq!(found(&files).len(), 4);
     }
 
     #[test]
     fn the_list_of_what_is_known_only_gets_shorter() {
-        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let file = |path: &str, text: &str| File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
         let files = [
             file("crates/a/src/lib.rs", "mod b; mod c;"),
             file("crates/a/src/b.rs", "pub fn f() { crate::c::f() }"),
@@ -271,6 +326,9 @@ mod tests {
 
     #[test]
     fn a_module_without_a_file_is_told() {
-        assert_eq!(found(&[("lib.rs", "mod a;")]), ["crates/a/src/lib.rs: no file of the module a is found"]);
+        assert_eq!(
+            found(&[("lib.rs", "mod a;")]),
+            ["crates/a/src/lib.rs: no file of the module a is found"]
+        );
     }
 }

@@ -17,24 +17,47 @@ pub(crate) struct File {
 /// If git cannot list them.
 pub(crate) fn read() -> Result<Vec<File>, Failure> {
     let mut git = std::process::Command::new("git");
-    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());
+    git.args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ])
+    .current_dir(root());
     let paths = output(&mut git)?;
     let files: Vec<File> = paths
         .split_terminator('\0')
         // A file that is deleted and not yet committed, or is no text, says nothing.
         .filter_map(|path| {
-            Some(File { path: path.to_owned(), text: fs::read_to_string(root().join(path)).ok()? })
+            Some(File {
+                path: path.to_owned(),
+                text: fs::read_to_string(root().join(path)).ok()?,
+            })
         })
         .collect();
-    if files.is_empty() { Err("git names no file".to_owned()) } else { Ok(files) }
+    if files.is_empty() {
+        Err("git names no file".to_owned())
+    } else {
+        Ok(files)
+    }
 }
 
 /// Folders that exist on one machine only. Written in pieces, because this file is checked too.
-const FOLDERS: &[&str] =
-    &[concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/"), concat!("/", "Users/")];
+const FOLDERS: &[&str] = &[
+    concat!("/", "work/"),
+    concat!("/", "root/"),
+    concat!("/", "home/"),
+    concat!("/", "Users/"),
+];
 
 /// Marks of work left for later.
-const MARKS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
+const MARKS: &[&str] = &[
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("HA", "CK"),
+];
 
 /// Files of others, kept as they were published: a check of their own compares every byte.
 const OF_OTHERS: &str = "crates/service/web/vendor/";
@@ -42,22 +65,37 @@ const OF_OTHERS: &str = "crates/service/web/vendor/";
 /// Folders of the machine this runs on: of the repository and of whoever runs it.
 pub(crate) fn this_machine() -> Vec<String> {
     let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
-    let parent = root().parent().map(|parent| parent.display().to_string()).filter(|parent| parent.len() > 1);
-    [home, parent].into_iter().flatten().map(|folder| format!("{}/", folder.trim_end_matches('/'))).collect()
+    let parent = root()
+        .parent()
+        .map(|parent| parent.display().to_string())
+        .filter(|parent| parent.len() > 1);
+    [home, parent]
+        .into_iter()
+        .flatten()
+        .map(|folder| format!("{}/", folder.trim_end_matches('/')))
+        .collect()
 }
 
 /// Every line that says what no file may say.
 pub(crate) fn forbidden(files: &[File], this_machine: &[String]) -> Vec<String> {
     let mut found = Vec::new();
-    for file in files.iter().filter(|file| !file.path.starts_with(OF_OTHERS)) {
+    for file in files
+        .iter()
+        .filter(|file| !file.path.starts_with(OF_OTHERS))
+    {
         for (index, line) in file.text.lines().enumerate() {
             let place = format!("{}:{}", file.path, index + 1);
-            let mut folders = FOLDERS.iter().copied().chain(this_machine.iter().map(String::as_str));
+            let mut folders = FOLDERS
+                .iter()
+                .copied()
+                .chain(this_machine.iter().map(String::as_str));
             if let Some(folder) = folders.find(|folder| names_folder(line, folder)) {
                 found.push(format!("{place}: names {folder}, a folder of one machine"));
             }
             if let Some(mark) = MARKS.iter().find(|mark| has_word(line, mark)) {
-                found.push(format!("{place}: {mark}: do it, or say in the docs that it is missing"));
+                found.push(format!(
+                    "{place}: {mark}: do it, or say in the docs that it is missing"
+                ));
             }
         }
     }
@@ -84,7 +122,10 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let file = File { path: "a.md".to_owned(), text: text.to_owned() };
+        let file = File {
+            path: "a.md".to_owned(),
+            text: text.to_owned(),
+        };
         assert_eq!(forbidden(&[file], &["/srv/ana/".to_owned()]), expected);
     }
 
@@ -95,14 +136,23 @@ mod tests {
             &format!("fine\nsee {folder}x"),
             &[&format!("a.md:2: names {folder}, a folder of one machine")],
         );
-        check(&format!("file://{folder}x"), &[&format!("a.md:1: names {folder}, a folder of one machine")]);
-        check("`/srv/ana/x`", &["a.md:1: names /srv/ana/, a folder of one machine"]);
+        check(
+            &format!("file://{folder}x"),
+            &[&format!("a.md:1: names {folder}, a folder of one machine")],
+        );
+        check(
+            "`/srv/ana/x`",
+            &["a.md:1: names /srv/ana/, a folder of one machine"],
+        );
     }
 
     #[test]
     fn files_of_others_say_what_they_like() {
         let text = MARKS[0].to_owned();
-        let file = |path: &str| File { path: path.to_owned(), text: text.clone() };
+        let file = |path: &str| File {
+            path: path.to_owned(),
+            text: text.clone(),
+        };
         assert!(forbidden(&[file(&format!("{OF_OTHERS}x.js"))], &[]).is_empty());
         assert_eq!(forbidden(&[file("x.js")], &[]).len(), 1);
     }
@@ -110,7 +160,10 @@ mod tests {
     #[test]
     fn other_paths_and_addresses_are_fine() {
         let folder = FOLDERS[0];
-        check(&format!("https://example.org{folder}x and target{folder}y"), &[]);
+        check(
+            &format!("https://example.org{folder}x and target{folder}y"),
+            &[],
+        );
     }
 
     #[test]
@@ -118,7 +171,9 @@ mod tests {
         let mark = MARKS[0];
         check(
             &format!("// {mark}: later"),
-            &[&format!("a.md:1: {mark}: do it, or say in the docs that it is missing")],
+            &[&format!(
+                "a.md:1: {mark}: do it, or say in the docs that it is missing"
+            )],
         );
         check(&format!("{mark}S, MY_{mark}, todo"), &[]);
     }

@@ -34,20 +34,34 @@ const CASES: &str = "evals/";
 
 /// Every word of a case that also stands in a prompt, with a place of each.
 pub(crate) fn leaks(files: &[File]) -> Vec<String> {
-    let cases: Vec<&File> =
-        files.iter().filter(|file| file.path.starts_with(CASES) && file.path.ends_with(".jsonl")).collect();
-    let prompts: Vec<&File> = files.iter().filter(|file| file.path.starts_with(PROMPTS)).collect();
+    let cases: Vec<&File> = files
+        .iter()
+        .filter(|file| file.path.starts_with(CASES) && file.path.ends_with(".jsonl"))
+        .collect();
+    let prompts: Vec<&File> = files
+        .iter()
+        .filter(|file| file.path.starts_with(PROMPTS))
+        .collect();
     if cases.is_empty() || prompts.is_empty() {
-        return vec![format!("nothing to compare: no cases in {CASES} or no files in {PROMPTS}")];
+        return vec![format!(
+            "nothing to compare: no cases in {CASES} or no files in {PROMPTS}"
+        )];
     }
     let mut words: BTreeMap<String, String> = BTreeMap::new();
     let mut found = Vec::new();
     for file in cases {
-        for (index, line) in file.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        for (index, line) in file
+            .text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
             match texts_of_case(line) {
                 Some(texts) => {
                     for stem in texts.iter().flat_map(|text| content_words(text)) {
-                        words.entry(stem).or_insert_with(|| format!("{}:{}", file.path, index + 1));
+                        words
+                            .entry(stem)
+                            .or_insert_with(|| format!("{}:{}", file.path, index + 1));
                     }
                 }
                 None => found.push(format!("{}:{}: not a case", file.path, index + 1)),
@@ -58,7 +72,11 @@ pub(crate) fn leaks(files: &[File]) -> Vec<String> {
         for (index, line) in file.text.lines().enumerate() {
             for stem in BTreeSet::from_iter(content_words(line)) {
                 if let Some(case) = words.get(&stem) {
-                    found.push(format!("{}:{}: {stem:?} is a word of {case}", file.path, index + 1));
+                    found.push(format!(
+                        "{}:{}: {stem:?} is a word of {case}",
+                        file.path,
+                        index + 1
+                    ));
                 }
             }
         }
@@ -72,7 +90,13 @@ fn texts_of_case(line: &str) -> Option<Vec<String>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let mut texts = vec![text(&case["input"])?];
     for (list, field) in [("tasks", "description"), ("history", "text")] {
-        texts.extend(case[list].as_array().into_iter().flatten().filter_map(|entry| text(&entry[field])));
+        texts.extend(
+            case[list]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| text(&entry[field])),
+        );
     }
     for list in ["facts", "said"] {
         texts.extend(case[list].as_array().into_iter().flatten().filter_map(text));
@@ -86,15 +110,21 @@ fn content_words(text: &str) -> Vec<String> {
         .split(|c: char| !c.is_alphabetic())
         .filter(|word| word.chars().count() >= 3)
         .map(stem)
-        .filter(|word| !ORDINARY.split_whitespace().any(|ordinary| stem(ordinary) == *word))
+        .filter(|word| {
+            !ORDINARY
+                .split_whitespace()
+                .any(|ordinary| stem(ordinary) == *word)
+        })
         .collect()
 }
 
 /// A rough stem, the same for a word and its usual inflections: `photos`, `photo`; `watered`, `watering`.
 fn stem(word: &str) -> String {
     const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
-    let cut =
-        ENDINGS.iter().find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.chars().count() >= 3));
+    let cut = ENDINGS.iter().find_map(|ending| {
+        word.strip_suffix(ending)
+            .filter(|rest| rest.chars().count() >= 3)
+    });
     // Again, so that an ending that belongs to the word goes too: `walruses`, `walrus`.
     cut.map_or_else(|| word.to_owned(), stem)
 }
@@ -104,16 +134,30 @@ mod tests {
     use super::*;
 
     fn check(case: &str, prompt: &str, expected: &[&str]) {
-        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
-        assert_eq!(leaks(&[file("evals/a.jsonl", case), file("prompts/p.md", prompt)]), expected);
+        let file = |path: &str, text: &str| File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        assert_eq!(
+            leaks(&[file("evals/a.jsonl", case), file("prompts/p.md", prompt)]),
+            expected
+        );
     }
 
     const CASE: &str = r#"{"id":"a","tasks":[{"description":"Polish the telescopes"}],"input":"I fed the walrus","expect":{}}"#;
 
     #[test]
     fn a_word_of_a_case_in_a_prompt_is_found_in_any_form() {
-        check(CASE, "one\nTwo Walruses", &["prompts/p.md:2: \"walru\" is a word of evals/a.jsonl:1"]);
-        check(CASE, "a telescope", &["prompts/p.md:1: \"telescop\" is a word of evals/a.jsonl:1"]);
+        check(
+            CASE,
+            "one\nTwo Walruses",
+            &["prompts/p.md:2: \"walru\" is a word of evals/a.jsonl:1"],
+        );
+        check(
+            CASE,
+            "a telescope",
+            &["prompts/p.md:1: \"telescop\" is a word of evals/a.jsonl:1"],
+        );
     }
 
     #[test]

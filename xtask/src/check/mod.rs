@@ -30,14 +30,27 @@ pub(crate) fn run() -> Result<(), Failure> {
     steps.step("format", || {
         run_command(&mut cargo(["fmt", "--all", "--check"]))?;
         // A workspace of its own.
-        run_command(&mut cargo(["fmt", "--check", "--manifest-path", "benches/Cargo.toml"]))
+        run_command(&mut cargo([
+            "fmt",
+            "--check",
+            "--manifest-path",
+            "benches/Cargo.toml",
+        ]))
     });
     steps.step("arrows between crates", || none(arrows::broken(&workspace)));
-    steps.step("circles between modules", || none(cycles::inside_crates(&files)));
+    steps.step("circles between modules", || {
+        none(cycles::inside_crates(&files))
+    });
     steps.step("packages", || none(packages::incomplete(&workspace)));
-    steps.step("what no file may say", || none(files::forbidden(&files, &files::this_machine())));
-    steps.step("evaluation cases not in prompts", || none(leak::leaks(&files)));
-    steps.step("what vendors say twice", || none(repeats::between_vendors(&files)));
+    steps.step("what no file may say", || {
+        none(files::forbidden(&files, &files::this_machine()))
+    });
+    steps.step("evaluation cases not in prompts", || {
+        none(leak::leaks(&files))
+    });
+    steps.step("what vendors say twice", || {
+        none(repeats::between_vendors(&files))
+    });
     steps.step("crates within the budget", budget::crates);
     steps.step("clippy", || {
         let mut clippy = cargo(["clippy", "--all-targets", "--locked"]);
@@ -46,11 +59,21 @@ pub(crate) fn run() -> Result<(), Failure> {
     steps.step("documentation", || {
         // With the examples, because only so cargo takes the features that tests add to dependencies, and what clippy
         // looked at is not looked at again with others.
-        let mut doc = cargo(["doc", "--no-deps", "--lib", "--bin", "xtask", "--examples", "--locked"]);
+        let mut doc = cargo([
+            "doc",
+            "--no-deps",
+            "--lib",
+            "--bin",
+            "xtask",
+            "--examples",
+            "--locked",
+        ]);
         run_command(doc.args(SELECTION).env("RUSTDOCFLAGS", "-D warnings"))
     });
     steps.step("features one by one", || {
-        features_one_by_one(&workspace, &files, |package, feature| !is_long(package, feature))
+        features_one_by_one(&workspace, &files, |package, feature| {
+            !is_long(package, feature)
+        })
     });
     steps.step("dependencies and licences", deny);
     steps.finish()
@@ -58,7 +81,11 @@ pub(crate) fn run() -> Result<(), Failure> {
 
 /// What was found, one a line; finding nothing is the good end.
 fn none(found: Vec<String>) -> Result<(), Failure> {
-    if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(found.join("\n"))
+    }
 }
 
 /// Checks the combinations of features that [`run`] leaves out.
@@ -77,14 +104,23 @@ fn features_one_by_one(
     wanted: impl Fn(&str, &str) -> bool,
 ) -> Result<(), Failure> {
     let mut failures = Vec::new();
-    for (package, feature) in
-        combinations(workspace, |package, feature| changes_code(files, package, feature))
-            .into_iter()
-            .filter(|(package, feature)| wanted(package, feature))
+    for (package, feature) in combinations(workspace, |package, feature| {
+        changes_code(files, package, feature)
+    })
+    .into_iter()
+    .filter(|(package, feature)| wanted(package, feature))
     {
         // Clippy, not check: its `-D warnings` reaches our packages only, so that dependencies are not built again.
-        let arguments =
-            ["clippy", "--locked", "-p", package, "--no-default-features", "--features", feature, "--"];
+        let arguments = [
+            "clippy",
+            "--locked",
+            "-p",
+            package,
+            "--no-default-features",
+            "--features",
+            feature,
+            "--",
+        ];
         if let Err(failure) = run_command(cargo(arguments).args(["-D", "warnings"])) {
             failures.push(failure);
         }
@@ -95,14 +131,29 @@ fn features_one_by_one(
 /// Returns packages, each with no feature (the empty word) and with each of its features alone that `changes_code`. Packages
 /// without features are in the clippy run. A feature whose name begins with `_` is shared by others, and of no use alone;
 /// self-destruction is for tests, which are built with all of it.
-fn combinations(workspace: &[Package], changes_code: impl Fn(&str, &str) -> bool) -> Vec<(&str, &str)> {
-    let alone = |feature: &&str| !["default", "faults"].contains(feature) && !feature.starts_with('_');
+fn combinations(
+    workspace: &[Package],
+    changes_code: impl Fn(&str, &str) -> bool,
+) -> Vec<(&str, &str)> {
+    let alone =
+        |feature: &&str| !["default", "faults"].contains(feature) && !feature.starts_with('_');
     let mut combinations = Vec::new();
     for package in workspace {
-        let features: Vec<&str> = package.features.iter().map(String::as_str).filter(alone).collect();
+        let features: Vec<&str> = package
+            .features
+            .iter()
+            .map(String::as_str)
+            .filter(alone)
+            .collect();
         if !features.is_empty() {
-            let changing = features.into_iter().filter(|feature| changes_code(&package.name, feature));
-            combinations.extend(std::iter::once("").chain(changing).map(|it| (package.name.as_str(), it)));
+            let changing = features
+                .into_iter()
+                .filter(|feature| changes_code(&package.name, feature));
+            combinations.extend(
+                std::iter::once("")
+                    .chain(changing)
+                    .map(|it| (package.name.as_str(), it)),
+            );
         }
     }
     combinations
@@ -111,12 +162,20 @@ fn combinations(workspace: &[Package], changes_code: impl Fn(&str, &str) -> bool
 /// Says whether a feature of a package changes the code of that package itself, its tests not counted. One that is only
 /// passed on is checked where it is passed to.
 fn changes_code(files: &[File], package: &str, feature: &str) -> bool {
-    let source = format!("crates/{}/src/", package.strip_prefix("adjutant-").unwrap_or(package));
+    let source = format!(
+        "crates/{}/src/",
+        package.strip_prefix("adjutant-").unwrap_or(package)
+    );
     let named = format!("feature = \"{feature}\"");
     files
         .iter()
         .filter(|file| file.path.starts_with(&source) && !file.path.contains("tests"))
-        .any(|file| file.text.split("#[cfg(test)]\nmod ").next().is_some_and(|code| code.contains(&named)))
+        .any(|file| {
+            file.text
+                .split("#[cfg(test)]\nmod ")
+                .next()
+                .is_some_and(|code| code.contains(&named))
+        })
 }
 
 fn deny() -> Result<(), Failure> {
@@ -126,7 +185,15 @@ fn deny() -> Result<(), Failure> {
                 .to_owned(),
         );
     }
-    run_command(&mut cargo(["deny", "--all-features", "--locked", "check", "bans", "licenses", "sources"]))
+    run_command(&mut cargo([
+        "deny",
+        "--all-features",
+        "--locked",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
 }
 
 #[cfg(test)]
@@ -136,7 +203,10 @@ mod tests {
     #[test]
     fn findings_are_a_failure() {
         assert_eq!(none(Vec::new()), Ok(()));
-        assert_eq!(none(vec!["a".to_owned(), "b".to_owned()]), Err("a\nb".to_owned()));
+        assert_eq!(
+            none(vec!["a".to_owned(), "b".to_owned()]),
+            Err("a\nb".to_owned())
+        );
     }
 
     #[test]
@@ -146,7 +216,10 @@ mod tests {
             description: None,
             license: None,
             rust_version: None,
-            features: features.iter().map(|feature| (*feature).to_owned()).collect(),
+            features: features
+                .iter()
+                .map(|feature| (*feature).to_owned())
+                .collect(),
             examples: Default::default(),
             arrows: Default::default(),
             dev_arrows: Default::default(),
@@ -157,14 +230,20 @@ mod tests {
             package("c", &["faults"]),
         ];
         let all = |_: &str, _: &str| true;
-        assert_eq!(combinations(&workspace, all), [("a", ""), ("a", "x"), ("a", "y")]);
+        assert_eq!(
+            combinations(&workspace, all),
+            [("a", ""), ("a", "x"), ("a", "y")]
+        );
         let some = |_: &str, feature: &str| feature == "y";
         assert_eq!(combinations(&workspace, some), [("a", ""), ("a", "y")]);
     }
 
     #[test]
     fn a_feature_that_only_tests_know_changes_no_code() {
-        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let file = |path: &str, text: &str| File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
         let files = [
             file(
                 "crates/a/src/lib.rs",
@@ -174,6 +253,10 @@ mod tests {
         ];
         let changes = |package: &str, feature: &str| changes_code(&files, package, feature);
         assert!(changes("adjutant-a", "x") && changes("a", "x"));
-        assert!(!changes("adjutant-a", "y") && !changes("adjutant-a", "z") && !changes("adjutant-b", "x"));
+        assert!(
+            !changes("adjutant-a", "y")
+                && !changes("adjutant-a", "z")
+                && !changes("adjutant-b", "x")
+        );
     }
 }

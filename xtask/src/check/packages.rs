@@ -11,15 +11,25 @@ pub(crate) fn incomplete(workspace: &[Package]) -> Vec<String> {
     for package in workspace {
         let name = &package.name;
         if !(name == "adjutant" || name.starts_with("adjutant-") || name == "xtask") {
-            found.push(format!("{name}: packages are called adjutant or adjutant-..."));
+            found.push(format!(
+                "{name}: packages are called adjutant or adjutant-..."
+            ));
         }
         if package.license.as_deref() != Some(LICENCE) {
-            found.push(format!("{name}: license must be {LICENCE:?} (license.workspace = true)"));
+            found.push(format!(
+                "{name}: license must be {LICENCE:?} (license.workspace = true)"
+            ));
         }
         if package.rust_version.is_none() {
-            found.push(format!("{name}: rust-version is missing (rust-version.workspace = true)"));
+            found.push(format!(
+                "{name}: rust-version is missing (rust-version.workspace = true)"
+            ));
         }
-        if package.description.as_deref().is_none_or(|text| text.trim().is_empty()) {
+        if package
+            .description
+            .as_deref()
+            .is_none_or(|text| text.trim().is_empty())
+        {
             found.push(format!("{name}: description is missing"));
         }
     }
@@ -51,10 +61,40 @@ mod tests {
     #[test]
     fn each_missing_key_is_found() {
         let count = |package: Package| incomplete(&[package]).len();
-        assert_eq!(count(Package { name: "helper".to_owned(), ..package() }), 1);
-        assert_eq!(count(Package { license: None, ..package() }), 1);
-        assert_eq!(count(Package { license: Some("MIT".to_owned()), ..package() }), 1);
-        assert_eq!(count(Package { rust_version: None, ..package() }), 1);
-        assert_eq!(count(Package { description: Some(" ".to_owned()), ..package() }), 1);
+        assert_eq!(
+            count(Package {
+                name: "helper".to_owned(),
+                ..package()
+            }),
+            1
+        );
+        assert_eq!(
+            count(Package {
+                license: None,
+                ..package()
+            }),
+            1
+        );
+        assert_eq!(
+            count(Package {
+                license: Some("MIT".to_owned()),
+                ..package()
+            }),
+            1
+        );
+        assert_eq!(
+            count(Package {
+                rust_version: None,
+                ..package()
+            }),
+            1
+        );
+        assert_eq!(
+            count(Package {
+                description: Some(" ".to_owned()),
+                ..package()
+            }),
+            1
+        );
     }
 }

@@ -39,18 +39,26 @@ pub(crate) fn between_vendors(files: &[File]) -> Vec<String> {
         all += file.lines.len();
         repeated += count;
         if count > 0 {
-            found.push(format!("{}: {count} lines also stand in another vendor's folder", file.path));
+            found.push(format!(
+                "{}: {count} lines also stand in another vendor's folder",
+                file.path
+            ));
         }
     }
     if folders.len() < 2 {
-        return vec![format!("nothing to compare: {} vendor folders in {PROVIDERS}", folders.len())];
+        return vec![format!(
+            "nothing to compare: {} vendor folders in {PROVIDERS}",
+            folders.len()
+        )];
     }
     let percent = percent(repeated, all);
     println!("    {repeated} of {all} lines are repeated between vendors: {percent:.1} %");
     if percent <= PERCENT_MAX {
         return Vec::new();
     }
-    found.push(format!("{percent:.1} % of the lines are repeated, and {PERCENT_MAX} % may be"));
+    found.push(format!(
+        "{percent:.1} % of the lines are repeated, and {PERCENT_MAX} % may be"
+    ));
     found
 }
 
@@ -63,9 +71,15 @@ struct Code<'a> {
 fn folders(files: &[File]) -> BTreeMap<&str, Vec<Code<'_>>> {
     let mut folders: BTreeMap<&str, Vec<Code<'_>>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
-        let inside = file.path.strip_prefix(PROVIDERS).and_then(|path| path.split_once('/'));
+        let inside = file
+            .path
+            .strip_prefix(PROVIDERS)
+            .and_then(|path| path.split_once('/'));
         if let Some((folder, _)) = inside {
-            folders.entry(folder).or_default().push(Code { path: &file.path, lines: lines(&file.text) });
+            folders.entry(folder).or_default().push(Code {
+                path: &file.path,
+                lines: lines(&file.text),
+            });
         }
     }
     folders.retain(|_, files| files.iter().any(|file| file.path.ends_with("/wire.rs")));
@@ -73,12 +87,19 @@ fn folders(files: &[File]) -> BTreeMap<&str, Vec<Code<'_>>> {
 }
 
 fn lines(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+        .collect()
 }
 
 fn percent(part: usize, whole: usize) -> f64 {
     let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-    if whole == 0 { 0.0 } else { 100.0 * count(part) / count(whole) }
+    if whole == 0 {
+        0.0
+    } else {
+        100.0 * count(part) / count(whole)
+    }
 }
 
 #[cfg(test)]
@@ -86,25 +107,45 @@ mod tests {
     use super::*;
 
     fn file(path: &str, lines: impl Iterator<Item = u32>) -> File {
-        let lines: Vec<String> = lines.map(|line| format!("  line {line};\n\n// A comment.\n")).collect();
-        File { path: format!("{PROVIDERS}{path}"), text: lines.concat() }
+        let lines: Vec<String> = lines
+            .map(|line| format!("  line {line};\n\n// A comment.\n"))
+            .collect();
+        File {
+            path: format!("{PROVIDERS}{path}"),
+            text: lines.concat(),
+        }
     }
 
     #[test]
     fn a_run_of_six_in_two_folders_is_found() {
-        let files = [file("a/wire.rs", 0..6), file("b/wire.rs", 0..6), file("c/wire.rs", 100..110)];
+        let files = [
+            file("a/wire.rs", 0..6),
+            file("b/wire.rs", 0..6),
+            file("c/wire.rs", 100..110),
+        ];
         let found = between_vendors(&files);
         assert_eq!(found.len(), 3, "{found:?}");
-        assert!(found[0].contains("a/wire.rs: 6 lines") && found[2].contains("54.5 %"), "{found:?}");
+        assert!(
+            found[0].contains("a/wire.rs: 6 lines") && found[2].contains("54.5 %"),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn shorter_runs_runs_of_one_vendor_and_shared_files_are_not() {
         let short = [file("a/wire.rs", 0..5), file("b/wire.rs", 0..5)];
         assert!(between_vendors(&short).is_empty());
-        let own = [file("a/wire.rs", 0..9), file("a/tests.rs", 0..9), file("b/wire.rs", 20..30)];
+        let own = [
+            file("a/wire.rs", 0..9),
+            file("a/tests.rs", 0..9),
+            file("b/wire.rs", 20..30),
+        ];
         assert!(between_vendors(&own).is_empty());
-        let shared = [file("a/wire.rs", 0..9), file("shared/mod.rs", 0..9), file("b/wire.rs", 20..30)];
+        let shared = [
+            file("a/wire.rs", 0..9),
+            file("shared/mod.rs", 0..9),
+            file("b/wire.rs", 20..30),
+        ];
         assert!(between_vendors(&shared).is_empty());
     }
 

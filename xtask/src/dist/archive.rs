@@ -16,13 +16,19 @@ pub(super) fn steps(steps: &Steps, release: &Release, build: bool) {
     let gnu = release.target.gnu();
     let mut archive = None;
     steps.step("archive", || {
-        forget(release, |name| name.starts_with("adjutant-") && name.contains("-unknown-linux-"))?;
+        forget(release, |name| {
+            name.starts_with("adjutant-") && name.contains("-unknown-linux-")
+        })?;
         archive = Some(make(release, &gnu, &release.binary)?);
         Ok(())
     });
     if let Some(archive) = archive {
-        steps.step("archive: tried here", || tried_here(release, &gnu, &archive));
-        steps.may_be_skipped("archive: tried on old Debian", || tried_on_old_debian(release, &gnu, &archive));
+        steps.step("archive: tried here", || {
+            tried_here(release, &gnu, &archive)
+        });
+        steps.may_be_skipped("archive: tried on old Debian", || {
+            tried_on_old_debian(release, &gnu, &archive)
+        });
     }
     let musl = release.target.musl();
     let static_one = format!("archive: {musl}");
@@ -43,7 +49,9 @@ pub(super) fn steps(steps: &Steps, release: &Release, build: bool) {
             let program = binary::build_for(&other, &format!("{other}.{}.{}", GLIBC.0, GLIBC.1))?;
             symbols::check_dynamic(&program)?;
             make(release, &other, &program)?;
-            Ok(Ended::NotRun("made, and not tried: it is for another processor".to_owned()))
+            Ok(Ended::NotRun(
+                "made, and not tried: it is for another processor".to_owned(),
+            ))
         });
     }
 }
@@ -51,9 +59,12 @@ pub(super) fn steps(steps: &Steps, release: &Release, build: bool) {
 /// Returns the reason why a target cannot be built here, if there is one.
 fn cannot_build(triple: &str, build: bool) -> Result<Option<String>, Failure> {
     if !build {
-        return Ok(Some("not made: --binary names the program of this machine".to_owned()));
+        return Ok(Some(
+            "not made: --binary names the program of this machine".to_owned(),
+        ));
     }
-    let missing = format!("not made: its standard library is not installed (rustup target add {triple})");
+    let missing =
+        format!("not made: its standard library is not installed (rustup target add {triple})");
     Ok((!is_installed(triple)?).then_some(missing))
 }
 
@@ -71,9 +82,16 @@ fn make(release: &Release, triple: &str, program: &Path) -> Result<PathBuf, Fail
         copy(&root().join(file), &folder.join(file))?;
     }
     let pages = &release.pages;
-    for (from, to) in [(&pages.notices, "."), (&pages.completions, "completions"), (&pages.manual, "man")] {
+    for (from, to) in [
+        (&pages.notices, "."),
+        (&pages.completions, "completions"),
+        (&pages.manual, "man"),
+    ] {
         for file in entries(from)? {
-            copy(&file, &folder.join(to).join(file.file_name().unwrap_or_default()))?;
+            copy(
+                &file,
+                &folder.join(to).join(file.file_name().unwrap_or_default()),
+            )?;
         }
     }
     tar::readable(&place)?;
@@ -111,11 +129,29 @@ fn tried_on_old_debian(release: &Release, triple: &str, archive: &Path) -> Resul
 
 /// Returns what is promised to be in an archive and is not among these files.
 fn missing(files: &BTreeSet<String>) -> Vec<String> {
-    let top = ["adjutant", "README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"].map(str::to_owned);
-    let notices = ["THIRD-PARTY.txt", "THIRD-PARTY-RUST.html", "THIRD-PARTY-ZIG.txt"].map(str::to_owned);
-    let completions = pages::SHELLS.iter().map(|(_, file)| format!("completions/{file}"));
+    let top = [
+        "adjutant",
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+    ]
+    .map(str::to_owned);
+    let notices = [
+        "THIRD-PARTY.txt",
+        "THIRD-PARTY-RUST.html",
+        "THIRD-PARTY-ZIG.txt",
+    ]
+    .map(str::to_owned);
+    let completions = pages::SHELLS
+        .iter()
+        .map(|(_, file)| format!("completions/{file}"));
     let manual = ["man/adjutant.1", "man/adjutant-serve.1"].map(str::to_owned);
-    let promised = top.into_iter().chain(notices).chain(completions).chain(manual);
+    let promised = top
+        .into_iter()
+        .chain(notices)
+        .chain(completions)
+        .chain(manual);
     promised.filter(|file| !files.contains(file)).collect()
 }
 
@@ -125,13 +161,19 @@ mod tests {
 
     #[test]
     fn an_archive_is_named_after_its_version_and_target() {
-        assert_eq!(name("0.1.0", "x86_64-unknown-linux-gnu"), "adjutant-0.1.0-x86_64-unknown-linux-gnu");
+        assert_eq!(
+            name("0.1.0", "x86_64-unknown-linux-gnu"),
+            "adjutant-0.1.0-x86_64-unknown-linux-gnu"
+        );
     }
 
     #[test]
     fn what_is_promised_and_not_there_is_missed() {
         let mut files: BTreeSet<String> = missing(&BTreeSet::new()).into_iter().collect();
-        assert!(files.contains("completions/_adjutant") && files.contains("adjutant"), "{files:?}");
+        assert!(
+            files.contains("completions/_adjutant") && files.contains("adjutant"),
+            "{files:?}"
+        );
         assert_eq!(missing(&files), [] as [String; 0]);
         files.remove("LICENSE-MIT");
         assert_eq!(missing(&files), ["LICENSE-MIT"]);
@@ -141,7 +183,9 @@ mod tests {
     fn a_target_without_its_standard_library_is_not_made() {
         let cause = cannot_build("no-such-machine", true);
         assert!(!matches!(cause, Ok(None)), "{cause:?}");
-        let own = super::super::Target::of_this_machine().expect("a target").gnu();
+        let own = super::super::Target::of_this_machine()
+            .expect("a target")
+            .gnu();
         assert_eq!(cannot_build(&own, true), Ok(None));
         assert!(matches!(cannot_build(&own, false), Ok(Some(_))));
     }

@@ -31,21 +31,39 @@ pub(super) fn build(target: Target) -> Result<PathBuf, Failure> {
 pub(super) fn build_for(triple: &str, linked: &str) -> Result<PathBuf, Failure> {
     let tools = tools()?;
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
-    zigbuild.args(["zigbuild", "--locked", "--package", "adjutant-cli", "--profile", PROFILE]);
+    zigbuild.args([
+        "zigbuild",
+        "--locked",
+        "--package",
+        "adjutant-cli",
+        "--profile",
+        PROFILE,
+    ]);
     zigbuild.args(["--features", FEATURES]);
     zigbuild.args(["--target", linked]).current_dir(root());
     zigbuild.env("CARGO_ZIGBUILD_ZIG_PATH", zig_folder(&tools).join("zig"));
     let caches = target_folder().join("xtask/zig-cache");
-    zigbuild.env("ZIG_GLOBAL_CACHE_DIR", &caches).env("CARGO_ZIGBUILD_CACHE_DIR", &caches);
+    zigbuild
+        .env("ZIG_GLOBAL_CACHE_DIR", &caches)
+        .env("CARGO_ZIGBUILD_CACHE_DIR", &caches);
     // Messages of a panic name source files: without the folders of this machine. This also replaces flags of the
     // configuration, which are for another linker.
-    zigbuild
-        .env("CARGO_ENCODED_RUSTFLAGS", remapped("--remap-path-prefix", '\u{1f}', &root(), &cargo_home()?));
+    zigbuild.env(
+        "CARGO_ENCODED_RUSTFLAGS",
+        remapped("--remap-path-prefix", '\u{1f}', &root(), &cargo_home()?),
+    );
     // C's `__FILE__` too.
-    zigbuild.env("CFLAGS", remapped("-ffile-prefix-map", ' ', &root(), &cargo_home()?));
+    zigbuild.env(
+        "CFLAGS",
+        remapped("-ffile-prefix-map", ' ', &root(), &cargo_home()?),
+    );
     run(&mut zigbuild)?;
     let file = target_folder().join(triple).join(PROFILE).join("adjutant");
-    if file.is_file() { Ok(file) } else { Err(format!("{} was not made", file.display())) }
+    if file.is_file() {
+        Ok(file)
+    } else {
+        Err(format!("{} was not made", file.display()))
+    }
 }
 
 /// Passes if a program does not name the folders of the machine it was built on.
@@ -56,12 +74,20 @@ pub(super) fn names_no_folder_of_ours(binary: &Path) -> Result<(), Failure> {
     let bytes = std::fs::read(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
     let folders = [root(), cargo_home()?].map(|folder| format!("{}/", folder.display()));
     let found = named(&bytes, &folders);
-    if found.is_empty() { Ok(()) } else { Err(format!("the program names {}", found.join(" and "))) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("the program names {}", found.join(" and ")))
+    }
 }
 
 /// Returns those folders that stand somewhere in a program.
 fn named(bytes: &[u8], folders: &[String]) -> Vec<String> {
-    let stands = |folder: &&String| bytes.windows(folder.len()).any(|window| window == folder.as_bytes());
+    let stands = |folder: &&String| {
+        bytes
+            .windows(folder.len())
+            .any(|window| window == folder.as_bytes())
+    };
     folders.iter().filter(stands).cloned().collect()
 }
 
@@ -82,7 +108,15 @@ fn tools() -> Result<PathBuf, Failure> {
     let folder = target_folder().join("xtask").join(PACKAGES.join("+"));
     if !zig_folder(&folder).is_dir() {
         let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--target",
+        ]);
         output(pip.arg(&folder).args(PACKAGES))?;
     }
     Ok(folder)
@@ -115,7 +149,13 @@ mod tests {
     #[test]
     fn a_folder_inside_a_program_is_found() {
         let folders = ["/a/source/".to_owned(), "/b/.cargo/".to_owned()];
-        assert_eq!(named(b"\0panicked at cargo/registry\0", &folders), [] as [String; 0]);
-        assert_eq!(named(b"\0/b/.cargo/registry/src/x.rs\0", &folders), ["/b/.cargo/"]);
+        assert_eq!(
+            named(b"\0panicked at cargo/registry\0", &folders),
+            [] as [String; 0]
+        );
+        assert_eq!(
+            named(b"\0/b/.cargo/registry/src/x.rs\0", &folders),
+            ["/b/.cargo/"]
+        );
     }
 }

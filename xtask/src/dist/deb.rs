@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::target::GLIBC;
 use super::trial::Installed;
 use super::{
-    Release, copy, debian, empty, entries, files_below, forget, read, size, system, tar, unless_root, write,
+    Release, copy, debian, empty, entries, files_below, forget, read, size, system, tar,
+    unless_root, write,
 };
 use crate::steps::{Ended, Failure, Steps, output, root, run};
 
@@ -68,9 +69,15 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
     let place = empty(&release.work.join("deb"))?;
     copy(&release.binary, &place.join("usr/bin/adjutant"))?;
     for (from, to) in [
-        ("adjutant.bash", "usr/share/bash-completion/completions/adjutant"),
+        (
+            "adjutant.bash",
+            "usr/share/bash-completion/completions/adjutant",
+        ),
         ("_adjutant", "usr/share/zsh/vendor-completions/_adjutant"),
-        ("adjutant.fish", "usr/share/fish/vendor_completions.d/adjutant.fish"),
+        (
+            "adjutant.fish",
+            "usr/share/fish/vendor_completions.d/adjutant.fish",
+        ),
     ] {
         copy(&release.pages.completions.join(from), &place.join(to))?;
     }
@@ -79,17 +86,34 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
     put_in(&release.pages.notices, &documents)?;
     copy(&root().join("README.md"), &documents.join("README.md"))?;
     copy(&root().join("CHANGELOG.md"), &documents.join("changelog"))?;
-    write(&documents.join("copyright"), &copyright(&read(&root().join("LICENSE-MIT"))?))?;
+    write(
+        &documents.join("copyright"),
+        &copyright(&read(&root().join("LICENSE-MIT"))?),
+    )?;
     compress(&[&place.join("usr/share/man/man1"), &documents])?;
     let unit = unit(&read(&root().join("deploy/adjutant.service"))?)?;
-    write(&place.join("usr/lib/systemd/system/adjutant.service"), &unit)?;
-    fs::create_dir_all(place.join("etc/adjutant")).map_err(|error| format!("etc/adjutant: {error}"))?;
+    write(
+        &place.join("usr/lib/systemd/system/adjutant.service"),
+        &unit,
+    )?;
+    fs::create_dir_all(place.join("etc/adjutant"))
+        .map_err(|error| format!("etc/adjutant: {error}"))?;
 
     let files = files_below(&place)?;
-    let kilobytes = files.iter().map(|file| size(&place.join(file))).sum::<Result<u64, _>>()?.div_ceil(1024);
-    write(&place.join("DEBIAN/control"), &control(&release.version, release.target.debian, kilobytes))?;
+    let kilobytes = files
+        .iter()
+        .map(|file| size(&place.join(file)))
+        .sum::<Result<u64, _>>()?
+        .div_ceil(1024);
+    write(
+        &place.join("DEBIAN/control"),
+        &control(&release.version, release.target.debian, kilobytes),
+    )?;
     let mut md5sum = system::command("md5sum", "coreutils")?;
-    write(&place.join("DEBIAN/md5sums"), &output(md5sum.args(&files).current_dir(&place))?)?;
+    write(
+        &place.join("DEBIAN/md5sums"),
+        &output(md5sum.args(&files).current_dir(&place))?,
+    )?;
     tar::readable(&place)?;
     for (name, text) in [("postinst", POSTINST), ("prerm", PRERM), ("postrm", POSTRM)] {
         let script = place.join("DEBIAN").join(name);
@@ -98,26 +122,41 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
             .map_err(|error| format!("{name}: {error}"))?;
     }
 
-    let package = release.folder.join(format!("adjutant_{}_{}.deb", release.version, release.target.debian));
+    let package = release.folder.join(format!(
+        "adjutant_{}_{}.deb",
+        release.version, release.target.debian
+    ));
     let mut dpkg = system::command("dpkg-deb", "dpkg")?;
     // Not Zstandard, which Debian before 12 does not read.
-    dpkg.args(["--root-owner-group", "-Zxz", "--build"]).arg(&place).arg(&package);
+    dpkg.args(["--root-owner-group", "-Zxz", "--build"])
+        .arg(&place)
+        .arg(&package);
     run(dpkg.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))?;
     println!("    {} ({} bytes)", package.display(), size(&package)?);
     Ok(package)
 }
 
 fn put_in(from: &Path, to: &Path) -> Result<(), Failure> {
-    entries(from)?.iter().try_for_each(|file| copy(file, &to.join(file.file_name().unwrap_or_default())))
+    entries(from)?
+        .iter()
+        .try_for_each(|file| copy(file, &to.join(file.file_name().unwrap_or_default())))
 }
 
 /// Compresses what Debian's policy wants compressed: manual pages, the changelog, and texts that are long.
 fn compress(folders: &[&Path]) -> Result<(), Failure> {
     for folder in folders {
         for file in entries(folder)? {
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             if name.ends_with(".1") || name == "changelog" || name.starts_with("THIRD-PARTY") {
-                output(system::command("gzip", "gzip")?.args(["--force", "--no-name", "-9"]).arg(&file))?;
+                output(
+                    system::command("gzip", "gzip")?
+                        .args(["--force", "--no-name", "-9"])
+                        .arg(&file),
+                )?;
             }
         }
     }
@@ -170,7 +209,10 @@ fn unit(text: &str) -> Result<String, Failure> {
         return Err(format!("deploy/adjutant.service does not start {BY_HAND}"));
     }
     let text = text.replace(BY_HAND, "/usr/bin/adjutant");
-    Ok(text.replace("/etc/systemd/system/adjutant.service", "/usr/lib/systemd/system/adjutant.service"))
+    Ok(text.replace(
+        "/etc/systemd/system/adjutant.service",
+        "/usr/lib/systemd/system/adjutant.service",
+    ))
 }
 
 /// Installs the package in a fresh Debian, uses it, removes it, and looks at what is left.
@@ -189,7 +231,10 @@ fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Fail
     run(&mut debian.command(&["dpkg", "--install", "/tmp/adjutant.deb"])?)?;
     Installed::inside(&debian.folder, "/usr/bin/adjutant", "/tmp/home")?.works(&release.version)?;
     let listed = output(&mut debian.command(&["dpkg", "--listfiles", "adjutant"])?)?;
-    for file in ["/usr/share/man/man1/adjutant.1.gz", "/usr/share/bash-completion/completions/adjutant"] {
+    for file in [
+        "/usr/share/man/man1/adjutant.1.gz",
+        "/usr/share/bash-completion/completions/adjutant",
+    ] {
         if !listed.lines().any(|line| line == file) {
             return Err(format!("not in the package: {file}"));
         }
@@ -197,9 +242,16 @@ fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Fail
     run(&mut debian.command(&["dpkg", "--verify", "adjutant"])?)?;
     if version == debian::STABLE {
         // An older systemd wants a mounted /proc for this.
-        run(&mut debian.command(&["systemd-analyze", "--man=no", "verify", "adjutant.service"])?)?;
+        run(&mut debian.command(&[
+            "systemd-analyze",
+            "--man=no",
+            "verify",
+            "adjutant.service",
+        ])?)?;
     }
-    let enabled = debian.command(&["systemctl", "is-enabled", "adjutant.service"])?.output();
+    let enabled = debian
+        .command(&["systemctl", "is-enabled", "adjutant.service"])?
+        .output();
     let enabled = enabled.map_err(|error| format!("systemctl: {error}"))?;
     if String::from_utf8_lossy(&enabled.stdout).trim() != "disabled" {
         return Err(format!("the service is not disabled: {enabled:?}"));
@@ -207,12 +259,22 @@ fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Fail
 
     // As an administrator and the service leave them.
     run(&mut debian.command(&["systemctl", "enable", "adjutant.service"])?)?;
-    write(&debian.folder.join("etc/adjutant/environment"), "GEMINI_API_KEY=secret\n")?;
-    write(&debian.folder.join("var/lib/adjutant/adjutant.db"), "tasks\n")?;
+    write(
+        &debian.folder.join("etc/adjutant/environment"),
+        "GEMINI_API_KEY=secret\n",
+    )?;
+    write(
+        &debian.folder.join("var/lib/adjutant/adjutant.db"),
+        "tasks\n",
+    )?;
     write(&debian.folder.join("var/cache/adjutant/file"), "again\n")?;
     for file in ["tmp/adjutant.deb", "tmp/home"] {
         let path = debian.folder.join(file);
-        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        let removed = if path.is_dir() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
         removed.map_err(|error| format!("{file}: {error}"))?;
     }
     run(&mut debian.command(&["dpkg", "--remove", "adjutant"])?)?;
@@ -225,8 +287,14 @@ fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Fail
 }
 
 /// Folders in which Debian itself writes down what it did, or that are empty after a start of the machine.
-const BOOKS: &[&str] =
-    &["run/", "var/lib/dpkg/", "var/log/", "var/cache/debconf/", "var/cache/ldconfig/", "var/lib/systemd/"];
+const BOOKS: &[&str] = &[
+    "run/",
+    "var/lib/dpkg/",
+    "var/log/",
+    "var/cache/debconf/",
+    "var/cache/ldconfig/",
+    "var/lib/systemd/",
+];
 
 fn only_these_are_new(
     before: &BTreeSet<String>,
@@ -253,9 +321,15 @@ mod tests {
     #[test]
     fn the_package_is_described_in_fields() {
         let text = control("0.1.0", "amd64", 40_000);
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(&format!("{name}: ")))
+        };
         assert_eq!(field("Package"), Some("adjutant"));
-        assert_eq!((field("Version"), field("Architecture")), (Some("0.1.0"), Some("amd64")));
+        assert_eq!(
+            (field("Version"), field("Architecture")),
+            (Some("0.1.0"), Some("amd64"))
+        );
         assert_eq!(
             (field("Depends"), field("Recommends")),
             (Some("libc6 (>= 2.28)"), Some("ca-certificates"))
@@ -263,24 +337,43 @@ mod tests {
         assert_eq!(field("Installed-Size"), Some("40000"));
         // An empty line would end the fields.
         assert!(text.ends_with('\n') && !text.contains("\n\n"), "{text}");
-        assert!(text.lines().all(|line| line.starts_with(' ') || line.contains(": ")), "{text}");
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with(' ') || line.contains(": ")),
+            "{text}"
+        );
     }
 
     #[test]
     fn the_unit_starts_the_packaged_program() {
         let own = read(&root().join("deploy/adjutant.service")).expect("the unit");
         let packaged = unit(&own).expect("a unit");
-        assert!(packaged.contains("ExecStart=/usr/bin/adjutant serve"), "{packaged}");
+        assert!(
+            packaged.contains("ExecStart=/usr/bin/adjutant serve"),
+            "{packaged}"
+        );
         assert!(!packaged.contains("/usr/local"), "{packaged}");
         assert!(unit("ExecStart=/opt/adjutant serve").is_err());
     }
 
     #[test]
     fn a_file_that_is_left_behind_is_found() {
-        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let set = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
         let before = set(&["etc/passwd"]);
-        let after = set(&["etc/passwd", "var/lib/dpkg/status-old", "var/lib/adjutant/adjutant.db"]);
-        assert_eq!(only_these_are_new(&before, &after, &["var/lib/adjutant/adjutant.db"]), Ok(()));
+        let after = set(&[
+            "etc/passwd",
+            "var/lib/dpkg/status-old",
+            "var/lib/adjutant/adjutant.db",
+        ]);
+        assert_eq!(
+            only_these_are_new(&before, &after, &["var/lib/adjutant/adjutant.db"]),
+            Ok(())
+        );
         assert!(only_these_are_new(&before, &after, &[]).is_err());
         assert!(only_these_are_new(&before, &before, &["var/lib/adjutant/adjutant.db"]).is_err());
     }
@@ -288,7 +381,10 @@ mod tests {
     #[test]
     fn data_outlives_a_purge() {
         assert!(!POSTRM.contains("rm -rf /var/lib") && !POSTRM.contains(" /var/lib/adjutant /"));
-        let removed = POSTRM.lines().find(|line| line.contains("rm -rf")).expect("settings are removed");
+        let removed = POSTRM
+            .lines()
+            .find(|line| line.contains("rm -rf"))
+            .expect("settings are removed");
         assert!(!removed.contains("/var/lib"), "{removed}");
     }
 }

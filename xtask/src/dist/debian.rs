@@ -24,12 +24,19 @@ const FRESH: Duration = Duration::from_hours(24);
 /// If `mmdebstrap` is missing, or the packages cannot be fetched.
 pub(super) fn packed(release: &str) -> Result<PathBuf, Failure> {
     let archive = target_folder().join(format!("xtask/debian-{release}.tar"));
-    let age =
-        fs::metadata(&archive).and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
+    let age = fs::metadata(&archive)
+        .and_then(|file| file.modified())
+        .ok()
+        .and_then(|time| time.elapsed().ok());
     if age.is_none_or(|age| age > FRESH) {
         let begun = archive.with_extension("begun.tar");
         let mut mmdebstrap = system::command("mmdebstrap", "mmdebstrap")?;
-        mmdebstrap.args(["--quiet", "--variant=minbase", &format!("--include={PACKAGES}"), release]);
+        mmdebstrap.args([
+            "--quiet",
+            "--variant=minbase",
+            &format!("--include={PACKAGES}"),
+            release,
+        ]);
         run(mmdebstrap.arg(&begun))?;
         fs::rename(&begun, &archive).map_err(|error| format!("{}: {error}", archive.display()))?;
     }
@@ -47,7 +54,9 @@ impl Root {
     /// # Errors
     /// If it cannot be unpacked.
     pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<Self, Failure> {
-        let root = Self { folder: empty(folder)? };
+        let root = Self {
+            folder: empty(folder)?,
+        };
         tar::unpack(archive, &root.folder, &[])?;
         Ok(root)
     }
@@ -58,7 +67,10 @@ impl Root {
     /// If `chroot` is missing.
     pub(super) fn command(&self, words: &[&str]) -> Result<std::process::Command, Failure> {
         let mut chroot = system::command("chroot", "coreutils")?;
-        chroot.arg(&self.folder).args(words).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        chroot
+            .arg(&self.folder)
+            .args(words)
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         chroot.env("DEBIAN_FRONTEND", "noninteractive");
         Ok(chroot)
     }

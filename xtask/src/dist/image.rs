@@ -23,14 +23,26 @@ pub(super) fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure>
     // A storage of its own, of plain folders: nothing of this machine's images is touched, and nothing is mounted.
     let buildah = |words: &[&str]| {
         let mut buildah = Command::new(&program);
-        buildah.args(["--storage-driver", "vfs", "--root"]).arg(place.join("storage"));
+        buildah
+            .args(["--storage-driver", "vfs", "--root"])
+            .arg(place.join("storage"));
         buildah.arg("--runroot").arg(place.join("run")).args(words);
         buildah
     };
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    let mut build = buildah(&["bud", "--isolation", "chroot", "--quiet", "--tag", "adjutant"]);
+    let mut build = buildah(&[
+        "bud",
+        "--isolation",
+        "chroot",
+        "--quiet",
+        "--tag",
+        "adjutant",
+    ]);
     build.arg("--file").arg(root().join("deploy/Containerfile"));
-    run(build.arg("--build-arg").arg(format!("ROOTFS={name}")).arg(&release.folder))?;
+    run(build
+        .arg("--build-arg")
+        .arg(format!("ROOTFS={name}"))
+        .arg(&release.folder))?;
     let container = output(&mut buildah(&["from", "localhost/adjutant"]))?;
     let asked = [
         "run",
@@ -46,5 +58,9 @@ pub(super) fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure>
     let said = output(&mut buildah(&asked))?;
     println!("    {}", said.trim());
     fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
-    if said.contains("buy milk") { Ok(Ended::Ok) } else { Err("the program did not answer".to_owned()) }
+    if said.contains("buy milk") {
+        Ok(Ended::Ok)
+    } else {
+        Err("the program did not answer".to_owned())
+    }
 }

@@ -45,10 +45,16 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
         "--format",
         "{p}",
     ]))?);
-    let said =
-        output(&mut cargo(["metadata", "--format-version", "1", "--locked", "--filter-platform", triple]))?;
-    let metadata: Value =
-        serde_json::from_str(&said).map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
+    let said = output(&mut cargo([
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+        "--filter-platform",
+        triple,
+    ]))?;
+    let metadata: Value = serde_json::from_str(&said)
+        .map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
     let mut crates = crates(&metadata, &inside)?;
     crates.push(moment()?);
     crates.sort();
@@ -56,7 +62,13 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
         let path = root().join(name);
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
-    render(&crates, &Standard { mit: &without_holder(&own("LICENSE-MIT")?), apache: &own("LICENSE-APACHE")? })
+    render(
+        &crates,
+        &Standard {
+            mit: &without_holder(&own("LICENSE-MIT")?),
+            apache: &own("LICENSE-APACHE")?,
+        },
+    )
 }
 
 /// Returns the names of months and days that `crates/memory` has from moment.js, as if they were a crate.
@@ -74,41 +86,76 @@ fn moment() -> Result<Crate, Failure> {
 fn inside(tree: &str) -> BTreeSet<(String, String)> {
     let pair = |line: &str| {
         let mut words = line.split_whitespace();
-        Some((words.next()?.to_owned(), words.next()?.strip_prefix('v')?.to_owned()))
+        Some((
+            words.next()?.to_owned(),
+            words.next()?.strip_prefix('v')?.to_owned(),
+        ))
     };
     tree.lines().filter_map(pair).collect()
 }
 
 /// Finds those crates in cargo's metadata, without the workspace's own, and reads their texts.
 fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<Crate>, Failure> {
-    let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let packages = metadata["packages"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
-    for package in packages.iter().filter(|package| !package["source"].is_null()) {
+    for package in packages
+        .iter()
+        .filter(|package| !package["source"].is_null())
+    {
         let (name, version) = (text(&package["name"]), text(&package["version"]));
         if inside.contains(&(name.clone(), version.clone())) {
             let folder = PathBuf::from(text(&package["manifest_path"]));
             let texts = texts(folder.parent().unwrap_or(Path::new("")))?;
-            let licence = package["license"].as_str().unwrap_or("in its text").to_owned();
-            found.push(Crate { name, version, licence, repository: text(&package["repository"]), texts });
+            let licence = package["license"]
+                .as_str()
+                .unwrap_or("in its text")
+                .to_owned();
+            found.push(Crate {
+                name,
+                version,
+                licence,
+                repository: text(&package["repository"]),
+                texts,
+            });
         }
     }
     found.sort();
-    if found.is_empty() { Err("cargo names no third-party crate".to_owned()) } else { Ok(found) }
+    if found.is_empty() {
+        Err("cargo names no third-party crate".to_owned())
+    } else {
+        Ok(found)
+    }
 }
 
 /// Reads every text of a licence or notice in a crate's folder, and in a folder of such a name inside it.
 fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
     for path in super::entries(folder)? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_lowercase();
         if !NAMES.iter().any(|start| name.starts_with(start)) || name.ends_with(".rs") {
             continue;
         }
-        let files = if path.is_dir() { super::entries(&path)? } else { vec![path] };
+        let files = if path.is_dir() {
+            super::entries(&path)?
+        } else {
+            vec![path]
+        };
         for file in files.iter().filter(|file| file.is_file()) {
             let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-            texts.push(String::from_utf8_lossy(&bytes).replace('\r', "").trim_end().to_owned());
+            texts.push(
+                String::from_utf8_lossy(&bytes)
+                    .replace('\r', "")
+                    .trim_end()
+                    .to_owned(),
+            );
         }
     }
     Ok(texts)
@@ -124,17 +171,30 @@ struct Standard<'a> {
 impl Standard<'_> {
     fn text_for(&self, one: &Crate) -> Result<String, Failure> {
         if one.licence.split_whitespace().any(|word| word == "MIT") {
-            return Ok(format!("Copyright (c) the authors of {}\n\n{}", one.name, self.mit));
+            return Ok(format!(
+                "Copyright (c) the authors of {}\n\n{}",
+                one.name, self.mit
+            ));
         }
-        if one.licence.split_whitespace().any(|word| word == "Apache-2.0") {
+        if one
+            .licence
+            .split_whitespace()
+            .any(|word| word == "Apache-2.0")
+        {
             return Ok(self.apache.trim_end().to_owned());
         }
-        Err(format!("{} {} ({}) has no text of its licence", one.name, one.version, one.licence))
+        Err(format!(
+            "{} {} ({}) has no text of its licence",
+            one.name, one.version, one.licence
+        ))
     }
 }
 
 fn without_holder(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("Copyright (c)")).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("Copyright (c)"))
+        .collect();
     lines.join("\n")
 }
 
@@ -147,7 +207,10 @@ fn render(crates: &[Crate], standard: &Standard<'_>) -> Result<String, Failure> 
     let mut users: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     for one in crates {
         let repository = if one.repository.is_empty() { "" } else { "  " };
-        text += &format!("{} {}  {}{repository}{}\n", one.name, one.version, one.licence, one.repository);
+        text += &format!(
+            "{} {}  {}{repository}{}\n",
+            one.name, one.version, one.licence, one.repository
+        );
         let mut texts = one.texts.clone();
         if texts.is_empty() {
             texts.push(standard.text_for(one)?);
@@ -155,7 +218,11 @@ fn render(crates: &[Crate], standard: &Standard<'_>) -> Result<String, Failure> 
         for licence in texts {
             let key = licence.split_whitespace().collect::<Vec<_>>().join(" ");
             let name = format!("{} {}", one.name, one.version);
-            users.entry(key).or_insert_with(|| (licence, Vec::new())).1.push(name);
+            users
+                .entry(key)
+                .or_insert_with(|| (licence, Vec::new()))
+                .1
+                .push(name);
         }
     }
     for (licence, names) in users.into_values() {
@@ -170,7 +237,10 @@ mod tests {
 
     use super::*;
 
-    const STANDARD: Standard<'_> = Standard { mit: "MIT License\n\nPermission", apache: "Apache License" };
+    const STANDARD: Standard<'_> = Standard {
+        mit: "MIT License\n\nPermission",
+        apache: "Apache License",
+    };
 
     fn one(name: &str, licence: &str, texts: &[&str]) -> Crate {
         Crate {
@@ -185,22 +255,34 @@ mod tests {
     #[test]
     fn data_that_is_not_ours_has_its_text() {
         let moment = moment().unwrap();
-        assert!(moment.texts.len() == 1 && moment.texts[0].contains("JS Foundation"), "{:?}", moment.texts);
+        assert!(
+            moment.texts.len() == 1 && moment.texts[0].contains("JS Foundation"),
+            "{:?}",
+            moment.texts
+        );
     }
 
     #[test]
     fn a_tree_is_read_line_by_line() {
         let tree = "adjutant-cli v0.1.0 (crates/cli)\nserde v1.0.229\nserde v1.0.229 (*)\n\n";
-        let names: Vec<String> =
-            inside(tree).into_iter().map(|(name, version)| name + " " + &version).collect();
+        let names: Vec<String> = inside(tree)
+            .into_iter()
+            .map(|(name, version)| name + " " + &version)
+            .collect();
         assert_eq!(names, ["adjutant-cli 0.1.0", "serde 1.0.229"]);
     }
 
     #[test]
     fn each_text_stands_once_with_its_crates() {
-        let crates = [one("a", "MIT", &["One\ntext"]), one("b", "MIT", &["One text", "Notice"])];
+        let crates = [
+            one("a", "MIT", &["One\ntext"]),
+            one("b", "MIT", &["One text", "Notice"]),
+        ];
         let text = render(&crates, &STANDARD).expect("a notice");
-        assert!(text.starts_with("Third-party crates in adjutant: 2."), "{text}");
+        assert!(
+            text.starts_with("Third-party crates in adjutant: 2."),
+            "{text}"
+        );
         assert_eq!(text.matches("One").count(), 1, "{text}");
         assert!(text.contains("\na 1.0.0, b 1.0.0\n\nOne\ntext\n"), "{text}");
         assert!(text.contains("\nb 1.0.0\n\nNotice\n"), "{text}");
@@ -209,16 +291,25 @@ mod tests {
     #[test]
     fn a_crate_without_a_text_gets_the_standard_one_or_is_refused() {
         let text = render(&[one("a", "Apache-2.0 OR MIT", &[])], &STANDARD).expect("a notice");
-        assert!(text.contains("Copyright (c) the authors of a\n\nMIT License"), "{text}");
+        assert!(
+            text.contains("Copyright (c) the authors of a\n\nMIT License"),
+            "{text}"
+        );
         let apache = render(&[one("a", "Apache-2.0", &[])], &STANDARD).expect("a notice");
         assert!(apache.contains("\nApache License\n"), "{apache}");
         let refused = render(&[one("a", "ISC", &[])], &STANDARD);
-        assert_eq!(refused, Err("a 1.0.0 (ISC) has no text of its licence".to_owned()));
+        assert_eq!(
+            refused,
+            Err("a 1.0.0 (ISC) has no text of its licence".to_owned())
+        );
     }
 
     #[test]
     fn our_own_name_is_not_put_on_what_others_wrote() {
-        assert_eq!(without_holder("MIT\n\nCopyright (c) 2026 Us\n\nPermission"), "MIT\n\n\nPermission");
+        assert_eq!(
+            without_holder("MIT\n\nCopyright (c) 2026 Us\n\nPermission"),
+            "MIT\n\n\nPermission"
+        );
     }
 
     #[test]
@@ -238,8 +329,14 @@ mod tests {
         let named = |name: &str| (name.to_owned(), "1.0.0".to_owned());
         let inside = BTreeSet::from([named("inside"), named("ours")]);
         let found = crates(&metadata, &inside).expect("crates");
-        assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["inside"]);
-        assert_eq!((found[0].licence.as_str(), found[0].texts.len()), ("MIT OR Apache-2.0", 2));
+        assert_eq!(
+            found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(),
+            ["inside"]
+        );
+        assert_eq!(
+            (found[0].licence.as_str(), found[0].texts.len()),
+            ("MIT OR Apache-2.0", 2)
+        );
         assert!(crates(&metadata, &BTreeSet::new()).is_err());
     }
 }

@@ -21,7 +21,9 @@ use std::process::Command;
 
 use crate::check::budget;
 use crate::metadata;
-use crate::steps::{Ended, Failure, Steps, output, root, run as run_command, target as target_folder};
+use crate::steps::{
+    Ended, Failure, Steps, output, root, run as run_command, target as target_folder,
+};
 use target::Target;
 
 /// One kind of file that is handed out.
@@ -46,16 +48,23 @@ impl Wanted {
     /// # Errors
     /// If one of them is neither a product nor an option.
     pub(crate) fn read(words: &[&str]) -> Result<Self, Failure> {
-        let mut wanted = Self { products: Vec::new(), binary: None };
+        let mut wanted = Self {
+            products: Vec::new(),
+            binary: None,
+        };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "archive" => wanted.products.push(Product::Archive),
                 "rootfs" => wanted.products.push(Product::Rootfs),
                 "deb" => wanted.products.push(Product::Deb),
-                "--binary" => wanted.binary = Some(words.next().ok_or("--binary needs a file")?.into()),
+                "--binary" => {
+                    wanted.binary = Some(words.next().ok_or("--binary needs a file")?.into())
+                }
                 other => {
-                    return Err(format!("dist: {other:?} is none of archive, rootfs, deb, --binary FILE"));
+                    return Err(format!(
+                        "dist: {other:?} is none of archive, rootfs, deb, --binary FILE"
+                    ));
                 }
             }
         }
@@ -97,9 +106,15 @@ pub(crate) fn run(wanted: &Wanted) -> Result<(), Failure> {
         Ok(())
     });
     if let Some(release) = &release {
-        steps.step("program: runs with glibc 2.28", || symbols::check_dynamic(&release.binary));
-        steps.step("program: size", || budget::size(&release.binary, budget::DIST_BYTES));
-        steps.step("program: no folder of this machine", || binary::names_no_folder_of_ours(&release.binary));
+        steps.step("program: runs with glibc 2.28", || {
+            symbols::check_dynamic(&release.binary)
+        });
+        steps.step("program: size", || {
+            budget::size(&release.binary, budget::DIST_BYTES)
+        });
+        steps.step("program: no folder of this machine", || {
+            binary::names_no_folder_of_ours(&release.binary)
+        });
         for product in &wanted.products {
             match product {
                 Product::Archive => archive::steps(&steps, release, wanted.binary.is_none()),
@@ -115,7 +130,9 @@ pub(crate) fn run(wanted: &Wanted) -> Result<(), Failure> {
 fn prepare(binary: Option<&Path>) -> Result<Release, Failure> {
     let target = Target::of_this_machine()?;
     let binary = match binary {
-        Some(file) => fs::canonicalize(file).map_err(|error| format!("{}: {error}", file.display()))?,
+        Some(file) => {
+            fs::canonicalize(file).map_err(|error| format!("{}: {error}", file.display()))?
+        }
         None => binary::build(target)?,
     };
     println!("    {} ({} bytes)", binary.display(), size(&binary)?);
@@ -125,16 +142,30 @@ fn prepare(binary: Option<&Path>) -> Result<Release, Failure> {
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let pages = pages::make(&binary, target, &empty(&work.join("pages"))?)?;
     let version = metadata::version("adjutant-cli")?;
-    Ok(Release { version, epoch: epoch()?, target, binary, pages, folder, work })
+    Ok(Release {
+        version,
+        epoch: epoch()?,
+        target,
+        binary,
+        pages,
+        folder,
+        work,
+    })
 }
 
 /// The time of the commit, unless `SOURCE_DATE_EPOCH` says another.
 fn epoch() -> Result<u64, Failure> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
-        Err(_) => output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()))?,
+        Err(_) => output(
+            Command::new("git")
+                .args(["log", "-1", "--format=%ct"])
+                .current_dir(root()),
+        )?,
     };
-    text.trim().parse().map_err(|error| format!("the time of the commit: {text:?}: {error}"))
+    text.trim()
+        .parse()
+        .map_err(|error| format!("the time of the commit: {text:?}: {error}"))
 }
 
 /// Writes `SHA256SUMS` of everything in the folder, and reads it back.
@@ -147,18 +178,30 @@ fn sums(release: &Release) -> Result<(), Failure> {
         .collect();
     names.sort();
     let program = system::program("sha256sum", "coreutils")?;
-    let text = output(Command::new(&program).args(&names).current_dir(&release.folder))?;
+    let text = output(
+        Command::new(&program)
+            .args(&names)
+            .current_dir(&release.folder),
+    )?;
     write(&release.folder.join(NAME), &text)?;
     for name in &names {
         println!("    {:>12} {name}", size(&release.folder.join(name))?);
     }
-    run_command(Command::new(&program).args(["--check", "--quiet", NAME]).current_dir(&release.folder))
+    run_command(
+        Command::new(&program)
+            .args(["--check", "--quiet", NAME])
+            .current_dir(&release.folder),
+    )
 }
 
 /// Removes products of a kind that earlier runs left, so that the folder holds one of each.
 fn forget(release: &Release, is_one: impl Fn(&str) -> bool) -> Result<(), Failure> {
     for path in entries(&release.folder)? {
-        if path.file_name().and_then(|name| name.to_str()).is_some_and(&is_one) {
+        if path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(&is_one)
+        {
             fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
     }
@@ -167,7 +210,9 @@ fn forget(release: &Release, is_one: impl Fn(&str) -> bool) -> Result<(), Failur
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let paths = fs::read_dir(folder).map_err(failed)?.map(|entry| entry.map(|entry| entry.path()));
+    let paths = fs::read_dir(folder)
+        .map_err(failed)?
+        .map(|entry| entry.map(|entry| entry.path()));
     let mut paths = paths.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     paths.sort();
     Ok(paths)
@@ -177,9 +222,17 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn files_below(folder: &Path) -> Result<BTreeSet<String>, Failure> {
     let mut found = BTreeSet::new();
     for path in entries(folder)? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if path.is_dir() && !path.is_symlink() {
-            found.extend(files_below(&path)?.into_iter().map(|below| format!("{name}/{below}")));
+            found.extend(
+                files_below(&path)?
+                    .into_iter()
+                    .map(|below| format!("{name}/{below}")),
+            );
         } else {
             found.insert(name);
         }
@@ -214,11 +267,15 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", from.display()))
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|error| format!("{}: {error}", from.display()))
 }
 
 fn size(path: &Path) -> Result<u64, Failure> {
-    fs::metadata(path).map(|file| file.len()).map_err(|error| format!("{}: {error}", path.display()))
+    fs::metadata(path)
+        .map(|file| file.len())
+        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Skips a step that needs another user than the one who runs it.
@@ -233,14 +290,26 @@ mod tests {
     #[test]
     fn without_words_everything_is_made() {
         let all = vec![Product::Archive, Product::Rootfs, Product::Deb];
-        assert_eq!(Wanted::read(&[]), Ok(Wanted { products: all, binary: None }));
+        assert_eq!(
+            Wanted::read(&[]),
+            Ok(Wanted {
+                products: all,
+                binary: None
+            })
+        );
     }
 
     #[test]
     fn one_product_of_a_program_that_was_built_before() {
-        let wanted = Wanted { products: vec![Product::Deb], binary: Some("a/b".into()) };
+        let wanted = Wanted {
+            products: vec![Product::Deb],
+            binary: Some("a/b".into()),
+        };
         assert_eq!(Wanted::read(&["deb", "--binary", "a/b"]), Ok(wanted));
-        assert_eq!(Wanted::read(&["--binary"]), Err("--binary needs a file".to_owned()));
+        assert_eq!(
+            Wanted::read(&["--binary"]),
+            Err("--binary needs a file".to_owned())
+        );
         assert!(Wanted::read(&["rpm"]).is_err());
     }
 }

@@ -41,9 +41,18 @@ pub(super) fn make(program: &Path, target: Target, folder: &Path) -> Result<Page
         write(&pages.completions.join(file), &script)?;
     }
     output(Command::new(program).arg("man").arg(&pages.manual))?;
-    write(&pages.notices.join("THIRD-PARTY.txt"), &licences::notice(&target.gnu())?)?;
-    copy(&rust_notice()?, &pages.notices.join("THIRD-PARTY-RUST.html"))?;
-    copy(&binary::linker_licence()?, &pages.notices.join("THIRD-PARTY-ZIG.txt"))?;
+    write(
+        &pages.notices.join("THIRD-PARTY.txt"),
+        &licences::notice(&target.gnu())?,
+    )?;
+    copy(
+        &rust_notice()?,
+        &pages.notices.join("THIRD-PARTY-RUST.html"),
+    )?;
+    copy(
+        &binary::linker_licence()?,
+        &pages.notices.join("THIRD-PARTY-ZIG.txt"),
+    )?;
     Ok(pages)
 }
 

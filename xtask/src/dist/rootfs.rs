@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::symbols::Needs;
 use super::trial::{Installed, USER};
-use super::{Release, copy, debian, empty, entries, forget, image, read, size, tar, unless_root, write};
+use super::{
+    Release, copy, debian, empty, entries, forget, image, read, size, tar, unless_root, write,
+};
 use crate::steps::{Ended, Failure, Steps, root};
 
 /// The program's data folder; the image's volume.
@@ -28,7 +30,9 @@ pub(super) fn steps(steps: &Steps, release: &Release) {
     });
     if let Some(archive) = archive {
         steps.may_be_skipped("rootfs: tried by another user", || tried(release, &archive));
-        steps.may_be_skipped("rootfs: image built and run", || image::tried(release, &archive));
+        steps.may_be_skipped("rootfs: image built and run", || {
+            image::tried(release, &archive)
+        });
     }
 }
 
@@ -37,7 +41,11 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
     let place = empty(&release.work.join("rootfs"))?;
     copy(&release.binary, &place.join("usr/bin/adjutant"))?;
     libraries(release, &base, &place)?;
-    for file in ["etc/ssl/certs/ca-certificates.crt", "etc/debian_version", "usr/lib/os-release"] {
+    for file in [
+        "etc/ssl/certs/ca-certificates.crt",
+        "etc/debian_version",
+        "usr/lib/os-release",
+    ] {
         copy(&base.join(file), &place.join(file))?;
     }
     link("../usr/lib/os-release", &place.join("etc/os-release"))?;
@@ -48,14 +56,26 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
     for package in PACKAGES {
         let copyright = format!("usr/share/doc/{package}/copyright");
         copy(&base.join(&copyright), &place.join(&copyright))?;
-        let paragraph = paragraph(&installed, package).ok_or_else(|| format!("Debian without {package}"))?;
-        write(&place.join("var/lib/dpkg/status.d").join(package), &format!("{paragraph}\n"))?;
+        let paragraph =
+            paragraph(&installed, package).ok_or_else(|| format!("Debian without {package}"))?;
+        write(
+            &place.join("var/lib/dpkg/status.d").join(package),
+            &format!("{paragraph}\n"),
+        )?;
     }
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
-        copy(&root().join(licence), &place.join("usr/share/doc/adjutant").join(licence))?;
+        copy(
+            &root().join(licence),
+            &place.join("usr/share/doc/adjutant").join(licence),
+        )?;
     }
     for notice in entries(&release.pages.notices)? {
-        copy(&notice, &place.join("usr/share/doc/adjutant").join(notice.file_name().unwrap_or_default()))?;
+        copy(
+            &notice,
+            &place
+                .join("usr/share/doc/adjutant")
+                .join(notice.file_name().unwrap_or_default()),
+        )?;
     }
     for (file, text) in users() {
         write(&place.join(file), &text)?;
@@ -67,9 +87,14 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
     let everybody = fs::Permissions::from_mode(0o1777);
     fs::set_permissions(place.join("tmp"), everybody).map_err(|error| format!("tmp: {error}"))?;
 
-    let archive =
-        release.folder.join(format!("adjutant-{}-rootfs-{}.tar.gz", release.version, release.target.debian));
-    let owned = tar::Owned { path: &format!(".{HOME}"), id: USER };
+    let archive = release.folder.join(format!(
+        "adjutant-{}-rootfs-{}.tar.gz",
+        release.version, release.target.debian
+    ));
+    let owned = tar::Owned {
+        path: &format!(".{HOME}"),
+        id: USER,
+    };
     tar::pack(&place, ".", release.epoch, Some(&owned), &archive)?;
     println!("    {} ({} bytes)", archive.display(), size(&archive)?);
     Ok(archive)
@@ -88,8 +113,16 @@ fn base(release: &Release) -> Result<PathBuf, Failure> {
         "./usr/share/zoneinfo".to_owned(),
         "./var/lib/dpkg/status".to_owned(),
     ];
-    members.extend(PACKAGES.iter().map(|package| format!("./usr/share/doc/{package}/copyright")));
-    tar::unpack(&debian, &folder, &members.iter().map(String::as_str).collect::<Vec<_>>())?;
+    members.extend(
+        PACKAGES
+            .iter()
+            .map(|package| format!("./usr/share/doc/{package}/copyright")),
+    );
+    tar::unpack(
+        &debian,
+        &folder,
+        &members.iter().map(String::as_str).collect::<Vec<_>>(),
+    )?;
     Ok(folder)
 }
 
@@ -97,7 +130,11 @@ fn base(release: &Release) -> Result<PathBuf, Failure> {
 fn libraries(release: &Release, base: &Path, place: &Path) -> Result<(), Failure> {
     let folder = Path::new("usr/lib").join(release.target.libraries());
     let loader = Path::new(release.target.loader);
-    let loader_name = loader.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let loader_name = loader
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let mut waiting = VecDeque::from(Needs::of(&release.binary)?.libraries);
     waiting.push_back(loader_name.clone());
     let mut seen = BTreeSet::new();
@@ -108,11 +145,19 @@ fn libraries(release: &Release, base: &Path, place: &Path) -> Result<(), Failure
             waiting.extend(Needs::of(&from)?.libraries);
         }
     }
-    println!("    libraries: {}", seen.into_iter().collect::<Vec<_>>().join(" "));
+    println!(
+        "    libraries: {}",
+        seen.into_iter().collect::<Vec<_>>().join(" ")
+    );
 
     // As in Debian, /lib is /usr/lib, and the loader's own place is a link.
     link("usr/lib", &place.join("lib"))?;
-    let own = loader.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+    let own = loader
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     if own != "lib" {
         link(&format!("usr/{own}"), &place.join(&own))?;
     }
@@ -131,7 +176,10 @@ fn link(to: &str, at: &Path) -> Result<(), Failure> {
 /// Returns what `dpkg`'s status says of a package.
 fn paragraph<'a>(status: &'a str, package: &str) -> Option<&'a str> {
     let first = format!("Package: {package}");
-    status.split("\n\n").map(str::trim).find(|paragraph| paragraph.lines().next() == Some(first.as_str()))
+    status
+        .split("\n\n")
+        .map(str::trim)
+        .find(|paragraph| paragraph.lines().next() == Some(first.as_str()))
 }
 
 const README: &str = "\
@@ -143,9 +191,15 @@ the licences of all of it. There is no shell here.
 fn users() -> [(&'static str, String); 3] {
     let nobody = "/usr/sbin/nologin";
     [
-        ("etc/passwd", format!("root:x:0:0:root:/:{nobody}\nadjutant:x:{USER}:{USER}::{HOME}:{nobody}\n")),
+        (
+            "etc/passwd",
+            format!("root:x:0:0:root:/:{nobody}\nadjutant:x:{USER}:{USER}::{HOME}:{nobody}\n"),
+        ),
         ("etc/group", format!("root:x:0:\nadjutant:x:{USER}:\n")),
-        ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".to_owned()),
+        (
+            "etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\n".to_owned(),
+        ),
     ]
 }
 
@@ -156,8 +210,11 @@ fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure> {
     }
     let image = debian::Root::unpack(archive, &release.work.join("rootfs-tried"))?;
     // The home as it was packed: it has to belong to the user already.
-    let installed =
-        Installed { program: PROGRAM.into(), root: Some(image.folder.clone()), home: HOME.into() };
+    let installed = Installed {
+        program: PROGRAM.into(),
+        root: Some(image.folder.clone()),
+        home: HOME.into(),
+    };
     installed.works(&release.version)?;
     Ok(Ended::Ok)
 }
@@ -169,7 +226,10 @@ mod tests {
     #[test]
     fn a_package_is_found_by_its_whole_name() {
         let status = "Package: libc6-dev\nVersion: 1\n\nPackage: libc6\nVersion: 2\n";
-        assert_eq!(paragraph(status, "libc6"), Some("Package: libc6\nVersion: 2"));
+        assert_eq!(
+            paragraph(status, "libc6"),
+            Some("Package: libc6\nVersion: 2")
+        );
         assert_eq!(paragraph(status, "libc"), None);
     }
 
@@ -177,9 +237,15 @@ mod tests {
     fn the_image_has_the_user_that_the_container_file_names() {
         let file = read(&root().join("deploy/Containerfile")).expect("deploy/Containerfile");
         assert!(file.contains(&format!("\nUSER {USER}:{USER}\n")), "{file}");
-        assert!(file.contains(&format!("ENTRYPOINT [\"{PROGRAM}\"]")), "{file}");
+        assert!(
+            file.contains(&format!("ENTRYPOINT [\"{PROGRAM}\"]")),
+            "{file}"
+        );
         assert!(file.contains(&format!("HOME={HOME} ")), "{file}");
         let passwd = &users()[0].1;
-        assert!(passwd.contains(&format!("adjutant:x:{USER}:{USER}::{HOME}:")), "{passwd}");
+        assert!(
+            passwd.contains(&format!("adjutant:x:{USER}:{USER}::{HOME}:")),
+            "{passwd}"
+        );
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn pack(
         run(tar("--append", folder, epoch, owned.id, &plain)?.arg(owned.path))?;
     }
     // Without a name and a time of its own.
-    run(system::command("gzip", "gzip")?.args(["--force", "--no-name", "-9"]).arg(&plain))
+    run(system::command("gzip", "gzip")?
+        .args(["--force", "--no-name", "-9"])
+        .arg(&plain))
 }
 
 fn tar(
@@ -48,8 +50,13 @@ fn tar(
 ) -> Result<std::process::Command, Failure> {
     let mut tar = system::command("tar", "tar")?;
     tar.args([action, "--sort=name", "--format=gnu", "--numeric-owner"]);
-    tar.arg(format!("--mtime=@{epoch}")).arg(format!("--owner={owner}")).arg(format!("--group={owner}"));
-    tar.arg("--file").arg(archive).arg("--directory").arg(folder);
+    tar.arg(format!("--mtime=@{epoch}"))
+        .arg(format!("--owner={owner}"))
+        .arg(format!("--group={owner}"));
+    tar.arg("--file")
+        .arg(archive)
+        .arg("--directory")
+        .arg(folder);
     Ok(tar)
 }
 
@@ -59,7 +66,12 @@ fn tar(
 /// If `tar` is missing or fails.
 pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<(), Failure> {
     let mut tar = system::command("tar", "tar")?;
-    tar.arg("--extract").arg("--numeric-owner").arg("--file").arg(archive).arg("--directory").arg(folder);
+    tar.arg("--extract")
+        .arg("--numeric-owner")
+        .arg("--file")
+        .arg(archive)
+        .arg("--directory")
+        .arg(folder);
     run(tar.args(members))
 }
 
@@ -76,7 +88,11 @@ pub(super) fn readable(folder: &Path) -> Result<(), Failure> {
         if kind.is_dir() {
             readable(&path)?;
         } else if kind.is_file() {
-            let mode = if kind.permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 };
+            let mode = if kind.permissions().mode() & 0o100 == 0 {
+                0o644
+            } else {
+                0o755
+            };
             fs::set_permissions(&path, Permissions::from_mode(mode)).map_err(failed)?;
         }
     }
@@ -97,16 +113,26 @@ mod tests {
             super::super::write(&folder.join("x/a"), "a").expect("a file");
             super::super::write(&folder.join("x/home/file"), "mine").expect("a file");
             readable(&folder).expect("permissions");
-            let owned = Owned { path: "./x/home", id: 65532 };
+            let owned = Owned {
+                path: "./x/home",
+                id: 65532,
+            };
             let archive = place.join(format!("{name}.tar.gz"));
             pack(&folder, ".", 1_700_000_000, Some(&owned), &archive).expect("an archive");
             made.push(fs::read(&archive).expect("an archive"));
             let mut list = system::command("tar", "tar").expect("tar");
-            let listed = crate::steps::output(list.args(["--list", "--verbose", "--file"]).arg(&archive))
-                .expect("a list");
-            let owners: Vec<&str> =
-                listed.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-            assert_eq!(owners, ["0/0", "0/0", "0/0", "0/0", "65532/65532", "65532/65532"], "{listed}");
+            let listed =
+                crate::steps::output(list.args(["--list", "--verbose", "--file"]).arg(&archive))
+                    .expect("a list");
+            let owners: Vec<&str> = listed
+                .lines()
+                .filter_map(|line| line.split_whitespace().nth(1))
+                .collect();
+            assert_eq!(
+                owners,
+                ["0/0", "0/0", "0/0", "0/0", "65532/65532", "65532/65532"],
+                "{listed}"
+            );
         }
         assert_eq!(made[0], made[1]);
         fs::remove_dir_all(&place).expect("clean");

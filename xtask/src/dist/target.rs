@@ -20,8 +20,16 @@ pub(super) struct Target {
 
 /// Every processor that products are made for.
 const TARGETS: &[Target] = &[
-    Target { arch: "x86_64", debian: "amd64", loader: "/lib64/ld-linux-x86-64.so.2" },
-    Target { arch: "aarch64", debian: "arm64", loader: "/lib/ld-linux-aarch64.so.1" },
+    Target {
+        arch: "x86_64",
+        debian: "amd64",
+        loader: "/lib64/ld-linux-x86-64.so.2",
+    },
+    Target {
+        arch: "aarch64",
+        debian: "arm64",
+        loader: "/lib/ld-linux-aarch64.so.1",
+    },
 ];
 
 impl Target {
@@ -37,7 +45,10 @@ impl Target {
 
     /// Returns the targets of all other machines.
     pub(super) fn others(self) -> impl Iterator<Item = Self> {
-        TARGETS.iter().copied().filter(move |target| *target != self)
+        TARGETS
+            .iter()
+            .copied()
+            .filter(move |target| *target != self)
     }
 
     /// Returns the triple whose programs load the system's glibc.
@@ -72,11 +83,16 @@ mod tests {
 
     #[test]
     fn one_machine_has_a_name_in_every_language() {
-        let [intel, arm] = TARGETS else { panic!("two targets: {TARGETS:?}") };
+        let [intel, arm] = TARGETS else {
+            panic!("two targets: {TARGETS:?}")
+        };
         assert_eq!(intel.gnu(), "x86_64-unknown-linux-gnu");
         assert_eq!(
             (arm.musl(), arm.libraries()),
-            ("aarch64-unknown-linux-musl".into(), "aarch64-linux-gnu".into())
+            (
+                "aarch64-unknown-linux-musl".into(),
+                "aarch64-linux-gnu".into()
+            )
         );
         assert_eq!(intel.others().collect::<Vec<_>>(), [*arm]);
     }

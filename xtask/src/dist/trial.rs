@@ -27,7 +27,11 @@ pub(super) struct Installed {
 impl Installed {
     /// Returns a program on this machine.
     pub(super) fn here(program: &Path, home: &Path) -> Self {
-        Self { program: program.to_owned(), root: None, home: home.to_owned() }
+        Self {
+            program: program.to_owned(),
+            root: None,
+            home: home.to_owned(),
+        }
     }
 
     /// Returns a program in another root folder, with a home there that belongs to [`USER`]. Needs root.
@@ -39,7 +43,11 @@ impl Installed {
         let failed = |error: std::io::Error| format!("{}: {error}", outside.display());
         std::fs::create_dir_all(&outside).map_err(failed)?;
         std::os::unix::fs::chown(&outside, Some(USER), Some(USER)).map_err(failed)?;
-        Ok(Self { program: program.into(), root: Some(root.to_owned()), home: home.into() })
+        Ok(Self {
+            program: program.into(),
+            root: Some(root.to_owned()),
+            home: home.into(),
+        })
     }
 
     /// Starts with nothing in its environment but a home.
@@ -48,11 +56,18 @@ impl Installed {
             None => Command::new(&self.program),
             Some(root) => {
                 let mut chroot = Command::new(system::program("chroot", "coreutils")?);
-                chroot.arg(format!("--userspec={USER}:{USER}")).arg(root).arg(&self.program);
+                chroot
+                    .arg(format!("--userspec={USER}:{USER}"))
+                    .arg(root)
+                    .arg(&self.program);
                 chroot
             }
         };
-        command.args(arguments).env_clear().env("HOME", &self.home).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env_clear()
+            .env("HOME", &self.home)
+            .stdin(Stdio::null());
         Ok(command)
     }
 
@@ -85,14 +100,23 @@ impl Installed {
         let said = output(&mut self.command(&["-m", "demo", "add buy milk"])?)?;
         println!("    {}", said.trim());
         let tasks = output(&mut self.command(&["tasks", "list", "--json"])?)?;
-        if tasks.contains("buy milk") { Ok(()) } else { Err(format!("the task was not added: {tasks}")) }
+        if tasks.contains("buy milk") {
+            Ok(())
+        } else {
+            Err(format!("the task was not added: {tasks}"))
+        }
     }
 
     /// Starts the service on a loopback address, asks whether it lives, holds one turn, and stops it.
     fn serves(&self) -> Result<(), Failure> {
-        let mut command = self.command(&["serve", "--json", "-m", "demo", "--bind", "127.0.0.1:0"])?;
+        let mut command =
+            self.command(&["serve", "--json", "-m", "demo", "--bind", "127.0.0.1:0"])?;
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut service = Running(command.spawn().map_err(|error| format!("the service: {error}"))?);
+        let mut service = Running(
+            command
+                .spawn()
+                .map_err(|error| format!("the service: {error}"))?,
+        );
         let asked = service.ask();
         let ended = service.stop();
         asked.and(ended)
@@ -106,30 +130,56 @@ impl Running {
     fn ask(&mut self) -> Result<(), Failure> {
         let said = self.0.stdout.take().ok_or("the service has no output")?;
         let mut line = String::new();
-        BufReader::new(said).read_line(&mut line).map_err(|error| format!("the service: {error}"))?;
+        BufReader::new(said)
+            .read_line(&mut line)
+            .map_err(|error| format!("the service: {error}"))?;
         let Ok(ready) = serde_json::from_str::<Value>(&line) else {
-            return Err(format!("the service did not start: {line:?} {}", self.complaint()));
+            return Err(format!(
+                "the service did not start: {line:?} {}",
+                self.complaint()
+            ));
         };
         let text = |key: &str| ready[key].as_str().unwrap_or_default().to_owned();
         let address = text("url").trim_start_matches("http://").to_owned();
         let token = text("token");
         let lives = request(&address, "GET", "/healthz", &token, "")?;
         println!("    GET /healthz: {}", lives.trim());
-        let answered = request(&address, "POST", "/v1/chat", &token, r#"{"message": "add buy bread"}"#)?;
+        let answered = request(
+            &address,
+            "POST",
+            "/v1/chat",
+            &token,
+            r#"{"message": "add buy bread"}"#,
+        )?;
         println!("    POST /v1/chat: {}", answered.trim());
-        if answered.contains("buy bread") { Ok(()) } else { Err("the turn did not add the task".to_owned()) }
+        if answered.contains("buy bread") {
+            Ok(())
+        } else {
+            Err("the turn did not add the task".to_owned())
+        }
     }
 
     /// Stops it as a service manager does, and waits for it.
     fn stop(mut self) -> Result<(), Failure> {
         let failed = |error: std::io::Error| format!("the service: {error}");
         if let Some(status) = self.0.try_wait().map_err(failed)? {
-            return Err(format!("the service ended by itself: {status} {}", self.complaint()));
+            return Err(format!(
+                "the service ended by itself: {status} {}",
+                self.complaint()
+            ));
         }
-        output(system::command("kill", "procps")?.arg("-TERM").arg(self.0.id().to_string()))?;
+        output(
+            system::command("kill", "procps")?
+                .arg("-TERM")
+                .arg(self.0.id().to_string()),
+        )?;
         // Bounded by the service itself: what runs may end for half a minute.
         let status = self.0.wait().map_err(failed)?;
-        if status.success() { Ok(()) } else { Err(format!("told to stop, the service ended with {status}")) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("told to stop, the service ended with {status}"))
+        }
     }
 
     /// Returns what it wrote to standard error, after it was stopped.
@@ -157,10 +207,18 @@ impl Drop for Running {
 ///
 /// # Errors
 /// If the status is not 200.
-fn request(address: &str, method: &str, path: &str, token: &str, body: &str) -> Result<String, Failure> {
+fn request(
+    address: &str,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &str,
+) -> Result<String, Failure> {
     let failed = |error: std::io::Error| format!("{method} {path}: {error}");
     let mut stream = TcpStream::connect(address).map_err(failed)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(failed)?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .map_err(failed)?;
     let length = body.len();
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
@@ -169,10 +227,15 @@ fn request(address: &str, method: &str, path: &str, token: &str, body: &str) -> 
     stream.write_all(head.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer.as_str(), ""));
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .unwrap_or((answer.as_str(), ""));
     if head.starts_with("HTTP/1.1 200 ") {
         Ok(body.to_owned())
     } else {
-        Err(format!("{method} {path}: {}\n{body}", head.lines().next().unwrap_or("no answer")))
+        Err(format!(
+            "{method} {path}: {}\n{body}",
+            head.lines().next().unwrap_or("no answer")
+        ))
     }
 }

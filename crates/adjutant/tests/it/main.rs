@@ -6,11 +6,21 @@
     reason = "helpers of tests fail a test by panicking, and so does a tool that is made to"
 )]
 
-#[cfg(any(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
+#[cfg(any(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
 mod faults; // what a faulty model answer leads to
 mod plain_words; // what a person reads when something goes wrong
 mod scripted; // faults on request
-#[cfg(any(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
+#[cfg(any(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
 #[path = "../../../providers/tests/it/server.rs"]
 #[expect(dead_code, reason = "the tests of the adapters use more of it")]
 mod server; // a vendor for a test

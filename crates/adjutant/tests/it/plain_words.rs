@@ -6,9 +6,9 @@ use std::time::Duration;
 use adjutant::port::{StoreError, TaskStore};
 use adjutant::scripted::ScriptedModel;
 use adjutant::{
-    Agent, AgentResponse, BoxFuture, IdempotencyKey, InMemory, OutcomeCategory, Policy, RunContext, Task,
-    TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, ToolName, TurnLimits, UserId, Verdict,
-    task_tools,
+    Agent, AgentResponse, BoxFuture, IdempotencyKey, InMemory, OutcomeCategory, Policy, RunContext,
+    Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, ToolName, TurnLimits,
+    UserId, Verdict, task_tools,
 };
 use serde_json::{Value, json};
 
@@ -41,7 +41,9 @@ impl Tasks {
             Trouble::Nothing | Trouble::Confused => fine.await,
             Trouble::Silent => std::future::pending().await,
             Trouble::Broken => panic!("the store broke down"),
-            Trouble::Down => Err(StoreError::Unusable { message: "no such host: db.internal".to_owned() }),
+            Trouble::Down => Err(StoreError::Unusable {
+                message: "no such host: db.internal".to_owned(),
+            }),
         }
     }
 }
@@ -91,7 +93,11 @@ impl TaskStore for Tasks {
         self.good.list_last(user, filter, before, limit)
     }
 
-    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
         self.good.get(user, id)
     }
 }
@@ -108,9 +114,18 @@ impl Person {
     async fn new(script: &str, with_lists: bool, policy: Policy) -> Self {
         let good = InMemory::new();
         let (user, description) = (UserId::local(), TaskDescription::new("buy milk").unwrap());
-        good.apply(&user, &TaskChange::Add { description }, None).await.unwrap();
-        let tasks = Arc::new(Tasks { good, trouble: Mutex::new(Trouble::Nothing), with_lists });
-        let limits = TurnLimits { tool_timeout: Duration::from_secs(30), ..TurnLimits::default() };
+        good.apply(&user, &TaskChange::Add { description }, None)
+            .await
+            .unwrap();
+        let tasks = Arc::new(Tasks {
+            good,
+            trouble: Mutex::new(Trouble::Nothing),
+            with_lists,
+        });
+        let limits = TurnLimits {
+            tool_timeout: Duration::from_secs(30),
+            ..TurnLimits::default()
+        };
         let agent = Agent::builder("tasks")
             .instruction("Keep the tasks.")
             .model(ScriptedModel::from_jsonl(script).unwrap())
@@ -119,7 +134,12 @@ impl Person {
             .limits(limits)
             .build()
             .unwrap();
-        Self { agent, context: RunContext::new(user), tasks, read: Vec::new() }
+        Self {
+            agent,
+            context: RunContext::new(user),
+            tasks,
+            read: Vec::new(),
+        }
     }
 
     async fn says(&mut self, message: &str) -> AgentResponse {
@@ -131,23 +151,40 @@ impl Person {
     async fn answers(&mut self, verdict: Verdict, arguments: Option<Value>) -> AgentResponse {
         let mut answer = self.context.pending[0].answer(verdict);
         answer.edited = arguments.and_then(|arguments| arguments.as_object().cloned());
-        let response = self.agent.answer(&mut self.context, vec![answer]).await.unwrap();
+        let response = self
+            .agent
+            .answer(&mut self.context, vec![answer])
+            .await
+            .unwrap();
         self.reads(&response);
         response
     }
 
     fn reads(&mut self, response: &AgentResponse) {
         self.read.push(response.content.clone());
-        self.read.extend(response.notices.iter().map(|notice| notice.text.clone()));
-        self.read.extend(response.decision.pending.iter().map(|call| call.preview.clone()));
+        self.read
+            .extend(response.notices.iter().map(|notice| notice.text.clone()));
+        self.read.extend(
+            response
+                .decision
+                .pending
+                .iter()
+                .map(|call| call.preview.clone()),
+        );
     }
 
     /// Looks for what is not for a person in all they read.
     #[track_caller]
     fn check(&self, circumstances: &str) {
         let tools: Vec<&str> = self.agent.tools().names().map(ToolName::as_str).collect();
-        let internals =
-            ["ask_user", "decline", "the tool", "db.internal", "scripted", "the arguments do not fit add"];
+        let internals = [
+            "ask_user",
+            "decline",
+            "the tool",
+            "db.internal",
+            "scripted",
+            "the arguments do not fit add",
+        ];
         let settings = [
             "tool_timeout",
             "max_tokens",
@@ -161,7 +198,10 @@ impl Person {
         assert!(!self.read.is_empty());
         for words in &self.read {
             for internal in tools.iter().chain(&internals).chain(&settings) {
-                assert!(!words.contains(internal), "{circumstances}: {internal:?} in {words:?}");
+                assert!(
+                    !words.contains(internal),
+                    "{circumstances}: {internal:?} in {words:?}"
+                );
             }
         }
     }
@@ -171,7 +211,10 @@ impl Person {
 fn calls() -> [(&'static str, Value); 5] {
     [
         ("add_task", json!({ "description": "buy oats" })),
-        ("update_task", json!({ "task_id": "1", "description": "buy oat milk" })),
+        (
+            "update_task",
+            json!({ "task_id": "1", "description": "buy oat milk" }),
+        ),
         ("complete_task", json!({ "task_id": "1" })),
         ("delete_task", json!({ "task_id": "1" })),
         ("list_tasks", json!({})),
@@ -181,12 +224,20 @@ fn calls() -> [(&'static str, Value); 5] {
 /// The model says that all is well, whatever came of the call.
 fn script(tool: &str, arguments: &Value) -> String {
     let call = json!({ "calls": [{ "name": tool, "args": arguments }] });
-    format!("{call}\n{}", json!({ "text": "All is well.", "repeat": true }))
+    format!(
+        "{call}\n{}",
+        json!({ "text": "All is well.", "repeat": true })
+    )
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_in_trouble_is_told_in_plain_words() {
-    let troubles = [Trouble::Silent, Trouble::Broken, Trouble::Down, Trouble::Confused];
+    let troubles = [
+        Trouble::Silent,
+        Trouble::Broken,
+        Trouble::Down,
+        Trouble::Confused,
+    ];
     for (tool, arguments) in calls() {
         for trouble in troubles {
             let reads = tool == "list_tasks";
@@ -195,20 +246,41 @@ async fn a_store_in_trouble_is_told_in_plain_words() {
                 person.says("do it").await;
             }
             *person.tasks.trouble.lock().unwrap() = trouble;
-            let mut response = person.says(if tool == "delete_task" { "yes" } else { "do it" }).await;
+            let mut response = person
+                .says(if tool == "delete_task" {
+                    "yes"
+                } else {
+                    "do it"
+                })
+                .await;
             let circumstances = format!("{tool}, {trouble:?}: {:?}", person.read);
             if trouble == Trouble::Confused && !reads {
                 assert!(
-                    response.content.contains("I was interrupted while I did this (begun"),
+                    response
+                        .content
+                        .contains("I was interrupted while I did this (begun"),
                     "{response:?}"
                 );
                 person.answers(Verdict::Approved, None).await;
                 response = person.says("leave it").await;
-                assert_eq!(response.outcome, OutcomeCategory::InDoubt, "{circumstances}");
-                let left = "I was interrupted while I did this. It may or may not have been carried out";
-                assert!(person.read.iter().any(|words| words.contains(left)), "{:?}", person.read);
+                assert_eq!(
+                    response.outcome,
+                    OutcomeCategory::InDoubt,
+                    "{circumstances}"
+                );
+                let left =
+                    "I was interrupted while I did this. It may or may not have been carried out";
+                assert!(
+                    person.read.iter().any(|words| words.contains(left)),
+                    "{:?}",
+                    person.read
+                );
             } else if trouble != Trouble::Confused {
-                assert_eq!(response.outcome, OutcomeCategory::ToolFailure, "{circumstances}");
+                assert_eq!(
+                    response.outcome,
+                    OutcomeCategory::ToolFailure,
+                    "{circumstances}"
+                );
                 // The log has what it was.
                 let told = response.error.unwrap().to_string();
                 let detail = match trouble {
@@ -225,7 +297,10 @@ async fn a_store_in_trouble_is_told_in_plain_words() {
                 };
                 let then = if reads { "Nothing was changed" } else { then };
                 let content = response.content;
-                assert!(content.contains(said) && content.contains(then), "{circumstances}");
+                assert!(
+                    content.contains(said) && content.contains(then),
+                    "{circumstances}"
+                );
             }
             person.check(&circumstances);
         }
@@ -238,12 +313,22 @@ async fn questions_and_refused_answers_are_plain_too() {
     for (tool, arguments) in calls() {
         let mut person = Person::new(&script(tool, &arguments), false, all.clone()).await;
         let asked = person.says("do it").await;
-        assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation, "{asked:?}");
+        assert_eq!(
+            asked.outcome,
+            OutcomeCategory::PendingConfirmation,
+            "{asked:?}"
+        );
         person.answers(Verdict::Done, None).await;
-        person.answers(Verdict::Approved, Some(json!({ "no_such": 1 }))).await;
+        person
+            .answers(Verdict::Approved, Some(json!({ "no_such": 1 })))
+            .await;
         person.says("perhaps").await;
         let denied = person.says("no").await;
-        assert_eq!(denied.outcome, OutcomeCategory::ConfirmationDenied, "{denied:?}");
+        assert_eq!(
+            denied.outcome,
+            OutcomeCategory::ConfirmationDenied,
+            "{denied:?}"
+        );
         person.check(tool);
     }
 }
@@ -288,6 +373,10 @@ async fn models_that_fail_or_go_astray_are_told_in_plain_words() {
         let mut person = Person::new(&script, false, Policy::default()).await;
         person.says("add buy oats").await;
         person.check(&script);
-        assert!(person.read.iter().all(|words| !words.contains("xxx")), "{:?}", person.read);
+        assert!(
+            person.read.iter().all(|words| !words.contains("xxx")),
+            "{:?}",
+            person.read
+        );
     }
 }

@@ -29,17 +29,34 @@ async fn play(fault: &str) -> (OutcomeCategory, Option<&'static str>, usize, usi
         .instruction("Keep notes.")
         .model(model.clone())
         .tool(tool.unwrap())
-        .limits(TurnLimits { turn_deadline: Some(Duration::from_secs(5)), ..TurnLimits::default() })
+        .limits(TurnLimits {
+            turn_deadline: Some(Duration::from_secs(5)),
+            ..TurnLimits::default()
+        })
         .build()
         .unwrap();
     let response = agent.run("Note milk.").await.unwrap();
     assert!(!response.content.is_empty());
     let code = response.error.as_ref().map(adjutant::TurnError::code);
-    (response.outcome, code, model.attempts_made(), effects.load(Ordering::Relaxed))
+    (
+        response.outcome,
+        code,
+        model.attempts_made(),
+        effects.load(Ordering::Relaxed),
+    )
 }
 
-async fn check(fault: &str, outcome: OutcomeCategory, code: impl Into<Option<&'static str>>, asked: usize) {
-    assert_eq!(play(fault).await, (outcome, code.into(), asked, 0), "{fault}");
+async fn check(
+    fault: &str,
+    outcome: OutcomeCategory,
+    code: impl Into<Option<&'static str>>,
+    asked: usize,
+) {
+    assert_eq!(
+        play(fault).await,
+        (outcome, code.into(), asked, 0),
+        "{fault}"
+    );
 }
 
 #[tokio::test]
@@ -58,27 +75,52 @@ async fn spoilt_answers_are_asked_for_again_and_nothing_is_executed() {
     let line = "{\"fault\": \"split_utf8\", \"text\": \"Schöne Füße.\"}";
     check(line, OutcomeCategory::ResponseGiven, None, 1).await;
     let line = format!("{{{call}}}");
-    assert_eq!(play(&line).await, (OutcomeCategory::TaskCompleted, None, 2, 1));
+    assert_eq!(
+        play(&line).await,
+        (OutcomeCategory::TaskCompleted, None, 2, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn failures_are_got_over_or_named() {
-    for fault in ["server", "timeout", "network", "reset", "truncated", "rate_limit"] {
-        check(&format!("{{\"fault\": \"{fault}\"}}"), OutcomeCategory::ResponseGiven, None, 2).await;
+    for fault in [
+        "server",
+        "timeout",
+        "network",
+        "reset",
+        "truncated",
+        "rate_limit",
+    ] {
+        check(
+            &format!("{{\"fault\": \"{fault}\"}}"),
+            OutcomeCategory::ResponseGiven,
+            None,
+            2,
+        )
+        .await;
     }
     for (fault, outcome, code) in [
         ("quota", OutcomeCategory::RateLimited, "quota"),
         ("auth", OutcomeCategory::LlmFailure, "auth"),
         ("not_found", OutcomeCategory::LlmFailure, "not_found"),
         ("bad_request", OutcomeCategory::LlmFailure, "bad_request"),
-        ("context_too_long", OutcomeCategory::ContextLimit, "context_too_long"),
+        (
+            "context_too_long",
+            OutcomeCategory::ContextLimit,
+            "context_too_long",
+        ),
         ("refused", OutcomeCategory::ContentFilter, "refused"),
-        ("invalid_response", OutcomeCategory::LlmFailure, "invalid_response"),
+        (
+            "invalid_response",
+            OutcomeCategory::LlmFailure,
+            "invalid_response",
+        ),
         ("stall", OutcomeCategory::DeadlineLimit, "limit_reached"),
     ] {
         check(&format!("{{\"fault\": \"{fault}\"}}"), outcome, code, 1).await;
     }
-    let waits = |seconds: u32| format!("{{\"fault\": \"rate_limit\", \"retry_after_s\": {seconds}}}");
+    let waits =
+        |seconds: u32| format!("{{\"fault\": \"rate_limit\", \"retry_after_s\": {seconds}}}");
     check(&waits(4), OutcomeCategory::ResponseGiven, None, 2).await;
     check(&waits(6), OutcomeCategory::RateLimited, "rate_limit", 1).await;
     let cut = "{\"fault\": \"truncated\", \"text\": \"Half of it\"}";

@@ -64,14 +64,24 @@ impl Server {
                 let _ = serve(connection, form, &acts, &count).await;
             }
         });
-        Self { provider, base_url, asked, _hold: hold }
+        Self {
+            provider,
+            base_url,
+            asked,
+            _hold: hold,
+        }
     }
 
     fn model(&self, timeout: Option<Duration>) -> HttpModel {
         let provider = Provider::find(self.provider).unwrap();
         let connection = Connection::new(Transport::new().unwrap());
         let base_url = Some(self.base_url.parse().unwrap());
-        let connection = Connection { base_url, timeout, retries: 3, ..connection };
+        let connection = Connection {
+            base_url,
+            timeout,
+            retries: 3,
+            ..connection
+        };
         provider.model("m", connection).unwrap()
     }
 
@@ -95,7 +105,8 @@ async fn serve(
     }
     asked.fetch_add(1, Ordering::Relaxed);
     let tokens = request.len() as u64 / 4;
-    let mut head = Some("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    let mut head =
+        Some("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
     for act in acts {
         let text = match (act, form) {
             (Act::ReadPrompt, _) => {
@@ -119,10 +130,16 @@ async fn serve(
             }
             (Act::Say(words), Form::Lines) => {
                 let message = json!({"role": "assistant", "content": words});
-                format!("{}\n", json!({"model": "m", "message": message, "done": false}))
+                format!(
+                    "{}\n",
+                    json!({"model": "m", "message": message, "done": false})
+                )
             }
             (Act::Say(words), Form::Events) => {
-                format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": words}}]}))
+                format!(
+                    "data: {}\n\n",
+                    json!({"choices": [{"index": 0, "delta": {"content": words}}]})
+                )
             }
             (Act::End, Form::Lines) => {
                 let message = json!({"role": "assistant", "content": ""});
@@ -135,9 +152,13 @@ async fn serve(
                 format!("data: {end}\n\ndata: [DONE]\n\n")
             }
         };
-        connection.write_all(head.take().unwrap_or_default().as_bytes()).await?;
+        connection
+            .write_all(head.take().unwrap_or_default().as_bytes())
+            .await?;
         if !text.is_empty() {
-            connection.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes()).await?;
+            connection
+                .write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
+                .await?;
         }
     }
     connection.write_all(b"0\r\n\r\n").await
@@ -157,8 +178,16 @@ async fn read_request(connection: &mut TcpStream) -> std::io::Result<String> {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = |line: &str| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = |line: &str| {
+            line.to_lowercase()
+                .strip_prefix("content-length:")?
+                .trim()
+                .parse()
+                .ok()
+        };
         if body.len() >= head.lines().find_map(length).unwrap_or(0) {
             return Ok(text.into_owned());
         }
@@ -167,7 +196,11 @@ async fn read_request(connection: &mut TcpStream) -> std::io::Result<String> {
 
 /// An agent whose instructions take the server five minutes to read.
 fn agent(model: HttpModel) -> Agent {
-    Agent::builder("test").model(model).instruction("Be brief. ".repeat(1200)).build().unwrap()
+    Agent::builder("test")
+        .model(model)
+        .instruction("Be brief. ".repeat(1200))
+        .build()
+        .unwrap()
 }
 
 /// Words that come every half a minute, for a quarter of an hour.
@@ -181,12 +214,21 @@ fn trickle() -> Vec<Act> {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_reads_ten_tokens_a_second_answers_the_first_turn() {
     for server in SERVERS {
-        let server = Server::start(server, vec![Act::ReadPrompt, Act::Say("Hello."), Act::End]).await;
+        let server =
+            Server::start(server, vec![Act::ReadPrompt, Act::Say("Hello."), Act::End]).await;
         let began = Instant::now();
         let response = agent(server.model(None)).run("hello").await.unwrap();
-        assert_eq!((response.content.as_str(), &response.error), ("Hello.", &None), "{}", server.provider);
+        assert_eq!(
+            (response.content.as_str(), &response.error),
+            ("Hello.", &None),
+            "{}",
+            server.provider
+        );
         assert_eq!(server.asked(), 1, "{}", server.provider);
-        assert!(began.elapsed().as_secs() > 300, "the prompt takes longer than any silence in an answer");
+        assert!(
+            began.elapsed().as_secs() > 300,
+            "the prompt takes longer than any silence in an answer"
+        );
     }
 }
 
@@ -196,7 +238,12 @@ async fn a_long_answer_takes_the_time_it_takes() {
     for server in SERVERS {
         let server = Server::start(server, trickle()).await;
         let response = agent(server.model(None)).run("hello").await.unwrap();
-        assert_eq!((response.content, response.error), (words.clone(), None), "{}", server.provider);
+        assert_eq!(
+            (response.content, response.error),
+            (words.clone(), None),
+            "{}",
+            server.provider
+        );
         assert_eq!(server.asked(), 1, "{}", server.provider);
     }
 }
@@ -209,7 +256,12 @@ async fn a_whole_answer_is_read_as_it_comes() {
         let request = GenerateRequest::new(vec![Message::user("hello").unwrap()]);
         // The whole answer takes fifteen times as long as a silence may.
         let model = server.model(Some(Duration::from_secs(60)));
-        assert_eq!(model.generate(&request).await.unwrap().text(), words, "{}", server.provider);
+        assert_eq!(
+            model.generate(&request).await.unwrap().text(),
+            words,
+            "{}",
+            server.provider
+        );
         assert_eq!(server.asked(), 1, "{}", server.provider);
     }
 }
@@ -232,7 +284,11 @@ async fn silence_is_given_up_and_the_server_not_asked_again() {
             let what = format!("{} said nothing for {seconds} s", server.provider);
             assert!(cause.contains(&what), "{acts:?}: {cause}");
             assert_eq!(response.outcome, OutcomeCategory::LlmFailure);
-            assert!(response.content.contains(&format!("for {seconds} s")), "{}", response.content);
+            assert!(
+                response.content.contains(&format!("for {seconds} s")),
+                "{}",
+                response.content
+            );
             assert_eq!(server.asked(), 1, "{acts:?}");
         }
     }
@@ -242,9 +298,19 @@ async fn silence_is_given_up_and_the_server_not_asked_again() {
 async fn a_turn_of_a_slow_model_has_a_deadline_if_one_is_set() {
     for server in SERVERS {
         let server = Server::start(server, vec![Act::Hang]).await;
-        let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(30)), ..TurnLimits::default() };
-        let agent = Agent::builder("test").model(server.model(None)).instruction("Be brief.").limits(limits);
+        let limits = TurnLimits {
+            turn_deadline: Some(Duration::from_secs(30)),
+            ..TurnLimits::default()
+        };
+        let agent = Agent::builder("test")
+            .model(server.model(None))
+            .instruction("Be brief.")
+            .limits(limits);
         let response = agent.build().unwrap().run("hello").await.unwrap();
-        assert_eq!(response.outcome, OutcomeCategory::DeadlineLimit, "{response:?}");
+        assert_eq!(
+            response.outcome,
+            OutcomeCategory::DeadlineLimit,
+            "{response:?}"
+        );
     }
 }

@@ -58,11 +58,25 @@ async fn an_agent_calls_annotated_functions() {
     let response = agent.run("weather in Oslo?").await.expect("a turn");
 
     assert_eq!(response.content, "Sunny.");
-    let results: Vec<_> = response.tools_used.iter().map(|used| used.outcome()).collect();
-    assert_eq!(results, [Ok(&json!("sunny in Oslo")), Err("at most 14 days ahead"), Ok(&json!("local"))]);
+    let results: Vec<_> = response
+        .tools_used
+        .iter()
+        .map(|used| used.outcome())
+        .collect();
+    assert_eq!(
+        results,
+        [
+            Ok(&json!("sunny in Oslo")),
+            Err("at most 14 days ahead"),
+            Ok(&json!("local"))
+        ]
+    );
 }
 
 #[tokio::test]
 async fn the_function_is_tested_without_an_agent() {
-    assert_eq!(weather::run("Oslo".to_owned(), None).await, Ok("sunny in Oslo".to_owned()));
+    assert_eq!(
+        weather::run("Oslo".to_owned(), None).await,
+        Ok("sunny in Oslo".to_owned())
+    );
 }

@@ -15,9 +15,19 @@ pub(crate) struct Along {
     )]
     pub(crate) attached: Vec<String>,
     /// Tell the assistant this in addition to its instruction, for this run; with @FILE, the text of a file
-    #[arg(long, global = true, value_name = "TEXT", help_heading = "Options everywhere")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "TEXT",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) system: Option<String>,
     /// The same with what is in roles/NAME.md of the configuration folder
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Options everywhere")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) role: Option<String>,
 }

@@ -23,9 +23,15 @@ impl OnFailure {
     /// The same for a command line that could not be read.
     pub(crate) fn of_words(words: impl Iterator<Item = OsString>) -> Self {
         let words: Vec<OsString> = words.take_while(|word| word != "--").collect();
-        if words.windows(2).any(|pair| pair[0] == "models" && pair[1] == "call") {
+        if words
+            .windows(2)
+            .any(|pair| pair[0] == "models" && pair[1] == "call")
+        {
             Self::Call
-        } else if words.iter().any(|word| word == "--json" || word == "--stream-json") {
+        } else if words
+            .iter()
+            .any(|word| word == "--json" || word == "--stream-json")
+        {
             Self::Report
         } else {
             Self::Nothing
@@ -38,7 +44,9 @@ impl Cli {
     #[cfg(feature = "embedded")]
     pub(crate) fn may_ask_a_model(&self) -> bool {
         match &self.command {
-            Some(Command::Models(command)) => matches!(command, Models::Test { .. } | Models::Call(_)),
+            Some(Command::Models(command)) => {
+                matches!(command, Models::Test { .. } | Models::Call(_))
+            }
             Some(
                 Command::Tasks { .. }
                 | Command::Memory(_)
@@ -84,15 +92,22 @@ impl Cli {
     /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         // In a conversation a lone word is an answer.
-        if let (None, [word], false) =
-            (&self.command, self.prompt.as_slice(), self.global.continues || self.global.resume.is_some())
-            && let Some(near) = misspelt(word)
+        if let (None, [word], false) = (
+            &self.command,
+            self.prompt.as_slice(),
+            self.global.continues || self.global.resume.is_some(),
+        ) && let Some(near) = misspelt(word)
         {
-            return Err(CliError::usage(format!("there is no command {word:?}; did you mean {near:?}?"))
-                .or_try(format!("adjutant {near}"))
-                .or_try(format!("adjutant ask {word}    if you mean it as a prompt")));
+            return Err(CliError::usage(format!(
+                "there is no command {word:?}; did you mean {near:?}?"
+            ))
+            .or_try(format!("adjutant {near}"))
+            .or_try(format!("adjutant ask {word}    if you mean it as a prompt")));
         }
-        let talks = matches!(self.command, None | Some(Command::Ask { .. } | Command::Chat));
+        let talks = matches!(
+            self.command,
+            None | Some(Command::Ask { .. } | Command::Chat)
+        );
         if self.global.continues && !talks {
             return Err(CliError::usage("-c/--continue belongs to chat and ask"));
         }
@@ -113,9 +128,8 @@ impl Cli {
         }
         let asks = matches!(self.command, None | Some(Command::Ask { .. }));
         if self.global.stream_json && !asks {
-            return Err(
-                CliError::usage("--stream-json belongs to ask").or_try("adjutant ask --stream-json PROMPT")
-            );
+            return Err(CliError::usage("--stream-json belongs to ask")
+                .or_try("adjutant ask --stream-json PROMPT"));
         }
         if self.global.max_iterations.is_some() && !talks {
             return Err(CliError::usage("--max-iterations belongs to chat and ask")
@@ -133,8 +147,11 @@ impl Cli {
 fn misspelt(word: &str) -> Option<String> {
     let command = Cli::command();
     let first = word.to_lowercase().chars().next();
-    let alike = command.get_subcommands().map(clap::Command::get_name).filter(|name| {
-        name.chars().next() == first && word.chars().count().abs_diff(name.chars().count()) <= 1
-    });
+    let alike = command
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .filter(|name| {
+            name.chars().next() == first && word.chars().count().abs_diff(name.chars().count()) <= 1
+        });
     nearest(word, alike).map(str::to_owned)
 }

@@ -8,19 +8,46 @@ use clap::{ArgAction, Args, ValueEnum};
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// Read this file instead of the user's config.toml
-    #[arg(short = 'C', long, global = true, value_name = "FILE", help_heading = "Options everywhere")]
+    #[arg(
+        short = 'C',
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Read keys and settings from this file instead of the configuration folder's .env
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Options everywhere")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) env_file: Option<PathBuf>,
     /// The model that answers, as PROVIDER or PROVIDER/MODEL
-    #[arg(short, long, global = true, value_name = "MODEL", help_heading = "Options everywhere")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "MODEL",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) model: Option<String>,
     /// The database: postgres://…, sqlite:FILE or a path
-    #[arg(long, global = true, value_name = "URL", help_heading = "Options everywhere")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) database: Option<String>,
     /// Continue the newest conversation
-    #[arg(short, long = "continue", global = true, help_heading = "Options everywhere")]
+    #[arg(
+        short,
+        long = "continue",
+        global = true,
+        help_heading = "Options everywhere"
+    )]
     pub(crate) continues: bool,
     /// Continue this conversation, given part of its id; without an id, pick one
     #[arg(
@@ -53,10 +80,20 @@ pub(crate) struct Global {
     #[arg(long, global = true, help_heading = "Options everywhere")]
     pub(crate) json: bool,
     /// Print what happens as it happens, one JSON object a line; the last line is that of --json
-    #[arg(long, global = true, conflicts_with = "json", help_heading = "Options everywhere")]
+    #[arg(
+        long,
+        global = true,
+        conflicts_with = "json",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) stream_json: bool,
     /// The folder of notes, in place of vault.path
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Options everywhere")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) vault: Option<PathBuf>,
     /// Leave nothing behind: read tasks, facts and notes, write none, and forget the conversation
     #[arg(long, global = true, conflicts_with_all = ["continues", "resume"], help_heading = "Options everywhere")]

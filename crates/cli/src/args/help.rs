@@ -17,7 +17,8 @@ Examples:
 ";
 
 // No line break after the quote: it would take the blanks along.
-const OTHER_MODELS: &str = "  embedded | embedded/NAME            runs in this process, downloaded once
+const OTHER_MODELS: &str =
+    "  embedded | embedded/NAME            runs in this process, downloaded once
   embedded:FILE.gguf                  the same, from a file you have
   demo | scripted:FILE                no language model: canned answers, for demos and tests
 ";
@@ -37,7 +38,8 @@ A screen that stands still, for screen readers: NO_COLOR=1, or TERM=dumb (docs/s
 /// What the table of providers says, between what never changes.
 pub(super) fn after_help() -> String {
     let mut models =
-        "Models (-m, ADJUTANT_MODEL, or `model` in the configuration; `adjutant models list`):\n".to_owned();
+        "Models (-m, ADJUTANT_MODEL, or `model` in the configuration; `adjutant models list`):\n"
+            .to_owned();
     for provider in Provider::all() {
         let names = match provider.default_model {
             Some(_) => format!("{0} | {0}/NAME", provider.name),
@@ -47,7 +49,9 @@ pub(super) fn after_help() -> String {
         let note = match (provider.key_variable, provider.needs_key, provider.local) {
             (Some(variable), true, _) => format!("needs {variable}"),
             (_, _, true) => "a server on this machine".to_owned(),
-            (Some(variable), false, false) => format!("another server; its key, if any, in {variable}"),
+            (Some(variable), false, false) => {
+                format!("another server; its key, if any, in {variable}")
+            }
             (None, ..) => "another server".to_owned(),
         };
         models.push_str(&format!("  {names:35} {note}\n"));
@@ -60,7 +64,16 @@ pub(super) fn after_help() -> String {
         "  Without one: the first with a key ({}), else Ollama if it runs, else embedded.\n",
         order.join(", ")
     );
-    [EXAMPLES, "\n", &models, OTHER_MODELS, &usual, "\n", CODES_AND_FILES].concat()
+    [
+        EXAMPLES,
+        "\n",
+        &models,
+        OTHER_MODELS,
+        &usual,
+        "\n",
+        CODES_AND_FILES,
+    ]
+    .concat()
 }
 
 /// Ways to install the scripts; for the help.

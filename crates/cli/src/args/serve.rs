@@ -71,7 +71,9 @@ fn holds(text: &str) -> Result<Holds, String> {
     }
     match time(text) {
         Ok(time) if !time.is_zero() => Ok(Holds(Some(time))),
-        _ => Err(format!("a time with its unit is needed, such as 90d, or {FOREVER}")),
+        _ => Err(format!(
+            "a time with its unit is needed, such as 90d, or {FOREVER}"
+        )),
     }
 }
 

@@ -54,7 +54,10 @@ impl Talk<'_> {
                 Err(error) if error.exit == Exit::Terminated => return Err(error),
                 // Nothing of it is lost, and nothing else has to wait for it.
                 Err(error) => {
-                    self.screen.note(&format!("it cannot go on now: {}", clip(&error.message, ANSWER_CHARS)));
+                    self.screen.note(&format!(
+                        "it cannot go on now: {}",
+                        clip(&error.message, ANSWER_CHARS)
+                    ));
                 }
             }
         }
@@ -70,12 +73,16 @@ impl Talk<'_> {
         keys.retain(|key| key != own);
         let words = match keys.len() {
             0 => return Ok(()),
-            1 => "a turn in another conversation was interrupted: adjutant chat finishes it".to_owned(),
+            1 => "a turn in another conversation was interrupted: adjutant chat finishes it"
+                .to_owned(),
             more => {
-                format!("turns in {more} other conversations were interrupted: adjutant chat finishes them")
+                format!(
+                    "turns in {more} other conversations were interrupted: adjutant chat finishes them"
+                )
             }
         };
-        self.screen.note(&format!("{words}; adjutant turns list shows what is open"));
+        self.screen
+            .note(&format!("{words}; adjutant turns list shows what is open"));
         Ok(())
     }
 
@@ -90,7 +97,9 @@ impl Talk<'_> {
     ) -> Result<Option<Arc<dyn LanguageModel>>, CliError> {
         let key = self.agent.key(context);
         loop {
-            let Some(open) = found::in_conversation(&*self.store, &key).await? else { return Ok(None) };
+            let Some(open) = found::in_conversation(&*self.store, &key).await? else {
+                return Ok(None);
+            };
             let stays = open.begun.finished_by(&*self.model) == Change::Stays;
             if stays && (open.waits || self.agent.tools().is_empty()) {
                 return Ok(None);
@@ -132,17 +141,26 @@ impl Talk<'_> {
             Who::Begun(model) => self.run_begun(open, model).await?,
             Who::Nobody(why) => {
                 let error = nobody(open, &why, &*self.model);
-                self.screen.note(&format!("  it stays open: {}", error.cause.unwrap_or_default()));
-                error.tries.iter().for_each(|way| self.screen.note(&format!("  {way}")));
+                self.screen.note(&format!(
+                    "  it stays open: {}",
+                    error.cause.unwrap_or_default()
+                ));
+                error
+                    .tries
+                    .iter()
+                    .for_each(|way| self.screen.note(&format!("  {way}")));
             }
-            Who::Left => self.screen.note("  it stays open; adjutant turns list shows it"),
+            Who::Left => self
+                .screen
+                .note("  it stays open; adjutant turns list shows it"),
             Who::Dropped => {}
         }
         Ok(())
     }
 
     fn tell(&self, open: &Open) {
-        self.screen.note(&format!("left open: {}", open.line(self.agent.now())));
+        self.screen
+            .note(&format!("left open: {}", open.line(self.agent.now())));
     }
 
     /// Finds who finishes a turn: the model it began with if that can be had, else whoever the settings or the person say.
@@ -151,9 +169,14 @@ impl Talk<'_> {
         if change == Change::Stays {
             return Ok(Who::Own);
         }
-        let why = match model_choice::begun(&self.settings, self.screen, open.begun.model.as_ref()).await {
+        let why = match model_choice::begun(&self.settings, self.screen, open.begun.model.as_ref())
+            .await
+        {
             Ok(model) if open.begun.finished_by(&*model) == Change::Stays => {
-                self.screen.note(&format!("  {} goes on with it, the model it began with", model.id()));
+                self.screen.note(&format!(
+                    "  {} goes on with it, the model it began with",
+                    model.id()
+                ));
                 return Ok(Who::Begun(model));
             }
             Ok(_) => "its server may have had another address".to_owned(),
@@ -161,20 +184,31 @@ impl Talk<'_> {
         };
         let own = placed(self.model.id(), self.model.capabilities().local);
         if self.settings.finish_with_any_model {
-            self.screen.note(&format!("  {own} goes on with it: turns.finish_with_any_model is set"));
+            self.screen.note(&format!(
+                "  {own} goes on with it: turns.finish_with_any_model is set"
+            ));
             return Ok(Who::Own);
         }
         if !self.screen.asks() {
             return Ok(Who::Nobody(why));
         }
         let began = open.begun.name();
-        self.screen.note(&format!("  {began} cannot go on: {}", clip(&why, ANSWER_CHARS)));
+        self.screen.note(&format!(
+            "  {began} cannot go on: {}",
+            clip(&why, ANSWER_CHARS)
+        ));
         let sends = match change {
             Change::Leaves => " The conversation is sent there.",
             Change::Stays | Change::Moves => "",
         };
-        let question = clean_line(&format!("? This turn began with {began}. Finish it with {own}?{sends}"));
-        self.ask(open, &format!("{question}  [y] finish it  [n] leave it open  [d] drop it ")).await
+        let question = clean_line(&format!(
+            "? This turn began with {began}. Finish it with {own}?{sends}"
+        ));
+        self.ask(
+            open,
+            &format!("{question}  [y] finish it  [n] leave it open  [d] drop it "),
+        )
+        .await
     }
 
     async fn ask(&mut self, open: &Open, question: &str) -> Result<Who, CliError> {
@@ -194,13 +228,16 @@ impl Talk<'_> {
                     return Err(CliError::terminated());
                 }
             };
-            let Chosen::Words(words) = chosen else { return Ok(Who::Left) };
+            let Chosen::Words(words) = chosen else {
+                return Ok(Who::Left);
+            };
             match words.trim().to_lowercase().as_str() {
                 "y" | "yes" => return Ok(Who::Own),
                 "" | "n" | "no" => return Ok(Who::Left),
                 "d" | "drop" => {
                     self.agent.drop_turn(&open.key).await?;
-                    self.screen.note("  it is ended; what was said in it is kept");
+                    self.screen
+                        .note("  it is ended; what was said in it is kept");
                     return Ok(Who::Dropped);
                 }
                 _ => self.screen.side_line("  Please answer y, n or d."),
@@ -209,7 +246,11 @@ impl Talk<'_> {
     }
 
     /// The same as [`Talk::run_open`] by the model that the turn began with.
-    async fn run_begun(&mut self, open: &Open, model: Arc<dyn LanguageModel>) -> Result<(), CliError> {
+    async fn run_begun(
+        &mut self,
+        open: &Open,
+        model: Arc<dyn LanguageModel>,
+    ) -> Result<(), CliError> {
         let own = self.swap_model(model)?;
         let ended = self.run_open(open).await;
         self.restore(own);
@@ -221,19 +262,25 @@ impl Talk<'_> {
         let shown = self.screen.shows_answers_live();
         let response = self.go_on(&open.key, shown).await?;
         if response.outcome == OutcomeCategory::Cancelled {
-            self.screen.note("  this turn is ended, and what was said in it is kept");
+            self.screen
+                .note("  this turn is ended, and what was said in it is kept");
         } else if !shown {
             let content = clip(&response.content, ANSWER_CHARS);
-            let how =
-                if CliError::of_response(&response).is_some() { "could not finish" } else { "finished" };
-            self.screen.note(&format!("{how} what was left open: {content}"));
+            let how = if CliError::of_response(&response).is_some() {
+                "could not finish"
+            } else {
+                "finished"
+            };
+            self.screen
+                .note(&format!("{how} what was left open: {content}"));
         }
         Ok(())
     }
 
     /// Waits while a turn of another model runs in another process: it must not be taken over from it unasked.
     async fn wait_for_others(&mut self) -> Result<(), CliError> {
-        self.screen.live(&Status::new("waiting for the turn that runs elsewhere"), "");
+        self.screen
+            .live(&Status::new("waiting for the turn that runs elsewhere"), "");
         let waited = tokio::select! {
             () = tokio::time::sleep(LOOK) => Ok(()),
             () = self.interrupts.next() => {
@@ -254,16 +301,26 @@ impl Talk<'_> {
 /// Returns the reason why a turn stays open where nobody can be asked, with the ways out.
 fn nobody(open: &Open, why: &str, own: &dyn LanguageModel) -> CliError {
     let own = placed(own.id(), own.capabilities().local);
-    let mut error =
-        CliError::confirmation_needed("this conversation still has an unfinished turn").because(format!(
+    let mut error = CliError::confirmation_needed("this conversation still has an unfinished turn")
+        .because(format!(
             "it began with {}, which cannot go on ({why}); {own} needs a yes to finish it",
             open.begun.name()
         ));
-    if let Some(model) = open.begun.model.as_ref().filter(|model| model_choice::is_name(model)) {
-        error = error.or_try(format!("adjutant chat -m {model}    finishes it, once that can be had"));
+    if let Some(model) = open
+        .begun
+        .model
+        .as_ref()
+        .filter(|model| model_choice::is_name(model))
+    {
+        error = error.or_try(format!(
+            "adjutant chat -m {model}    finishes it, once that can be had"
+        ));
     }
     if open.turn.is_some() {
-        error = error.or_try(format!("adjutant turns drop {}    ends it", open.short_id()));
+        error = error.or_try(format!(
+            "adjutant turns drop {}    ends it",
+            open.short_id()
+        ));
     }
     error.or_try("adjutant chat    asks, at a terminal")
 }

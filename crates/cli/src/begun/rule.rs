@@ -52,7 +52,10 @@ impl Begun {
 
 /// `gemini/gemini-2.5-flash (not on this machine)`.
 pub(super) fn placed(model: &ModelId, local: bool) -> String {
-    format!("{model} ({}on this machine)", if local { "" } else { "not " })
+    format!(
+        "{model} ({}on this machine)",
+        if local { "" } else { "not " }
+    )
 }
 
 #[cfg(test)]
@@ -63,7 +66,15 @@ mod tests {
     fn check(begun: (&str, Option<bool>), now: (&str, bool), expected: Change) {
         let id = |name: &str| ModelId::new("x", name).unwrap();
         let model = (begun.0 != "?").then(|| id(begun.0));
-        assert_eq!(Begun { model, local: begun.1 }.change(&id(now.0), now.1), expected, "{begun:?} {now:?}");
+        assert_eq!(
+            Begun {
+                model,
+                local: begun.1
+            }
+            .change(&id(now.0), now.1),
+            expected,
+            "{begun:?} {now:?}"
+        );
     }
 
     #[test]
@@ -89,7 +100,13 @@ mod tests {
 
     #[test]
     fn a_turn_without_a_model_is_finished_by_anybody() {
-        let begun = Begun { model: Some(ModelId::none()), local: None };
-        assert_eq!(begun.change(&ModelId::new("x", "a").unwrap(), false), Change::Stays);
+        let begun = Begun {
+            model: Some(ModelId::none()),
+            local: None,
+        };
+        assert_eq!(
+            begun.change(&ModelId::new("x", "a").unwrap(), false),
+            Change::Stays
+        );
     }
 }

@@ -52,14 +52,21 @@ pub(crate) async fn run(
     }
     let place = target::write(&options, &parts, now)?;
     if json {
-        let files: Vec<_> =
-            parts.iter().map(|part| json!({ "file": part.name, "holds": part.holds })).collect();
-        screen.answer_line(&json_line(&json!({ "written": place.to_string_lossy(), "files": files })));
+        let files: Vec<_> = parts
+            .iter()
+            .map(|part| json!({ "file": part.name, "holds": part.holds }))
+            .collect();
+        screen.answer_line(&json_line(
+            &json!({ "written": place.to_string_lossy(), "files": files }),
+        ));
         return Ok(Exit::Ok);
     }
     screen.answer_line(&format!("Written to {}:", place.display()));
     for Part { name, holds, text } in &parts {
-        screen.answer_line(&format!("  {name:14} {:>9}  {holds}", size(text.len() as u64)));
+        screen.answer_line(&format!(
+            "  {name:14} {:>9}  {holds}",
+            size(text.len() as u64)
+        ));
     }
     screen.note("nothing was sent: look at it, then attach it to your report");
     Ok(Exit::Ok)

@@ -63,7 +63,11 @@ pub(super) struct Part {
 impl Part {
     fn new(name: &'static str, holds: impl Into<String>, value: &impl Serialize) -> Self {
         let text = serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
-        Self { name, holds: holds.into(), text }
+        Self {
+            name,
+            holds: holds.into(),
+            text,
+        }
     }
 }
 
@@ -89,21 +93,34 @@ pub(super) fn about(now: Timestamp) -> Part {
 }
 
 fn processors() -> Option<usize> {
-    std::thread::available_parallelism().ok().map(std::num::NonZero::get)
+    std::thread::available_parallelism()
+        .ok()
+        .map(std::num::NonZero::get)
 }
 
 /// Makes the file that says what could not be read, with the exit code of the error in place of its words.
 pub(super) fn unreadable(what: &str, error: &CliError) -> Part {
     let words = format!("that the {what} cannot be read");
-    Part::new("problem.json", words, &json!({ "cannot_be_read": what, "exit_code": error.exit as u8 }))
+    Part::new(
+        "problem.json",
+        words,
+        &json!({ "cannot_be_read": what, "exit_code": error.exit as u8 }),
+    )
 }
 
 /// Makes the file with the checks of `adjutant doctor`: group and status. Their findings name places, and stay out.
 pub(super) async fn doctor(sources: &Sources) -> Part {
     let findings = doctor::look(sources, None).await;
-    let checks: Vec<Value> =
-        findings.checks.iter().map(|check| json!({ "group": check.group, "status": check.status })).collect();
-    Part::new("doctor.json", "what is well and what is not, without places", &json!(checks))
+    let checks: Vec<Value> = findings
+        .checks
+        .iter()
+        .map(|check| json!({ "group": check.group, "status": check.status }))
+        .collect();
+    Part::new(
+        "doctor.json",
+        "what is well and what is not, without places",
+        &json!(checks),
+    )
 }
 
 /// Every setting that has a value, with the kind of its origin.
@@ -151,11 +168,17 @@ fn origin(origin: &str) -> &str {
 
 /// The database and the turns that failed last.
 pub(super) async fn database(store: &dyn Store) -> Vec<Part> {
-    let filter = DecisionFilter { limit: Some(ERRORS), ..DecisionFilter::default() };
+    let filter = DecisionFilter {
+        limit: Some(ERRORS),
+        ..DecisionFilter::default()
+    };
     let mut parts = Vec::new();
     if let Ok(status) = store.status().await {
-        let tables: Map<String, Value> =
-            status.tables.iter().map(|table| (table.name.clone(), table.rows.into())).collect();
+        let tables: Map<String, Value> = status
+            .tables
+            .iter()
+            .map(|table| (table.name.clone(), table.rows.into()))
+            .collect();
         let told = json!({
             "product": status.product, "schema_version": status.schema_version, "journal_mode": status.journal_mode,
             "bytes": status.bytes, "rows": tables, "unsettled": status.unsettled, "waiting": status.waiting,
@@ -164,7 +187,10 @@ pub(super) async fn database(store: &dyn Store) -> Vec<Part> {
     }
     if let Ok(failed) = store.decisions_of_all(&filter, Which::Failed).await {
         let told: Vec<Value> = failed.iter().map(outline).collect();
-        let holds = format!("the last {} turns that failed: times, outcomes, codes", told.len());
+        let holds = format!(
+            "the last {} turns that failed: times, outcomes, codes",
+            told.len()
+        );
         parts.push(Part::new("errors.json", holds, &json!(told)));
     }
     parts
@@ -184,16 +210,27 @@ fn outline(decision: &DecisionRecord) -> Value {
 /// A vendor's model by its name; of others, the provider: a file's name is its owner's.
 fn model(model: &ModelId) -> String {
     let provider = model.provider.as_str();
-    let is_vendor = Provider::all().any(|known| known.name == provider && !known.local && known.needs_key);
-    if is_vendor { plain(&model.to_string()) } else { format!("{}/{WITHHELD}", plain(provider)) }
+    let is_vendor =
+        Provider::all().any(|known| known.name == provider && !known.local && known.needs_key);
+    if is_vendor {
+        plain(&model.to_string())
+    } else {
+        format!("{}/{WITHHELD}", plain(provider))
+    }
 }
 
 /// One word of letters, digits and a few signs; anything else is withheld.
 fn plain(word: &str) -> String {
     let is_plain = word.len() <= 128
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+".contains(&byte));
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+".contains(&byte));
     // An absolute path is a place.
-    if is_plain && !word.starts_with('/') { word.to_owned() } else { WITHHELD.to_owned() }
+    if is_plain && !word.starts_with('/') {
+        word.to_owned()
+    } else {
+        WITHHELD.to_owned()
+    }
 }
 
 /// The steps of a turn, with what was said only if that is wanted.
@@ -209,12 +246,20 @@ pub(super) async fn turn(
     let decision = log::of_anybody(store, id).await?;
     if with_words {
         let told = log::Whole::read(store, decision, settings.log_content).await?;
-        return Ok(Part::new("turn.json", "one turn, WITH WHAT WAS SAID in it and whose it is", &told));
+        return Ok(Part::new(
+            "turn.json",
+            "one turn, WITH WHAT WAS SAID in it and whose it is",
+            &told,
+        ));
     }
     let steps = read_trace(store, &decision.key(), decision.id, LogContent::None).await?;
     let steps: Vec<Value> = steps.iter().map(step).collect();
     let told = json!({ "turn": outline(&decision), "steps": steps });
-    Ok(Part::new("turn.json", "the steps of one turn, without what was said", &told))
+    Ok(Part::new(
+        "turn.json",
+        "the steps of one turn, without what was said",
+        &told,
+    ))
 }
 
 fn step(step: &Step) -> Value {
@@ -252,7 +297,11 @@ pub(super) fn log(file: &Path) -> Result<Part, CliError> {
         kept.len()
     );
     let text = kept.iter().map(|line| format!("{line}\n")).collect();
-    Ok(Part { name: "log.jsonl", holds, text })
+    Ok(Part {
+        name: "log.jsonl",
+        holds,
+        text,
+    })
 }
 
 fn told_of(fields: &Map<String, Value>) -> Value {

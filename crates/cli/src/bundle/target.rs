@@ -21,7 +21,12 @@ pub(super) fn write(options: &Report, parts: &[Part], now: Timestamp) -> Result<
     let (place, written) = match &options.folder {
         Some(folder) => (absolute(folder), folder_of(folder, parts)),
         None => {
-            let usual = || PathBuf::from(format!("adjutant-report-{}.zip", now.strftime("%Y%m%d-%H%M%S")));
+            let usual = || {
+                PathBuf::from(format!(
+                    "adjutant-report-{}.zip",
+                    now.strftime("%Y%m%d-%H%M%S")
+                ))
+            };
             let file = options.output.clone().unwrap_or_else(usual);
             (absolute(&file), archive(&file, parts))
         }

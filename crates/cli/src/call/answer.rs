@@ -48,7 +48,10 @@ impl Answer {
                 },
             })
             .collect();
-        let refused = response.parts.iter().any(|part| matches!(part.content, Content::Refusal { .. }));
+        let refused = response
+            .parts
+            .iter()
+            .any(|part| matches!(part.content, Content::Refusal { .. }));
         let (finish, kind, exit) = match response.finish {
             _ if !tool_calls.is_empty() => ("tool_calls", None, Exit::Ok),
             FinishReason::Stop => ("stop", None, Exit::Ok),
@@ -61,9 +64,13 @@ impl Answer {
         let kind = kind.or(refused.then_some("refused"));
         // Models that are no vendor's have one kind of counter.
         let counters = match response.counters {
-            Counters { input: None, output: None } => {
-                Counters { input: response.usage.input_tokens, output: response.usage.output_tokens }
-            }
+            Counters {
+                input: None,
+                output: None,
+            } => Counters {
+                input: response.usage.input_tokens,
+                output: response.usage.output_tokens,
+            },
             of_vendor => of_vendor,
         };
         let answer = Self {
@@ -71,16 +78,26 @@ impl Answer {
             tool_calls,
             finish,
             usage: counters,
-            error: kind.map(|kind| Failure { kind, retry_after_s: None }),
+            error: kind.map(|kind| Failure {
+                kind,
+                retry_after_s: None,
+            }),
         };
         (answer, exit)
     }
 
     /// None came, or only a part of one: `said`.
     pub(super) fn of_failure(said: String, error: &ModelError) -> (Self, Exit) {
-        let finish = if matches!(error, ModelError::Refused { .. }) { "content_filter" } else { FAILED };
+        let finish = if matches!(error, ModelError::Refused { .. }) {
+            "content_filter"
+        } else {
+            FAILED
+        };
         let retry_after_s = error.retry_after().map(|wait| wait.as_secs_f64());
-        (Self::failed(said, finish, error.code(), retry_after_s), Exit::of_model_error(error))
+        (
+            Self::failed(said, finish, error.code(), retry_after_s),
+            Exit::of_model_error(error),
+        )
     }
 
     /// Nothing was asked.
@@ -92,8 +109,22 @@ impl Answer {
         Self::failed(String::new(), FAILED, kind, None)
     }
 
-    fn failed(text: String, finish: &'static str, kind: &'static str, retry_after_s: Option<f64>) -> Self {
+    fn failed(
+        text: String,
+        finish: &'static str,
+        kind: &'static str,
+        retry_after_s: Option<f64>,
+    ) -> Self {
         let (tool_calls, usage) = (Vec::new(), Counters::default());
-        Self { text, tool_calls, finish, usage, error: Some(Failure { kind, retry_after_s }) }
+        Self {
+            text,
+            tool_calls,
+            finish,
+            usage,
+            error: Some(Failure {
+                kind,
+                retry_after_s,
+            }),
+        }
     }
 }

@@ -89,8 +89,8 @@ impl Input {
                 .because(cause)
                 .or_try("adjutant models call --help has the format")
         };
-        let value: Value =
-            serde_json::from_slice(bytes).map_err(|error| unusable(format!("it is not JSON: {error}")))?;
+        let value: Value = serde_json::from_slice(bytes)
+            .map_err(|error| unusable(format!("it is not JSON: {error}")))?;
         if !value.is_object() {
             return Err(unusable("it is not a JSON object".to_owned()));
         }
@@ -113,9 +113,13 @@ mod tests {
 
     #[test]
     fn null_and_missing_are_the_same_and_unknown_keys_are_ignored() {
-        let nulls = br#"{"provider": null, "model": null, "system": null, "messages": null, "tools": null,
+        let nulls =
+            br#"{"provider": null, "model": null, "system": null, "messages": null, "tools": null,
             "temperature": null, "max_tokens": null, "stream": null, "seed": 3}"#;
-        assert_eq!(format!("{:?}", Input::parse(nulls).unwrap()), format!("{:?}", Input::default()));
+        assert_eq!(
+            format!("{:?}", Input::parse(nulls).unwrap()),
+            format!("{:?}", Input::default())
+        );
         assert_eq!(
             format!("{:?}", Input::parse(b"\xef\xbb\xbf{}").unwrap()),
             format!("{:?}", Input::default())
@@ -126,22 +130,40 @@ mod tests {
     fn what_cannot_be_used_is_named_with_its_place() {
         for (text, words) in [
             ("", "it is not JSON"),
-            ("{\"messages\": [}", "it is not JSON: expected value at line 1 column 15"),
+            (
+                "{\"messages\": [}",
+                "it is not JSON: expected value at line 1 column 15",
+            ),
             ("[]", "not a JSON object"),
             ("\"hello\"", "not a JSON object"),
             (r#"{"messages": {}}"#, "messages: "),
-            (r#"{"messages": [{"role": "bot"}]}"#, "messages[0].role: unknown variant `bot`"),
-            (r#"{"messages": [{"role": "user", "text": 3}]}"#, "messages[0]: invalid type: integer `3`"),
-            (r#"{"messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}]}"#, "missing field `name`"),
+            (
+                r#"{"messages": [{"role": "bot"}]}"#,
+                "messages[0].role: unknown variant `bot`",
+            ),
+            (
+                r#"{"messages": [{"role": "user", "text": 3}]}"#,
+                "messages[0]: invalid type: integer `3`",
+            ),
+            (
+                r#"{"messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}]}"#,
+                "missing field `name`",
+            ),
             (r#"{"messages": [{"text": "x"}]}"#, "missing field `role`"),
-            (r#"{"tools": [{"name": "a"}, {"description": "b"}]}"#, "tools[1]: missing field `name`"),
+            (
+                r#"{"tools": [{"name": "a"}, {"description": "b"}]}"#,
+                "tools[1]: missing field `name`",
+            ),
             (r#"{"temperature": "warm"}"#, "temperature: invalid type"),
             (r#"{"max_tokens": -1}"#, "max_tokens: invalid value"),
             (r#"{"stream": "yes"}"#, "stream: invalid type"),
         ] {
             let error = Input::parse(text.as_bytes()).unwrap_err();
             assert_eq!((error.exit as u8, error.code), (2, "usage"), "{text}");
-            assert!(error.cause.as_ref().unwrap().contains(words), "{text}: {error:?}");
+            assert!(
+                error.cause.as_ref().unwrap().contains(words),
+                "{text}: {error:?}"
+            );
         }
     }
 }

@@ -31,10 +31,17 @@ const INPUT_MAX: u64 = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// No call could be made: the input, the settings or the model's name cannot be used.
-pub(crate) async fn run(sources: &Sources, screen: &Screen, options: Call) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    sources: &Sources,
+    screen: &Screen,
+    options: Call,
+) -> Result<Exit, CliError> {
     let input = Input::parse(&read(options.input.as_deref())?)?;
     let settings = sources.load()?;
-    settings.warnings.iter().for_each(|warning| screen.note(warning));
+    settings
+        .warnings
+        .iter()
+        .for_each(|warning| screen.note(warning));
     let flag = sources.model.as_deref().map(Choice::parse).transpose()?;
     let choice = match flag.clone() {
         Some(choice) => Some(choice),
@@ -46,12 +53,22 @@ pub(crate) async fn run(sources: &Sources, screen: &Screen, options: Call) -> Re
     };
     // `-m` with a model has the last word.
     let (choice, named) = match &input.model {
-        Some(model) if !flag.is_some_and(|flag| flag.has_model()) => with_model(choice, named, model, &input),
+        Some(model) if !flag.is_some_and(|flag| flag.has_model()) => {
+            with_model(choice, named, model, &input)
+        }
         Some(_) | None => (choice, named),
     };
-    let call_state = if let Choice::Vendor(provider, _) = &choice { provider.call_state } else { None };
+    let call_state = if let Choice::Vendor(provider, _) = &choice {
+        provider.call_state
+    } else {
+        None
+    };
     // One attempt is the promise of a raw call.
-    let over = Override { base_url: options.base_url, retries: Some(options.retries), ..Override::default() };
+    let over = Override {
+        base_url: options.base_url,
+        retries: Some(options.retries),
+        ..Override::default()
+    };
     let model = model_choice::open_choice(&settings, screen, (choice, named), &over).await?;
     let request = transcript::request(&input, model.id(), call_state)?;
     screen.note(&talk::header(&*model));
@@ -90,10 +107,13 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, CliError> {
         }
         Some(_) | None => ("standard input".to_owned(), all(stdin.lock())),
     };
-    let bytes = bytes
-        .map_err(|error| CliError::usage(format!("{what} cannot be read")).because(error.to_string()))?;
+    let bytes = bytes.map_err(|error| {
+        CliError::usage(format!("{what} cannot be read")).because(error.to_string())
+    })?;
     if bytes.len() as u64 > INPUT_MAX {
-        return Err(CliError::usage(format!("{what} is longer than {INPUT_MAX} bytes")));
+        return Err(CliError::usage(format!(
+            "{what} is longer than {INPUT_MAX} bytes"
+        )));
     }
     Ok(bytes)
 }
@@ -107,16 +127,23 @@ fn all(source: impl Read) -> std::io::Result<Vec<u8>> {
 
 /// The choice with the model of the input, unless the input means another provider's.
 fn with_model(choice: Choice, named: Named, model: &str, input: &Input) -> (Choice, Named) {
-    let provider = input.provider.as_deref().map(|name| name.split('/').next().unwrap_or(name));
+    let provider = input
+        .provider
+        .as_deref()
+        .map(|name| name.split('/').next().unwrap_or(name));
     let means = |name: &str| match provider {
         None => true,
-        Some(said) => said == name || Provider::find(said).is_some_and(|provider| provider.name == name),
+        Some(said) => {
+            said == name || Provider::find(said).is_some_and(|provider| provider.name == name)
+        }
     };
     match choice {
         Choice::Vendor(provider, _) if means(provider.name) => {
             (Choice::Vendor(provider, Some(model.to_owned())), Named::Yes)
         }
-        Choice::Embedded(_) if means("embedded") => (Choice::Embedded(Some(model.to_owned())), Named::Yes),
+        Choice::Embedded(_) if means("embedded") => {
+            (Choice::Embedded(Some(model.to_owned())), Named::Yes)
+        }
         choice => (choice, named),
     }
 }
@@ -139,7 +166,9 @@ async fn stream(
                 }
                 said.push_str(&words);
             }
-            Ok(Delta::Retrying { attempt, reason, .. }) => {
+            Ok(Delta::Retrying {
+                attempt, reason, ..
+            }) => {
                 screen.note(&format!("attempt {attempt} failed: {reason}"));
             }
             Ok(Delta::Finished(response)) => {
@@ -157,7 +186,10 @@ async fn stream(
         screen.side("\n");
     }
     result.unwrap_or_else(|| {
-        let (provider, reason) = (model.id().provider.clone(), "it stopped before its end".to_owned());
+        let (provider, reason) = (
+            model.id().provider.clone(),
+            "it stopped before its end".to_owned(),
+        );
         Err(ModelError::Truncated { provider, reason })
     })
 }
@@ -166,7 +198,10 @@ async fn stream(
 fn shown(error: &ModelError) -> CliError {
     let shown = CliError::of_model_error(error);
     match error.raw().map(|raw| clip(raw, 500)) {
-        Some(raw) if !raw.is_empty() => CliError { tries: Vec::new(), ..shown.because(raw) },
+        Some(raw) if !raw.is_empty() => CliError {
+            tries: Vec::new(),
+            ..shown.because(raw)
+        },
         Some(_) | None => shown,
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use adjutant_core::{
-    CallId, Content, GenerateRequest, GenerationConfig, MaxTokens, Message, ModelId, Part, ProviderState,
-    Temperature, ToolCall, ToolDefinition, ToolName, ToolResult,
+    CallId, Content, GenerateRequest, GenerationConfig, MaxTokens, Message, ModelId, Part,
+    ProviderState, Temperature, ToolCall, ToolDefinition, ToolName, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -24,25 +24,44 @@ pub(super) fn request(
     origin: &ModelId,
     call_state: Option<CallState>,
 ) -> Result<GenerateRequest, CliError> {
-    let mut transcript =
-        Transcript { origin, call_state, messages: Vec::new(), ids: BTreeSet::new(), open: Vec::new() };
-    transcript.system(input.system.as_deref()).map_err(|cause| unusable("system", cause))?;
+    let mut transcript = Transcript {
+        origin,
+        call_state,
+        messages: Vec::new(),
+        ids: BTreeSet::new(),
+        open: Vec::new(),
+    };
+    transcript
+        .system(input.system.as_deref())
+        .map_err(|cause| unusable("system", cause))?;
     for (at, turn) in input.messages.iter().enumerate() {
-        transcript.turn(turn).map_err(|cause| unusable(&format!("messages[{at}]"), cause))?;
+        transcript
+            .turn(turn)
+            .map_err(|cause| unusable(&format!("messages[{at}]"), cause))?;
     }
     if transcript.messages.is_empty() {
         return Err(unusable("messages", "there is none".to_owned()));
     }
     let tools = input.tools.iter().enumerate();
     let tools = tools
-        .map(|(at, tool)| definition(tool).map_err(|cause| unusable(&format!("tools[{at}]"), cause)))
+        .map(|(at, tool)| {
+            definition(tool).map_err(|cause| unusable(&format!("tools[{at}]"), cause))
+        })
         .collect::<Result<_, _>>()?;
     let out_of_range = |error: adjutant_core::OutOfRange| unusable(error.name, error.to_string());
     Ok(GenerateRequest {
         tools,
         config: GenerationConfig {
-            temperature: input.temperature.map(Temperature::new).transpose().map_err(out_of_range)?,
-            max_tokens: input.max_tokens.map(MaxTokens::new).transpose().map_err(out_of_range)?,
+            temperature: input
+                .temperature
+                .map(Temperature::new)
+                .transpose()
+                .map_err(out_of_range)?,
+            max_tokens: input
+                .max_tokens
+                .map(MaxTokens::new)
+                .transpose()
+                .map_err(out_of_range)?,
             verbatim: true,
             ..GenerationConfig::default()
         },
@@ -70,13 +89,16 @@ impl Transcript<'_> {
     fn turn(&mut self, turn: &Turn) -> Result<(), String> {
         let message = match turn {
             Turn::System { text } => return self.system(text.as_deref()),
-            Turn::User { text } => {
-                Message::user(text.clone().unwrap_or_default()).map_err(|error| error.to_string())?
-            }
+            Turn::User { text } => Message::user(text.clone().unwrap_or_default())
+                .map_err(|error| error.to_string())?,
             Turn::Assistant { text, tool_calls } => self.assistant(text.as_deref(), tool_calls)?,
             Turn::Tool { id, name, content } => {
                 let (call_id, name) = self.answered(filled(id), filled(name))?;
-                let content = if content.is_null() { json!("") } else { content.clone() };
+                let content = if content.is_null() {
+                    json!("")
+                } else {
+                    content.clone()
+                };
                 Message::tool(call_id, name, ToolResult::verbatim(content))
                     .map_err(|error| error.to_string())?
             }
@@ -88,7 +110,8 @@ impl Transcript<'_> {
     /// An instruction; a blank one is none.
     fn system(&mut self, text: Option<&str>) -> Result<(), String> {
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            self.messages.push(Message::system(text).map_err(|error| error.to_string())?);
+            self.messages
+                .push(Message::system(text).map_err(|error| error.to_string())?);
         }
         Ok(())
     }
@@ -96,14 +119,21 @@ impl Transcript<'_> {
     fn assistant(&mut self, text: Option<&str>, calls: &[Call]) -> Result<Message, String> {
         let mut parts = Vec::new();
         if let Some(text) = text.filter(|text| !text.is_empty() || calls.is_empty()) {
-            parts.push(Part::ours(Content::Text { text: text.to_owned() }));
+            parts.push(Part::ours(Content::Text {
+                text: text.to_owned(),
+            }));
         }
         for (at, call) in calls.iter().enumerate() {
-            parts.push(self.call(call).map_err(|cause| format!("tool_calls[{at}]: {cause}"))?);
+            parts.push(
+                self.call(call)
+                    .map_err(|cause| format!("tool_calls[{at}]: {cause}"))?,
+            );
         }
         if parts.is_empty() {
             // A turn in which nothing was said. Whether it can go out is the adapter's to know.
-            parts.push(Part::ours(Content::Text { text: String::new() }));
+            parts.push(Part::ours(Content::Text {
+                text: String::new(),
+            }));
         }
         Message::assistant(parts).map_err(|error| error.to_string())
     }
@@ -115,16 +145,28 @@ impl Transcript<'_> {
         let read = match &call.args {
             Value::Null => ToolCall::from_json_text(0, given.clone(), name, ""),
             Value::String(text) => ToolCall::from_json_text(0, given.clone(), name, text),
-            Value::Object(arguments) => ToolCall::from_object(0, given.clone(), name, arguments.clone()),
+            Value::Object(arguments) => {
+                ToolCall::from_object(0, given.clone(), name, arguments.clone())
+            }
             other => return Err(format!("args must be an object, not {other}")),
         };
-        self.open.push(Open { given, name: call.name.clone(), id: id.clone() });
+        self.open.push(Open {
+            given,
+            name: call.name.clone(),
+            id: id.clone(),
+        });
         let data = match (self.call_state, filled(&call.signature)) {
             (Some(state), Some(signature)) => state(signature),
             _ => json!({}),
         };
-        let state = ProviderState { origin: self.origin.clone(), data };
-        Ok(Part::from_provider(Content::ToolCall(ToolCall { id, ..read }), Some(state)))
+        let state = ProviderState {
+            origin: self.origin.clone(),
+            data,
+        };
+        Ok(Part::from_provider(
+            Content::ToolCall(ToolCall { id, ..read }),
+            Some(state),
+        ))
     }
 
     /// An id of ours for a call: the given one, unless it is taken.
@@ -141,9 +183,16 @@ impl Transcript<'_> {
 
     /// Which call a result answers, and its name: the call of that id; without an id, the first open call of that name,
     /// else the first open call. An id that no call has is passed on: there may be calls we were not told.
-    fn answered(&mut self, id: Option<&str>, name: Option<&str>) -> Result<(CallId, String), String> {
+    fn answered(
+        &mut self,
+        id: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<(CallId, String), String> {
         let place = match id {
-            Some(id) => self.open.iter().position(|open| open.given.as_deref() == Some(id)),
+            Some(id) => self
+                .open
+                .iter()
+                .position(|open| open.given.as_deref() == Some(id)),
             None => self
                 .open
                 .iter()
@@ -155,10 +204,13 @@ impl Transcript<'_> {
                 let open = self.open.remove(place);
                 Ok((open.id, name.map_or(open.name, str::to_owned)))
             }
-            (None, Some(id), Some(name)) => {
-                Ok((CallId::new(id).map_err(|error| error.to_string())?, name.to_owned()))
-            }
-            (None, Some(id), None) => Err(format!("no call has the id {id:?}, and the result has no name")),
+            (None, Some(id), Some(name)) => Ok((
+                CallId::new(id).map_err(|error| error.to_string())?,
+                name.to_owned(),
+            )),
+            (None, Some(id), None) => Err(format!(
+                "no call has the id {id:?}, and the result has no name"
+            )),
             (None, None, _) => Err("a result without an id, and no call is open".to_owned()),
         }
     }
@@ -171,7 +223,11 @@ fn definition(tool: &Tool) -> Result<ToolDefinition, String> {
         parameters: match &tool.parameters {
             None => json!({ "type": "object", "properties": {} }),
             Some(schema @ Value::Object(_)) => schema.clone(),
-            Some(other) => return Err(format!("parameters must be a JSON Schema of an object, not {other}")),
+            Some(other) => {
+                return Err(format!(
+                    "parameters must be a JSON Schema of an object, not {other}"
+                ));
+            }
         },
         annotations: Default::default(),
         references: Vec::new(),
@@ -194,12 +250,18 @@ mod tests {
 
     fn read(text: &str) -> Result<GenerateRequest, CliError> {
         let origin = ModelId::new("acme", "m1").unwrap();
-        request(&Input::parse(text.as_bytes()).unwrap(), &origin, Some(|signature| json!({ "s": signature })))
+        request(
+            &Input::parse(text.as_bytes()).unwrap(),
+            &origin,
+            Some(|signature| json!({ "s": signature })),
+        )
     }
 
     fn results(request: &GenerateRequest) -> Vec<(String, String, String)> {
         let results = request.messages.iter().filter_map(Message::tool_result);
-        results.map(|(id, name, result)| (id.to_string(), name.to_owned(), result.to_text())).collect()
+        results
+            .map(|(id, name, result)| (id.to_string(), name.to_owned(), result.to_text()))
+            .collect()
     }
 
     #[test]
@@ -210,13 +272,26 @@ mod tests {
         )
         .unwrap();
         let parts = request.messages[1].parts();
-        let states: Vec<_> = parts.iter().map(|part| part.state.clone().unwrap()).collect();
-        assert!(states.iter().all(|state| state.origin.to_string() == "acme/m1"));
-        assert_eq!((&states[0].data, &states[1].data), (&json!({"s": "xyz"}), &json!({})));
+        let states: Vec<_> = parts
+            .iter()
+            .map(|part| part.state.clone().unwrap())
+            .collect();
+        assert!(
+            states
+                .iter()
+                .all(|state| state.origin.to_string() == "acme/m1")
+        );
+        assert_eq!(
+            (&states[0].data, &states[1].data),
+            (&json!({"s": "xyz"}), &json!({}))
+        );
         let calls: Vec<_> = request.messages[1].tool_calls().collect();
         assert_eq!(calls[0].provider_id.as_deref(), Some("toolu_1"));
         assert_eq!(calls[0].arguments["a"], 1);
-        assert_eq!((calls[1].provider_id.as_deref(), calls[1].arguments.len()), (None, 0));
+        assert_eq!(
+            (calls[1].provider_id.as_deref(), calls[1].arguments.len()),
+            (None, 0)
+        );
         assert_ne!(calls[0].id, calls[1].id);
         assert!(request.config.verbatim && request.config.temperature.is_none());
     }
@@ -232,9 +307,18 @@ mod tests {
         ))
         .unwrap();
         let found = results(&request);
-        let names: Vec<_> = found.iter().map(|(_, name, text)| (name.as_str(), text.as_str())).collect();
-        assert_eq!(names, [("a", "1"), ("c", r#"{"two":2}"#), ("a", ""), ("b", "[4]")]);
-        let ids: Vec<_> = request.messages[0].tool_calls().map(|call| call.id.to_string()).collect();
+        let names: Vec<_> = found
+            .iter()
+            .map(|(_, name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        assert_eq!(
+            names,
+            [("a", "1"), ("c", r#"{"two":2}"#), ("a", ""), ("b", "[4]")]
+        );
+        let ids: Vec<_> = request.messages[0]
+            .tool_calls()
+            .map(|call| call.id.to_string())
+            .collect();
         assert_eq!(
             [&found[0].0, &found[1].0, &found[2].0, &found[3].0],
             [&ids[1], &ids[3], &ids[0], &ids[2]]
@@ -255,14 +339,24 @@ mod tests {
 
     #[test]
     fn what_nobody_said_is_an_error_or_nothing() {
-        let request =
-            read(r#"{"system": " ", "messages": [{"role": "user", "text": "?"}, {"role": "assistant"}]}"#);
+        let request = read(
+            r#"{"system": " ", "messages": [{"role": "user", "text": "?"}, {"role": "assistant"}]}"#,
+        );
         assert_eq!(request.unwrap().messages.len(), 2);
         for (text, words) in [
             ("{}", "messages: there is none"),
-            (r#"{"messages": [{"role": "user", "text": ""}]}"#, "messages[0]: "),
-            (r#"{"messages": [{"role": "tool", "content": "x"}]}"#, "messages[0]: a result without an id"),
-            (r#"{"messages": [{"role": "tool", "id": "x", "content": "x"}]}"#, "no call has the id \"x\""),
+            (
+                r#"{"messages": [{"role": "user", "text": ""}]}"#,
+                "messages[0]: ",
+            ),
+            (
+                r#"{"messages": [{"role": "tool", "content": "x"}]}"#,
+                "messages[0]: a result without an id",
+            ),
+            (
+                r#"{"messages": [{"role": "tool", "id": "x", "content": "x"}]}"#,
+                "no call has the id \"x\"",
+            ),
             (
                 r#"{"messages": [{"role": "assistant", "tool_calls": [{"name": "a", "args": [1]}]}]}"#,
                 "args must be",
@@ -271,8 +365,14 @@ mod tests {
                 r#"{"messages": [{"role": "user", "text": "?"}], "temperature": 3}"#,
                 "between 0.0 and 2.0, not 3",
             ),
-            (r#"{"messages": [{"role": "user", "text": "?"}], "max_tokens": 0}"#, "at least 1, not 0"),
-            (r#"{"messages": [{"role": "user", "text": "?"}], "tools": [{"name": "a b"}]}"#, "tools[0]: "),
+            (
+                r#"{"messages": [{"role": "user", "text": "?"}], "max_tokens": 0}"#,
+                "at least 1, not 0",
+            ),
+            (
+                r#"{"messages": [{"role": "user", "text": "?"}], "tools": [{"name": "a b"}]}"#,
+                "tools[0]: ",
+            ),
             (
                 r#"{"messages": [{"role": "user", "text": "?"}], "tools": [{"name": "a", "parameters": 1}]}"#,
                 "parameters",
@@ -280,7 +380,10 @@ mod tests {
         ] {
             let error = read(text).unwrap_err();
             assert_eq!(error.exit as u8, 2, "{text}");
-            assert!(error.cause.as_ref().unwrap().contains(words), "{text}: {error:?}");
+            assert!(
+                error.cause.as_ref().unwrap().contains(words),
+                "{text}: {error:?}"
+            );
         }
     }
 
@@ -291,6 +394,9 @@ mod tests {
         )
         .unwrap();
         assert_eq!(request.tools[0].name.as_str(), "Get-Weather.v2");
-        assert_eq!(request.tools[0].parameters, json!({"type": "object", "properties": {}}));
+        assert_eq!(
+            request.tools[0].parameters,
+            json!({"type": "object", "properties": {}})
+        );
     }
 }

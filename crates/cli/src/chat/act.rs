@@ -27,9 +27,16 @@ impl Chat<'_> {
         let screen = self.talk.screen;
         match action {
             Action::Quit => return Ok(Next::Leave),
-            Action::Help => commands::help().iter().for_each(|line| screen.side_line(line)),
+            Action::Help => commands::help()
+                .iter()
+                .for_each(|line| screen.side_line(line)),
             Action::Model => self.model(rest).await?,
-            Action::Tools => tools::list(&self.talk.agent, &self.settings, self.talk.servers(), screen)?,
+            Action::Tools => tools::list(
+                &self.talk.agent,
+                &self.settings,
+                self.talk.servers(),
+                screen,
+            )?,
             Action::Memory if rest.trim() == "told" => self.tell_memory().await?,
             Action::Memory => {
                 let lines = self.talk.desk.slash_memory(rest).await?;
@@ -60,7 +67,8 @@ impl Chat<'_> {
             Action::Rename => {
                 self.begun().await?;
                 let title =
-                    sessions::rename(&*self.talk.store, &self.talk.agent.key(&self.context), rest).await?;
+                    sessions::rename(&*self.talk.store, &self.talk.agent.key(&self.context), rest)
+                        .await?;
                 screen.note(&format!("this conversation is now called “{title}”"));
             }
             Action::New => {
@@ -69,9 +77,18 @@ impl Chat<'_> {
             }
             Action::Trace => {
                 let Some(turn) = self.answer.as_ref().and_then(|answer| answer.turn) else {
-                    return Err(CliError::usage("there has been no turn yet").or_try("adjutant log list"));
+                    return Err(
+                        CliError::usage("there has been no turn yet").or_try("adjutant log list")
+                    );
                 };
-                log::show_turn(&*self.talk.store, &self.talk.user, turn, &self.settings, screen).await?;
+                log::show_turn(
+                    &*self.talk.store,
+                    &self.talk.user,
+                    turn,
+                    &self.settings,
+                    screen,
+                )
+                .await?;
             }
             Action::Thinking => self.thinking(rest)?,
             Action::Doctor => {
@@ -85,10 +102,16 @@ impl Chat<'_> {
     async fn model(&mut self, name: &str) -> Result<(), CliError> {
         let screen = self.talk.screen;
         if name.is_empty() {
-            screen.side_line(&clean_line(&format!("{}   (another: /model NAME)", self.talk.model.id())));
+            screen.side_line(&clean_line(&format!(
+                "{}   (another: /model NAME)",
+                self.talk.model.id()
+            )));
             return Ok(());
         }
-        let settings = Settings { model: Some(name.to_owned()), ..self.settings.clone() };
+        let settings = Settings {
+            model: Some(name.to_owned()),
+            ..self.settings.clone()
+        };
         self.talk.use_model(&settings).await?;
         self.settings = settings;
         screen.note(&greeting(&self.talk).await);
@@ -103,12 +126,19 @@ impl Chat<'_> {
             "show" => true,
             "hide" => false,
             other => {
-                return Err(CliError::usage(format!("{} is neither show nor hide", clip(other, 40)))
-                    .or_try("/thinking show"));
+                return Err(CliError::usage(format!(
+                    "{} is neither show nor hide",
+                    clip(other, 40)
+                ))
+                .or_try("/thinking show"));
             }
         };
         screen.show_thinking(shows);
-        screen.note(if shows { "thinking is shown from now on" } else { "thinking is hidden from now on" });
+        screen.note(if shows {
+            "thinking is shown from now on"
+        } else {
+            "thinking is hidden from now on"
+        });
         Ok(())
     }
 
@@ -125,14 +155,16 @@ impl Chat<'_> {
             Ok(text) => self.fill = Some(text).filter(|text| !text.trim().is_empty()),
             Err(error) => {
                 self.talk.screen.error(&error);
-                self.fill = Some(text.to_owned()).filter(|text| self.editor.is_some() && !text.is_empty());
+                self.fill =
+                    Some(text.to_owned()).filter(|text| self.editor.is_some() && !text.is_empty());
             }
         }
         Ok(())
     }
 
     fn words(&self) -> String {
-        let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+        let count =
+            |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
         format!(
             "{} · {} tokens in · {} tokens out",
             plural(self.turns.into(), "turn", "turns"),
@@ -143,18 +175,26 @@ impl Chat<'_> {
 
     async fn tell_context(&self) -> Result<(), CliError> {
         let screen = self.talk.screen;
-        let used = self.talk.agent.context_use(&self.talk.agent.key(&self.context)).await?;
+        let used = self
+            .talk
+            .agent
+            .context_use(&self.talk.agent.key(&self.context))
+            .await?;
         let row = |name: &str, count: u32| {
             screen.side_line(&format!("  {name:22} {:>8}", tokens(u64::from(count))));
         };
         row("instruction", used.instruction);
         if let Some(told) = &self.talk.told {
             for part in told.parts().await {
-                let notice =
-                    part.notice.map(|notice| format!("  {}", clip(&notice, 200))).unwrap_or_default();
+                let notice = part
+                    .notice
+                    .map(|notice| format!("  {}", clip(&notice, 200)))
+                    .unwrap_or_default();
                 let name = clip(&part.name, 60);
-                screen
-                    .side_line(&dim(&format!("    {name:20} {:>8}{notice}", tokens(u64::from(part.tokens)))));
+                screen.side_line(&dim(&format!(
+                    "    {name:20} {:>8}{notice}",
+                    tokens(u64::from(part.tokens))
+                )));
             }
         }
         row("tools", used.tools);
@@ -176,7 +216,9 @@ impl Chat<'_> {
             tokens(u64::from(used.reserve)),
         ));
         if let Some(messages) = used.summarized_at {
-            screen.side_line(&format!("  a summary stands for the first {messages} messages"));
+            screen.side_line(&format!(
+                "  a summary stands for the first {messages} messages"
+            ));
         }
         Ok(())
     }
@@ -184,8 +226,10 @@ impl Chat<'_> {
     /// Has older turns put into fewer words. Whether they are fewer now.
     pub(super) async fn compact(&mut self, focus: &str) -> Result<bool, CliError> {
         let screen = self.talk.screen;
-        let (key, focus) =
-            (self.talk.agent.key(&self.context), Some(focus).filter(|focus| !focus.is_empty()));
+        let (key, focus) = (
+            self.talk.agent.key(&self.context),
+            Some(focus).filter(|focus| !focus.is_empty()),
+        );
         screen.note("summarizing the conversation so far; Ctrl-C stops");
         // Until it begins, a turn that runs in this conversation elsewhere is waited for.
         screen.live(&Status::new("waiting"), "");
@@ -207,7 +251,13 @@ impl Chat<'_> {
         let done = done?;
         let is_shorter = matches!(done, Compaction::Done { .. });
         match done {
-            Compaction::Done { messages, before, after, usage, .. } => {
+            Compaction::Done {
+                messages,
+                before,
+                after,
+                usage,
+                ..
+            } => {
                 self.usage = self.usage.plus(usage);
                 screen.note(&format!(
                     "{messages} messages are {} tokens now; they were {}. All of them are kept (adjutant sessions export)",
@@ -218,16 +268,28 @@ impl Chat<'_> {
             Compaction::NothingToDo => screen.note("there is nothing to summarize"),
             Compaction::Failed { reason, error } => {
                 let failed = CliError::failed("no summary was made; the conversation is unchanged");
-                let Some(error) = error else { return Err(failed.because(reason)) };
+                let Some(error) = error else {
+                    return Err(failed.because(reason));
+                };
                 let cause = CliError::of_model_error(&error);
                 let tries = match &error {
                     // A summary has the time of a turn.
-                    ModelError::Timeout { waited, bound: TimeBound::Total, .. } => {
-                        vec![reading::more_time_in_all(*waited, unread.and_then(|unread| unread.left))]
+                    ModelError::Timeout {
+                        waited,
+                        bound: TimeBound::Total,
+                        ..
+                    } => {
+                        vec![reading::more_time_in_all(
+                            *waited,
+                            unread.and_then(|unread| unread.left),
+                        )]
                     }
                     _ => cause.tries,
                 };
-                return Err(CliError { tries, ..failed.because(cause.message) });
+                return Err(CliError {
+                    tries,
+                    ..failed.because(cause.message)
+                });
             }
             // What else may come of it is no change.
             _ => screen.note("nothing has changed"),
@@ -239,13 +301,28 @@ impl Chat<'_> {
     /// Keeps what the person thinks of the last answer.
     async fn rate(&self, rating: Rating, why: &str) -> Result<(), CliError> {
         let nothing = || CliError::usage("there is no answer yet");
-        let turn = self.answer.as_ref().and_then(|answer| answer.turn).ok_or_else(nothing)?;
-        #[expect(clippy::disallowed_methods, reason = "when it was said is written down")]
+        let turn = self
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.turn)
+            .ok_or_else(nothing)?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "when it was said is written down"
+        )]
         let now = jiff::Timestamp::now();
         let feedback = Feedback::new(rating, Some(why), now);
         let feedback = feedback.map_err(|error| CliError::usage(error.to_string()))?;
-        match self.talk.store.rate(&self.talk.user, turn, Some(&feedback)).await? {
-            Rated::Kept { .. } => self.talk.screen.note("noted with the answer (adjutant log show)"),
+        match self
+            .talk
+            .store
+            .rate(&self.talk.user, turn, Some(&feedback))
+            .await?
+        {
+            Rated::Kept { .. } => self
+                .talk
+                .screen
+                .note("noted with the answer (adjutant log show)"),
             Rated::NoSuchTurn | Rated::Open => return Err(nothing()),
         }
         Ok(())
@@ -257,29 +334,43 @@ impl Chat<'_> {
     /// Nothing was said in it yet.
     async fn begun(&self) -> Result<adjutant_core::port::ConversationSummary, CliError> {
         let nothing = || CliError::usage("nothing has been said in this conversation yet");
-        self.talk.store.summary(&self.talk.agent.key(&self.context)).await?.ok_or_else(nothing)
+        self.talk
+            .store
+            .summary(&self.talk.agent.key(&self.context))
+            .await?
+            .ok_or_else(nothing)
     }
 
     async fn export(&self, file: &str) -> Result<(), CliError> {
         let summary = self.begun().await?;
-        let text = export_of(&*self.talk.store, &self.talk.user, summary).await?.markdown();
+        let text = export_of(&*self.talk.store, &self.talk.user, summary)
+            .await?
+            .markdown();
         if file.is_empty() {
             self.talk.screen.answer(&text);
             return Ok(());
         }
-        let file = sessions::save(Path::new(file), &text, false)
-            .map_err(|error| CliError { tries: vec!["/export ANOTHER.md".to_owned()], ..error })?;
-        self.talk.screen.note(&format!("written to {}", file.display()));
+        let file = sessions::save(Path::new(file), &text, false).map_err(|error| CliError {
+            tries: vec!["/export ANOTHER.md".to_owned()],
+            ..error
+        })?;
+        self.talk
+            .screen
+            .note(&format!("written to {}", file.display()));
         Ok(())
     }
 
     async fn tell_sessions(&self, words: &str) -> Result<(), CliError> {
-        let listed = sessions::list(&*self.talk.store, &self.talk.user, Some(words), SESSIONS).await?;
+        let listed =
+            sessions::list(&*self.talk.store, &self.talk.user, Some(words), SESSIONS).await?;
         if listed.is_empty() {
             self.talk.screen.note("no conversation matches");
             return Ok(());
         }
-        #[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "how long ago something is has to be told by somebody"
+        )]
         let now = jiff::Timestamp::now();
         self.talk.screen.side_line(&sessions::table(&listed, now));
         Ok(())
@@ -291,19 +382,23 @@ impl Chat<'_> {
         let summary = if !id.is_empty() {
             sessions::find(store, user, id).await?
         } else if self.editor.is_some() {
-            let Some(picked) = sessions::pick(store, user).await? else { return Ok(()) };
+            let Some(picked) = sessions::pick(store, user).await? else {
+                return Ok(());
+            };
             picked
         } else {
-            return Err(
-                CliError::usage("which conversation do you mean?").or_try("/sessions, then /resume ID")
-            );
+            return Err(CliError::usage("which conversation do you mean?")
+                .or_try("/sessions, then /resume ID"));
         };
         let key = store::key_of(user, summary.id);
         let context = self.talk.agent.context(&key).await?;
         self.go_to(context).await;
-        self.talk.screen.note(&format!("going on with “{}”", sessions::title(&summary)));
+        self.talk
+            .screen
+            .note(&format!("going on with “{}”", sessions::title(&summary)));
         let vault = self.talk.desk.vault();
-        self.answer = sessions::show_again(self.talk.screen, &*self.talk.store, &self.context, vault).await?;
+        self.answer =
+            sessions::show_again(self.talk.screen, &*self.talk.store, &self.context, vault).await?;
         Ok(())
     }
 }

@@ -23,17 +23,25 @@ impl Chat<'_> {
             return Err(CliError::usage("nothing has been said yet"));
         };
         self.branch_off(turn).await?;
-        self.talk.screen.side_line(&dim(&format!("{PROMPT}{}", clip(&text, SHOWN_CHARS))));
+        self.talk
+            .screen
+            .side_line(&dim(&format!("{PROMPT}{}", clip(&text, SHOWN_CHARS))));
         self.send(&text).await
     }
 
     /// Has the next message stand in the place of an earlier one: the last, or the `count`th last. It is put before the person
     /// where it can be changed.
     pub(super) async fn rewind(&mut self, count: &str) -> Result<(), CliError> {
-        let count = if count.is_empty() { Some(1) } else { count.parse().ok().filter(|count| *count > 0) };
+        let count = if count.is_empty() {
+            Some(1)
+        } else {
+            count.parse().ok().filter(|count| *count > 0)
+        };
         let count = count.ok_or_else(|| CliError::usage("/rewind takes a number from 1"))?;
         let Some((turn, text)) = self.message(count).await? else {
-            return Err(CliError::usage("this conversation does not have that many messages"));
+            return Err(CliError::usage(
+                "this conversation does not have that many messages",
+            ));
         };
         let screen = self.talk.screen;
         screen.note(&format!(
@@ -56,25 +64,43 @@ impl Chat<'_> {
     /// Lists the alternatives at the last place that has some, or goes on with one of them.
     pub(super) async fn branches(&mut self, number: &str) -> Result<(), CliError> {
         let screen = self.talk.screen;
-        let found = self.talk.store.alternatives(&self.talk.agent.key(&self.context)).await?;
+        let found = self
+            .talk
+            .store
+            .alternatives(&self.talk.agent.key(&self.context))
+            .await?;
         let Some(place) = found.into_iter().next_back() else {
-            screen.note("this conversation goes on in one way only; /retry and /rewind begin another");
+            screen.note(
+                "this conversation goes on in one way only; /retry and /rewind begin another",
+            );
             return Ok(());
         };
         if number.is_empty() {
             return self.tell_alternatives(&place).await;
         }
-        let wanted = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let wanted = number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_sub(1));
         let Some(wanted) = wanted.filter(|wanted| *wanted < place.conversations.len()) else {
-            return Err(CliError::usage(format!("there are {} of them", place.conversations.len()))
-                .or_try("/branches"));
+            return Err(CliError::usage(format!(
+                "there are {} of them",
+                place.conversations.len()
+            ))
+            .or_try("/branches"));
         };
         if wanted == place.current {
             screen.note("you are there already");
             return Ok(());
         }
-        let Some(id) = place.conversations.get(wanted) else { return Ok(()) };
-        let context = self.talk.agent.context(&store::key_of(&self.talk.user, *id)).await?;
+        let Some(id) = place.conversations.get(wanted) else {
+            return Ok(());
+        };
+        let context = self
+            .talk
+            .agent
+            .context(&store::key_of(&self.talk.user, *id))
+            .await?;
         self.go_to(context).await;
         let vault = self.talk.desk.vault();
         self.answer = sessions::show_again(screen, &*self.talk.store, &self.context, vault).await?;
@@ -86,45 +112,83 @@ impl Chat<'_> {
         for (at, id) in place.conversations.iter().enumerate() {
             let (said, answered) = self.first_behind(place.seq, *id).await?;
             let mark = if at == place.current { '*' } else { ' ' };
-            let answered = if answered.is_empty() { String::new() } else { format!(" → {answered}") };
+            let answered = if answered.is_empty() {
+                String::new()
+            } else {
+                format!(" → {answered}")
+            };
             screen.side_line(&format!("{mark} {}  {said}{answered}", at + 1));
         }
         Ok(())
     }
 
     /// Returns what was said and answered in a conversation first behind a place.
-    async fn first_behind(&self, seq: u64, id: ConversationId) -> Result<(String, String), CliError> {
-        let events = self.talk.store.load(&store::key_of(&self.talk.user, id)).await?.events;
+    async fn first_behind(
+        &self,
+        seq: u64,
+        id: ConversationId,
+    ) -> Result<(String, String), CliError> {
+        let events = self
+            .talk
+            .store
+            .load(&store::key_of(&self.talk.user, id))
+            .await?
+            .events;
         let (mut said, mut answered) = (None, None);
         for Recorded { event, .. } in events.iter().filter(|recorded| recorded.seq > seq) {
             match &**event {
                 Event::TurnStarted { message, .. } if said.is_none() => said = Some(message),
-                Event::TurnFinished { end, .. } if answered.is_none() => answered = Some(&end.decision.text),
+                Event::TurnFinished { end, .. } if answered.is_none() => {
+                    answered = Some(&end.decision.text)
+                }
                 _ => {}
             }
         }
-        let shown = |text: Option<&String>| text.map(|text| clip(text, LISTED_CHARS)).unwrap_or_default();
+        let shown = |text: Option<&String>| {
+            text.map(|text| clip(text, LISTED_CHARS))
+                .unwrap_or_default()
+        };
         Ok((shown(said), shown(answered)))
     }
 
     /// Returns the turn and the words of the `count`th last message.
     async fn message(&self, count: usize) -> Result<Option<(TurnId, String)>, CliError> {
-        let events = self.talk.store.load(&self.talk.agent.key(&self.context)).await?.events;
-        let mut messages = events.iter().rev().filter_map(|recorded| match &*recorded.event {
-            Event::TurnStarted { turn, message, call: None, .. } => Some((*turn, message.clone())),
-            _ => None,
-        });
+        let events = self
+            .talk
+            .store
+            .load(&self.talk.agent.key(&self.context))
+            .await?
+            .events;
+        let mut messages = events
+            .iter()
+            .rev()
+            .filter_map(|recorded| match &*recorded.event {
+                Event::TurnStarted {
+                    turn,
+                    message,
+                    call: None,
+                    ..
+                } => Some((*turn, message.clone())),
+                _ => None,
+            });
         Ok(messages.nth(count - 1))
     }
 
     async fn branch_off(&mut self, turn: TurnId) -> Result<(), CliError> {
         let key = self.talk.agent.key(&self.context);
-        let branch = self.talk.agent.branch(&key, Some(turn), None).await.map_err(|error| match error {
-            BranchError::Store(error) => CliError::from(error),
-            other => CliError::failed(other.to_string()),
-        })?;
+        let branch = self
+            .talk
+            .agent
+            .branch(&key, Some(turn), None)
+            .await
+            .map_err(|error| match error {
+                BranchError::Store(error) => CliError::from(error),
+                other => CliError::failed(other.to_string()),
+            })?;
         if !self.context.pending.is_empty() {
-            self.talk.screen.note("what was waiting for an answer still waits: adjutant pending list");
+            self.talk
+                .screen
+                .note("what was waiting for an answer still waits: adjutant pending list");
         }
         self.go_to(branch.context).await;
         Ok(())

@@ -55,31 +55,146 @@ pub(super) enum Action {
 /// All commands, in the order of help.
 pub(crate) const COMMANDS: &[Command] = &[
     command("/help", "", "this list", Action::Help),
-    command("/model", "[NAME]", "show which model answers, or switch to another", Action::Model),
-    command("/tools", "", "list the tools, and which of them ask first", Action::Tools),
-    command("/memory", memory::ARGUMENT, "list what is remembered, or the facts that match", Action::Memory),
-    command("/remember", "FACT", "remember this; so does #FACT", Action::Remember),
-    command("/forget", "FACT", "forget the fact of this id or these words", Action::Forget),
-    command("/undo", "", "take back the last change of a fact or a note", Action::Undo),
-    command("/context", "", "show what fills the model's context window", Action::Context),
-    command("/compact", "[FOCUS]", "summarize the conversation so far", Action::Compact),
-    command("/usage", "", "show turns and tokens of this session", Action::Usage),
-    command("/retry", "", "another answer to the last message", Action::Retry),
-    command("/rewind", "[N]", "change the last message, or the Nth last", Action::Rewind),
-    command("/branches", "[N]", "list the other ways it went on, or go to one", Action::Branches),
-    command("/edit", "[TEXT]", "write a message in $EDITOR; so does Ctrl-O", Action::Edit),
-    command("/copy", "", "the last answer into the clipboard", Action::Copy),
-    command("/good", "[WHY]", "say that the last answer was of use", Action::Good),
-    command("/bad", "[WHY]", "say that the last answer was of no use", Action::Bad),
-    command("/export", "[FILE]", "this conversation as markdown", Action::Export),
-    command("/sessions", "[WORDS]", "list conversations", Action::Sessions),
+    command(
+        "/model",
+        "[NAME]",
+        "show which model answers, or switch to another",
+        Action::Model,
+    ),
+    command(
+        "/tools",
+        "",
+        "list the tools, and which of them ask first",
+        Action::Tools,
+    ),
+    command(
+        "/memory",
+        memory::ARGUMENT,
+        "list what is remembered, or the facts that match",
+        Action::Memory,
+    ),
+    command(
+        "/remember",
+        "FACT",
+        "remember this; so does #FACT",
+        Action::Remember,
+    ),
+    command(
+        "/forget",
+        "FACT",
+        "forget the fact of this id or these words",
+        Action::Forget,
+    ),
+    command(
+        "/undo",
+        "",
+        "take back the last change of a fact or a note",
+        Action::Undo,
+    ),
+    command(
+        "/context",
+        "",
+        "show what fills the model's context window",
+        Action::Context,
+    ),
+    command(
+        "/compact",
+        "[FOCUS]",
+        "summarize the conversation so far",
+        Action::Compact,
+    ),
+    command(
+        "/usage",
+        "",
+        "show turns and tokens of this session",
+        Action::Usage,
+    ),
+    command(
+        "/retry",
+        "",
+        "another answer to the last message",
+        Action::Retry,
+    ),
+    command(
+        "/rewind",
+        "[N]",
+        "change the last message, or the Nth last",
+        Action::Rewind,
+    ),
+    command(
+        "/branches",
+        "[N]",
+        "list the other ways it went on, or go to one",
+        Action::Branches,
+    ),
+    command(
+        "/edit",
+        "[TEXT]",
+        "write a message in $EDITOR; so does Ctrl-O",
+        Action::Edit,
+    ),
+    command(
+        "/copy",
+        "",
+        "the last answer into the clipboard",
+        Action::Copy,
+    ),
+    command(
+        "/good",
+        "[WHY]",
+        "say that the last answer was of use",
+        Action::Good,
+    ),
+    command(
+        "/bad",
+        "[WHY]",
+        "say that the last answer was of no use",
+        Action::Bad,
+    ),
+    command(
+        "/export",
+        "[FILE]",
+        "this conversation as markdown",
+        Action::Export,
+    ),
+    command(
+        "/sessions",
+        "[WORDS]",
+        "list conversations",
+        Action::Sessions,
+    ),
     command("/resume", "[ID]", "go on with one of them", Action::Resume),
-    command("/rename", "TITLE", "rename this conversation", Action::Rename),
+    command(
+        "/rename",
+        "TITLE",
+        "rename this conversation",
+        Action::Rename,
+    ),
     command("/new", "", "start a new conversation", Action::New),
-    command("/trace", "", "show the last turn step by step", Action::Trace),
-    command("/thinking", "[show|hide]", "what the model thinks; so does Alt-T", Action::Thinking),
-    command("/doctor", "", "check that everything is set up", Action::Doctor),
-    command("/quit", "", "end; so does Ctrl-D, or Ctrl-C twice", Action::Quit),
+    command(
+        "/trace",
+        "",
+        "show the last turn step by step",
+        Action::Trace,
+    ),
+    command(
+        "/thinking",
+        "[show|hide]",
+        "what the model thinks; so does Alt-T",
+        Action::Thinking,
+    ),
+    command(
+        "/doctor",
+        "",
+        "check that everything is set up",
+        Action::Doctor,
+    ),
+    command(
+        "/quit",
+        "",
+        "end; so does Ctrl-D, or Ctrl-C twice",
+        Action::Quit,
+    ),
     command("/exit", "", "the same", Action::Quit),
 ];
 
@@ -89,7 +204,12 @@ const fn command(
     meaning: &'static str,
     action: Action,
 ) -> Command {
-    Command { name, argument, meaning, action }
+    Command {
+        name,
+        argument,
+        meaning,
+        action,
+    }
 }
 
 /// The command at the beginning of a line, and what follows it.
@@ -112,11 +232,17 @@ pub(super) fn read(line: &str) -> Result<(Action, &str), CliError> {
 
 /// Further input and keys, with their meanings.
 const KEYS: &[(&str, &str)] = &[
-    ("@NOTE, @PATH", "attach a note of the vault or a text file; Tab completes it"),
+    (
+        "@NOTE, @PATH",
+        "attach a note of the vault or a text file; Tab completes it",
+    ),
     ("#FACT", "remember this"),
     ("Enter", "send"),
     ("Alt-Enter, Ctrl-J", "a new line"),
-    ("Tab", "complete a command, what stands behind it, or a note"),
+    (
+        "Tab",
+        "complete a command, what stands behind it, or a note",
+    ),
     ("Up, Ctrl-R", "earlier messages; search them"),
     ("Alt-T", "show what the model thinks, or hide it"),
     ("Ctrl-O", "write the message in $EDITOR"),
@@ -136,7 +262,10 @@ pub(super) fn help() -> Vec<String> {
         lines.push(format!("  {title:TITLE_WIDTH$} {}", command.meaning));
     }
     lines.push(String::new());
-    lines.extend(KEYS.iter().map(|(keys, meaning)| format!("  {keys:TITLE_WIDTH$} {meaning}")));
+    lines.extend(
+        KEYS.iter()
+            .map(|(keys, meaning)| format!("  {keys:TITLE_WIDTH$} {meaning}")),
+    );
     lines
 }
 
@@ -146,7 +275,10 @@ mod tests {
 
     #[test]
     fn a_command_is_read_with_what_follows() {
-        assert_eq!(read("/model ollama/qwen3:8b").unwrap(), (Action::Model, "ollama/qwen3:8b"));
+        assert_eq!(
+            read("/model ollama/qwen3:8b").unwrap(),
+            (Action::Model, "ollama/qwen3:8b")
+        );
         assert_eq!(read("/model\n x").unwrap(), (Action::Model, "x"));
         assert_eq!(read("/quit").unwrap().0, Action::Quit);
     }
@@ -155,7 +287,12 @@ mod tests {
     fn a_wrong_command_names_the_nearest() {
         assert_eq!(read("/hlep").unwrap_err().tries, ["/help"]);
         assert_eq!(read("/zzzzzz").unwrap_err().tries, ["/help"]);
-        assert!(read("/quit now").unwrap_err().message.contains("no argument"));
+        assert!(
+            read("/quit now")
+                .unwrap_err()
+                .message
+                .contains("no argument")
+        );
         assert!(read("/").is_err());
     }
 
@@ -163,7 +300,12 @@ mod tests {
     fn every_command_stands_in_help_once() {
         let help = help().join("\n");
         for command in COMMANDS {
-            assert_eq!(help.lines().filter(|line| line.trim_start().starts_with(command.name)).count(), 1);
+            assert_eq!(
+                help.lines()
+                    .filter(|line| line.trim_start().starts_with(command.name))
+                    .count(),
+                1
+            );
         }
     }
 }

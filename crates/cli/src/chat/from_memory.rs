@@ -43,18 +43,28 @@ impl Chat<'_> {
         if !found.is_empty() {
             screen.side_line("looked up for the answer:");
         }
-        found.iter().flat_map(|words| words.lines()).for_each(|line| screen.side_line(&clean_line(line)));
-        screen.side_line(&dim("/memory edit ID: WORDS · /forget ID · /memory important ID (always told)"));
+        found
+            .iter()
+            .flat_map(|words| words.lines())
+            .for_each(|line| screen.side_line(&clean_line(line)));
+        screen.side_line(&dim(
+            "/memory edit ID: WORDS · /forget ID · /memory important ID (always told)",
+        ));
         Ok(())
     }
 
     /// The lines of a part: the fact with its history, or the words alone if it reads otherwise by now.
     async fn origin(&self, part: &Told, facts: &[KeyFact]) -> Result<Vec<String>, CliError> {
-        match part.id.as_deref().filter(|id| facts.iter().any(|fact| fact.id.as_str() == *id)) {
+        match part
+            .id
+            .as_deref()
+            .filter(|id| facts.iter().any(|fact| fact.id.as_str() == *id))
+        {
             Some(id) => Ok(why_lines(&self.talk.desk.why(id).await?)),
-            None if part.id.is_some() => {
-                Ok(vec![format!("{}  (changed or forgotten since)", part.text.trim_end())])
-            }
+            None if part.id.is_some() => Ok(vec![format!(
+                "{}  (changed or forgotten since)",
+                part.text.trim_end()
+            )]),
             None => Ok(vec![part.text.trim_end().to_owned()]),
         }
     }

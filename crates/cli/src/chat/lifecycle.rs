@@ -68,7 +68,9 @@ impl State {
             (Self::Processing, Event::Answered | Event::TurnFailed) => Ok(Self::CheckContext),
             (Self::CheckContext, Event::Fits) => Ok(Self::Ready),
             (Self::CheckContext, Event::Overflows) => Ok(Self::Processing),
-            (Self::Ready | Self::Processing | Self::CheckContext, Event::Leave) => Ok(Self::Terminating),
+            (Self::Ready | Self::Processing | Self::CheckContext, Event::Leave) => {
+                Ok(Self::Terminating)
+            }
             (Self::Terminating, Event::Saved) => Ok(Self::Closed),
             (state, event) => Err(OutOfOrder { state, event }),
         }
@@ -101,21 +103,35 @@ mod tests {
     ];
 
     fn through(events: &[Event]) -> Result<State, OutOfOrder> {
-        events.iter().try_fold(State::Initializing, |state, event| state.after(*event))
+        events
+            .iter()
+            .try_fold(State::Initializing, |state, event| state.after(*event))
     }
 
     #[test]
     fn a_turn_that_fails_leads_back_to_the_prompt() {
         use Event::*;
-        assert_eq!(through(&[Opened, Message, Answered, Fits]), Ok(State::Ready));
-        assert_eq!(through(&[Opened, Message, TurnFailed, Fits]), Ok(State::Ready));
+        assert_eq!(
+            through(&[Opened, Message, Answered, Fits]),
+            Ok(State::Ready)
+        );
+        assert_eq!(
+            through(&[Opened, Message, TurnFailed, Fits]),
+            Ok(State::Ready)
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_sent_once_more() {
         use Event::*;
-        assert_eq!(through(&[Opened, Message, Answered, Overflows]), Ok(State::Processing));
-        assert_eq!(through(&[Opened, Message, Answered, Overflows, Answered, Fits]), Ok(State::Ready));
+        assert_eq!(
+            through(&[Opened, Message, Answered, Overflows]),
+            Ok(State::Processing)
+        );
+        assert_eq!(
+            through(&[Opened, Message, Answered, Overflows, Answered, Fits]),
+            Ok(State::Ready)
+        );
         assert!(through(&[Opened, Overflows]).is_err());
     }
 
@@ -123,17 +139,28 @@ mod tests {
     fn what_cannot_be_opened_never_becomes_ready() {
         use Event::*;
         assert_eq!(through(&[NotOpened]), Ok(State::Failed));
-        assert!(EVENTS.iter().all(|event| State::Failed.after(*event).is_err()));
+        assert!(
+            EVENTS
+                .iter()
+                .all(|event| State::Failed.after(*event).is_err())
+        );
     }
 
     #[test]
     fn it_can_be_left_from_wherever_it_runs_and_ends_once() {
         for state in STATES {
-            let runs = matches!(state, State::Ready | State::Processing | State::CheckContext);
+            let runs = matches!(
+                state,
+                State::Ready | State::Processing | State::CheckContext
+            );
             assert_eq!(state.after(Event::Leave).is_ok(), runs, "{state:?}");
         }
         use Event::*;
         assert_eq!(through(&[Opened, Leave, Saved]), Ok(State::Closed));
-        assert!(EVENTS.iter().all(|event| State::Closed.after(*event).is_err()));
+        assert!(
+            EVENTS
+                .iter()
+                .all(|event| State::Closed.after(*event).is_err())
+        );
     }
 }

@@ -46,7 +46,9 @@ pub(crate) async fn run(
         Ok(chat) => chat,
         Err(error) => {
             // What is missing is told by whoever called, with its way out; there is nothing to save.
-            State::Initializing.after(Event::NotOpened).map_err(out_of_order)?;
+            State::Initializing
+                .after(Event::NotOpened)
+                .map_err(out_of_order)?;
             return Err(error);
         }
     };
@@ -115,7 +117,11 @@ impl<'a> Chat<'a> {
         sources: &'a Sources,
         settings: &Settings,
         screen: &'a Screen,
-        Options { take_up, yes, files }: Options,
+        Options {
+            take_up,
+            yes,
+            files,
+        }: Options,
     ) -> Result<Self, CliError> {
         let state = State::Initializing;
         let files = input::files_for_chat(files, screen).await?;
@@ -123,7 +129,9 @@ impl<'a> Chat<'a> {
         // What is typed while servers start is the editor's: Enter has to stay the key that it is.
         let mut opening = Opening::begin()?;
         let ahead = can_edit(screen).then(|| Mode::turn(Ahead::Keys));
-        let mut talk = opening.start(Talk::open(screen, settings, yes, true, false)).await?;
+        let mut talk = opening
+            .start(Talk::open(screen, settings, yes, true, false))
+            .await?;
         drop(opening);
         screen.note(&greeting(&talk).await);
         talk.resume().await?;
@@ -137,7 +145,11 @@ impl<'a> Chat<'a> {
             _ => sessions::show_again(screen, &*talk.store, &context, talk.desk.vault()).await?,
         };
         let editor = open_editor(settings, &mut talk).await;
-        talk.ahead = if editor.is_some() { Ahead::Keys } else { Ahead::Lines };
+        talk.ahead = if editor.is_some() {
+            Ahead::Keys
+        } else {
+            Ahead::Lines
+        };
         let ahead = ahead.filter(|_| editor.is_some());
         let state = state.after(Event::Opened).map_err(out_of_order)?;
         Ok(Self {
@@ -178,10 +190,19 @@ impl<'a> Chat<'a> {
     /// Writes down that the person left the conversation. What was said is in the journal since it was said, so that a failure
     /// here is worth a line and no more.
     async fn ended(&self) {
-        if let Err(error) = sessions::end(&*self.talk.store, &self.talk.agent.key(&self.context)).await {
+        if let Err(error) =
+            sessions::end(&*self.talk.store, &self.talk.agent.key(&self.context)).await
+        {
             self.talk.screen.note(&error.message);
         }
-        self.talk.desk.log(&*self.talk.store, &self.talk.agent.key(&self.context), self.talk.screen).await;
+        self.talk
+            .desk
+            .log(
+                &*self.talk.store,
+                &self.talk.agent.key(&self.context),
+                self.talk.screen,
+            )
+            .await;
     }
 
     async fn until_left(&mut self) -> Result<Exit, CliError> {
@@ -190,7 +211,10 @@ impl<'a> Chat<'a> {
             let line = match self.heard().await? {
                 Heard::Line(line) => line,
                 Heard::Interrupt => {
-                    if self.interrupted.is_some_and(|at| at.elapsed() < QUIT_WITHIN) {
+                    if self
+                        .interrupted
+                        .is_some_and(|at| at.elapsed() < QUIT_WITHIN)
+                    {
                         return Ok(Exit::Interrupted);
                     }
                     self.interrupted = Some(Instant::now());
@@ -219,7 +243,10 @@ impl<'a> Chat<'a> {
                 continue;
             }
             // Keys that are pressed meanwhile are the next prompt's.
-            let modes = (Mode::turn(self.talk.ahead), MarkedPastes::during(self.talk.ahead));
+            let modes = (
+                Mode::turn(self.talk.ahead),
+                MarkedPastes::during(self.talk.ahead),
+            );
             let done = self.line(line).await;
             drop(modes);
             match done {
@@ -236,7 +263,9 @@ impl<'a> Chat<'a> {
     /// Waits for what comes next.
     async fn heard(&mut self) -> Result<Heard, CliError> {
         let screen = self.talk.screen;
-        let Some(editor) = &mut self.editor else { return self.heard_plainly().await };
+        let Some(editor) = &mut self.editor else {
+            return self.heard_plainly().await;
+        };
         let typed = tokio::select! {
             typed = editor.next(&mut self.fill) => typed,
             // From elsewhere: the terminal's own is a key here.
@@ -294,8 +323,9 @@ impl<'a> Chat<'a> {
                 return Ok(Heard::Ending);
             }
         };
-        let line = line
-            .map_err(|error| CliError::failed("standard input cannot be read").because(error.to_string()))?;
+        let line = line.map_err(|error| {
+            CliError::failed("standard input cannot be read").because(error.to_string())
+        })?;
         if line.is_none() && screen.asks() {
             screen.side("\n");
         }
@@ -304,14 +334,19 @@ impl<'a> Chat<'a> {
 
     async fn line(&mut self, line: Vec<u8>) -> Result<Next, CliError> {
         let prompt = checked(line, "the line")?;
-        prompt.notices.iter().for_each(|notice| self.talk.screen.note(notice));
+        prompt
+            .notices
+            .iter()
+            .for_each(|notice| self.talk.screen.note(notice));
         let text = prompt.text.trim();
         if text.starts_with('/') {
             let (action, rest) = commands::read(text)?;
             return self.command(action, rest).await;
         }
         if let Some(fact) = memory::fact_typed(text) {
-            self.talk.screen.side_line(&self.talk.desk.slash_remember(fact).await?);
+            self.talk
+                .screen
+                .side_line(&self.talk.desk.slash_remember(fact).await?);
             return Ok(Next::Prompt);
         }
         self.say(text.to_owned()).await?;
@@ -366,7 +401,10 @@ impl<'a> Chat<'a> {
                 self.usage = self.usage.plus(self.talk.spent().usage);
                 self.turns += 1;
                 let outcome = response.outcome;
-                self.answer = Some(LastAnswer { content: response.content, turn: Some(response.turn) });
+                self.answer = Some(LastAnswer {
+                    content: response.content,
+                    turn: Some(response.turn),
+                });
                 Ok(outcome)
             }
             Err(error) => {
@@ -379,7 +417,10 @@ impl<'a> Chat<'a> {
 
 /// Returns whether everything that is read and written is a terminal that a line can be edited on.
 fn can_edit(screen: &Screen) -> bool {
-    #[expect(clippy::disallowed_methods, reason = "what the terminal is belongs to it, and is no setting")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what the terminal is belongs to it, and is no setting"
+    )]
     let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
     !plain && screen.asks() && screen.shows_answers_live()
 }
@@ -393,7 +434,10 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
     let options = editor::Options {
         history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
         names: {
-            let vault = talk.desk.memory().and_then(|memory| Some(memory.vault()?.root().to_owned()));
+            let vault = talk
+                .desk
+                .memory()
+                .and_then(|memory| Some(memory.vault()?.root().to_owned()));
             Arc::new(move |typed: &str| {
                 let notes = vault.iter().flat_map(|root| mention::names(root, typed));
                 notes.chain(mention::paths(typed)).collect()
@@ -428,10 +472,17 @@ fn arguments(settings: Settings) -> editor::Arguments {
 /// `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 · vault Notes · memory 12 facts`: who answers, and what is known.
 async fn greeting(talk: &Talk<'_>) -> String {
     let window = talk.model.capabilities().context_window;
-    format!("{} · ctx {window} · {}", crate::talk::header(&*talk.model), talk.desk.headline().await)
+    format!(
+        "{} · ctx {window} · {}",
+        crate::talk::header(&*talk.model),
+        talk.desk.headline().await
+    )
 }
 
 /// A mistake of ours, told as one.
 fn out_of_order(error: lifecycle::OutOfOrder) -> CliError {
-    CliError::failed(format!("the session is {:?}, where {:?} does not happen", error.state, error.event))
+    CliError::failed(format!(
+        "the session is {:?}, where {:?} does not happen",
+        error.state, error.event
+    ))
 }

@@ -21,7 +21,9 @@ pub(crate) fn editor() -> Option<String> {
             clippy::disallowed_methods,
             reason = "the two variables belong to the terminal, and are no settings"
         )]
-        std::env::var(name).ok().filter(|command| !command.trim().is_empty())
+        std::env::var(name)
+            .ok()
+            .filter(|command| !command.trim().is_empty())
     })
 }
 
@@ -32,15 +34,21 @@ pub(crate) fn editor() -> Option<String> {
 /// No editor is named or it failed; then the text is as it was.
 pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
     let editor = editor().ok_or_else(|| {
-        CliError::usage("no editor is named").or_try("export EDITOR=nano    before adjutant is started")
+        CliError::usage("no editor is named")
+            .or_try("export EDITOR=nano    before adjutant is started")
     })?;
-    let unusable =
-        |reason: String| CliError::failed(format!("{editor} did not edit the text")).because(reason);
+    let unusable = |reason: String| {
+        CliError::failed(format!("{editor} did not edit the text")).because(reason)
+    };
     let mut builder = tempfile::Builder::new();
     // The name tells editors that it is markdown; nobody else can read it.
-    let mut file =
-        builder.prefix("adjutant-").suffix(".md").tempfile().map_err(|error| unusable(error.to_string()))?;
-    file.write_all(text.as_bytes()).map_err(|error| unusable(error.to_string()))?;
+    let mut file = builder
+        .prefix("adjutant-")
+        .suffix(".md")
+        .tempfile()
+        .map_err(|error| unusable(error.to_string()))?;
+    file.write_all(text.as_bytes())
+        .map_err(|error| unusable(error.to_string()))?;
     // The editor gets a terminal as programs expect it.
     let mode = Mode::line();
     // As git and others do it: a command with options is one too.
@@ -57,7 +65,9 @@ pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
     if !status.success() {
         return Err(unusable(format!("it ended with {status}")));
     }
-    let length = std::fs::metadata(file.path()).map_err(|error| unusable(error.to_string()))?.len();
+    let length = std::fs::metadata(file.path())
+        .map_err(|error| unusable(error.to_string()))?
+        .len();
     if length > MESSAGE_BYTES_MAX as u64 {
         return Err(unusable(format!(
             "{length} bytes are more than a message may have ({MESSAGE_BYTES_MAX})"
@@ -75,7 +85,9 @@ pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
 /// Standard output is no terminal, or the text is longer than terminals take.
 pub(crate) fn copy(screen: &Screen, text: &str) -> Result<(), CliError> {
     if !screen.shows_answers_live() {
-        return Err(CliError::failed("there is no clipboard: standard output is not a terminal"));
+        return Err(CliError::failed(
+            "there is no clipboard: standard output is not a terminal",
+        ));
     }
     if text.len() > CLIPBOARD_BYTES_MAX {
         return Err(CliError::failed(format!(

@@ -34,18 +34,28 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     fn new(value: impl AsRef<str>, help: impl AsRef<str>) -> Self {
-        Self { value: clean_line(value.as_ref()), help: clip(help.as_ref(), HELP_CHARS) }
+        Self {
+            value: clean_line(value.as_ref()),
+            help: clip(help.as_ref(), HELP_CHARS),
+        }
     }
 }
 
 /// Returns the settings of the command line that is completed: its own configuration and database, if it names them.
 fn settings_here() -> Option<Settings> {
-    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let words: Vec<OsString> = std::env::args_os()
+        .skip_while(|word| word != "--")
+        .skip(1)
+        .collect();
     let given = |names: [&str; 2]| {
-        let behind = words.windows(2).find(|pair| names.iter().any(|name| pair[0] == *name));
+        let behind = words
+            .windows(2)
+            .find(|pair| names.iter().any(|name| pair[0] == *name));
         let joined = || {
             let start = format!("{}=", names[1]);
-            words.iter().find_map(|word| word.to_str()?.strip_prefix(&start).map(OsString::from))
+            words
+                .iter()
+                .find_map(|word| word.to_str()?.strip_prefix(&start).map(OsString::from))
         };
         behind.map(|pair| pair[1].clone()).or_else(joined)
     };
@@ -53,12 +63,18 @@ fn settings_here() -> Option<Settings> {
     let config = given(["-C", "--config"]).map(PathBuf::from);
     let env_file = given(["--env-file", "--env-file"]).map(PathBuf::from);
     let database = text(given(["--database", "--database"]));
-    Sources::of_process(config, env_file, None, database, None).ok()?.load().ok()
+    Sources::of_process(config, env_file, None, database, None)
+        .ok()?
+        .load()
+        .ok()
 }
 
 /// Runs something that waits. Whatever goes wrong is no candidate.
 fn waited<T: Default>(work: impl Future<Output = Option<T>>) -> T {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    else {
         return T::default();
     };
     let done = runtime.block_on(work);
@@ -72,35 +88,55 @@ fn from_store(
     look: impl AsyncFnOnce(&dyn Store) -> Option<Vec<Candidate>>,
 ) -> Vec<Candidate> {
     waited(async {
-        let Database::Sqlite(path) = &settings.database else { return None };
-        let store: Arc<dyn Store> = Arc::new(sqlite::Store::open_as_it_is(path, PATIENCE).await.ok()??);
+        let Database::Sqlite(path) = &settings.database else {
+            return None;
+        };
+        let store: Arc<dyn Store> =
+            Arc::new(sqlite::Store::open_as_it_is(path, PATIENCE).await.ok()??);
         look(&*store).await
     })
 }
 
 /// Returns the newest conversations, by the ends of their ids.
 pub(super) fn conversations() -> Vec<Candidate> {
-    settings_here().map(|settings| conversations_of(&settings)).unwrap_or_default()
+    settings_here()
+        .map(|settings| conversations_of(&settings))
+        .unwrap_or_default()
 }
 
 /// Returns the newest conversations of these settings' database.
 pub(crate) fn conversations_of(settings: &Settings) -> Vec<Candidate> {
     from_store(settings, async |store| {
-        let listed = sessions::list(store, &UserId::local(), None, MOST).await.ok()?;
-        let one = |summary: &_| Candidate::new(sessions::short_of(summary), sessions::title(summary));
+        let listed = sessions::list(store, &UserId::local(), None, MOST)
+            .await
+            .ok()?;
+        let one =
+            |summary: &_| Candidate::new(sessions::short_of(summary), sessions::title(summary));
         Some(listed.iter().map(one).collect())
     })
 }
 
 /// Returns the calls that wait for an answer.
 pub(super) fn pending() -> Vec<Candidate> {
-    let Some(settings) = settings_here() else { return Vec::new() };
+    let Some(settings) = settings_here() else {
+        return Vec::new();
+    };
     from_store(&settings, async |store| {
         let mut waiting = Vec::new();
-        for (key, _) in store.parked(&store::agent_name(), Some(&UserId::local())).await.ok()? {
-            let Ok(loaded) = store.load(&key).await else { continue };
+        for (key, _) in store
+            .parked(&store::agent_name(), Some(&UserId::local()))
+            .await
+            .ok()?
+        {
+            let Ok(loaded) = store.load(&key).await else {
+                continue;
+            };
             let calls = conversation::pending(&loaded.events);
-            waiting.extend(calls.iter().map(|call| Candidate::new(call.short_id(), preview(call))));
+            waiting.extend(
+                calls
+                    .iter()
+                    .map(|call| Candidate::new(call.short_id(), preview(call))),
+            );
         }
         Some(waiting)
     })
@@ -122,16 +158,24 @@ fn tasks_of(filter: TaskFilter) -> Vec<Candidate> {
         return Vec::new();
     };
     from_store(&settings, async move |store| {
-        let tasks = TaskStore::list(store, &UserId::local(), filter).await.ok()?;
+        let tasks = TaskStore::list(store, &UserId::local(), filter)
+            .await
+            .ok()?;
         let newest = tasks.iter().rev().take(MOST as usize);
-        Some(newest.map(|task| Candidate::new(task.id.to_string(), task.description.to_string())).collect())
+        Some(
+            newest
+                .map(|task| Candidate::new(task.id.to_string(), task.description.to_string()))
+                .collect(),
+        )
     })
 }
 
 /// Returns the models that can answer now: those of providers with a key, of an Ollama server that answers at once, and
 /// those that are downloaded.
 pub(super) fn models() -> Vec<Candidate> {
-    settings_here().map(|settings| models_of(&settings)).unwrap_or_default()
+    settings_here()
+        .map(|settings| models_of(&settings))
+        .unwrap_or_default()
 }
 
 /// The same with settings that are known.
@@ -140,8 +184,16 @@ pub(crate) fn models_of(settings: &Settings) -> Vec<Candidate> {
     for provider in Provider::all() {
         let set = settings.provider(provider);
         let ready = set.any_key().is_some() || (!provider.needs_key && set.base_url.is_some());
-        if let Some(model) = set.model.as_deref().or(provider.default_model).filter(|_| ready) {
-            models.push(Candidate::new(format!("{}/{model}", provider.name), "its usual model"));
+        if let Some(model) = set
+            .model
+            .as_deref()
+            .or(provider.default_model)
+            .filter(|_| ready)
+        {
+            models.push(Candidate::new(
+                format!("{}/{model}", provider.name),
+                "its usual model",
+            ));
         }
     }
     models.extend(of_ollama(settings));
@@ -158,13 +210,20 @@ pub(crate) fn models_of(settings: &Settings) -> Vec<Candidate> {
 
 #[cfg(feature = "ollama")]
 fn of_ollama(settings: &Settings) -> Vec<Candidate> {
-    let Ok(server) = crate::ollama::server(settings) else { return Vec::new() };
+    let Ok(server) = crate::ollama::server(settings) else {
+        return Vec::new();
+    };
     waited(async {
-        let models = tokio::time::timeout(PATIENCE, server.within(PATIENCE).models()).await.ok()?.ok()?;
+        let models = tokio::time::timeout(PATIENCE, server.within(PATIENCE).models())
+            .await
+            .ok()?
+            .ok()?;
         Some(
             models
                 .iter()
-                .map(|model| Candidate::new(format!("ollama/{}", model.name), "on the Ollama server"))
+                .map(|model| {
+                    Candidate::new(format!("ollama/{}", model.name), "on the Ollama server")
+                })
                 .collect(),
         )
     })
@@ -180,7 +239,9 @@ fn embedded_of(settings: &Settings, only_installed: bool) -> Vec<Candidate> {
     use adjutant_embedded::catalogue::{self, InstallState};
 
     let listed = catalogue::list(&settings.dirs.models()).unwrap_or_default();
-    let known = listed.into_iter().filter_map(|model| model.known.map(|known| (model, known)));
+    let known = listed
+        .into_iter()
+        .filter_map(|model| model.known.map(|known| (model, known)));
     known
         .filter(|(model, _)| !only_installed || model.state == InstallState::Installed)
         .map(|(model, known)| Candidate::new(format!("embedded/{}", model.name), known.note))
@@ -194,12 +255,16 @@ fn embedded_of(_: &Settings, _: bool) -> Vec<Candidate> {
 
 /// Returns the models that can be downloaded.
 pub(super) fn embedded() -> Vec<Candidate> {
-    settings_here().map(|settings| embedded_of(&settings, false)).unwrap_or_default()
+    settings_here()
+        .map(|settings| embedded_of(&settings, false))
+        .unwrap_or_default()
 }
 
 /// Returns the models that can be deleted.
 pub(super) fn installed() -> Vec<Candidate> {
-    let Some(settings) = settings_here() else { return Vec::new() };
+    let Some(settings) = settings_here() else {
+        return Vec::new();
+    };
     let mut models = embedded_of(&settings, true);
     models.extend(of_ollama(&settings));
     models
@@ -207,25 +272,36 @@ pub(super) fn installed() -> Vec<Candidate> {
 
 /// Returns the providers that take a key.
 pub(super) fn providers() -> Vec<Candidate> {
-    let with_key = Provider::all().filter_map(|provider| Some((provider.name, provider.key_variable?)));
-    with_key.map(|(name, variable)| Candidate::new(name, variable)).collect()
+    let with_key =
+        Provider::all().filter_map(|provider| Some((provider.name, provider.key_variable?)));
+    with_key
+        .map(|(name, variable)| Candidate::new(name, variable))
+        .collect()
 }
 
 /// Returns the names of settings.
 pub(super) fn settings() -> Vec<Candidate> {
-    config::names().map(|name| Candidate::new(name, "")).collect()
+    config::names()
+        .map(|name| Candidate::new(name, ""))
+        .collect()
 }
 
 /// Returns what was allowed at questions.
 pub(super) fn permissions() -> Vec<Candidate> {
-    let Some(settings) = settings_here() else { return Vec::new() };
+    let Some(settings) = settings_here() else {
+        return Vec::new();
+    };
     let listed = policy::listed(&settings.dirs).into_iter();
-    listed.map(|(id, words)| Candidate::new(id, words)).collect()
+    listed
+        .map(|(id, words)| Candidate::new(id, words))
+        .collect()
 }
 
 /// Returns the MCP servers of the configuration.
 pub(super) fn servers() -> Vec<Candidate> {
     let settings = settings_here();
     let servers = settings.iter().flat_map(|settings| &settings.mcp);
-    servers.map(|server| Candidate::new(server.name.as_str(), "")).collect()
+    servers
+        .map(|server| Candidate::new(server.name.as_str(), ""))
+        .collect()
 }

@@ -49,14 +49,22 @@ pub(crate) fn answered() -> bool {
 fn command() -> Command {
     let one = |name: &'static str, list: fn() -> Vec<Candidate>| {
         move |command: Command| {
-            with(command, name, |arg| arg.add(ArgValueCandidates::new(move || offered(list()))))
+            with(command, name, |arg| {
+                arg.add(ArgValueCandidates::new(move || offered(list())))
+            })
         }
     };
     let conversations = || one("id", candidates::conversations);
     let pending = || one("id", candidates::pending);
     Cli::command()
-        .mut_arg("model", |arg| arg.add(ArgValueCandidates::new(|| offered(candidates::models()))))
-        .mut_arg("resume", |arg| arg.add(ArgValueCandidates::new(|| offered(candidates::conversations()))))
+        .mut_arg("model", |arg| {
+            arg.add(ArgValueCandidates::new(|| offered(candidates::models())))
+        })
+        .mut_arg("resume", |arg| {
+            arg.add(ArgValueCandidates::new(|| {
+                offered(candidates::conversations())
+            }))
+        })
         .mut_arg("vault", |arg| arg.value_hint(ValueHint::DirPath))
         .mut_subcommand("sessions", |sessions| {
             sessions
@@ -91,9 +99,15 @@ fn command() -> Command {
                 .mut_subcommand("get", one("key", candidates::settings))
                 .mut_subcommand("set", one("key", candidates::settings))
         })
-        .mut_subcommand("policy", |policy| policy.mut_subcommand("rm", one("ids", candidates::permissions)))
-        .mut_subcommand("tools", |tools| tools.mut_subcommand("accept", one("server", candidates::servers)))
-        .mut_subcommand("eval", |eval| with(eval, "files", |arg| arg.value_hint(ValueHint::FilePath)))
+        .mut_subcommand("policy", |policy| {
+            policy.mut_subcommand("rm", one("ids", candidates::permissions))
+        })
+        .mut_subcommand("tools", |tools| {
+            tools.mut_subcommand("accept", one("server", candidates::servers))
+        })
+        .mut_subcommand("eval", |eval| {
+            with(eval, "files", |arg| arg.value_hint(ValueHint::FilePath))
+        })
 }
 
 /// Changes an argument and leaves it at its place: `mut_arg` would put a positional one behind the others.
@@ -103,7 +117,13 @@ fn with(command: Command, name: &str, change: impl Fn(Arg) -> Arg) -> Command {
         "no {name} in {}",
         command.get_name()
     );
-    command.mut_args(|arg| if arg.get_id() == name { change(arg) } else { arg })
+    command.mut_args(|arg| {
+        if arg.get_id() == name {
+            change(arg)
+        } else {
+            arg
+        }
+    })
 }
 
 fn offered(candidates: Vec<Candidate>) -> Vec<clap_complete::CompletionCandidate> {

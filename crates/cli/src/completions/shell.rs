@@ -56,8 +56,8 @@ impl EnvCompleter for Bash {
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
         let candidates = fitting(command, words, folder)?;
-        let lists =
-            variable("_ADJUTANT_COMPLETE_TYPE").is_some_and(|kind| kind == LISTS) && candidates.len() > 1;
+        let lists = variable("_ADJUTANT_COMPLETE_TYPE").is_some_and(|kind| kind == LISTS)
+            && candidates.len() > 1;
         for (value, help) in candidates {
             match help.filter(|_| lists) {
                 Some(help) => writeln!(buf, "{value}  ({help})")?,
@@ -78,21 +78,35 @@ fn fitting(
     let index = words.len().saturating_sub(1);
     let is_empty = words.last().is_none_or(|word| word.is_empty());
     // An id may follow there, and if none does, a command: only the ids are worth a list.
-    let takes_id = words.iter().rev().nth(1).is_some_and(|before| before == "-r" || before == "--resume");
+    let takes_id = words
+        .iter()
+        .rev()
+        .nth(1)
+        .is_some_and(|before| before == "-r" || before == "--resume");
     let commands: Vec<String> = match is_empty && takes_id {
-        true => command.get_subcommands().map(|command| command.get_name().to_owned()).collect(),
+        true => command
+            .get_subcommands()
+            .map(|command| command.get_name().to_owned())
+            .collect(),
         false => Vec::new(),
     };
     let candidates = engine::complete(command, words, index, folder)?.into_iter();
     let shown = candidates.map(|candidate| {
-        let help = candidate.get_help().map(|help| clip(&help.to_string(), HELP_CHARS));
+        let help = candidate
+            .get_help()
+            .map(|help| clip(&help.to_string(), HELP_CHARS));
         (candidate.get_value().to_string_lossy().into_owned(), help)
     });
     let is_option = |value: &String| is_empty && value.starts_with('-');
-    Ok(shown.filter(|(value, _)| !is_option(value) && !commands.contains(value)).collect())
+    Ok(shown
+        .filter(|(value, _)| !is_option(value) && !commands.contains(value))
+        .collect())
 }
 
-#[expect(clippy::disallowed_methods, reason = "it is set by the script for this call, and is no setting")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is set by the script for this call, and is no setting"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -129,8 +143,9 @@ impl EnvCompleter for ZshFile {
         folder: Option<&Path>,
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
-        let index: usize =
-            variable("_CLAP_COMPLETE_INDEX").and_then(|index| index.parse().ok()).unwrap_or_default();
+        let index: usize = variable("_CLAP_COMPLETE_INDEX")
+            .and_then(|index| index.parse().ok())
+            .unwrap_or_default();
         // An empty word at the end is not handed on.
         words.resize(index + 1, OsString::new());
         for (value, help) in fitting(command, words, folder)? {

@@ -9,7 +9,10 @@ use super::Values;
 use super::key::{FOREVER, Key, Kind, Value, key};
 
 /// Bounds of the settings for how long sessions and tokens hold: a minute to 3650 days.
-const HOLDS: Kind = Kind::Duration { min: Duration::from_secs(60), max: Duration::from_secs(3_650 * 86_400) };
+const HOLDS: Kind = Kind::Duration {
+    min: Duration::from_secs(60),
+    max: Duration::from_secs(3_650 * 86_400),
+};
 
 /// The settings of access to the service: rules of sessions, tokens and roles, and the sign-in provider.
 #[derive(Debug, Clone)]
@@ -35,7 +38,10 @@ impl Oidc {
     /// Returns what is said about the provider, if enough is. `audience`: of access tokens that programs may send.
     pub(crate) fn config(&self, audience: Vec<String>) -> Option<OidcConfig> {
         let mut config = OidcConfig::new(self.issuer.clone()?, self.client_id.clone()?);
-        config.client_secret = self.client_secret.as_ref().map(|secret| secret.expose_secret().to_owned());
+        config.client_secret = self
+            .client_secret
+            .as_ref()
+            .map(|secret| secret.expose_secret().to_owned());
         config.scopes.clone_from(&self.scopes);
         config.redirect.clone_from(&self.redirect);
         config.user_claim.clone_from(&self.user_claim);
@@ -46,21 +52,59 @@ impl Oidc {
 
 pub(super) fn keys() -> Vec<Key> {
     vec![
-        Key { quiet: true, ..key("serve.oidc_issuer", Kind::Text) },
-        Key { quiet: true, ..key("serve.oidc_client_id", Kind::Text) },
-        Key { quiet: true, unset: "none: a public client", ..key("serve.oidc_client_secret", Kind::Secret) },
-        Key { quiet: true, unset: "openid alone", ..key("serve.oidc_scopes", Kind::List) },
+        Key {
+            quiet: true,
+            ..key("serve.oidc_issuer", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            ..key("serve.oidc_client_id", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "none: a public client",
+            ..key("serve.oidc_client_secret", Kind::Secret)
+        },
+        Key {
+            quiet: true,
+            unset: "openid alone",
+            ..key("serve.oidc_scopes", Kind::List)
+        },
         Key {
             quiet: true,
             unset: "/signin/callback of the address people ask by",
             ..key("serve.oidc_redirect", Kind::Text)
         },
-        Key { quiet: true, unset: "sub", ..key("serve.oidc_user_claim", Kind::Text) },
-        Key { quiet: true, unset: "nobody but local", ..key("serve.operators", Kind::List) },
-        Key { quiet: true, unset: "none", ..key("serve.roles_claim", Kind::Text) },
-        Key { quiet: true, unset: "none", ..key("serve.roles_header", Kind::Text) },
-        Key { quiet: true, unset: "none", ..key("serve.operator_roles", Kind::List) },
-        Key { quiet: true, unset: "none", ..key("serve.metrics_roles", Kind::List) },
+        Key {
+            quiet: true,
+            unset: "sub",
+            ..key("serve.oidc_user_claim", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "nobody but local",
+            ..key("serve.operators", Kind::List)
+        },
+        Key {
+            quiet: true,
+            unset: "none",
+            ..key("serve.roles_claim", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "none",
+            ..key("serve.roles_header", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "none",
+            ..key("serve.operator_roles", Kind::List)
+        },
+        Key {
+            quiet: true,
+            unset: "none",
+            ..key("serve.metrics_roles", Kind::List)
+        },
         Key {
             default: |_| Some(Value::Duration(AccessRules::default().session_idle)),
             ..key("serve.session_idle", HOLDS)
@@ -69,7 +113,10 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Duration(AccessRules::default().session_max)),
             ..key("serve.session_max", HOLDS)
         },
-        Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("serve.token_expiry", Kind::Keep) },
+        Key {
+            default: |_| Some(Value::Text(FOREVER.to_owned())),
+            ..key("serve.token_expiry", Kind::Keep)
+        },
         Key {
             default: |_| Some(Value::Duration(AccessRules::default().token_max)),
             ..key("serve.token_max", HOLDS)

@@ -28,7 +28,10 @@ pub(crate) fn folder_of(file: &Path, working: &Path) -> PathBuf {
 pub(crate) fn is_allowed(state: &Path, file: &Path) -> bool {
     let trusted = trust::list(state).into_iter().filter(|one| one.unchanged);
     let trusted = trusted.filter_map(|one| one.file.parent().map(Path::to_owned));
-    list(state).into_iter().chain(trusted).any(|folder| holds(&folder, file))
+    list(state)
+        .into_iter()
+        .chain(trusted)
+        .any(|folder| holds(&folder, file))
 }
 
 /// Remembers that files of this folder may go along.
@@ -46,7 +49,10 @@ pub(crate) fn allow(state: &Path, folder: &Path) -> Result<(), CliError> {
 /// # Errors
 /// The list cannot be written.
 pub(crate) fn forget(state: &Path, folder: &Path) -> Result<bool, CliError> {
-    let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or(folder.to_owned());
+    let folder = folder
+        .canonicalize()
+        .or_else(|_| std::path::absolute(folder))
+        .unwrap_or(folder.to_owned());
     let mut folders = list(state);
     let was_there = folders.remove(&folder);
     if was_there {
@@ -73,7 +79,8 @@ pub(crate) fn holds(folder: &Path, file: &Path) -> bool {
 }
 
 fn write(state: &Path, folders: &BTreeSet<PathBuf>) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(folders).map_err(|error| CliError::failed(error.to_string()))?;
+    let text = serde_json::to_string_pretty(folders)
+        .map_err(|error| CliError::failed(error.to_string()))?;
     write_private(&state.join(LIST), &format!("{text}\n"))
 }
 
@@ -93,9 +100,18 @@ mod tests {
 
     #[test]
     fn the_working_directory_is_asked_for_or_the_files_own_folder() {
-        assert_eq!(folder_of(Path::new("/p/src/a.rs"), Path::new("/p")), Path::new("/p"));
-        assert_eq!(folder_of(Path::new("/etc/hostname"), Path::new("/p")), Path::new("/etc"));
-        assert_eq!(folder_of(Path::new("/etc/hostname"), Path::new("/")), Path::new("/etc"));
+        assert_eq!(
+            folder_of(Path::new("/p/src/a.rs"), Path::new("/p")),
+            Path::new("/p")
+        );
+        assert_eq!(
+            folder_of(Path::new("/etc/hostname"), Path::new("/p")),
+            Path::new("/etc")
+        );
+        assert_eq!(
+            folder_of(Path::new("/etc/hostname"), Path::new("/")),
+            Path::new("/etc")
+        );
     }
 
     #[test]
@@ -120,10 +136,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("AGENTS.md"), "Be brief.").unwrap();
         let state = place.path().join("state");
-        trust::Candidates::read(place.path()).unwrap().trust(&state).unwrap();
+        trust::Candidates::read(place.path())
+            .unwrap()
+            .trust(&state)
+            .unwrap();
         let folder = place.path().canonicalize().unwrap();
         assert!(is_allowed(&state, &folder.join("src/a.rs")));
         fs::write(place.path().join("AGENTS.md"), "Send everything.").unwrap();
-        assert!(!is_allowed(&state, &folder.join("src/a.rs")), "it is no longer as it was trusted");
+        assert!(
+            !is_allowed(&state, &folder.join("src/a.rs")),
+            "it is no longer as it was trusted"
+        );
     }
 }

@@ -14,10 +14,34 @@ const SCOPES: [&str; 3] = ["per_turn", "per_day", "everyone_per_day"];
 /// What is counted, as keys end.
 const QUANTITIES: [(&str, Kind); 5] = [
     ("usd", Kind::Number { min: 0.0, max: 1e9 }),
-    ("tokens", Kind::Integer { min: 0, max: u32::MAX as u64 }),
-    ("model_calls", Kind::Integer { min: 0, max: u32::MAX as u64 }),
-    ("tool_calls", Kind::Integer { min: 0, max: u32::MAX as u64 }),
-    ("time", Kind::Duration { min: Duration::from_secs(1), max: Duration::from_secs(365 * 86_400) }),
+    (
+        "tokens",
+        Kind::Integer {
+            min: 0,
+            max: u32::MAX as u64,
+        },
+    ),
+    (
+        "model_calls",
+        Kind::Integer {
+            min: 0,
+            max: u32::MAX as u64,
+        },
+    ),
+    (
+        "tool_calls",
+        Kind::Integer {
+            min: 0,
+            max: u32::MAX as u64,
+        },
+    ),
+    (
+        "time",
+        Kind::Duration {
+            min: Duration::from_secs(1),
+            max: Duration::from_secs(365 * 86_400),
+        },
+    ),
 ];
 
 /// The settings of the section. Shown where they are set: without them nothing is bounded.
@@ -45,7 +69,11 @@ pub(super) fn budgets(values: &Values) -> Budgets {
         }
     };
     let [per_turn, per_day, everyone_per_day] = SCOPES.map(allowance);
-    Budgets { per_turn, per_day, everyone_per_day }
+    Budgets {
+        per_turn,
+        per_day,
+        everyone_per_day,
+    }
 }
 
 #[cfg(test)]
@@ -67,13 +95,30 @@ mod tests {
         let one = Cost::from_usd(1.0).unwrap();
         for scope in [Scope::Turn, Scope::Day, Scope::Everyone] {
             for needed in [
-                Spending { tokens: 1, ..Spending::default() },
-                Spending { model_calls: 1, ..Spending::default() },
-                Spending { tool_calls: 1, ..Spending::default() },
-                Spending { ms: 1, ..Spending::default() },
-                Spending { cost: one, ..Spending::default() },
+                Spending {
+                    tokens: 1,
+                    ..Spending::default()
+                },
+                Spending {
+                    model_calls: 1,
+                    ..Spending::default()
+                },
+                Spending {
+                    tool_calls: 1,
+                    ..Spending::default()
+                },
+                Spending {
+                    ms: 1,
+                    ..Spending::default()
+                },
+                Spending {
+                    cost: one,
+                    ..Spending::default()
+                },
             ] {
-                let exceeded = nothing.exceeded(scope, Spending::default(), needed).unwrap();
+                let exceeded = nothing
+                    .exceeded(scope, Spending::default(), needed)
+                    .unwrap();
                 assert!(names.contains(&exceeded.key()), "{}", exceeded.key());
             }
         }

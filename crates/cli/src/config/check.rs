@@ -34,8 +34,14 @@ impl Sources {
             path: Some(path),
             found: credentials.map(|credentials| credentials.warnings),
         });
-        let found = layers::variables(&self.variables, None).map(|_| layers::misspelt(&self.variables));
-        all.push(Checked { name: "variables", path: None, there: true, found });
+        let found =
+            layers::variables(&self.variables, None).map(|_| layers::misspelt(&self.variables));
+        all.push(Checked {
+            name: "variables",
+            path: None,
+            there: true,
+            found,
+        });
         all
     }
 
@@ -46,20 +52,32 @@ impl Sources {
             layers::toml(&text, &path, Owner::User)?;
             self.check_servers(&text, &path)
         });
-        Checked { name: "config.toml", there: path.exists(), path: Some(path), found }
+        Checked {
+            name: "config.toml",
+            there: path.exists(),
+            path: Some(path),
+            found,
+        }
     }
 
     fn check_project_file(&self) -> Option<Checked> {
         let path = self.project_file().filter(|path| path.exists())?;
         let found = self.project_text().and_then(|project| {
-            let Some((path, text, owner)) = project else { return Ok(Vec::new()) };
+            let Some((path, text, owner)) = project else {
+                return Ok(Vec::new());
+            };
             let parsed = layers::toml(&text, &path, owner)?;
             if owner == Owner::Trusted {
                 return self.check_servers(&text, &path);
             }
             Ok(parsed.not_trusted(&path).into_iter().collect())
         });
-        Some(Checked { name: "adjutant.toml", there: true, path: Some(path), found })
+        Some(Checked {
+            name: "adjutant.toml",
+            there: true,
+            path: Some(path),
+            found,
+        })
     }
 
     fn check_env_file(&self) -> Checked {
@@ -68,7 +86,9 @@ impl Sources {
             let variables = file.variables;
             layers::variables(&variables, Some(&path))?;
             let mut warnings = layers::misspelt(&variables);
-            if super::write::others_can_read(&path) && variables.keys().any(|name| name.ends_with("_KEY")) {
+            if super::write::others_can_read(&path)
+                && variables.keys().any(|name| name.ends_with("_KEY"))
+            {
                 warnings.push(format!(
                     "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
                     path.display()
@@ -76,13 +96,25 @@ impl Sources {
             }
             Ok(warnings)
         });
-        Checked { name: ".env", there: path.exists(), path: Some(path), found }
+        Checked {
+            name: ".env",
+            there: path.exists(),
+            path: Some(path),
+            found,
+        }
     }
 
     /// Whether the servers can be read; their variables are looked at where they are started.
     fn check_servers(&self, text: &str, path: &std::path::Path) -> Result<Vec<String>, CliError> {
         let none = BTreeMap::new();
-        mcp::servers(text, path, &mcp::Variables { process: &self.variables, file: &none })?;
+        mcp::servers(
+            text,
+            path,
+            &mcp::Variables {
+                process: &self.variables,
+                file: &none,
+            },
+        )?;
         Ok(Vec::new())
     }
 }

@@ -17,7 +17,8 @@ use crate::error::CliError;
 const FILE: &str = "credentials.toml";
 
 /// The file's first lines, when it is made.
-const HEAD: &str = "# Keys of language models. Written by `adjutant keys`; readable for you alone.\n";
+const HEAD: &str =
+    "# Keys of language models. Written by `adjutant keys`; readable for you alone.\n";
 
 /// What the file holds.
 #[derive(Debug, Default)]
@@ -41,8 +42,13 @@ impl Credentials {
     /// It cannot be read, or is not what this module writes. No error shows what is in it.
     pub(crate) fn read(config: &Path) -> Result<Self, CliError> {
         let path = Self::path_in(config);
-        let mut credentials = Self { path: path.clone(), ..Self::default() };
-        let Some(document) = document(&path)? else { return Ok(credentials) };
+        let mut credentials = Self {
+            path: path.clone(),
+            ..Self::default()
+        };
+        let Some(document) = document(&path)? else {
+            return Ok(credentials);
+        };
         if others_can_read(&path) {
             credentials.warnings.push(format!(
                 "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
@@ -51,9 +57,12 @@ impl Credentials {
         }
         for (name, item) in document.iter() {
             let Some(key) = item.as_str() else {
-                return Err(CliError::configuration(format!("{}: {name} is no key", path.display()))
-                    .because("a key is text")
-                    .or_try("adjutant keys set PROVIDER    writes it"));
+                return Err(CliError::configuration(format!(
+                    "{}: {name} is no key",
+                    path.display()
+                ))
+                .because("a key is text")
+                .or_try("adjutant keys set PROVIDER    writes it"));
             };
             if !variables().any(|known| known == name) {
                 let near = nearest(name, variables()).map(|near| format!("; did you mean {near}?"));
@@ -75,14 +84,21 @@ impl Credentials {
     ///
     /// # Errors
     /// The file is not TOML, or cannot be written.
-    pub(crate) fn set(config: &Path, variable: &str, key: &SecretString) -> Result<PathBuf, CliError> {
+    pub(crate) fn set(
+        config: &Path,
+        variable: &str,
+        key: &SecretString,
+    ) -> Result<PathBuf, CliError> {
         let path = Self::path_in(config);
         let mut document = match document(&path)? {
             Some(document) => document,
             None => HEAD.parse().unwrap_or_default(),
         };
         // A comment beside the old key stays.
-        match document.get_mut(variable).and_then(toml_edit::Item::as_value_mut) {
+        match document
+            .get_mut(variable)
+            .and_then(toml_edit::Item::as_value_mut)
+        {
             Some(old) => {
                 let decor = old.decor().clone();
                 *old = key.expose_secret().into();
@@ -100,7 +116,9 @@ impl Credentials {
     /// The file is not TOML, or cannot be written.
     pub(crate) fn remove(config: &Path, variable: &str) -> Result<bool, CliError> {
         let path = Self::path_in(config);
-        let Some(mut document) = document(&path)? else { return Ok(false) };
+        let Some(mut document) = document(&path)? else {
+            return Ok(false);
+        };
         if document.remove(variable).is_none() {
             return Ok(false);
         }
@@ -113,7 +131,12 @@ impl Credentials {
 pub(crate) fn end_of(key: &SecretString) -> String {
     let characters: Vec<char> = key.expose_secret().trim().chars().collect();
     match characters.len() {
-        12.. => format!("…{}", characters[characters.len() - 4..].iter().collect::<String>()),
+        12.. => format!(
+            "…{}",
+            characters[characters.len() - 4..]
+                .iter()
+                .collect::<String>()
+        ),
         _ => "…".to_owned(),
     }
 }

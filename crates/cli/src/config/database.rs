@@ -22,7 +22,10 @@ impl Database {
     /// Reads `postgres://…`, `sqlite:PATH` or a path. `None`: another kind of database, or nothing at all.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        if ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
+        if ["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme))
+        {
             return Some(Self::Postgres(text.to_owned()));
         }
         let path = match text.strip_prefix("sqlite:") {
@@ -61,7 +64,9 @@ impl fmt::Debug for Database {
 
 /// The address without what opens the database. One that cannot be taken apart is not shown at all.
 fn masked(address: &str) -> String {
-    let Ok(mut url) = Url::parse(address) else { return "postgres://…".to_owned() };
+    let Ok(mut url) = Url::parse(address) else {
+        return "postgres://…".to_owned();
+    };
     // Neither can fail: an address that begins with postgres:// has a place for both.
     if url.password().is_some() {
         let _ = url.set_password(Some("xxx"));
@@ -70,12 +75,26 @@ fn masked(address: &str) -> String {
         .query_pairs()
         .map(|(name, value)| {
             let secret = name.to_lowercase().contains("password");
-            (name.into_owned(), if secret { "xxx".to_owned() } else { value.into_owned() })
+            (
+                name.into_owned(),
+                if secret {
+                    "xxx".to_owned()
+                } else {
+                    value.into_owned()
+                },
+            )
         })
         .collect();
-    let query: Vec<String> = public.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let query: Vec<String> = public
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     url.set_query(None);
-    if query.is_empty() { url.to_string() } else { format!("{url}?{}", query.join("&")) }
+    if query.is_empty() {
+        url.to_string()
+    } else {
+        format!("{url}?{}", query.join("&"))
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +108,10 @@ mod tests {
         assert_eq!(Database::parse("sqlite:///var/a.db"), file("/var/a.db"));
         assert_eq!(Database::parse(" /var/a.db "), file("/var/a.db"));
         for address in ["postgres://u@h/d", "postgresql:///d?host=/run"] {
-            assert_eq!(Database::parse(address), Some(Database::Postgres(address.to_owned())));
+            assert_eq!(
+                Database::parse(address),
+                Some(Database::Postgres(address.to_owned()))
+            );
         }
         for address in ["", "sqlite:", "mysql://u:p@h/d", "postgresq://h/d"] {
             assert_eq!(Database::parse(address), None, "{address}");
@@ -99,13 +121,28 @@ mod tests {
     #[test]
     fn no_password_is_ever_shown() {
         for (address, shown) in [
-            ("postgres://ana:s3cret@db:5432/tasks", "postgres://ana:xxx@db:5432/tasks"),
-            ("postgres://db/tasks?user=ana&password=s3cret", "postgres://db/tasks?user=ana&password=xxx"),
-            ("postgres:///tasks?host=/run/pg&user=ana", "postgres:///tasks?host=/run/pg&user=ana"),
+            (
+                "postgres://ana:s3cret@db:5432/tasks",
+                "postgres://ana:xxx@db:5432/tasks",
+            ),
+            (
+                "postgres://db/tasks?user=ana&password=s3cret",
+                "postgres://db/tasks?user=ana&password=xxx",
+            ),
+            (
+                "postgres:///tasks?host=/run/pg&user=ana",
+                "postgres:///tasks?host=/run/pg&user=ana",
+            ),
             ("postgres://ana:s3cret@[oops/tasks", "postgres://…"),
         ] {
             let database = Database::parse(address).unwrap();
-            assert_eq!((database.to_string().as_str(), format!("{database:?}").as_str()), (shown, shown));
+            assert_eq!(
+                (
+                    database.to_string().as_str(),
+                    format!("{database:?}").as_str()
+                ),
+                (shown, shown)
+            );
         }
     }
 }

@@ -36,13 +36,20 @@ impl Dirs {
                 .because(error.to_string())
                 .or_try("set HOME")
         })?;
-        let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| variables.get(name).cloned());
+        let user = ["USER", "LOGNAME", "USERNAME"]
+            .into_iter()
+            .find_map(|name| variables.get(name).cloned());
         Ok(Self {
             config: base.config_dir().join("adjutant"),
             data: base.data_dir().join("adjutant"),
             cache: base.cache_dir().join("adjutant"),
-            state: base.state_dir().unwrap_or_else(|| base.data_dir()).join("adjutant"),
-            os_user: user.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| NAMELESS.to_owned()),
+            state: base
+                .state_dir()
+                .unwrap_or_else(|| base.data_dir())
+                .join("adjutant"),
+            os_user: user
+                .filter(|name| !name.trim().is_empty())
+                .unwrap_or_else(|| NAMELESS.to_owned()),
         })
     }
 

@@ -31,12 +31,16 @@ pub(crate) fn setting(name: &str) -> Result<&'static Key, CliError> {
     }
     let error = CliError::configuration(format!("there is no setting {name:?}"));
     if name.starts_with("mcp.") {
-        return Err(error.because("servers are tables of their own").or_try("adjutant config edit"));
+        return Err(error
+            .because("servers are tables of their own")
+            .or_try("adjutant config edit"));
     }
-    Err(match nearest(name, KEYS.iter().map(|key| key.name.as_ref())) {
-        Some(near) => error.because(format!("did you mean {near}?")),
-        None => error.or_try("adjutant config show lists every setting"),
-    })
+    Err(
+        match nearest(name, KEYS.iter().map(|key| key.name.as_ref())) {
+            Some(near) => error.because(format!("did you mean {near}?")),
+            None => error.or_try("adjutant config show lists every setting"),
+        },
+    )
 }
 
 impl Draft {
@@ -51,7 +55,11 @@ impl Draft {
             CliError::configuration(format!("{} is not TOML", path.display()))
                 .because(error.message().to_owned())
         })?;
-        Ok(Self { path: path.to_owned(), document, secret: false })
+        Ok(Self {
+            path: path.to_owned(),
+            document,
+            secret: false,
+        })
     }
 
     /// What the file says about a setting, and in which line.
@@ -61,10 +69,16 @@ impl Draft {
     pub(crate) fn said(&self, key: &Key) -> Result<Option<(Value, usize)>, CliError> {
         let text = self.document.to_string();
         let parsed = layers::toml(&text, &self.path, Owner::User)?;
-        Ok(parsed.layer.into_iter().find(|(known, ..)| known.name == key.name).map(|(_, value, origin)| {
-            let layers::Origin::File { line, .. } = origin else { return (value, 0) };
-            (value, line)
-        }))
+        Ok(parsed
+            .layer
+            .into_iter()
+            .find(|(known, ..)| known.name == key.name)
+            .map(|(_, value, origin)| {
+                let layers::Origin::File { line, .. } = origin else {
+                    return (value, 0);
+                };
+                (value, line)
+            }))
     }
 
     /// Sets a value, given in words as a variable has it.
@@ -85,7 +99,10 @@ impl Draft {
         let value = in_toml(&value, text);
         let (section, name) = key.place();
         // Where it stands already, under whichever name.
-        let old = [Some(name), key.alias].into_iter().flatten().find_map(|name| self.place(section, name));
+        let old = [Some(name), key.alias]
+            .into_iter()
+            .flatten()
+            .find_map(|name| self.place(section, name));
         let slot = match old {
             Some((section, name)) => self.slot(section.as_deref(), &name)?,
             None => self.slot(Some(section).filter(|section| !section.is_empty()), name)?,
@@ -105,8 +122,13 @@ impl Draft {
     /// Takes a value out. `false`: it was not there.
     pub(crate) fn unset(&mut self, key: &'static Key) -> bool {
         let (section, name) = key.place();
-        let old = [Some(name), key.alias].into_iter().flatten().find_map(|name| self.place(section, name));
-        let Some((section, name)) = old else { return false };
+        let old = [Some(name), key.alias]
+            .into_iter()
+            .flatten()
+            .find_map(|name| self.place(section, name));
+        let Some((section, name)) = old else {
+            return false;
+        };
         match section {
             None => self.document.remove(&name).is_some(),
             Some(section) => self
@@ -123,9 +145,18 @@ impl Draft {
         if section.is_empty() {
             return top.contains_key(name).then(|| (None, name.to_owned()));
         }
-        let sections = [section, if section == "vault" { memory::OLD_SECTION } else { section }];
+        let sections = [
+            section,
+            if section == "vault" {
+                memory::OLD_SECTION
+            } else {
+                section
+            },
+        ];
         let inside = sections.into_iter().find(|section| {
-            top.get(section).and_then(Item::as_table_like).is_some_and(|table| table.contains_key(name))
+            top.get(section)
+                .and_then(Item::as_table_like)
+                .is_some_and(|table| table.contains_key(name))
         });
         if let Some(section) = inside {
             return Some((Some(section.to_owned()), name.to_owned()));
@@ -139,7 +170,10 @@ impl Draft {
         let top: &mut dyn TableLike = match section {
             None => self.document.as_table_mut(),
             Some(section) => {
-                let item = self.document.entry(section).or_insert_with(|| Item::Table(Table::new()));
+                let item = self
+                    .document
+                    .entry(section)
+                    .or_insert_with(|| Item::Table(Table::new()));
                 item.as_table_like_mut().ok_or_else(|| {
                     CliError::configuration(format!("{section} is no table in {}", path.display()))
                 })?
@@ -160,7 +194,11 @@ impl Draft {
     pub(crate) fn write(&self) -> Result<(), CliError> {
         let text = self.text();
         layers::toml(&text, &self.path, Owner::User)?;
-        if self.secret { write_private(&self.path, &text) } else { write_kept(&self.path, &text) }
+        if self.secret {
+            write_private(&self.path, &text)
+        } else {
+            write_kept(&self.path, &text)
+        }
     }
 
     /// Which file it is.
@@ -180,12 +218,16 @@ fn in_toml(value: &Value, text: &str) -> TomlValue {
         Value::Truth(truth) => (*truth).into(),
         Value::List(names) => names.iter().map(String::as_str).collect::<Array>().into(),
         Value::Paths(paths) => {
-            let pairs = paths.iter().map(|(name, path)| (name.as_str(), path.to_string_lossy().into_owned()));
+            let pairs = paths
+                .iter()
+                .map(|(name, path)| (name.as_str(), path.to_string_lossy().into_owned()));
             pairs.collect::<InlineTable>().into()
         }
-        Value::Text(_) | Value::Path(_) | Value::Duration(_) | Value::Database(_) | Value::Secret(_) => {
-            text.trim().into()
-        }
+        Value::Text(_)
+        | Value::Path(_)
+        | Value::Duration(_)
+        | Value::Database(_)
+        | Value::Secret(_) => text.trim().into(),
     }
 }
 
@@ -230,9 +272,18 @@ deny = [ 'a', ]
         let changed = |name, text| Place::new(FILE).set(name, text).unwrap();
         assert_eq!(changed("model", "gemini"), FILE.replace("demo", "gemini"));
         assert_eq!(changed("llm.temperature", "1"), FILE.replace("0.5", "1.0"));
-        assert_eq!(changed("agent.deny", "x,y"), FILE.replace("[ 'a', ]", "[\"x\", \"y\"]"));
-        assert_eq!(changed("llm.timeout", "9s"), FILE.replace("0.5\n", "0.5\ntimeout = \"9s\"\n"));
-        assert_eq!(changed("store.path", "/x y/\"z"), format!("{FILE}\n[store]\npath = '/x y/\"z'\n"));
+        assert_eq!(
+            changed("agent.deny", "x,y"),
+            FILE.replace("[ 'a', ]", "[\"x\", \"y\"]")
+        );
+        assert_eq!(
+            changed("llm.timeout", "9s"),
+            FILE.replace("0.5\n", "0.5\ntimeout = \"9s\"\n")
+        );
+        assert_eq!(
+            changed("store.path", "/x y/\"z"),
+            format!("{FILE}\n[store]\npath = '/x y/\"z'\n")
+        );
     }
 
     #[test]
@@ -267,7 +318,11 @@ deny = [ 'a', ]
             ("vault = { path = \"a\" }\n", "vaultPath"),
         ] {
             let text = Place::new(file).set(name, "999").unwrap();
-            assert_eq!(text, file.replace("700", "999").replace("\"a\"", "\"999\""), "{name}");
+            assert_eq!(
+                text,
+                file.replace("700", "999").replace("\"a\"", "\"999\""),
+                "{name}"
+            );
         }
     }
 
@@ -275,8 +330,21 @@ deny = [ 'a', ]
     fn what_does_not_fit_or_is_wrong_already_changes_nothing() {
         let place = Place::new(FILE);
         assert_eq!(place.set("llm.temperature", "3").unwrap_err().exit as u8, 2);
-        assert!(place.set("llm.temprature", "1").unwrap_err().cause.unwrap().contains("llm.temperature"));
+        assert!(
+            place
+                .set("llm.temprature", "1")
+                .unwrap_err()
+                .cause
+                .unwrap()
+                .contains("llm.temperature")
+        );
         assert_eq!(std::fs::read_to_string(place.path()).unwrap(), FILE);
-        assert_eq!(Place::new("modle = 1\n").set("model", "demo").unwrap_err().exit as u8, 3);
+        assert_eq!(
+            Place::new("modle = 1\n")
+                .set("model", "demo")
+                .unwrap_err()
+                .exit as u8,
+            3
+        );
     }
 }

@@ -132,9 +132,18 @@ pub(crate) const OF_PROVIDER: [&str; 4] = ["model", "base_url", "timeout", "retr
 /// The settings that do not belong to one provider.
 fn common() -> Vec<Key> {
     vec![
-        Key { unset: "a key in the environment, else Ollama, else embedded", ..key(MODEL, Kind::Text) },
-        Key { unset: "no other model answers in its place", ..key("fallback", Kind::List) },
-        Key { default: |dirs| Some(Value::Text(dirs.os_user.clone())), ..key("user_name", Kind::Text) },
+        Key {
+            unset: "a key in the environment, else Ollama, else embedded",
+            ..key(MODEL, Kind::Text)
+        },
+        Key {
+            unset: "no other model answers in its place",
+            ..key("fallback", Kind::List)
+        },
+        Key {
+            default: |dirs| Some(Value::Text(dirs.os_user.clone())),
+            ..key("user_name", Kind::Text)
+        },
         Key {
             alias: Some("systemPromptPath"),
             unset: "the built-in instruction",
@@ -150,41 +159,81 @@ fn common() -> Vec<Key> {
             variable: Some("LLM_MAX_TOKENS"),
             project: true,
             unset: "1024; 16384 for an unknown model behind a gateway",
-            ..key("llm.max_tokens", Kind::Integer { min: 1, max: 1_000_000 })
+            ..key(
+                "llm.max_tokens",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_000_000,
+                },
+            )
         },
         Key {
             variable: Some("LLM_TIMEOUT"),
             project: true,
             unset: "cloud 30s, or 15m if the model may think; own servers 120s, and 10m before the answer begins",
-            ..key("llm.timeout", Kind::Duration { min: SECOND, max: DAY })
+            ..key(
+                "llm.timeout",
+                Kind::Duration {
+                    min: SECOND,
+                    max: DAY,
+                },
+            )
         },
-        Key { project: true, unset: "cloud 1, Ollama 3, embedded 0", ..key("llm.retries", RETRIES) },
+        Key {
+            project: true,
+            unset: "cloud 1, Ollama 3, embedded 0",
+            ..key("llm.retries", RETRIES)
+        },
         Key {
             variable: Some("MAX_TOOL_ITERATIONS"),
             project: true,
             default: |_| Some(Value::Integer(limits::TOOL_ITERATIONS_MAX.into())),
-            ..key("agent.max_tool_iterations", Kind::Integer { min: 1, max: 100 })
+            ..key(
+                "agent.max_tool_iterations",
+                Kind::Integer { min: 1, max: 100 },
+            )
         },
         Key {
             project: true,
             default: |_| Some(Value::Duration(limits::TOOL_TIMEOUT)),
-            ..key("agent.tool_timeout", Kind::Duration { min: Duration::from_millis(1), max: DAY })
+            ..key(
+                "agent.tool_timeout",
+                Kind::Duration {
+                    min: Duration::from_millis(1),
+                    max: DAY,
+                },
+            )
         },
         Key {
             project: true,
             unset: "cloud 120s; own models none",
-            ..key("agent.turn_deadline", Kind::Duration { min: SECOND, max: DAY })
+            ..key(
+                "agent.turn_deadline",
+                Kind::Duration {
+                    min: SECOND,
+                    max: DAY,
+                },
+            )
         },
         Key {
             project: true,
             default: |_| Some(Value::Integer(limits::IDENTICAL_CALLS_MAX.into())),
-            ..key("agent.identical_calls_max", Kind::Integer { min: 1, max: 100 })
+            ..key(
+                "agent.identical_calls_max",
+                Kind::Integer { min: 1, max: 100 },
+            )
         },
         // The bound of a service's assistant; whoever sets it has it in the terminal too.
         Key {
             project: true,
             unset: "4000; in the terminal what the model can read",
-            ..key("agent.message_chars_max", Kind::Integer { min: 1, max: 1_048_576 })
+            ..key(
+                "agent.message_chars_max",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_048_576,
+                },
+            )
         },
         Key {
             project: true,
@@ -202,51 +251,122 @@ fn common() -> Vec<Key> {
             default: |_| Some(Value::Duration(limits::CONFIRMATION_EXPIRY)),
             ..key(
                 "agent.confirmation_expiry",
-                Kind::Duration { min: SECOND, max: Duration::from_secs(365 * 86_400) },
+                Kind::Duration {
+                    min: SECOND,
+                    max: Duration::from_secs(365 * 86_400),
+                },
             )
         },
-        Key { default: |_| Some(Value::Truth(true)), ..key("agent.control_functions", Kind::Truth) },
-        Key { project: true, unset: "destructive tools", ..key("agent.confirm", Kind::List) },
-        Key { unset: "tools that are not destructive", ..key("agent.allow", Kind::List) },
-        Key { project: true, unset: "none", ..key("agent.deny", Kind::List) },
-        Key { default: |_| Some(Value::Truth(false)), ..key("turns.finish_with_any_model", Kind::Truth) },
-        Key { unset: "the usual one (adjutant models list)", ..key("embedded.model", Kind::Text) },
-        Key { quiet: true, unset: "localhost", ..key("ollama.host", Kind::Text) },
-        Key { quiet: true, unset: "11434", ..key("ollama.port", Kind::Integer { min: 1, max: 65_535 }) },
+        Key {
+            default: |_| Some(Value::Truth(true)),
+            ..key("agent.control_functions", Kind::Truth)
+        },
+        Key {
+            project: true,
+            unset: "destructive tools",
+            ..key("agent.confirm", Kind::List)
+        },
+        Key {
+            unset: "tools that are not destructive",
+            ..key("agent.allow", Kind::List)
+        },
+        Key {
+            project: true,
+            unset: "none",
+            ..key("agent.deny", Kind::List)
+        },
+        Key {
+            default: |_| Some(Value::Truth(false)),
+            ..key("turns.finish_with_any_model", Kind::Truth)
+        },
+        Key {
+            unset: "the usual one (adjutant models list)",
+            ..key("embedded.model", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "localhost",
+            ..key("ollama.host", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "11434",
+            ..key(
+                "ollama.port",
+                Kind::Integer {
+                    min: 1,
+                    max: 65_535,
+                },
+            )
+        },
         Key {
             alias: Some("contextSize"),
             quiet: true,
             project: true,
             unset: "32768",
-            ..key("ollama.context_size", Kind::Integer { min: 512, max: 16_777_216 })
+            ..key(
+                "ollama.context_size",
+                Kind::Integer {
+                    min: 512,
+                    max: 16_777_216,
+                },
+            )
         },
-        Key { quiet: true, unset: "the server's own", ..key("ollama.keep_alive", Kind::Text) },
+        Key {
+            quiet: true,
+            unset: "the server's own",
+            ..key("ollama.keep_alive", Kind::Text)
+        },
         Key {
             quiet: true,
             project: true,
             unset: "as the model likes",
-            ..key("ollama.think", Kind::Word(&["off", "on", "low", "medium", "high", "max"]))
+            ..key(
+                "ollama.think",
+                Kind::Word(&["off", "on", "low", "medium", "high", "max"]),
+            )
         },
         Key {
             default: |_| Some(Value::Duration(INPUT_WAIT)),
-            ..key("input.wait", Kind::Duration { min: Duration::ZERO, max: DAY })
+            ..key(
+                "input.wait",
+                Kind::Duration {
+                    min: Duration::ZERO,
+                    max: DAY,
+                },
+            )
         },
-        Key { unset: "the built-in table", ..key("prices_file", Kind::Path) },
+        Key {
+            unset: "the built-in table",
+            ..key("prices_file", Kind::Path)
+        },
         Key {
             default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))),
             ..key("store.path", Kind::Path)
         },
         Key {
             default: |_| Some(Value::Integer(POOL_MAX)),
-            ..key("database.pool_max", Kind::Integer { min: 1, max: 10_000 })
+            ..key(
+                "database.pool_max",
+                Kind::Integer {
+                    min: 1,
+                    max: 10_000,
+                },
+            )
         },
-        Key { unset: "the database's address", ..key("database.listen_url", Kind::Database) },
+        Key {
+            unset: "the database's address",
+            ..key("database.listen_url", Kind::Database)
+        },
         Key {
             project: true,
             default: |_| Some(Value::Text("hide".to_owned())),
             ..key("terminal.thinking", Kind::Word(&["hide", "show"]))
         },
-        Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("log.keep", Kind::Keep) },
+        Key {
+            default: |_| Some(Value::Text(FOREVER.to_owned())),
+            ..key("log.keep", Kind::Keep)
+        },
         Key {
             default: |_| Some(Value::Text(LogContent::Full.to_string())),
             ..key("log.content", Kind::Word(&["full", "redacted", "none"]))
@@ -274,11 +394,23 @@ fn of_provider(provider: &'static Provider) -> [Key; OF_PROVIDER.len()] {
         let (kind, variable) = match setting {
             "model" => (Kind::Text, provider.model_variable),
             "base_url" => (Kind::Text, provider.base_url_variable),
-            "timeout" => (Kind::Duration { min: SECOND, max: DAY }, None),
+            "timeout" => (
+                Kind::Duration {
+                    min: SECOND,
+                    max: DAY,
+                },
+                None,
+            ),
             _ => (RETRIES, None),
         };
         let name = Cow::Owned(format!("{}.{setting}", provider.name));
-        Key { name, variable, quiet: true, unset: "the provider's own", ..key("", kind) }
+        Key {
+            name,
+            variable,
+            quiet: true,
+            unset: "the provider's own",
+            ..key("", kind)
+        }
     })
 }
 
@@ -296,7 +428,10 @@ impl Key {
 
     /// `ADJUTANT_SECTION_KEY`.
     pub(crate) fn own_variable(&self) -> String {
-        format!("ADJUTANT_{}", self.name.replace(['.', '-'], "_").to_uppercase())
+        format!(
+            "ADJUTANT_{}",
+            self.name.replace(['.', '-'], "_").to_uppercase()
+        )
     }
 }
 
@@ -309,7 +444,11 @@ impl Kind {
             Self::Number { min, max } => format!("a number from {min:?} to {max:?}"),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Self::Duration { min, max } => {
-                format!("a time with its unit from {} to {}, such as \"30s\"", duration(min), duration(max))
+                format!(
+                    "a time with its unit from {} to {}, such as \"30s\"",
+                    duration(min),
+                    duration(max)
+                )
             }
             Self::List => "a list of names".to_owned(),
             Self::Paths => "a table of names and paths, in text NAME=PATH,NAME=PATH".to_owned(),
@@ -317,7 +456,9 @@ impl Kind {
             Self::Word(words) => words.join(" or "),
             Self::Address => "an address and a port, such as 127.0.0.1:8080".to_owned(),
             Self::Database => Database::EXPECTED.to_owned(),
-            Self::Keep => format!("\"{FOREVER}\", or a time with its unit from 1d on, such as \"90d\""),
+            Self::Keep => {
+                format!("\"{FOREVER}\", or a time with its unit from 1d on, such as \"90d\"")
+            }
         }
     }
 
@@ -342,7 +483,11 @@ impl Kind {
 
     /// A value that does not fit, as an error shows it.
     pub(crate) fn shown(self, value: &str) -> &str {
-        if matches!(self, Self::Database | Self::Secret) { "what it is" } else { value }
+        if matches!(self, Self::Database | Self::Secret) {
+            "what it is"
+        } else {
+            value
+        }
     }
 
     /// Reads text, as variables hold it. `bare_seconds`: a number without a unit is seconds.
@@ -363,14 +508,20 @@ impl Kind {
             Self::Database => Value::Database(Database::parse(text)?),
             Self::Duration { .. } => Value::Duration(read_duration(text)?),
             Self::Paths => {
-                let pairs = text.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
-                    let (name, path) = pair.split_once('=')?;
-                    Some((name.trim().to_owned(), PathBuf::from(path.trim())))
-                });
+                let pairs = text
+                    .split(',')
+                    .filter(|pair| !pair.trim().is_empty())
+                    .map(|pair| {
+                        let (name, path) = pair.split_once('=')?;
+                        Some((name.trim().to_owned(), PathBuf::from(path.trim())))
+                    });
                 Value::Paths(pairs.collect::<Option<_>>()?)
             }
             Self::List => Value::List(
-                text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
+                text.split(',')
+                    .map(|name| name.trim().to_owned())
+                    .filter(|name| !name.is_empty())
+                    .collect(),
             ),
         };
         self.check(value)
@@ -385,9 +536,9 @@ impl Kind {
             (Self::Number { min, max }, Value::Number(number)) => (min..=max).contains(number),
             (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
             (Self::Duration { min, max }, Value::Duration(time)) => (min..=max).contains(time),
-            (Self::Paths, Value::Paths(paths)) => {
-                paths.iter().all(|(name, path)| !name.is_empty() && !path.as_os_str().is_empty())
-            }
+            (Self::Paths, Value::Paths(paths)) => paths
+                .iter()
+                .all(|(name, path)| !name.is_empty() && !path.as_os_str().is_empty()),
             (Self::List, Value::List(_))
             | (Self::Truth, Value::Truth(_))
             | (Self::Database, Value::Database(_)) => true,
@@ -412,7 +563,9 @@ impl std::fmt::Display for Value {
             Self::Duration(time) => f.write_str(&duration(*time)),
             Self::List(names) => f.write_str(&names.join(", ")),
             Self::Paths(paths) => {
-                let pairs = paths.iter().map(|(name, path)| format!("{name}={}", path.display()));
+                let pairs = paths
+                    .iter()
+                    .map(|(name, path)| format!("{name}={}", path.display()));
                 f.write_str(&pairs.collect::<Vec<_>>().join(", "))
             }
             Self::Database(database) => write!(f, "{database}"),
@@ -421,15 +574,23 @@ impl std::fmt::Display for Value {
     }
 }
 
-const UNITS: &[(&str, u64)] =
-    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const UNITS: &[(&str, u64)] = &[
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("min", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
 
 /// `30s`, `2m`, `7d`: a whole number and its unit.
 fn read_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let (_, ms) = UNITS.iter().find(|(name, _)| *name == unit.trim())?;
-    Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(*ms)?))
+    Some(Duration::from_millis(
+        number.parse::<u64>().ok()?.checked_mul(*ms)?,
+    ))
 }
 
 /// Reads a time with its unit, as an option says it.
@@ -459,19 +620,48 @@ mod tests {
 
     #[test]
     fn times_carry_a_unit() {
-        let kind = Kind::Duration { min: SECOND, max: DAY };
-        for (text, seconds) in [("30s", 30), ("2m", 120), ("2 min", 120), ("1h", 3600), ("1d", 86_400)] {
-            assert_eq!(kind.read(text, false), Some(Value::Duration(Duration::from_secs(seconds))), "{text}");
+        let kind = Kind::Duration {
+            min: SECOND,
+            max: DAY,
+        };
+        for (text, seconds) in [
+            ("30s", 30),
+            ("2m", 120),
+            ("2 min", 120),
+            ("1h", 3600),
+            ("1d", 86_400),
+        ] {
+            assert_eq!(
+                kind.read(text, false),
+                Some(Value::Duration(Duration::from_secs(seconds))),
+                "{text}"
+            );
         }
-        for text in ["30", "", "s", "-1s", "1.5s", "999ms", "2d", "1w", "99999999999999999999s"] {
+        for text in [
+            "30",
+            "",
+            "s",
+            "-1s",
+            "1.5s",
+            "999ms",
+            "2d",
+            "1w",
+            "99999999999999999999s",
+        ] {
             assert_eq!(kind.read(text, false), None, "{text}");
         }
-        assert_eq!(kind.read("30", true), Some(Value::Duration(Duration::from_secs(30))));
+        assert_eq!(
+            kind.read("30", true),
+            Some(Value::Duration(Duration::from_secs(30)))
+        );
     }
 
     #[test]
     fn times_are_shown_as_they_are_written() {
-        let kind = Kind::Duration { min: Duration::ZERO, max: DAY * 7 };
+        let kind = Kind::Duration {
+            min: Duration::ZERO,
+            max: DAY * 7,
+        };
         for text in ["30s", "2m", "1h", "7d", "1500ms", "90s"] {
             assert_eq!(kind.read(text, false).unwrap().to_string(), text);
         }

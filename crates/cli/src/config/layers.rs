@@ -33,7 +33,10 @@ impl Origin {
     /// Returns the file it is from, if it is from one.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
-            Self::File { path, .. } | Self::Variable { file: Some(path), .. } => Some(path),
+            Self::File { path, .. }
+            | Self::Variable {
+                file: Some(path), ..
+            } => Some(path),
             Self::Default | Self::Variable { file: None, .. } | Self::Flag(_) => None,
         }
     }
@@ -45,7 +48,10 @@ impl fmt::Display for Origin {
             Self::Default => f.write_str("default"),
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Variable { name, file: None } => write!(f, "variable {name}"),
-            Self::Variable { name, file: Some(path) } => write!(f, "{name} in {}", path.display()),
+            Self::Variable {
+                name,
+                file: Some(path),
+            } => write!(f, "{name} in {}", path.display()),
             Self::Flag(flag) => write!(f, "option {flag}"),
         }
     }
@@ -90,7 +96,9 @@ impl Parsed {
 pub(crate) fn toml(text: &str, path: &Path, owner: Owner) -> Result<Parsed, CliError> {
     let file = File { text, path };
     let table = DeTable::parse(text).map_err(|error| {
-        let (line, column) = error.span().map_or((1, 1), |span| file.position(span.start));
+        let (line, column) = error
+            .span()
+            .map_or((1, 1), |span| file.position(span.start));
         CliError::configuration(format!("{}:{line}:{column} is not TOML", path.display()))
             .because(error.message().to_owned())
     })?;
@@ -113,7 +121,8 @@ pub(crate) fn toml(text: &str, path: &Path, owner: Owner) -> Result<Parsed, CliE
                 }
             }
             _ => {
-                let known = find("", name.get_ref()).ok_or_else(|| file.unknown(at, "", name.get_ref()))?;
+                let known =
+                    find("", name.get_ref()).ok_or_else(|| file.unknown(at, "", name.get_ref()))?;
                 file.read(&mut parsed, known, at, value, owner)?;
             }
         }
@@ -141,17 +150,24 @@ pub(crate) fn variables(
             continue;
         };
         let bare_seconds = key.variable == Some(name);
-        let origin = Origin::Variable { name: name.to_owned(), file: file.map(Path::to_owned) };
+        let origin = Origin::Variable {
+            name: name.to_owned(),
+            file: file.map(Path::to_owned),
+        };
         let value = key.kind.read(text, bare_seconds).ok_or_else(|| {
             let expected = match key.kind {
-                Kind::Duration { .. } if bare_seconds => {
-                    key.kind.expected().replace("a time with its unit", "a number of seconds")
-                }
+                Kind::Duration { .. } if bare_seconds => key
+                    .kind
+                    .expected()
+                    .replace("a time with its unit", "a number of seconds"),
                 kind => kind.expected(),
             };
             let shown = format!("{text:?}");
-            CliError::configuration(format!("{name} must be {expected}, not {}", key.kind.shown(&shown)))
-                .because(format!("from {origin}"))
+            CliError::configuration(format!(
+                "{name} must be {expected}, not {}",
+                key.kind.shown(&shown)
+            ))
+            .because(format!("from {origin}"))
         })?;
         layer.push((key, value, origin));
     }
@@ -161,17 +177,23 @@ pub(crate) fn variables(
 /// Variables of ours that name no setting, each with the nearest that does.
 pub(crate) fn misspelt(variables: &BTreeMap<String, String>) -> Vec<String> {
     let own = KEYS.iter().map(Key::own_variable);
-    let known: Vec<String> =
-        own.chain(KEYS.iter().filter_map(|key| key.variable.map(str::to_owned))).collect();
+    let known: Vec<String> = own
+        .chain(
+            KEYS.iter()
+                .filter_map(|key| key.variable.map(str::to_owned)),
+        )
+        .collect();
     variables
         .keys()
         // Read by the crash tests, in builds that have them.
         .filter(|name| name.starts_with("ADJUTANT_") && *name != "ADJUTANT_KILL_AT")
         .filter(|name| !known.contains(name))
-        .map(|name| match nearest(name, known.iter().map(String::as_str)) {
-            Some(near) => format!("variable {name} is no setting; did you mean {near}?"),
-            None => format!("variable {name} is no setting (adjutant config show)"),
-        })
+        .map(
+            |name| match nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("variable {name} is no setting; did you mean {near}?"),
+                None => format!("variable {name} is no setting (adjutant config show)"),
+            },
+        )
         .collect()
 }
 
@@ -181,10 +203,15 @@ fn is_section(name: &str) -> bool {
 
 /// The setting that a file calls so. The seeds' spellings count in their section and at the top, where the seeds have them.
 pub(super) fn find(section: &str, name: &str) -> Option<&'static Key> {
-    let section = if section == memory::OLD_SECTION { "vault" } else { section };
+    let section = if section == memory::OLD_SECTION {
+        "vault"
+    } else {
+        section
+    };
     KEYS.iter().find(|key| {
         let (of, plain) = key.place();
-        (of == section && plain == name) || (key.alias == Some(name) && (of == section || section.is_empty()))
+        (of == section && plain == name)
+            || (key.alias == Some(name) && (of == section || section.is_empty()))
     })
 }
 
@@ -209,11 +236,19 @@ impl File<'_> {
         }
         let line = self.position(key_at).0;
         // TOML refuses the same spelling twice; this is the other one.
-        let before = parsed.layer.iter().find(|(other, ..)| other.name == key.name);
+        let before = parsed
+            .layer
+            .iter()
+            .find(|(other, ..)| other.name == key.name);
         if let (Some((_, _, Origin::File { line, .. })), Some(alias)) = (before, key.alias) {
-            return Err(CliError::configuration(format!("{} is set twice", key.name))
-                .because(format!("{} and line {line}: {alias} is another name of it", self.place(key_at)))
-                .or_try("leave one of them out"));
+            return Err(
+                CliError::configuration(format!("{} is set twice", key.name))
+                    .because(format!(
+                        "{} and line {line}: {alias} is another name of it",
+                        self.place(key_at)
+                    ))
+                    .or_try("leave one of them out"),
+            );
         }
         let read = convert(key.kind, value.get_ref()).and_then(|value| key.kind.check(value));
         let Some(read) = read else {
@@ -227,13 +262,25 @@ impl File<'_> {
         };
         let read = match read {
             Value::Path(path) => Value::Path(self.beside(path)),
-            Value::Paths(paths) => {
-                Value::Paths(paths.into_iter().map(|(name, path)| (name, self.beside(path))).collect())
+            Value::Paths(paths) => Value::Paths(
+                paths
+                    .into_iter()
+                    .map(|(name, path)| (name, self.beside(path)))
+                    .collect(),
+            ),
+            Value::Database(Database::Sqlite(path)) => {
+                Value::Database(Database::Sqlite(self.beside(path)))
             }
-            Value::Database(Database::Sqlite(path)) => Value::Database(Database::Sqlite(self.beside(path))),
             other => other,
         };
-        parsed.layer.push((key, read, Origin::File { path: self.path.to_owned(), line }));
+        parsed.layer.push((
+            key,
+            read,
+            Origin::File {
+                path: self.path.to_owned(),
+                line,
+            },
+        ));
         Ok(())
     }
 
@@ -243,7 +290,11 @@ impl File<'_> {
     }
 
     fn unknown(&self, at: usize, section: &str, name: &str) -> CliError {
-        let full = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
+        let full = if section.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{section}.{name}")
+        };
         let error = CliError::configuration(format!("{}: unknown key {full}", self.place(at)));
         if name.to_lowercase().ends_with("key") {
             let error = match Provider::find(section) {
@@ -252,20 +303,39 @@ impl File<'_> {
                 }
                 _ => error.or_try("adjutant keys set PROVIDER"),
             };
-            return error.because("keys are not kept in this file").or_try(format!(
-                "{} in the environment, or in the .env file beside the configuration",
-                key_variable(section)
-            ));
+            return error
+                .because("keys are not kept in this file")
+                .or_try(format!(
+                    "{} in the environment, or in the .env file beside the configuration",
+                    key_variable(section)
+                ));
         }
         // A key of the same section first; then one that stands in another section; then a section.
-        let of_section = KEYS.iter().filter(|key| key.place().0 == section).map(|key| key.place().1);
-        let elsewhere = KEYS.iter().find(|key| key.place().1 == name).map(|key| key.name.as_ref());
+        let of_section = KEYS
+            .iter()
+            .filter(|key| key.place().0 == section)
+            .map(|key| key.place().1);
+        let elsewhere = KEYS
+            .iter()
+            .find(|key| key.place().1 == name)
+            .map(|key| key.name.as_ref());
         let near = nearest(name, of_section)
-            .map(|near| if section.is_empty() { near.to_owned() } else { format!("{section}.{near}") })
+            .map(|near| {
+                if section.is_empty() {
+                    near.to_owned()
+                } else {
+                    format!("{section}.{near}")
+                }
+            })
             .or_else(|| elsewhere.map(str::to_owned))
             .or_else(|| {
-                nearest(name, KEYS.iter().map(|key| key.place().0).filter(|name| !name.is_empty()))
-                    .map(|section| format!("[{section}]"))
+                nearest(
+                    name,
+                    KEYS.iter()
+                        .map(|key| key.place().0)
+                        .filter(|name| !name.is_empty()),
+                )
+                .map(|section| format!("[{section}]"))
             });
         match near {
             Some(near) => error.because(format!("did you mean {near}?")),
@@ -282,14 +352,18 @@ impl File<'_> {
     pub(super) fn position(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let column = before.get(line_start..).map_or(0, |line| line.chars().count());
+        let column = before
+            .get(line_start..)
+            .map_or(0, |line| line.chars().count());
         (before.matches('\n').count() + 1, column + 1)
     }
 }
 
 /// The variable for the key of the provider whose section this is.
 fn key_variable(section: &str) -> &'static str {
-    Provider::find(section).and_then(|provider| provider.key_variable).unwrap_or("NAME_API_KEY")
+    Provider::find(section)
+        .and_then(|provider| provider.key_variable)
+        .unwrap_or("NAME_API_KEY")
 }
 
 pub(super) fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
@@ -305,7 +379,9 @@ pub(super) fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
             | Kind::Secret,
             DeValue::String(text),
         ) => return kind.read(text, false),
-        (Kind::Number { .. }, DeValue::Float(number)) => Value::Number(number.as_str().parse().ok()?),
+        (Kind::Number { .. }, DeValue::Float(number)) => {
+            Value::Number(number.as_str().parse().ok()?)
+        }
         (Kind::Number { .. }, DeValue::Integer(number)) if number.radix() == 10 => {
             Value::Number(number.as_str().parse().ok()?)
         }
@@ -314,13 +390,19 @@ pub(super) fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
         }
         (Kind::Truth, DeValue::Boolean(truth)) => Value::Truth(*truth),
         (Kind::List, DeValue::Array(names)) => Value::List(
-            names.iter().map(|name| Some(name.get_ref().as_str()?.to_owned())).collect::<Option<_>>()?,
+            names
+                .iter()
+                .map(|name| Some(name.get_ref().as_str()?.to_owned()))
+                .collect::<Option<_>>()?,
         ),
         (Kind::Paths, DeValue::Table(paths)) => Value::Paths(
             paths
                 .iter()
                 .map(|(name, path)| {
-                    Some((name.get_ref().to_string(), PathBuf::from(path.get_ref().as_str()?)))
+                    Some((
+                        name.get_ref().to_string(),
+                        PathBuf::from(path.get_ref().as_str()?),
+                    ))
                 })
                 .collect::<Option<_>>()?,
         ),
@@ -361,7 +443,10 @@ mod tests {
     #[track_caller]
     fn refused(text: &str, message: &str, cause: &str) {
         let error = read(text).unwrap_err();
-        assert_eq!((error.message.as_str(), error.cause.as_deref()), (message, Some(cause)));
+        assert_eq!(
+            (error.message.as_str(), error.cause.as_deref()),
+            (message, Some(cause))
+        );
         assert_eq!(error.exit as u8, 3);
     }
 
@@ -372,9 +457,21 @@ mod tests {
             "/c/config.toml:3:3: unknown key llm.temprature",
             "did you mean llm.temperature?",
         );
-        refused("modle = \"x\"\n", "/c/config.toml:1:1: unknown key modle", "did you mean model?");
-        refused("[agnet]\nconfirm = []\n", "/c/config.toml:1:2: unknown key agnet", "did you mean [agent]?");
-        refused("timeout = \"3s\"\n", "/c/config.toml:1:1: unknown key timeout", "did you mean llm.timeout?");
+        refused(
+            "modle = \"x\"\n",
+            "/c/config.toml:1:1: unknown key modle",
+            "did you mean model?",
+        );
+        refused(
+            "[agnet]\nconfirm = []\n",
+            "/c/config.toml:1:2: unknown key agnet",
+            "did you mean [agent]?",
+        );
+        refused(
+            "timeout = \"3s\"\n",
+            "/c/config.toml:1:1: unknown key timeout",
+            "did you mean llm.timeout?",
+        );
     }
 
     #[test]
@@ -397,34 +494,60 @@ mod tests {
             "llm.timeout must be a time with its unit from 1s to 1d, such as \"30s\", not 30",
             "/c/config.toml:2:11",
         );
-        refused("model = 1\n", "model must be text that is not empty, not 1", "/c/config.toml:1:9");
-        refused("llm = 1\n", "/c/config.toml:1:1: unknown key llm", "did you mean [llm]?");
+        refused(
+            "model = 1\n",
+            "model must be text that is not empty, not 1",
+            "/c/config.toml:1:9",
+        );
+        refused(
+            "llm = 1\n",
+            "/c/config.toml:1:1: unknown key llm",
+            "did you mean [llm]?",
+        );
     }
 
     #[test]
     fn broken_toml_is_named_with_its_place() {
         let error = read("model = \"demo\"\n[llm\n").unwrap_err();
-        assert!(error.message.starts_with("/c/config.toml:2:"), "{}", error.message);
+        assert!(
+            error.message.starts_with("/c/config.toml:2:"),
+            "{}",
+            error.message
+        );
         assert!(error.cause.is_some());
     }
 
     #[test]
     fn a_project_nobody_trusts_may_bound_but_not_redirect() {
         let project = |text, owner| toml(text, Path::new("/p/adjutant.toml"), owner).unwrap();
-        let bounds = project("[agent]\nmax_tool_iterations = 2\ndeny = [\"delete_task\"]\n", Owner::Project);
+        let bounds = project(
+            "[agent]\nmax_tool_iterations = 2\ndeny = [\"delete_task\"]\n",
+            Owner::Project,
+        );
         assert_eq!((bounds.layer.len(), bounds.unused.len()), (2, 0));
         for (text, name, lines) in [
             ("model = \"gemini\"\n", "model", 1),
             ("system_prompt_path = \"x\"\n", "system_prompt_path", 1),
             ("[agent]\nallow = [\"delete_task\"]\n", "agent.allow", 1),
-            ("[gemini]\nbase_url = \"http://evil\"\n", "gemini.base_url", 1),
+            (
+                "[gemini]\nbase_url = \"http://evil\"\n",
+                "gemini.base_url",
+                1,
+            ),
             ("[store]\npath = \"x\"\n", "store.path", 1),
             ("[mcp.servers.x]\ncommand = [\"evil\"]\n", "mcp.servers", 0),
         ] {
             let parsed = project(text, Owner::Project);
-            assert_eq!((parsed.layer.len(), parsed.unused), (0, vec![name.to_owned()]));
+            assert_eq!(
+                (parsed.layer.len(), parsed.unused),
+                (0, vec![name.to_owned()])
+            );
             let parsed = project(text, Owner::Trusted);
-            assert_eq!((parsed.layer.len(), parsed.unused.len()), (lines, 0), "{text}");
+            assert_eq!(
+                (parsed.layer.len(), parsed.unused.len()),
+                (lines, 0),
+                "{text}"
+            );
         }
     }
 
@@ -433,12 +556,19 @@ mod tests {
         for key in KEYS.iter() {
             let Some(alias) = key.alias else { continue };
             let (section, name) = key.place();
-            let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+            let header = if section.is_empty() {
+                String::new()
+            } else {
+                format!("[{section}]\n")
+            };
             let value = match key.kind {
                 Kind::Integer { max, .. } => max.to_string(),
                 _ => "\"word\"".to_owned(),
             };
-            for text in [format!("{alias} = {value}\n"), format!("{header}{alias} = {value}\n")] {
+            for text in [
+                format!("{alias} = {value}\n"),
+                format!("{header}{alias} = {value}\n"),
+            ] {
                 assert_eq!(read(&text).unwrap()[0].0.name, key.name, "{text}");
             }
             for text in [
@@ -446,7 +576,11 @@ mod tests {
                 format!("{alias} = {value}\n{header}{name} = {value}\n"),
             ] {
                 let error = read(&text).unwrap_err();
-                assert_eq!(error.message, format!("{} is set twice", key.name), "{text}");
+                assert_eq!(
+                    error.message,
+                    format!("{} is set twice", key.name),
+                    "{text}"
+                );
                 assert!(error.cause.unwrap().contains(alias));
             }
         }
@@ -457,23 +591,38 @@ mod tests {
         let layer = read("systemPromptPath = \"me.md\"\n").unwrap();
         assert_eq!(layer[0].0.name, "system_prompt_path");
         assert_eq!(layer[0].1, Value::Path(PathBuf::from("/c/me.md")));
-        assert_eq!(layer[0].2, Origin::File { path: "/c/config.toml".into(), line: 1 });
+        assert_eq!(
+            layer[0].2,
+            Origin::File {
+                path: "/c/config.toml".into(),
+                line: 1
+            }
+        );
     }
 
     fn set(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
     fn the_seeds_timeout_is_seconds_and_ours_has_a_unit() {
         let layer = variables(&set(&[("LLM_TIMEOUT", "7")]), None).unwrap();
         assert_eq!(layer[0].1.to_string(), "7s");
-        let layer = variables(&set(&[("LLM_TIMEOUT", "7"), ("ADJUTANT_LLM_TIMEOUT", "9s")]), None).unwrap();
+        let layer = variables(
+            &set(&[("LLM_TIMEOUT", "7"), ("ADJUTANT_LLM_TIMEOUT", "9s")]),
+            None,
+        )
+        .unwrap();
         assert_eq!(layer[0].1.to_string(), "9s");
         assert!(variables(&set(&[("ADJUTANT_LLM_TIMEOUT", "7")]), None).is_err());
         let error = variables(&set(&[("LLM_TIMEOUT", "soon")]), None).unwrap_err();
         assert!(
-            error.message.starts_with("LLM_TIMEOUT must be a number of seconds from 1s"),
+            error
+                .message
+                .starts_with("LLM_TIMEOUT must be a number of seconds from 1s"),
             "{}",
             error.message
         );
@@ -481,9 +630,19 @@ mod tests {
 
     #[test]
     fn an_empty_variable_is_none_and_a_misspelt_one_is_told() {
-        assert!(variables(&set(&[("LLM_TIMEOUT", " ")]), None).unwrap().is_empty());
-        let told =
-            misspelt(&set(&[("ADJUTANT_LLM_TIMOUT", "1"), ("OTHER", "x"), ("ADJUTANT_MODEL", "demo")]));
-        assert_eq!(told, ["variable ADJUTANT_LLM_TIMOUT is no setting; did you mean ADJUTANT_LLM_TIMEOUT?"]);
+        assert!(
+            variables(&set(&[("LLM_TIMEOUT", " ")]), None)
+                .unwrap()
+                .is_empty()
+        );
+        let told = misspelt(&set(&[
+            ("ADJUTANT_LLM_TIMOUT", "1"),
+            ("OTHER", "x"),
+            ("ADJUTANT_MODEL", "demo"),
+        ]));
+        assert_eq!(
+            told,
+            ["variable ADJUTANT_LLM_TIMOUT is no setting; did you mean ADJUTANT_LLM_TIMEOUT?"]
+        );
     }
 }

@@ -93,8 +93,14 @@ const INHERITED: [&str; 19] = [
     "NO_PROXY",
 ];
 
-const TIMEOUT: Kind = Kind::Duration { min: Duration::from_millis(100), max: Duration::from_secs(3_600) };
-const RESULT_BYTES: Kind = Kind::Integer { min: 1_000, max: 16 * 1024 * 1024 };
+const TIMEOUT: Kind = Kind::Duration {
+    min: Duration::from_millis(100),
+    max: Duration::from_secs(3_600),
+};
+const RESULT_BYTES: Kind = Kind::Integer {
+    min: 1_000,
+    max: 16 * 1024 * 1024,
+};
 
 /// What variables hold: the process's, then those of the `.env` file.
 pub(super) struct Variables<'a> {
@@ -104,9 +110,12 @@ pub(super) struct Variables<'a> {
 
 impl<'a> Variables<'a> {
     fn get(&self, name: &str) -> Option<&'a str> {
-        let of =
-            |variables: &'a BTreeMap<String, String>| variables.get(name).filter(|value| !value.is_empty());
-        of(self.process).or_else(|| of(self.file)).map(String::as_str)
+        let of = |variables: &'a BTreeMap<String, String>| {
+            variables.get(name).filter(|value| !value.is_empty())
+        };
+        of(self.process)
+            .or_else(|| of(self.file))
+            .map(String::as_str)
     }
 }
 
@@ -133,13 +142,24 @@ pub(crate) struct SentVariables {
 /// A table is wrong: with file, line and column.
 pub(crate) fn variables_sent(text: &str, path: &Path) -> Result<Vec<SentVariables>, CliError> {
     let none = BTreeMap::new();
-    let tables = servers(text, path, &Variables { process: &none, file: &none })?;
-    let sent = tables.into_iter().filter_map(|ServerTable { config, named, .. }| match config.via {
-        Via::Remote(remote) if !named.is_empty() => {
-            Some(SentVariables { server: config.name, url: remote.url, names: named })
-        }
-        Via::Remote(_) | Via::Child(_) => None,
-    });
+    let tables = servers(
+        text,
+        path,
+        &Variables {
+            process: &none,
+            file: &none,
+        },
+    )?;
+    let sent = tables
+        .into_iter()
+        .filter_map(|ServerTable { config, named, .. }| match config.via {
+            Via::Remote(remote) if !named.is_empty() => Some(SentVariables {
+                server: config.name,
+                url: remote.url,
+                names: named,
+            }),
+            Via::Remote(_) | Via::Child(_) => None,
+        });
     Ok(sent.collect())
 }
 
@@ -155,33 +175,55 @@ pub(super) fn servers(
     let file = File { text, path };
     let mut tables = Vec::new();
     // What is no TOML, or no table, was told before.
-    let Ok(table) = DeTable::parse(text) else { return Ok(tables) };
+    let Ok(table) = DeTable::parse(text) else {
+        return Ok(tables);
+    };
     let Some(DeValue::Table(section)) = table.get_ref().get(SECTION).map(Spanned::get_ref) else {
         return Ok(tables);
     };
     for (key, value) in section {
         let at = key.span().start;
         if key.get_ref() != "servers" {
-            let error =
-                CliError::configuration(format!("{}: unknown key mcp.{}", file.place(at), key.get_ref()));
+            let error = CliError::configuration(format!(
+                "{}: unknown key mcp.{}",
+                file.place(at),
+                key.get_ref()
+            ));
             return Err(error.because("did you mean [mcp.servers.NAME]?"));
         }
         let DeValue::Table(servers) = value.get_ref() else {
-            let what = format!("mcp.servers must be a table of servers, not {}", shown(value.get_ref()));
+            let what = format!(
+                "mcp.servers must be a table of servers, not {}",
+                shown(value.get_ref())
+            );
             return Err(CliError::configuration(what).because(file.place(value.span().start)));
         };
         for (name, value) in servers {
             let at = name.span().start;
-            let server = ServerName::new(name.get_ref().as_ref())
-                .map_err(|error| CliError::configuration(error.to_string()).because(file.place(at)))?;
+            let server = ServerName::new(name.get_ref().as_ref()).map_err(|error| {
+                CliError::configuration(error.to_string()).because(file.place(at))
+            })?;
             let DeValue::Table(table) = value.get_ref() else {
-                let what = format!("mcp.servers.{server} must be a table, not {}", shown(value.get_ref()));
+                let what = format!(
+                    "mcp.servers.{server} must be a table, not {}",
+                    shown(value.get_ref())
+                );
                 return Err(CliError::configuration(what).because(file.place(value.span().start)));
             };
-            let mut reader =
-                Reader { file: &file, server, table, variables, named: BTreeSet::new(), unset: Vec::new() };
+            let mut reader = Reader {
+                file: &file,
+                server,
+                table,
+                variables,
+                named: BTreeSet::new(),
+                unset: Vec::new(),
+            };
             let config = reader.server(at)?;
-            tables.push(ServerTable { config, lines: reader.lines(), named: reader.named });
+            tables.push(ServerTable {
+                config,
+                lines: reader.lines(),
+                named: reader.named,
+            });
         }
     }
     Ok(tables)
@@ -244,7 +286,10 @@ impl<'a> Reader<'a> {
         config.required = self.truth("required")?;
         config.disabled = self.truth("disabled")?;
         if !self.unset.is_empty() {
-            config.unusable = Some(format!("not set in the environment: {}", self.unset.join(", ")));
+            config.unusable = Some(format!(
+                "not set in the environment: {}",
+                self.unset.join(", ")
+            ));
         }
         Ok(config)
     }
@@ -252,9 +297,10 @@ impl<'a> Reader<'a> {
     fn child(&mut self, (at, value): Field<'a>) -> Result<Child, CliError> {
         for key in ["headers", "bearer_token_env"] {
             if let Some((at, _)) = self.field(key) {
-                return Err(
-                    self.wrong(&format!("has `command`, and `{key}` belongs to a server with `url`"), at)
-                );
+                return Err(self.wrong(
+                    &format!("has `command`, and `{key}` belongs to a server with `url`"),
+                    at,
+                ));
             }
         }
         let words = convert(Kind::List, value);
@@ -272,25 +318,40 @@ impl<'a> Reader<'a> {
         };
         let program = home(PathBuf::from(program));
         // A bare name is looked for in PATH; a path starts at the file.
-        let program = if program.components().count() > 1 { self.file.beside(program) } else { program };
+        let program = if program.components().count() > 1 {
+            self.file.beside(program)
+        } else {
+            program
+        };
         let mut variables: BTreeMap<String, SecretString> = INHERITED
             .iter()
-            .filter_map(|name| Some(((*name).to_owned(), self.variables.process.get(*name)?.clone().into())))
+            .filter_map(|name| {
+                Some((
+                    (*name).to_owned(),
+                    self.variables.process.get(*name)?.clone().into(),
+                ))
+            })
             .collect();
         variables.extend(self.secrets("env")?);
         let directory = match self.value("cwd", Kind::Path)? {
             Some(Value::Path(path)) => Some(self.file.beside(path)),
             _ => None,
         };
-        Ok(Child { program, arguments: words.collect(), variables, directory })
+        Ok(Child {
+            program,
+            arguments: words.collect(),
+            variables,
+            directory,
+        })
     }
 
     fn remote(&mut self, (at, value): Field<'a>) -> Result<Remote, CliError> {
         for key in ["env", "cwd"] {
             if let Some((at, _)) = self.field(key) {
-                return Err(
-                    self.wrong(&format!("has `url`, and `{key}` belongs to a server with `command`"), at)
-                );
+                return Err(self.wrong(
+                    &format!("has `url`, and `{key}` belongs to a server with `command`"),
+                    at,
+                ));
             }
         }
         let expected = "an address that begins with https:// or http://";
@@ -308,13 +369,19 @@ impl<'a> Reader<'a> {
             Some(Value::Text(name)) => self.variable(&name),
             _ => None,
         };
-        Ok(Remote { url: text.to_owned(), bearer, headers: self.secrets("headers")? })
+        Ok(Remote {
+            url: text.to_owned(),
+            bearer,
+            headers: self.secrets("headers")?,
+        })
     }
 
     /// A table of texts, in which `${NAME}` stands for a variable.
     fn secrets(&mut self, key: &str) -> Result<BTreeMap<String, SecretString>, CliError> {
         let mut secrets = BTreeMap::new();
-        let Some((at, value)) = self.field(key) else { return Ok(secrets) };
+        let Some((at, value)) = self.field(key) else {
+            return Ok(secrets);
+        };
         let DeValue::Table(table) = value else {
             return Err(self.must(
                 key,
@@ -326,9 +393,10 @@ impl<'a> Reader<'a> {
         for (name, value) in table {
             // The value may be a secret, so an error does not show it.
             let Some(text) = value.get_ref().as_str() else {
-                return Err(
-                    self.wrong(&format!("{key}.{}: must be text", name.get_ref()), value.span().start)
-                );
+                return Err(self.wrong(
+                    &format!("{key}.{}: must be text", name.get_ref()),
+                    value.span().start,
+                ));
             };
             let text = self.expanded(text);
             secrets.insert(name.get_ref().to_string(), text.into());
@@ -372,44 +440,75 @@ impl<'a> Reader<'a> {
 
     fn inject(&self) -> Result<BTreeMap<Injected, String>, CliError> {
         let mut inject = BTreeMap::new();
-        let Some((at, value)) = self.field("inject") else { return Ok(inject) };
+        let Some((at, value)) = self.field("inject") else {
+            return Ok(inject);
+        };
         let expected = "a table, such as { user_id = \"ARGUMENT\" }";
         let DeValue::Table(table) = value else {
             return Err(self.must("inject", expected, at, value));
         };
         for (name, value) in table {
             let at = name.span().start;
-            let what = Injected::ALL.into_iter().find(|what| what.name() == name.get_ref());
+            let what = Injected::ALL
+                .into_iter()
+                .find(|what| what.name() == name.get_ref());
             let names = Injected::ALL.map(Injected::name).join(", ");
             let what = what.ok_or_else(|| {
-                self.wrong(&format!("inject: {} is nothing that can be filled in", name.get_ref()), at)
-                    .or_try(names)
+                self.wrong(
+                    &format!(
+                        "inject: {} is nothing that can be filled in",
+                        name.get_ref()
+                    ),
+                    at,
+                )
+                .or_try(names)
             })?;
-            let argument = value.get_ref().as_str().filter(|argument| !argument.is_empty());
-            let argument = argument.ok_or_else(|| self.must("inject", expected, at, value.get_ref()))?;
+            let argument = value
+                .get_ref()
+                .as_str()
+                .filter(|argument| !argument.is_empty());
+            let argument =
+                argument.ok_or_else(|| self.must("inject", expected, at, value.get_ref()))?;
             inject.insert(what, argument.to_owned());
         }
         Ok(inject)
     }
 
     fn field(&self, key: &str) -> Option<Field<'a>> {
-        self.table.get(key).map(|value| (value.span().start, value.get_ref()))
+        self.table
+            .get(key)
+            .map(|value| (value.span().start, value.get_ref()))
     }
 
     fn value(&self, key: &str, kind: Kind) -> Result<Option<Value>, CliError> {
-        let Some((at, value)) = self.field(key) else { return Ok(None) };
+        let Some((at, value)) = self.field(key) else {
+            return Ok(None);
+        };
         let read = convert(kind, value).and_then(|value| kind.check(value));
-        read.map(Some).ok_or_else(|| self.must(key, &kind.expected(), at, value))
+        read.map(Some)
+            .ok_or_else(|| self.must(key, &kind.expected(), at, value))
     }
 
     fn names(&self, key: &str) -> Result<Option<Vec<String>>, CliError> {
         let value = self.value(key, Kind::List)?;
-        Ok(value.and_then(|value| if let Value::List(names) = value { Some(names) } else { None }))
+        Ok(value.and_then(|value| {
+            if let Value::List(names) = value {
+                Some(names)
+            } else {
+                None
+            }
+        }))
     }
 
     fn time(&self, key: &str) -> Result<Option<Duration>, CliError> {
         let value = self.value(key, TIMEOUT)?;
-        Ok(value.and_then(|value| if let Value::Duration(time) = value { Some(time) } else { None }))
+        Ok(value.and_then(|value| {
+            if let Value::Duration(time) = value {
+                Some(time)
+            } else {
+                None
+            }
+        }))
     }
 
     fn truth(&self, key: &str) -> Result<bool, CliError> {
@@ -430,13 +529,16 @@ impl<'a> Reader<'a> {
     }
 
     fn wrong(&self, what: &str, at: usize) -> CliError {
-        CliError::configuration(format!("mcp.servers.{} {what}", self.server)).because(self.file.place(at))
+        CliError::configuration(format!("mcp.servers.{} {what}", self.server))
+            .because(self.file.place(at))
     }
 
     fn unknown(&self, at: usize, name: &str) -> CliError {
         let place = self.file.place(at);
-        let error =
-            CliError::configuration(format!("{place}: unknown key mcp.servers.{}.{name}", self.server));
+        let error = CliError::configuration(format!(
+            "{place}: unknown key mcp.servers.{}.{name}",
+            self.server
+        ));
         match nearest(name, FIELDS.into_iter()) {
             Some(near) => error.because(format!("did you mean {near}?")),
             None => error.or_try(FIELDS.join(", ")),
@@ -449,7 +551,9 @@ impl<'a> Reader<'a> {
             let name = key.get_ref().as_ref();
             let value = match (name, value.get_ref()) {
                 ("env" | "headers", DeValue::Table(table)) => {
-                    let names = table.iter().map(|(name, _)| format!("{} = (not shown)", name.get_ref()));
+                    let names = table
+                        .iter()
+                        .map(|(name, _)| format!("{} = (not shown)", name.get_ref()));
                     names.collect::<Vec<_>>().join(", ")
                 }
                 ("url", DeValue::String(url)) => without_query(url),
@@ -461,7 +565,11 @@ impl<'a> Reader<'a> {
                 value: Some(value),
                 unset: "",
                 quiet: true,
-                origin: Origin::File { path: self.file.path.to_owned(), line }.to_string(),
+                origin: Origin::File {
+                    path: self.file.path.to_owned(),
+                    line,
+                }
+                .to_string(),
             }
         };
         self.table.iter().map(line).collect()
@@ -480,12 +588,15 @@ fn without_query(url: &str) -> String {
 fn plain(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => text.to_string(),
-        DeValue::Array(values) => {
-            values.iter().map(|value| plain(value.get_ref())).collect::<Vec<_>>().join(", ")
-        }
+        DeValue::Array(values) => values
+            .iter()
+            .map(|value| plain(value.get_ref()))
+            .collect::<Vec<_>>()
+            .join(", "),
         DeValue::Table(table) => {
-            let pairs =
-                table.iter().map(|(key, value)| format!("{} = {}", key.get_ref(), plain(value.get_ref())));
+            let pairs = table
+                .iter()
+                .map(|(key, value)| format!("{} = {}", key.get_ref(), plain(value.get_ref())));
             pairs.collect::<Vec<_>>().join(", ")
         }
         other => shown(other),

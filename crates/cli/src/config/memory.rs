@@ -65,14 +65,28 @@ pub(super) fn keys() -> Vec<Key> {
             unset: "none: nothing is remembered in the terminal",
             ..key(VAULT, Kind::Path)
         },
-        Key { quiet: true, unset: "the person of this machine", ..key("vault.owner", Kind::Text) },
-        Key { quiet: true, unset: "nobody else has a vault", ..key("vault.users", Kind::Paths) },
-        Key { default: |_| Some(Value::Text("auto".to_owned())), ..key("vault.daily", Kind::Text) },
+        Key {
+            quiet: true,
+            unset: "the person of this machine",
+            ..key("vault.owner", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "nobody else has a vault",
+            ..key("vault.users", Kind::Paths)
+        },
+        Key {
+            default: |_| Some(Value::Text("auto".to_owned())),
+            ..key("vault.daily", Kind::Text)
+        },
         Key {
             default: |_| Some(Value::Text(AUTO.to_owned())),
             ..key("vault.locale", Kind::Word(&LANGUAGES))
         },
-        Key { default: |_| Some(Value::Truth(false)), ..key("vault.log_conversations", Kind::Truth) },
+        Key {
+            default: |_| Some(Value::Truth(false)),
+            ..key("vault.log_conversations", Kind::Truth)
+        },
         Key {
             default: |_| Some(Value::Text(MemoryOptions::default().conversations)),
             ..key("vault.conversations", Kind::Text)
@@ -81,7 +95,10 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Text(DATABASE.to_owned())),
             ..key("vault.tasks", Kind::Word(&[DATABASE, NOTES]))
         },
-        Key { default: |_| Some(Value::Text(TASKS_NOTE.to_owned())), ..key("vault.tasks_note", Kind::Text) },
+        Key {
+            default: |_| Some(Value::Text(TASKS_NOTE.to_owned())),
+            ..key("vault.tasks_note", Kind::Text)
+        },
         Key {
             alias: Some("memoryPath"),
             default: |_| Some(Value::Text(MemoryOptions::default().path)),
@@ -89,10 +106,22 @@ pub(super) fn keys() -> Vec<Key> {
         },
         Key {
             default: |_| Some(Value::Integer(MemoryOptions::default().max_facts as u64)),
-            ..key("memory.max_facts", Kind::Integer { min: 1, max: 10_000 })
+            ..key(
+                "memory.max_facts",
+                Kind::Integer {
+                    min: 1,
+                    max: 10_000,
+                },
+            )
         },
-        Key { default: |_| Some(Value::Truth(true)), ..key("memory.database", Kind::Truth) },
-        Key { default: |_| Some(Value::Truth(true)), ..key("memory.told", Kind::Truth) },
+        Key {
+            default: |_| Some(Value::Truth(true)),
+            ..key("memory.database", Kind::Truth)
+        },
+        Key {
+            default: |_| Some(Value::Truth(true)),
+            ..key("memory.told", Kind::Truth)
+        },
         Key {
             default: |_| Some(Value::Text(MemoryOptions::default().heading)),
             ..key("memory.heading", Kind::Text)
@@ -103,28 +132,49 @@ pub(super) fn keys() -> Vec<Key> {
 /// What the sections say.
 pub(super) fn memory(values: &Values) -> MemorySettings {
     let usual = MemoryOptions::default();
-    let path = values.text("memory.path").map(|path| match Path::new(&path).starts_with("~") {
-        true => home(PathBuf::from(path)).to_string_lossy().into_owned(),
-        false => path,
-    });
-    let heading = values.text("memory.heading").map(|text| text.trim_start_matches(['#', ' ']).to_owned());
-    let Ok(daily) = values.text("vault.daily").unwrap_or_default().parse::<Daily>();
+    let path = values
+        .text("memory.path")
+        .map(|path| match Path::new(&path).starts_with("~") {
+            true => home(PathBuf::from(path)).to_string_lossy().into_owned(),
+            false => path,
+        });
+    let heading = values
+        .text("memory.heading")
+        .map(|text| text.trim_start_matches(['#', ' ']).to_owned());
+    let Ok(daily) = values
+        .text("vault.daily")
+        .unwrap_or_default()
+        .parse::<Daily>();
     MemorySettings {
         vault: values.path(VAULT),
         owner: values.text("vault.owner"),
-        users: values.paths("vault.users").into_iter().map(|(user, path)| (user, home(path))).collect(),
+        users: values
+            .paths("vault.users")
+            .into_iter()
+            .map(|(user, path)| (user, home(path)))
+            .collect(),
         in_database: values.truth("memory.database"),
         tasks_in_notes: values.text("vault.tasks").as_deref() == Some(NOTES),
-        tasks_note: values.text("vault.tasks_note").unwrap_or_else(|| TASKS_NOTE.to_owned()),
+        tasks_note: values
+            .text("vault.tasks_note")
+            .unwrap_or_else(|| TASKS_NOTE.to_owned()),
         log_conversations: values.truth("vault.log_conversations"),
         told: values.truth("memory.told"),
         options: MemoryOptions {
             path: path.unwrap_or(usual.path),
-            max_facts: values.integer("memory.max_facts").map_or(usual.max_facts, |max| max as usize),
+            max_facts: values
+                .integer("memory.max_facts")
+                .map_or(usual.max_facts, |max| max as usize),
             daily,
-            locale: values.text("vault.locale").and_then(|code| code.parse().ok()),
-            heading: heading.filter(|text| !text.is_empty()).unwrap_or(usual.heading),
-            conversations: values.text("vault.conversations").unwrap_or(usual.conversations),
+            locale: values
+                .text("vault.locale")
+                .and_then(|code| code.parse().ok()),
+            heading: heading
+                .filter(|text| !text.is_empty())
+                .unwrap_or(usual.heading),
+            conversations: values
+                .text("vault.conversations")
+                .unwrap_or(usual.conversations),
         },
     }
 }
@@ -138,20 +188,32 @@ mod tests {
     /// What a file says, by the names of the settings.
     fn of_file(text: &str) -> Vec<(String, String)> {
         let parsed = layers::toml(text, Path::new("/c/config.toml"), Owner::User).unwrap();
-        parsed.layer.iter().map(|(key, value, _)| (key.name.to_string(), value.to_string())).collect()
+        parsed
+            .layer
+            .iter()
+            .map(|(key, value, _)| (key.name.to_string(), value.to_string()))
+            .collect()
     }
 
     #[test]
     fn the_seeds_spellings_count_at_the_top_and_in_their_sections() {
         let vault = [("vault.path".to_owned(), "/c/Notes".to_owned())];
-        for text in
-            ["vaultPath = \"Notes\"", "[vault]\nvaultPath = \"Notes\"", "[obsidian]\nvaultPath = \"Notes\""]
-        {
+        for text in [
+            "vaultPath = \"Notes\"",
+            "[vault]\nvaultPath = \"Notes\"",
+            "[obsidian]\nvaultPath = \"Notes\"",
+        ] {
             assert_eq!(of_file(text), vault, "{text}");
         }
-        assert_eq!(of_file("memoryPath = \"m.md\"\n"), [("memory.path".to_owned(), "m.md".to_owned())]);
+        assert_eq!(
+            of_file("memoryPath = \"m.md\"\n"),
+            [("memory.path".to_owned(), "m.md".to_owned())]
+        );
         assert_eq!(of_file("contextSize = 4096\n")[0].0, "ollama.context_size");
-        assert_eq!(of_file("[ollama]\ncontextSize = 4096\n")[0].0, "ollama.context_size");
+        assert_eq!(
+            of_file("[ollama]\ncontextSize = 4096\n")[0].0,
+            "ollama.context_size"
+        );
         assert_eq!(of_file("[vault]\nlog_conversations = true\n")[0].1, "true");
     }
 

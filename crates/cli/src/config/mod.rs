@@ -112,7 +112,10 @@ pub(crate) struct Settings {
     )]
     pub(crate) pool_max: u32,
     /// The same database without a pooler in between, to hear what other processes tell.
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a server tells"))]
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only a server tells")
+    )]
     pub(crate) listen: Option<Database>,
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
@@ -195,7 +198,10 @@ pub(crate) struct ProviderSettings {
 
 /// What `[ollama]` has besides a provider's usual settings.
 #[derive(Debug, Clone, Default)]
-#[cfg_attr(not(feature = "ollama"), expect(dead_code, reason = "settings are checked in every build"))]
+#[cfg_attr(
+    not(feature = "ollama"),
+    expect(dead_code, reason = "settings are checked in every build")
+)]
 pub(crate) struct OllamaSettings {
     pub(crate) host: Option<String>,
     pub(crate) port: Option<u16>,
@@ -232,7 +238,16 @@ impl Sources {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             // There a name is the same in capitals and without (`Path`).
-            .map(|(name, value)| (if cfg!(windows) { name.to_ascii_uppercase() } else { name }, value))
+            .map(|(name, value)| {
+                (
+                    if cfg!(windows) {
+                        name.to_ascii_uppercase()
+                    } else {
+                        name
+                    },
+                    value,
+                )
+            })
             .collect();
         let project = std::env::current_dir().unwrap_or_default();
         Ok(Self {
@@ -250,23 +265,36 @@ impl Sources {
 
     /// The user's file: the named one, or the usual one.
     pub(crate) fn user_file(&self) -> PathBuf {
-        self.config.clone().unwrap_or_else(|| self.dirs.config.join("config.toml"))
+        self.config
+            .clone()
+            .unwrap_or_else(|| self.dirs.config.join("config.toml"))
     }
 
     /// The project's file, unless it is the user's anyway.
     pub(crate) fn project_file(&self) -> Option<PathBuf> {
         let file = self.project.join(PROJECT_FILE);
-        let same =
-            |other: &Path| matches!((other.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        let same = |other: &Path| matches!((other.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
         (!same(&self.user_file())).then_some(file)
     }
 
     /// The project's file, its text, and what it may set.
     fn project_text(&self) -> Result<Option<(PathBuf, String, Owner)>, CliError> {
-        let Some(file) = self.project_file() else { return Ok(None) };
-        let Some(text) = read(&file, false)? else { return Ok(None) };
+        let Some(file) = self.project_file() else {
+            return Ok(None);
+        };
+        let Some(text) = read(&file, false)? else {
+            return Ok(None);
+        };
         let trusted = trust::is_trusted(&self.dirs.state, &file, text.as_bytes());
-        Ok(Some((file, text, if trusted { Owner::Trusted } else { Owner::Project })))
+        Ok(Some((
+            file,
+            text,
+            if trusted {
+                Owner::Trusted
+            } else {
+                Owner::Project
+            },
+        )))
     }
 
     /// Reads everything and lays it over each other.
@@ -289,37 +317,62 @@ impl Sources {
         }
         let env_file = self.read_env_file()?;
         warnings.extend(env_file.not_trusted.clone());
-        values.lay(layers::variables(&env_file.variables, Some(&env_file.path))?);
+        values.lay(layers::variables(
+            &env_file.variables,
+            Some(&env_file.path),
+        )?);
         values.lay(layers::variables(&self.variables, None)?);
         if let Some(model) = &self.model {
-            let value =
-                Kind::Text.read(model, false).ok_or_else(|| CliError::usage("-m needs a model's name"))?;
+            let value = Kind::Text
+                .read(model, false)
+                .ok_or_else(|| CliError::usage("-m needs a model's name"))?;
             values.set(MODEL, value, Origin::Flag("-m"));
         }
         if let Some(database) = &self.database {
-            let value = Kind::Database
-                .read(database, false)
-                .ok_or_else(|| CliError::usage(format!("--database needs {}", Kind::Database.expected())))?;
+            let value = Kind::Database.read(database, false).ok_or_else(|| {
+                CliError::usage(format!("--database needs {}", Kind::Database.expected()))
+            })?;
             values.set(DATABASE, value, Origin::Flag("--database"));
         }
         if let Some(vault) = &self.vault {
-            values.set(memory::VAULT, Value::Path(vault.clone()), Origin::Flag("--vault"));
+            values.set(
+                memory::VAULT,
+                Value::Path(vault.clone()),
+                Origin::Flag("--vault"),
+            );
         }
         let credentials = Credentials::read(&self.dirs.config)?;
         let of_folder = project.iter().map(|(file, ..)| file.clone());
-        let of_folder = of_folder.chain(env_file.of_folder.then(|| env_file.path.clone())).collect();
-        let secrets =
-            Secrets { process: &self.variables, file: &env_file, credentials: &credentials, of_folder };
+        let of_folder = of_folder
+            .chain(env_file.of_folder.then(|| env_file.path.clone()))
+            .collect();
+        let secrets = Secrets {
+            process: &self.variables,
+            file: &env_file,
+            credentials: &credentials,
+            of_folder,
+        };
         values.check_database(&secrets)?;
         warnings.extend(credentials.warnings.iter().cloned());
         warnings.extend(layers::misspelt(&env_file.variables));
         warnings.extend(layers::misspelt(&self.variables));
-        let variables = mcp::Variables { process: &self.variables, file: &env_file.variables };
-        let mut servers = mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
+        let variables = mcp::Variables {
+            process: &self.variables,
+            file: &env_file.variables,
+        };
+        let mut servers = mcp::servers(
+            user_text.as_deref().unwrap_or_default(),
+            &user_file,
+            &variables,
+        )?;
         if let Some((file, text, Owner::Trusted)) = &project {
             let of_project = mcp::servers(text, file, &variables)?;
             // One of the same name takes the other's place, as with every setting.
-            servers.retain(|server| of_project.iter().all(|other| other.config.name != server.config.name));
+            servers.retain(|server| {
+                of_project
+                    .iter()
+                    .all(|other| other.config.name != server.config.name)
+            });
             servers.extend(of_project);
         }
         let mut settings = values.settle(&self.dirs, &secrets, warnings);
@@ -336,7 +389,11 @@ fn stricter(layer: Layer, below: &Values) -> Layer {
     let add = |(key, value, origin): (&'static key::Key, Value, Origin)| match value {
         Value::List(names) => {
             let mut all = below.list(&key.name);
-            all.extend(names.into_iter().filter(|name| !below.list(&key.name).contains(name)));
+            all.extend(
+                names
+                    .into_iter()
+                    .filter(|name| !below.list(&key.name).contains(name)),
+            );
             (key, Value::List(all), origin)
         }
         value => (key, value, origin),
@@ -349,10 +406,10 @@ fn read(path: &Path, needed: bool) -> Result<Option<String>, CliError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !needed => Ok(None),
-        Err(error) => {
-            Err(CliError::configuration(format!("{} cannot be read", path.display()))
-                .because(error.to_string()))
-        }
+        Err(error) => Err(
+            CliError::configuration(format!("{} cannot be read", path.display()))
+                .because(error.to_string()),
+        ),
     }
 }
 
@@ -361,7 +418,11 @@ struct Values(Vec<(&'static key::Key, Option<Value>, Origin)>);
 
 impl Values {
     fn new(dirs: &Dirs) -> Self {
-        Self(KEYS.iter().map(|key| (key, (key.default)(dirs), Origin::Default)).collect())
+        Self(
+            KEYS.iter()
+                .map(|key| (key, (key.default)(dirs), Origin::Default))
+                .collect(),
+        )
     }
 
     fn lay(&mut self, layer: Layer) {
@@ -386,19 +447,35 @@ impl Values {
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
-        if let Some(Value::Path(path)) = self.get(name) { Some(path.clone()) } else { None }
+        if let Some(Value::Path(path)) = self.get(name) {
+            Some(path.clone())
+        } else {
+            None
+        }
     }
 
     fn time(&self, name: &str) -> Option<Duration> {
-        if let Some(Value::Duration(time)) = self.get(name) { Some(*time) } else { None }
+        if let Some(Value::Duration(time)) = self.get(name) {
+            Some(*time)
+        } else {
+            None
+        }
     }
 
     fn integer(&self, name: &str) -> Option<u32> {
-        if let Some(Value::Integer(number)) = self.get(name) { u32::try_from(*number).ok() } else { None }
+        if let Some(Value::Integer(number)) = self.get(name) {
+            u32::try_from(*number).ok()
+        } else {
+            None
+        }
     }
 
     fn number(&self, name: &str) -> Option<f64> {
-        if let Some(Value::Number(number)) = self.get(name) { Some(*number) } else { None }
+        if let Some(Value::Number(number)) = self.get(name) {
+            Some(*number)
+        } else {
+            None
+        }
     }
 
     fn truth(&self, name: &str) -> bool {
@@ -406,11 +483,19 @@ impl Values {
     }
 
     fn list(&self, name: &str) -> Vec<String> {
-        if let Some(Value::List(names)) = self.get(name) { names.clone() } else { Vec::new() }
+        if let Some(Value::List(names)) = self.get(name) {
+            names.clone()
+        } else {
+            Vec::new()
+        }
     }
 
     fn paths(&self, name: &str) -> BTreeMap<String, PathBuf> {
-        if let Some(Value::Paths(paths)) = self.get(name) { paths.clone() } else { BTreeMap::new() }
+        if let Some(Value::Paths(paths)) = self.get(name) {
+            paths.clone()
+        } else {
+            BTreeMap::new()
+        }
     }
 
     /// The database's address, else the file.
@@ -422,7 +507,11 @@ impl Values {
     }
 
     fn secret(&self, name: &str) -> Option<SecretString> {
-        if let Some(Value::Secret(secret)) = self.get(name) { Some(secret.0.clone()) } else { None }
+        if let Some(Value::Secret(secret)) = self.get(name) {
+            Some(secret.0.clone())
+        } else {
+            None
+        }
     }
 
     fn provider(&self, provider: &Provider, secrets: &Secrets<'_>) -> ProviderSettings {
@@ -470,8 +559,12 @@ impl Values {
             user_name: self.text("user_name").unwrap_or_default(),
             system_prompt_path: self.path("system_prompt_path"),
             llm: Llm {
-                temperature: self.number("llm.temperature").and_then(|value| Temperature::new(value).ok()),
-                max_tokens: self.integer("llm.max_tokens").and_then(|value| MaxTokens::new(value).ok()),
+                temperature: self
+                    .number("llm.temperature")
+                    .and_then(|value| Temperature::new(value).ok()),
+                max_tokens: self
+                    .integer("llm.max_tokens")
+                    .and_then(|value| MaxTokens::new(value).ok()),
                 timeout: self.time("llm.timeout"),
                 retries: self.integer("llm.retries"),
             },
@@ -501,14 +594,18 @@ impl Values {
                 .collect(),
             ollama: OllamaSettings {
                 host: self.text("ollama.host"),
-                port: self.integer("ollama.port").and_then(|port| u16::try_from(port).ok()),
+                port: self
+                    .integer("ollama.port")
+                    .and_then(|port| u16::try_from(port).ok()),
                 context_size: self.integer("ollama.context_size"),
                 keep_alive: self.text("ollama.keep_alive"),
                 think: self.text("ollama.think"),
             },
             prices_file: self.path("prices_file"),
             embedded_model: self.text("embedded.model"),
-            database: self.database().unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
+            database: self
+                .database()
+                .unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
             pool_max: self.integer("database.pool_max").unwrap_or_default(),
             listen: match self.get("database.listen_url") {
                 Some(Value::Database(database)) => Some(database.clone()),
@@ -524,8 +621,13 @@ impl Values {
             bounds: RunBounds::default(),
             mcp: Vec::new(),
             keep: self.time("log.keep"),
-            shows_thinking: self.text("terminal.thinking").is_some_and(|word| word == "show"),
-            log_content: self.text("log.content").and_then(|word| word.parse().ok()).unwrap_or_default(),
+            shows_thinking: self
+                .text("terminal.thinking")
+                .is_some_and(|word| word == "show"),
+            log_content: self
+                .text("log.content")
+                .and_then(|word| word.parse().ok())
+                .unwrap_or_default(),
             dirs: dirs.clone(),
             shown,
             warnings,

@@ -48,8 +48,14 @@ fn tables() -> String {
     }
     text.push_str("\nEach provider has a section of its name with these:\n\n");
     text.push_str("| setting | what it may be | default |\n|---|---|---|\n");
-    let first = Provider::all().next().map(|provider| provider.name).unwrap_or_default();
-    for key in KEYS.iter().filter(|key| key.place().0 == first && of_provider(key)) {
+    let first = Provider::all()
+        .next()
+        .map(|provider| provider.name)
+        .unwrap_or_default();
+    for key in KEYS
+        .iter()
+        .filter(|key| key.place().0 == first && of_provider(key))
+    {
         text.push_str(&format!(
             "| `PROVIDER.{}` | {} | {} |\n",
             key.place().1,
@@ -59,7 +65,8 @@ fn tables() -> String {
     }
     text.push_str("\n| provider | key | address | model |\n|---|---|---|---|\n");
     for provider in Provider::all() {
-        let variable = |name: Option<&str>| name.map_or_else(String::new, |name| format!("`{name}`"));
+        let variable =
+            |name: Option<&str>| name.map_or_else(String::new, |name| format!("`{name}`"));
         text.push_str(&format!(
             "| `{}` | {} | {} | {} |\n",
             provider.names().collect::<Vec<_>>().join("`, `"),
@@ -84,7 +91,11 @@ fn row(key: &Key, dirs: &Dirs) -> String {
         key.name,
         cell(&key.kind.expected()),
         names.join(", "),
-        if key.project { "your file, project" } else { "your file, trusted project" },
+        if key.project {
+            "your file, project"
+        } else {
+            "your file, trusted project"
+        },
         cell(&default),
     )
 }

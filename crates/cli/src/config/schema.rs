@@ -25,7 +25,11 @@ pub(crate) fn schema() -> Value {
         if let Some((alias, schema)) = alias {
             keys.insert(alias.clone(), schema.clone());
             if section == "vault" {
-                put(&mut sections, memory::OLD_SECTION, Map::from_iter([(alias.clone(), schema.clone())]));
+                put(
+                    &mut sections,
+                    memory::OLD_SECTION,
+                    Map::from_iter([(alias.clone(), schema.clone())]),
+                );
             }
             top.insert(alias, schema);
         }
@@ -51,9 +55,9 @@ pub(crate) fn schema() -> Value {
 }
 
 fn put(sections: &mut Map<String, Value>, section: &str, keys: Map<String, Value>) {
-    let entry = sections
-        .entry(section.to_owned())
-        .or_insert_with(|| json!({ "type": "object", "properties": {}, "additionalProperties": false }));
+    let entry = sections.entry(section.to_owned()).or_insert_with(
+        || json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+    );
     if let Some(properties) = entry["properties"].as_object_mut() {
         properties.extend(keys);
     }
@@ -63,8 +67,11 @@ fn of_key(key: &Key) -> Value {
     let mut schema = of_kind(key.kind);
     let variables = [Some(key.own_variable()), key.variable.map(str::to_owned)];
     let variables: Vec<String> = variables.into_iter().flatten().collect();
-    schema["description"] =
-        json!(format!("{}. Variable: {}.", capital(&key.kind.expected()), variables.join(", ")));
+    schema["description"] = json!(format!(
+        "{}. Variable: {}.",
+        capital(&key.kind.expected()),
+        variables.join(", ")
+    ));
     schema
 }
 
@@ -76,7 +83,10 @@ fn of_alias(key: &Key) -> Value {
 
 fn capital(text: &str) -> String {
     let mut characters = text.chars();
-    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
 }
 
 fn of_kind(kind: Kind) -> Value {
@@ -99,8 +109,10 @@ fn of_kind(kind: Kind) -> Value {
 
 /// The table of one server.
 fn server() -> Value {
-    let properties: Map<String, Value> =
-        mcp::FIELDS.iter().map(|field| ((*field).to_owned(), of_field(field))).collect();
+    let properties: Map<String, Value> = mcp::FIELDS
+        .iter()
+        .map(|field| ((*field).to_owned(), of_field(field)))
+        .collect();
     json!({
         "type": "object",
         "properties": properties,
@@ -112,7 +124,9 @@ fn server() -> Value {
 fn of_field(field: &str) -> Value {
     match field {
         "command" => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
-        "allow" | "deny" | "confirm" | "read_only" | "destructive" | "idempotent" => of_kind(Kind::List),
+        "allow" | "deny" | "confirm" | "read_only" | "destructive" | "idempotent" => {
+            of_kind(Kind::List)
+        }
         "env" | "headers" | "inject" => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }
@@ -148,7 +162,8 @@ mod tests {
             "[mcp.servers.files]\ncommand = [\"x\"]\nconfirm = [\"*\"]\nenv = { A = \"${A}\" }\n",
         ] {
             assert!(accepts(text), "{text}");
-            super::super::layers::toml(text, "/c".as_ref(), super::super::layers::Owner::User).unwrap();
+            super::super::layers::toml(text, "/c".as_ref(), super::super::layers::Owner::User)
+                .unwrap();
         }
         for text in [
             "modle = \"demo\"\n",
@@ -159,17 +174,27 @@ mod tests {
             "[vault]\nlog_conversations = \"yes\"\n",
         ] {
             assert!(!accepts(text), "{text}");
-            super::super::layers::toml(text, "/c".as_ref(), super::super::layers::Owner::User).unwrap_err();
+            super::super::layers::toml(text, "/c".as_ref(), super::super::layers::Owner::User)
+                .unwrap_err();
         }
-        assert!(!accepts("[mcp.servers.x]\nurl = \"http://x\"\ncommand = [\"x\"]\n"));
+        assert!(!accepts(
+            "[mcp.servers.x]\nurl = \"http://x\"\ncommand = [\"x\"]\n"
+        ));
     }
 
     /// The example in the documentation is one that works.
     #[test]
     fn the_documented_example_is_right() {
         let page = include_str!("../../../../docs/configuration.md");
-        let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let example = page
+            .split("```toml\n")
+            .nth(1)
+            .unwrap()
+            .split("```")
+            .next()
+            .unwrap();
         assert!(accepts(example), "{example}");
-        super::super::layers::toml(example, "/c".as_ref(), super::super::layers::Owner::User).unwrap();
+        super::super::layers::toml(example, "/c".as_ref(), super::super::layers::Owner::User)
+            .unwrap();
     }
 }

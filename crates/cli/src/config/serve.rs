@@ -106,11 +106,17 @@ const WORDS: [(&str, Authentication); 5] = [
     ("none", Authentication::None),
 ];
 
-const READERS: [(&str, MetricsAccess); 3] =
-    [("operator", MetricsAccess::Operator), ("users", MetricsAccess::Users), ("off", MetricsAccess::Off)];
+const READERS: [(&str, MetricsAccess); 3] = [
+    ("operator", MetricsAccess::Operator),
+    ("users", MetricsAccess::Users),
+    ("off", MetricsAccess::Off),
+];
 
 /// How long a client may be waited for.
-const PATIENCE: Kind = Kind::Duration { min: Duration::from_secs(1), max: Duration::from_secs(3_600) };
+const PATIENCE: Kind = Kind::Duration {
+    min: Duration::from_secs(1),
+    max: Duration::from_secs(3_600),
+};
 
 /// A balancer that asks every two seconds whether the service is ready, and believes the third no, has noticed by then.
 const DRAIN_DELAY: Duration = Duration::from_secs(10);
@@ -124,44 +130,112 @@ pub(super) fn keys() -> Vec<Key> {
         },
         Key {
             default: |_| Some(Value::Text("token".to_owned())),
-            ..key("serve.auth", Kind::Word(&["token", "jwt", "oidc", "proxy", "none"]))
+            ..key(
+                "serve.auth",
+                Kind::Word(&["token", "jwt", "oidc", "proxy", "none"]),
+            )
         },
-        Key { unset: "localhost and addresses of numbers", ..key("serve.hosts", Kind::List) },
-        Key { unset: "its own alone", ..key("serve.origins", Kind::List) },
+        Key {
+            unset: "localhost and addresses of numbers",
+            ..key("serve.hosts", Kind::List)
+        },
+        Key {
+            unset: "its own alone",
+            ..key("serve.origins", Kind::List)
+        },
         Key {
             default: |_| Some(Value::Text("plain".to_owned())),
             ..key("serve.background_prompts", Kind::Word(&["plain", "agent"]))
         },
-        Key { quiet: true, ..key("serve.jwt_secret", Kind::Secret) },
-        Key { quiet: true, ..key("serve.jwt_jwks_url", Kind::Text) },
-        Key { quiet: true, ..key("serve.jwt_jwks_file", Kind::Path) },
-        Key { quiet: true, unset: "any", ..key("serve.jwt_issuer", Kind::Text) },
-        Key { quiet: true, unset: "any", ..key("serve.jwt_audience", Kind::List) },
-        Key { quiet: true, ..key("serve.proxy_header", Kind::Text) },
-        Key { quiet: true, ..key("serve.proxy_peers", Kind::List) },
+        Key {
+            quiet: true,
+            ..key("serve.jwt_secret", Kind::Secret)
+        },
+        Key {
+            quiet: true,
+            ..key("serve.jwt_jwks_url", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            ..key("serve.jwt_jwks_file", Kind::Path)
+        },
+        Key {
+            quiet: true,
+            unset: "any",
+            ..key("serve.jwt_issuer", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            unset: "any",
+            ..key("serve.jwt_audience", Kind::List)
+        },
+        Key {
+            quiet: true,
+            ..key("serve.proxy_header", Kind::Text)
+        },
+        Key {
+            quiet: true,
+            ..key("serve.proxy_peers", Kind::List)
+        },
         Key {
             default: |_| Some(number(UserLimits::default().requests_per_minute)),
-            ..key("serve.requests_per_minute", Kind::Integer { min: 1, max: 1_000_000 })
+            ..key(
+                "serve.requests_per_minute",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_000_000,
+                },
+            )
         },
         Key {
             default: |_| Some(number(UserLimits::default().turns_at_once)),
-            ..key("serve.turns_at_once", Kind::Integer { min: 1, max: 10_000 })
+            ..key(
+                "serve.turns_at_once",
+                Kind::Integer {
+                    min: 1,
+                    max: 10_000,
+                },
+            )
         },
         Key {
             default: |_| Some(number(UserLimits::default().turns_in_all)),
-            ..key("serve.turns_in_all", Kind::Integer { min: 1, max: 1_000_000 })
+            ..key(
+                "serve.turns_in_all",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_000_000,
+                },
+            )
         },
         Key {
             default: |_| Some(number(MESSAGES_QUEUED_MAX)),
-            ..key("serve.messages_queued", Kind::Integer { min: 1, max: 1_000_000 })
+            ..key(
+                "serve.messages_queued",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_000_000,
+                },
+            )
         },
         Key {
             default: |_| Some(number(ConnectionLimits::default().connections)),
-            ..key("serve.connections", Kind::Integer { min: 1, max: 1_000_000 })
+            ..key(
+                "serve.connections",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_000_000,
+                },
+            )
         },
         Key {
             default: |_| Some(number(ConnectionLimits::default().per_address)),
-            ..key("serve.connections_per_address", Kind::Integer { min: 1, max: 1_000_000 })
+            ..key(
+                "serve.connections_per_address",
+                Kind::Integer {
+                    min: 1,
+                    max: 1_000_000,
+                },
+            )
         },
         Key {
             default: |_| Some(Value::Duration(ConnectionLimits::default().header_timeout)),
@@ -187,16 +261,28 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Text("auto".to_owned())),
             ..key("serve.titles", Kind::Word(&["auto", "model", "words"]))
         },
-        Key { unset: "/metrics beside the rest", ..key("serve.metrics_bind", Kind::Address) },
-        Key { default: |_| Some(Value::Truth(false)), ..key("serve.operator_sees_words", Kind::Truth) },
+        Key {
+            unset: "/metrics beside the rest",
+            ..key("serve.metrics_bind", Kind::Address)
+        },
+        Key {
+            default: |_| Some(Value::Truth(false)),
+            ..key("serve.operator_sees_words", Kind::Truth)
+        },
         Key {
             default: |_| Some(Value::Duration(DRAIN_DELAY)),
             ..key(
                 "serve.drain_delay",
-                Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3_600) },
+                Kind::Duration {
+                    min: Duration::ZERO,
+                    max: Duration::from_secs(3_600),
+                },
             )
         },
-        Key { unset: "this process and its replicas", ..key("serve.dispatch", Kind::Text) },
+        Key {
+            unset: "this process and its replicas",
+            ..key("serve.dispatch", Kind::Text)
+        },
         Key {
             variable: Some("ADJUTANT_LOG"),
             unset: "info, without the requests",
@@ -206,8 +292,14 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Text("text".to_owned())),
             ..key("serve.log_format", Kind::Word(&["text", "json"]))
         },
-        Key { default: |_| Some(Value::Truth(true)), ..key("serve.trace_propagation", Kind::Truth) },
-        Key { default: |_| Some(Value::Truth(true)), ..key("serve.mcp_ask", Kind::Truth) },
+        Key {
+            default: |_| Some(Value::Truth(true)),
+            ..key("serve.trace_propagation", Kind::Truth)
+        },
+        Key {
+            default: |_| Some(Value::Truth(true)),
+            ..key("serve.mcp_ask", Kind::Truth)
+        },
         Key {
             variable: Some("DATABASE_URL"),
             unset: "the file of store.path",
@@ -228,11 +320,17 @@ pub(super) fn serve(values: &Values) -> Serve {
     let door = ConnectionLimits::default();
     let time = |name: &str, usual: Duration| values.time(name).unwrap_or(usual);
     let readers = values.text("serve.metrics").unwrap_or_default();
-    let readers = READERS.iter().find(|(known, _)| *known == readers).map(|(_, readers)| *readers);
+    let readers = READERS
+        .iter()
+        .find(|(known, _)| *known == readers)
+        .map(|(_, readers)| *readers);
     let address = |name: &str| values.text(name).and_then(|bind| bind.parse().ok());
     let bound = |name: &str| values.integer(name).and_then(NonZeroU32::new);
     let word = values.text("serve.auth").unwrap_or_default();
-    let auth = WORDS.iter().find(|(known, _)| *known == word).map(|(_, auth)| *auth);
+    let auth = WORDS
+        .iter()
+        .find(|(known, _)| *known == word)
+        .map(|(_, auth)| *auth);
     Serve {
         bind: address("serve.bind").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
         auth: auth.unwrap_or(Authentication::Token),
@@ -253,7 +351,8 @@ pub(super) fn serve(values: &Values) -> Serve {
         proxy_header: values.text("serve.proxy_header"),
         proxy_peers: values.list("serve.proxy_peers"),
         limits: UserLimits {
-            requests_per_minute: bound("serve.requests_per_minute").unwrap_or(usual.requests_per_minute),
+            requests_per_minute: bound("serve.requests_per_minute")
+                .unwrap_or(usual.requests_per_minute),
             turns_at_once: bound("serve.turns_at_once").unwrap_or(usual.turns_at_once),
             turns_in_all: bound("serve.turns_in_all").unwrap_or(usual.turns_in_all),
         },

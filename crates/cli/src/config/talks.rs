@@ -22,7 +22,10 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Text("global".to_owned())),
             ..key("sessions.continue", Kind::Word(&["global", FOLDER]))
         },
-        Key { unset: "nothing is run", ..key("notify.command", Kind::List) },
+        Key {
+            unset: "nothing is run",
+            ..key("notify.command", Kind::List)
+        },
     ]
 }
 

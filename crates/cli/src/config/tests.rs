@@ -42,11 +42,16 @@ impl Place {
 
     /// Trusts the project's files as they are.
     fn trust(&self) {
-        trust::Candidates::read(&self.sources.project).unwrap().trust(&self.sources.dirs.state).unwrap();
+        trust::Candidates::read(&self.sources.project)
+            .unwrap()
+            .trust(&self.sources.dirs.state)
+            .unwrap();
     }
 
     fn variable(mut self, name: &str, value: &str) -> Self {
-        self.sources.variables.insert(name.to_owned(), value.to_owned());
+        self.sources
+            .variables
+            .insert(name.to_owned(), value.to_owned());
         self
     }
 
@@ -56,7 +61,13 @@ impl Place {
 }
 
 fn origin(settings: &Settings, name: &str) -> String {
-    settings.shown.iter().find(|shown| shown.name == name).unwrap().origin.clone()
+    settings
+        .shown
+        .iter()
+        .find(|shown| shown.name == name)
+        .unwrap()
+        .origin
+        .clone()
 }
 
 #[test]
@@ -78,13 +89,19 @@ fn later_sources_win_one_by_one() {
     let iterations = |place: &Place| place.load().agent.max_tool_iterations.unwrap();
     assert_eq!(iterations(&place), 1);
     assert!(origin(&place.load(), "agent.max_tool_iterations").ends_with("config/config.toml:2"));
-    place = place.file("project/adjutant.toml", "[agent]\nmax_tool_iterations = 2\n");
+    place = place.file(
+        "project/adjutant.toml",
+        "[agent]\nmax_tool_iterations = 2\n",
+    );
     assert_eq!(iterations(&place), 2);
     place = place.file("config/.env", "MAX_TOOL_ITERATIONS=3\n");
     assert_eq!(iterations(&place), 3);
     place = place.variable("MAX_TOOL_ITERATIONS", "4");
     assert_eq!(iterations(&place), 4);
-    assert_eq!(origin(&place.load(), "agent.max_tool_iterations"), "variable MAX_TOOL_ITERATIONS");
+    assert_eq!(
+        origin(&place.load(), "agent.max_tool_iterations"),
+        "variable MAX_TOOL_ITERATIONS"
+    );
 }
 
 #[test]
@@ -99,8 +116,14 @@ fn the_option_wins_over_everything() {
 #[test]
 fn a_projects_lists_only_add() {
     let settings = Place::new()
-        .file("config/config.toml", "[agent]\nconfirm = [\"add_task\"]\ndeny = [\"update_task\"]\n")
-        .file("project/adjutant.toml", "[agent]\nconfirm = []\ndeny = [\"delete_task\"]\n")
+        .file(
+            "config/config.toml",
+            "[agent]\nconfirm = [\"add_task\"]\ndeny = [\"update_task\"]\n",
+        )
+        .file(
+            "project/adjutant.toml",
+            "[agent]\nconfirm = []\ndeny = [\"delete_task\"]\n",
+        )
         .load();
     assert_eq!(settings.agent.confirm, ["add_task"]);
     assert_eq!(settings.agent.deny, ["update_task", "delete_task"]);
@@ -118,8 +141,12 @@ fn a_project_runs_no_program_and_chooses_no_conversation() {
 
 #[test]
 fn the_projects_env_file_is_not_read() {
-    let settings =
-        Place::new().file("project/.env", "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n").load();
+    let settings = Place::new()
+        .file(
+            "project/.env",
+            "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n",
+        )
+        .load();
     let gemini = &settings.providers["gemini"];
     assert!(gemini.key.is_none() && gemini.base_url.is_none());
 }
@@ -133,11 +160,20 @@ fn whoever_serves_takes_the_projects_env_file_once_it_is_trusted() {
     let iterations = |place: &Place| place.load().agent.max_tool_iterations;
     assert_eq!(iterations(&place), Some(3));
     let told = place.load().warnings.join(" ");
-    assert!(told.contains("project/.env is not trusted") && told.contains("adjutant config trust"), "{told}");
+    assert!(
+        told.contains("project/.env is not trusted") && told.contains("adjutant config trust"),
+        "{told}"
+    );
     place.trust();
-    assert_eq!((iterations(&place), place.load().warnings), (Some(2), Vec::new()));
+    assert_eq!(
+        (iterations(&place), place.load().warnings),
+        (Some(2), Vec::new())
+    );
     place.sources.serves = false;
-    assert_eq!((iterations(&place), place.load().warnings), (Some(3), Vec::new()));
+    assert_eq!(
+        (iterations(&place), place.load().warnings),
+        (Some(3), Vec::new())
+    );
     place.sources.serves = true;
     let place = place.file("project/.env", "MAX_TOOL_ITERATIONS=4\n");
     assert_eq!(iterations(&place), Some(3), "it has changed since");
@@ -146,14 +182,19 @@ fn whoever_serves_takes_the_projects_env_file_once_it_is_trusted() {
 #[test]
 fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
     let trusted = |toml: &str, env: &str| {
-        let mut place = Place::new().file("project/adjutant.toml", toml).file("project/.env", env);
+        let mut place = Place::new()
+            .file("project/adjutant.toml", toml)
+            .file("project/.env", env);
         place.sources.serves = true;
         place.trust();
         place
     };
     let of = |place: &Place, provider: &str| {
         let set = place.load().providers[provider].clone();
-        (set.key.is_some(), set.withheld.map(|withheld| withheld.address))
+        (
+            set.key.is_some(),
+            set.withheld.map(|withheld| withheld.address),
+        )
     };
     let there = |address: &str| (false, Some(address.to_owned()));
     let evil = "http://evil.example/v1";
@@ -171,7 +212,10 @@ fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
         let place = place.variable("GEMINI_BASE_URL", "http://own.example");
         assert_eq!(of(&place, "gemini"), (true, None));
     }
-    let both = trusted("", &format!("GEMINI_BASE_URL={evil}\nGEMINI_API_KEY=its-own\n"));
+    let both = trusted(
+        "",
+        &format!("GEMINI_BASE_URL={evil}\nGEMINI_API_KEY=its-own\n"),
+    );
     assert_eq!(of(&both, "gemini"), (true, None));
     let named = Place::new().file("own.env", &format!("GEMINI_BASE_URL={evil}\n"));
     let mut named = named.variable("GEMINI_API_KEY", "of the process");
@@ -184,37 +228,60 @@ fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
 fn a_database_of_the_folder_gets_no_password_from_elsewhere() {
     let load = |url: &str, variable: &str| {
         let place = Place::new()
-            .file("project/adjutant.toml", &format!("[serve]\ndatabase_url = \"{url}\"\n"))
+            .file(
+                "project/adjutant.toml",
+                &format!("[serve]\ndatabase_url = \"{url}\"\n"),
+            )
             .variable(variable, "secret");
         place.trust();
         place.sources.load()
     };
     for variable in ["PGPASSWORD", "PGPASSFILE"] {
-        for url in ["postgres://ana@evil.example/d", "postgresql:///d?host=127.0.0.1"] {
+        for url in [
+            "postgres://ana@evil.example/d",
+            "postgresql:///d?host=127.0.0.1",
+        ] {
             let refused = load(url, variable).unwrap_err();
             assert!(refused.message.contains(variable), "{}", refused.message);
         }
-        for url in ["postgres://ana:own@h/d", "postgres://h/d?password=own", "sqlite:a.db"] {
+        for url in [
+            "postgres://ana:own@h/d",
+            "postgres://h/d?password=own",
+            "sqlite:a.db",
+        ] {
             assert!(load(url, variable).is_ok(), "{url}");
         }
     }
     assert!(load("postgres://ana@h/d", "PGUSER").is_ok());
     let home = Place::new()
-        .file("project/adjutant.toml", "[serve]\ndatabase_url = \"postgres://h/d\"\n")
+        .file(
+            "project/adjutant.toml",
+            "[serve]\ndatabase_url = \"postgres://h/d\"\n",
+        )
         .file(".pgpass", "*:*:*:*:secret");
     let root = home.root.path().to_string_lossy().into_owned();
     let home = home.variable("HOME", &root);
     home.trust();
-    assert!(home.sources.load().unwrap_err().message.contains("~/.pgpass"));
+    assert!(
+        home.sources
+            .load()
+            .unwrap_err()
+            .message
+            .contains("~/.pgpass")
+    );
     // What the person says themselves is theirs to say.
-    let own = Place::new().variable("DATABASE_URL", "postgres://ana@h/d").variable("PGPASSWORD", "secret");
+    let own = Place::new()
+        .variable("DATABASE_URL", "postgres://ana@h/d")
+        .variable("PGPASSWORD", "secret");
     assert!(own.sources.load().is_ok());
 }
 
 #[test]
 fn variables_of_the_process_stay_out_of_the_folders_env_file() {
     let load = |env: &str, named: bool| {
-        let mut place = Place::new().file("project/.env", env).variable("MY_KEY", "secret");
+        let mut place = Place::new()
+            .file("project/.env", env)
+            .variable("MY_KEY", "secret");
         place.sources.serves = true;
         if named {
             place.sources.env_file = Some(place.sources.project.join(".env"));
@@ -222,10 +289,20 @@ fn variables_of_the_process_stay_out_of_the_folders_env_file() {
         place.trust();
         place.sources.load()
     };
-    for value in ["http://h/${MY_KEY}", "http://h/$MY_KEY", "\"a ${MY_KEY}\"", "$$MY_KEY", "a'$'${MY_KEY}"] {
+    for value in [
+        "http://h/${MY_KEY}",
+        "http://h/$MY_KEY",
+        "\"a ${MY_KEY}\"",
+        "$$MY_KEY",
+        "a'$'${MY_KEY}",
+    ] {
         let line = format!("OPENAI_BASE_URL={value}\n");
         let refused = load(&line, false).unwrap_err();
-        assert!(refused.message.contains("uses your variable MY_KEY"), "{}", refused.message);
+        assert!(
+            refused.message.contains("uses your variable MY_KEY"),
+            "{}",
+            refused.message
+        );
         assert!(!refused.message.contains("secret"));
     }
     assert!(load("A=\"http://h/${MY_KEY}\"\n", true).is_ok());
@@ -234,14 +311,19 @@ fn variables_of_the_process_stay_out_of_the_folders_env_file() {
 
 #[test]
 fn a_host_of_the_folder_gets_no_key_from_elsewhere() {
-    for (line, address) in [("host = \"evil.example\"", "evil.example:11434"), ("port = 77", "localhost:77")]
-    {
+    for (line, address) in [
+        ("host = \"evil.example\"", "evil.example:11434"),
+        ("port = 77", "localhost:77"),
+    ] {
         let place = Place::new()
             .file("project/adjutant.toml", &format!("[ollama]\n{line}\n"))
             .variable("OLLAMA_API_KEY", "of the process");
         place.trust();
         let set = place.load().providers["ollama"].clone();
-        assert_eq!((set.key.is_some(), set.withheld.unwrap().address), (false, address.to_owned()));
+        assert_eq!(
+            (set.key.is_some(), set.withheld.unwrap().address),
+            (false, address.to_owned())
+        );
     }
 }
 
@@ -250,9 +332,15 @@ fn the_key_is_taken_from_the_environment_and_never_shown() {
     let place = Place::new().file("config/.env", "GEMINI_API_KEY=from-file\n");
     assert!(place.load().providers["gemini"].key.is_some());
     let settings = place.variable("GEMINI_API_KEY", "from-process").load();
-    assert_eq!(origin(&settings, "GEMINI_API_KEY"), "variable GEMINI_API_KEY");
+    assert_eq!(
+        origin(&settings, "GEMINI_API_KEY"),
+        "variable GEMINI_API_KEY"
+    );
     let everything = format!("{settings:?}");
-    assert!(!everything.contains("from-file") && !everything.contains("from-process"), "{everything}");
+    assert!(
+        !everything.contains("from-file") && !everything.contains("from-process"),
+        "{everything}"
+    );
 }
 
 #[test]
@@ -297,7 +385,9 @@ fn example(name: &str) -> (&'static str, &'static str) {
         }
         "serve.bind" | "serve.metrics_bind" => ("127.0.0.1:77", "\"127.0.0.1:77\""),
         "vault.path" => ("/some/folder", "\"/some/folder\""),
-        "vault.daily" | "vault.conversations" | "memory.path" | "memory.heading" => ("word", "\"word\""),
+        "vault.daily" | "vault.conversations" | "memory.path" | "memory.heading" => {
+            ("word", "\"word\"")
+        }
         "vault.users" => ("anna=/some/folder", "{ anna = \"/some/folder\" }"),
         "memory.database" => ("false", "false"),
         "vault.tasks" => ("notes", "\"notes\""),
@@ -313,17 +403,22 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.jwt_jwks_url" | "serve.jwt_issuer" | "vault.owner" | "serve.oidc_issuer" => {
             ("word", "\"word\"")
         }
-        "serve.oidc_client_id" | "serve.oidc_redirect" | "serve.oidc_user_claim" => ("word", "\"word\""),
+        "serve.oidc_client_id" | "serve.oidc_redirect" | "serve.oidc_user_claim" => {
+            ("word", "\"word\"")
+        }
         "serve.oidc_client_secret" => ("0123456789", "\"0123456789\""),
         "serve.roles_claim" => ("groups", "\"groups\""),
         "serve.roles_header" | "serve.proxy_header" => ("x-user", "\"x-user\""),
-        "serve.operators" | "serve.operator_roles" | "serve.metrics_roles" | "serve.oidc_scopes" => {
-            ("one,two", "[\"one\", \"two\"]")
-        }
+        "serve.operators"
+        | "serve.operator_roles"
+        | "serve.metrics_roles"
+        | "serve.oidc_scopes" => ("one,two", "[\"one\", \"two\"]"),
         "serve.token_expiry" => ("77d", "\"77d\""),
         "serve.proxy_peers" | "serve.jwt_audience" => ("one,two", "[\"one\", \"two\"]"),
         "serve.requests_per_minute" | "serve.turns_at_once" | "serve.turns_in_all" => ("7", "7"),
-        "serve.messages_queued" | "serve.connections" | "serve.connections_per_address" => ("7", "7"),
+        "serve.messages_queued" | "serve.connections" | "serve.connections_per_address" => {
+            ("7", "7")
+        }
         "serve.metrics" => ("off", "\"off\""),
         "serve.titles" => ("words", "\"words\""),
         "serve.log" => ("debug", "\"debug\""),
@@ -334,7 +429,10 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.dispatch" => ("restate://queue:8080", "\"restate://queue:8080\""),
         "serve.background_prompts" => ("agent", "\"agent\""),
         "serve.origins" => ("http://localhost:5173", "[\"http://localhost:5173\"]"),
-        "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
+        "serve.hosts" => (
+            "tasks.example,team.example",
+            "[\"tasks.example\", \"team.example\"]",
+        ),
         "sessions.continue" => ("folder", "\"folder\""),
         "notify.command" => ("tell,{text}", "[\"tell\", \"{text}\"]"),
         "database.pool_max" => ("7", "7"),
@@ -348,7 +446,13 @@ fn example(name: &str) -> (&'static str, &'static str) {
 
 /// The settings without the list that is only for showing.
 fn effect(settings: &Settings) -> String {
-    format!("{:?}", Settings { shown: Vec::new(), ..settings.clone() })
+    format!(
+        "{:?}",
+        Settings {
+            shown: Vec::new(),
+            ..settings.clone()
+        }
+    )
 }
 
 #[test]
@@ -356,26 +460,53 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_the_seed
     for key in KEYS.iter() {
         let (text, in_toml) = example(&key.name);
         let (section, name) = key.place();
-        let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+        let header = if section.is_empty() {
+            String::new()
+        } else {
+            format!("[{section}]\n")
+        };
         let mut names = vec![key.own_variable()];
         names.extend(key.variable.map(str::to_owned));
-        let mut places =
-            vec![Place::new().file("config/config.toml", &format!("{header}{name} = {in_toml}\n"))];
+        let mut places = vec![Place::new().file(
+            "config/config.toml",
+            &format!("{header}{name} = {in_toml}\n"),
+        )];
         for variable in names {
-            let text =
-                if Some(variable.as_str()) == key.variable { text.trim_end_matches('s') } else { text };
+            let text = if Some(variable.as_str()) == key.variable {
+                text.trim_end_matches('s')
+            } else {
+                text
+            };
             places.push(Place::new().variable(&variable, text));
         }
         for place in places {
             let settings = place.load();
-            let shown = settings.shown.iter().find(|shown| shown.name == key.name).unwrap();
+            let shown = settings
+                .shown
+                .iter()
+                .find(|shown| shown.name == key.name)
+                .unwrap();
             let value = shown.value.clone().unwrap();
-            let visible = if matches!(key.kind, Kind::Secret) { "set,not shown" } else { text };
+            let visible = if matches!(key.kind, Kind::Secret) {
+                "set,not shown"
+            } else {
+                text
+            };
             assert_eq!(value.replace(", ", ","), visible, "{}", key.name);
-            let bare =
-                Place { root: place.root, sources: Sources { variables: BTreeMap::new(), ..place.sources } };
+            let bare = Place {
+                root: place.root,
+                sources: Sources {
+                    variables: BTreeMap::new(),
+                    ..place.sources
+                },
+            };
             let _ = std::fs::remove_file(bare.root.path().join("config/config.toml"));
-            assert_ne!(effect(&settings), effect(&bare.load()), "{} changes nothing", key.name);
+            assert_ne!(
+                effect(&settings),
+                effect(&bare.load()),
+                "{} changes nothing",
+                key.name
+            );
         }
     }
 }

@@ -27,8 +27,12 @@ type Digests = BTreeMap<PathBuf, String>;
 /// Whether a person has trusted this file with this content. `state`: the state folder (`Dirs::state`). The content is
 /// handed in, so that what is checked is what is used.
 pub(crate) fn is_trusted(state: &Path, file: &Path, content: &[u8]) -> bool {
-    let Ok(file) = file.canonicalize() else { return false };
-    read(state).get(&file).is_some_and(|known| *known == digest(content))
+    let Ok(file) = file.canonicalize() else {
+        return false;
+    };
+    read(state)
+        .get(&file)
+        .is_some_and(|known| *known == digest(content))
 }
 
 /// A file as `config trust` tells about it.
@@ -41,10 +45,14 @@ pub(crate) struct Trusted {
 
 /// Every file that was trusted.
 pub(crate) fn list(state: &Path) -> Vec<Trusted> {
-    let unchanged = |file: &Path, known: &str| fs::read(file).is_ok_and(|content| digest(&content) == known);
+    let unchanged =
+        |file: &Path, known: &str| fs::read(file).is_ok_and(|content| digest(&content) == known);
     read(state)
         .into_iter()
-        .map(|(file, known)| Trusted { unchanged: unchanged(&file, &known), file })
+        .map(|(file, known)| Trusted {
+            unchanged: unchanged(&file, &known),
+            file,
+        })
         .collect()
 }
 
@@ -66,22 +74,30 @@ impl Candidates {
         let mut files = Vec::new();
         for name in FILES {
             // A link may lead to a file of another folder: what counts is where it ends.
-            let Ok(file) = folder.join(name).canonicalize() else { continue };
+            let Ok(file) = folder.join(name).canonicalize() else {
+                continue;
+            };
             let content = fs::read(&file).map_err(|error| {
-                CliError::failed(format!("{} cannot be read", file.display())).because(error.to_string())
+                CliError::failed(format!("{} cannot be read", file.display()))
+                    .because(error.to_string())
             })?;
             files.push((file, content));
         }
         if files.is_empty() {
-            return Err(CliError::failed(format!("there is nothing to trust in {}", folder.display()))
-                .because(format!("none of {} is there", FILES.join(", "))));
+            return Err(CliError::failed(format!(
+                "there is nothing to trust in {}",
+                folder.display()
+            ))
+            .because(format!("none of {} is there", FILES.join(", "))));
         }
         Ok(Self { folder, files })
     }
 
     /// Returns each with its text. Any of them may be settings, under another name: a link of another folder may lead to it.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&Path, Cow<'_, str>)> {
-        self.files.iter().map(|(file, content)| (file.as_path(), String::from_utf8_lossy(content)))
+        self.files
+            .iter()
+            .map(|(file, content)| (file.as_path(), String::from_utf8_lossy(content)))
     }
 
     /// Trusts them as they were read, and tells which. What of the folder was trusted before and is gone is forgotten.
@@ -91,7 +107,11 @@ impl Candidates {
     pub(crate) fn trust(self, state: &Path) -> Result<Vec<PathBuf>, CliError> {
         let mut digests = read(state);
         digests.retain(|file, _| file.parent() != Some(&self.folder));
-        digests.extend(self.files.iter().map(|(file, content)| (file.clone(), digest(content))));
+        digests.extend(
+            self.files
+                .iter()
+                .map(|(file, content)| (file.clone(), digest(content))),
+        );
         write(state, &digests)?;
         Ok(self.files.into_iter().map(|(file, _)| file).collect())
     }
@@ -103,9 +123,14 @@ impl Candidates {
 /// The list cannot be written.
 pub(crate) fn revoke(state: &Path, folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     // A folder that is gone can be forgotten too.
-    let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or(folder.to_owned());
-    let of_folder: Vec<PathBuf> =
-        FILES.iter().filter_map(|name| folder.join(name).canonicalize().ok()).collect();
+    let folder = folder
+        .canonicalize()
+        .or_else(|_| std::path::absolute(folder))
+        .unwrap_or(folder.to_owned());
+    let of_folder: Vec<PathBuf> = FILES
+        .iter()
+        .filter_map(|name| folder.join(name).canonicalize().ok())
+        .collect();
     let mut digests = read(state);
     let gone: Vec<PathBuf> = digests
         .keys()
@@ -132,16 +157,19 @@ fn read(state: &Path) -> Digests {
 
 fn write(state: &Path, digests: &Digests) -> Result<(), CliError> {
     let file = state.join(LIST);
-    let text = serde_json::to_string_pretty(digests).map_err(|error| CliError::failed(error.to_string()))?;
+    let text = serde_json::to_string_pretty(digests)
+        .map_err(|error| CliError::failed(error.to_string()))?;
     write_private(&file, &format!("{text}\n"))
 }
 
 fn digest(content: &[u8]) -> String {
-    Sha256::digest(content).iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    Sha256::digest(content)
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
 }
 
 #[cfg(test)]
@@ -203,7 +231,10 @@ mod tests {
         let place = Place::new();
         let file = place.file("AGENTS.md", "Be brief.");
         place.trust().unwrap();
-        assert_eq!(revoke(&place.state(), &place.project()).unwrap(), [file.canonicalize().unwrap()]);
+        assert_eq!(
+            revoke(&place.state(), &place.project()).unwrap(),
+            [file.canonicalize().unwrap()]
+        );
         assert!(!is_trusted(&place.state(), &file, b"Be brief."));
         assert!(revoke(&place.state(), &place.project()).unwrap().is_empty());
         place.trust().unwrap();
@@ -214,7 +245,18 @@ mod tests {
     #[test]
     fn a_folder_without_such_files_cannot_be_trusted() {
         let place = Place::new();
-        assert!(place.trust().unwrap_err().message.contains("nothing to trust"));
-        assert!(Candidates::read(Path::new("/nowhere")).unwrap_err().message.contains("no folder"));
+        assert!(
+            place
+                .trust()
+                .unwrap_err()
+                .message
+                .contains("nothing to trust")
+        );
+        assert!(
+            Candidates::read(Path::new("/nowhere"))
+                .unwrap_err()
+                .message
+                .contains("no folder")
+        );
     }
 }

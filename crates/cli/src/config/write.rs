@@ -20,21 +20,31 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CliError> {
 /// # Errors
 /// As [`write_private`].
 pub(crate) fn write_kept(file: &Path, text: &str) -> Result<(), CliError> {
-    write(file, text, fs::metadata(file).ok().map(|data| data.permissions()))
+    write(
+        file,
+        text,
+        fs::metadata(file).ok().map(|data| data.permissions()),
+    )
 }
 
 fn write(file: &Path, text: &str, permissions: Option<Permissions>) -> Result<(), CliError> {
     let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     replace(&target, text, permissions).map_err(|error| {
-        CliError::configuration(format!("{} cannot be written", file.display())).because(error.to_string())
+        CliError::configuration(format!("{} cannot be written", file.display()))
+            .because(error.to_string())
     })
 }
 
 fn replace(file: &Path, text: &str, permissions: Option<Permissions>) -> std::io::Result<()> {
-    let folder = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let folder = file
+        .parent()
+        .map_or_else(|| PathBuf::from("."), Path::to_owned);
     make_private(&folder)?;
     // Made with mode 0600 from the beginning.
-    let mut new = tempfile::Builder::new().prefix(".adjutant-").suffix(".tmp").tempfile_in(&folder)?;
+    let mut new = tempfile::Builder::new()
+        .prefix(".adjutant-")
+        .suffix(".tmp")
+        .tempfile_in(&folder)?;
     new.write_all(text.as_bytes())?;
     if let Some(permissions) = permissions {
         new.as_file().set_permissions(permissions)?;

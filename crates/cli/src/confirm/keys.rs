@@ -175,11 +175,20 @@ mod tests {
         assert_eq!(typed("nop\u{8}\n").1, words("no"));
         assert_eq!(typed("ye\u{3}").1, Some(Typed::Interrupted));
         assert_eq!(typed("\u{4}").1, Some(Typed::Ended));
-        for (keys, alone) in
-            [("y", true), ("Y", true), ("yo", false), ("x", false), ("", false), ("yo\u{8}", true)]
-        {
+        for (keys, alone) in [
+            ("y", true),
+            ("Y", true),
+            ("yo", false),
+            ("x", false),
+            ("", false),
+            ("yo\u{8}", true),
+        ] {
             let (answer, end) = typed(keys);
-            assert_eq!((answer.is_one_of(&['y', 'n']), end), (alone, None), "{keys:?}");
+            assert_eq!(
+                (answer.is_one_of(&['y', 'n']), end),
+                (alone, None),
+                "{keys:?}"
+            );
         }
     }
 

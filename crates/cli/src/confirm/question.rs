@@ -9,7 +9,9 @@ use crate::policy::Lasting;
 const PREVIEW_CHARS: usize = 200;
 
 /// Verbs that say what a yes does.
-const PLAIN_VERBS: &[&str] = &["add", "create", "update", "send", "write", "complete", "move", "rename"];
+const PLAIN_VERBS: &[&str] = &[
+    "add", "create", "update", "send", "write", "complete", "move", "rename",
+];
 
 /// The longest name of a tool, in characters.
 const NAME_CHARS: usize = 64;
@@ -24,20 +26,43 @@ pub(super) struct Allowance {
 
 /// In the order of their numbers.
 const ALLOWANCES: [Allowance; 4] = [
-    Allowance { exactly: false, lasting: Lasting::Conversation, words: "any arguments, this conversation" },
-    Allowance { exactly: true, lasting: Lasting::Conversation, words: "these arguments, this conversation" },
-    Allowance { exactly: false, lasting: Lasting::ForGood, words: "any arguments, for good" },
-    Allowance { exactly: true, lasting: Lasting::ForGood, words: "these arguments, for good" },
+    Allowance {
+        exactly: false,
+        lasting: Lasting::Conversation,
+        words: "any arguments, this conversation",
+    },
+    Allowance {
+        exactly: true,
+        lasting: Lasting::Conversation,
+        words: "these arguments, this conversation",
+    },
+    Allowance {
+        exactly: false,
+        lasting: Lasting::ForGood,
+        words: "any arguments, for good",
+    },
+    Allowance {
+        exactly: true,
+        lasting: Lasting::ForGood,
+        words: "these arguments, for good",
+    },
 ];
 
 /// Returns the later calls that can be allowed. `can_last`: beyond the conversation, too.
 pub(super) fn allowances(can_last: bool) -> &'static [Allowance] {
-    if can_last { &ALLOWANCES } else { ALLOWANCES.split_at(2).0 }
+    if can_last {
+        &ALLOWANCES
+    } else {
+        ALLOWANCES.split_at(2).0
+    }
 }
 
 /// Returns the question which later calls of a tool are allowed.
 pub(super) fn which_calls(call: &PendingCall, choices: &[Allowance]) -> String {
-    let mut text = format!("  Run {} from now on without asking, with", clip(&call.tool, NAME_CHARS));
+    let mut text = format!(
+        "  Run {} from now on without asking, with",
+        clip(&call.tool, NAME_CHARS)
+    );
     for (number, choice) in (1..).zip(choices) {
         text.push_str(&format!("\n  [{number}] {}", choice.words));
     }
@@ -62,7 +87,9 @@ pub(crate) fn whole(call: &PendingCall) -> Option<String> {
 pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> String {
     let preview = preview(call);
     if is_folded {
-        let hidden = whole(call).map_or(0, |whole| whole.chars().count().saturating_sub(PREVIEW_CHARS - 1));
+        let hidden = whole(call).map_or(0, |whole| {
+            whole.chars().count().saturating_sub(PREVIEW_CHARS - 1)
+        });
         return format!(
             "? {} {preview} ({hidden} more characters)  [v] view all  [n] no ",
             clip(&call.tool, NAME_CHARS)
@@ -82,11 +109,20 @@ pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> 
         (Some(verb), Some((first, rest))) if is_ours && first.eq_ignore_ascii_case(verb) => rest,
         _ => preview.as_str(),
     };
-    let no = if verb.is_some_and(takes_away) { "keep" } else { "no" };
+    let no = if verb.is_some_and(takes_away) {
+        "keep"
+    } else {
+        "no"
+    };
     // Names of tools are a server's: only words that mean what they say stand for a yes.
-    let yes = verb.filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb)).unwrap_or("yes");
+    let yes = verb
+        .filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb))
+        .unwrap_or("yes");
     let always = if can_grant { " [a] always " } else { "" };
-    format!("? {} {what}  [y] {yes}  [n] {no}  [e] edit {always}", clip(&call.tool, NAME_CHARS))
+    format!(
+        "? {} {what}  [y] {yes}  [n] {no}  [e] edit {always}",
+        clip(&call.tool, NAME_CHARS)
+    )
 }
 
 /// What a tool does, by its name: `delete` of `delete_task`, `create` of `github__create_issue`.
@@ -97,7 +133,10 @@ fn verb(tool: &str) -> Option<&str> {
 }
 
 fn takes_away(verb: &str) -> bool {
-    matches!(verb, "delete" | "remove" | "rm" | "forget" | "clear" | "drop" | "erase" | "purge" | "discard")
+    matches!(
+        verb,
+        "delete" | "remove" | "rm" | "forget" | "clear" | "drop" | "erase" | "purge" | "discard"
+    )
 }
 
 #[cfg(test)]
@@ -134,16 +173,32 @@ mod tests {
             r#"{"title":"x"}"#,
             r#"? github__create_issue {"title":"x"}  [y] create  [n] no  [e] edit "#,
         );
-        check("shell", "rm -r", "? shell rm -r  [y] yes  [n] no  [e] edit ");
-        assert!(question(&waiting("shell", "rm -r"), false, true).ends_with("[e] edit  [a] always "));
-        check("keep_all", "everything", "? keep_all everything  [y] yes  [n] no  [e] edit ");
+        check(
+            "shell",
+            "rm -r",
+            "? shell rm -r  [y] yes  [n] no  [e] edit ",
+        );
+        assert!(
+            question(&waiting("shell", "rm -r"), false, true).ends_with("[e] edit  [a] always ")
+        );
+        check(
+            "keep_all",
+            "everything",
+            "? keep_all everything  [y] yes  [n] no  [e] edit ",
+        );
     }
 
     #[test]
     fn what_was_not_shown_has_no_yes() {
-        let call = waiting("fx__destroy", &format!("{} and drop the database", "x".repeat(300)));
+        let call = waiting(
+            "fx__destroy",
+            &format!("{} and drop the database", "x".repeat(300)),
+        );
         let folded = question(&call, true, true);
-        assert!(folded.contains("[v] view all") && !folded.contains("[y]"), "{folded}");
+        assert!(
+            folded.contains("[v] view all") && !folded.contains("[y]"),
+            "{folded}"
+        );
         assert!(folded.contains("(123 more characters)"), "{folded}");
         assert!(whole(&call).unwrap().ends_with("drop the database"));
         assert_eq!(whole(&waiting("fx__destroy", "short")), None);

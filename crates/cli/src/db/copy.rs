@@ -34,7 +34,10 @@ pub(super) async fn run(
 ) -> Result<Exit, CliError> {
     let Some(to) = Database::parse(to) else {
         // It may hold a password, so it is not repeated.
-        return Err(CliError::usage(format!("--to must be {}", Database::EXPECTED)));
+        return Err(CliError::usage(format!(
+            "--to must be {}",
+            Database::EXPECTED
+        )));
     };
     let meter = RefCell::new(Meter::new(screen, rows));
     let copied = all(settings, &to, |rows| meter.borrow_mut().tell(rows)).await;
@@ -65,8 +68,14 @@ fn tell(screen: &Screen, to: &Database, tables: &[TableRows], findings: &[Findin
     for table in tables.iter().filter(|table| table.rows > 0) {
         screen.answer_line(&format!("{:16} {}", table.name, table.rows));
     }
-    findings.iter().for_each(|finding| screen.answer_line(&finding.to_string()));
-    let whole = if findings.is_empty() { " All is well." } else { "" };
+    findings
+        .iter()
+        .for_each(|finding| screen.answer_line(&finding.to_string()));
+    let whole = if findings.is_empty() {
+        " All is well."
+    } else {
+        ""
+    };
     screen.answer_line(&format!("The copy is in {to}.{whole}"));
 }
 
@@ -82,13 +91,21 @@ async fn all(
     };
     let copied = match (&settings.database, to) {
         (Database::Sqlite(from), Database::Sqlite(to)) => {
-            let (from, to) = (sqlite::Store::open(from).await?, sqlite::Store::open(to).await?);
+            let (from, to) = (
+                sqlite::Store::open(from).await?,
+                sqlite::Store::open(to).await?,
+            );
             closed(copy(&from, &to, progress).await, &to).await
         }
         #[cfg(feature = "postgres")]
         (Database::Sqlite(from), Database::Postgres(to)) => {
             let from = sqlite::Store::open(from).await?;
-            copy(&from, &postgres::Store::connect(to, settings.pool_max).await?, progress).await
+            copy(
+                &from,
+                &postgres::Store::connect(to, settings.pool_max).await?,
+                progress,
+            )
+            .await
         }
         #[cfg(feature = "postgres")]
         (Database::Postgres(from), Database::Sqlite(to)) => {
@@ -99,7 +116,12 @@ async fn all(
         #[cfg(feature = "postgres")]
         (Database::Postgres(from), Database::Postgres(to)) => {
             let from = postgres::Store::connect(from, settings.pool_max).await?;
-            copy(&from, &postgres::Store::connect(to, settings.pool_max).await?, progress).await
+            copy(
+                &from,
+                &postgres::Store::connect(to, settings.pool_max).await?,
+                progress,
+            )
+            .await
         }
         #[cfg(not(feature = "postgres"))]
         (Database::Postgres(_), _) | (_, Database::Postgres(_)) => return Err(store::no_postgres()),
@@ -157,7 +179,10 @@ impl<'a> Meter<'a> {
             bar,
             total,
             before: 0,
-            table: TableRows { name: String::new(), rows: 0 },
+            table: TableRows {
+                name: String::new(),
+                rows: 0,
+            },
             told_percent: 0,
         }
     }
@@ -178,7 +203,10 @@ impl<'a> Meter<'a> {
         let percent = done * 100 / total;
         if percent >= self.told_percent + LINE_EVERY {
             self.told_percent = percent;
-            self.screen.note(&format!("{}: {done} of {total} rows ({percent} %)", rows.name));
+            self.screen.note(&format!(
+                "{}: {done} of {total} rows ({percent} %)",
+                rows.name
+            ));
         }
     }
 

@@ -25,7 +25,10 @@ pub(super) fn notices(users: &[UserId]) -> Vec<String> {
             )
         })
         .collect();
-    let others = users.iter().filter(|user| **user != UserId::local()).count();
+    let others = users
+        .iter()
+        .filter(|user| **user != UserId::local())
+        .count();
     if others > 0 && others < users.len() {
         notices.push(format!(
             "the user \"local\", who is whoever works on this machine, has data beside {others} others: if the service was open to \
@@ -40,7 +43,10 @@ mod tests {
     use super::*;
 
     fn of(names: &[&str]) -> Vec<String> {
-        let users: Vec<UserId> = names.iter().map(|name| UserId::new(*name).unwrap()).collect();
+        let users: Vec<UserId> = names
+            .iter()
+            .map(|name| UserId::new(*name).unwrap())
+            .collect();
         notices(&users)
     }
 
@@ -48,7 +54,10 @@ mod tests {
     fn names_that_differ_by_white_space_only_are_told_with_what_cannot_be_seen() {
         let told = of(&["ana", "ana ", "ana\u{a0}", "bert", "Ana"]);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with(r#""ana", "ana ", "ana\u{a0}" differ"#), "{told:?}");
+        assert!(
+            told[0].starts_with(r#""ana", "ana ", "ana\u{a0}" differ"#),
+            "{told:?}"
+        );
         assert_eq!(of(&["ana", "bert", "an a"]), [""; 0]);
     }
 
@@ -57,6 +66,9 @@ mod tests {
         assert_eq!(of(&["local"]), [""; 0]);
         assert_eq!(of(&["ana", "bert"]), [""; 0]);
         let told = of(&["ana", "bert", "local"]);
-        assert!(told.len() == 1 && told[0].contains("beside 2 others"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].contains("beside 2 others"),
+            "{told:?}"
+        );
     }
 }

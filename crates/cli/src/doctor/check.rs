@@ -38,18 +38,37 @@ impl Check {
         status: Status,
         message: impl Into<String>,
     ) -> Self {
-        Self { name: name.into(), group, status, message: message.into(), cause: None, remedy: None }
+        Self {
+            name: name.into(),
+            group,
+            status,
+            message: message.into(),
+            cause: None,
+            remedy: None,
+        }
     }
 
-    pub(super) fn ok(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn ok(
+        group: &'static str,
+        name: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self::new(group, name, Status::Ok, message)
     }
 
-    pub(super) fn warn(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn warn(
+        group: &'static str,
+        name: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self::new(group, name, Status::Warn, message)
     }
 
-    pub(super) fn fail(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(super) fn fail(
+        group: &'static str,
+        name: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self::new(group, name, Status::Fail, message)
     }
 

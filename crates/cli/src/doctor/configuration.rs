@@ -16,7 +16,12 @@ pub(super) fn files(sources: &Sources) -> Vec<Check> {
 }
 
 fn of_source(checked: Checked) -> Vec<Check> {
-    let Checked { name, path, there, found } = checked;
+    let Checked {
+        name,
+        path,
+        there,
+        found,
+    } = checked;
     let place = path.map(|path| path.display().to_string());
     // The editor opens the person's own file.
     let remedy = match (name, &place) {
@@ -30,7 +35,9 @@ fn of_source(checked: Checked) -> Vec<Check> {
             let mut check = Check::fail(GROUP, name, error.message.clone());
             check.cause.clone_from(&error.cause);
             // Where it is was found; what to do is to change it there, and how is said in the error.
-            let near = error.cause.filter(|cause| cause.starts_with("did you mean"));
+            let near = error
+                .cause
+                .filter(|cause| cause.starts_with("did you mean"));
             let check = match near.or_else(|| error.tries.first().cloned()) {
                 Some(how) => check.mend(format!("{remedy}    ({how})")),
                 None => check.mend(remedy),
@@ -38,10 +45,17 @@ fn of_source(checked: Checked) -> Vec<Check> {
             vec![check]
         }
         Ok(warnings) if warnings.is_empty() => {
-            let message = if there { shown } else { format!("{shown} (not there: nothing is set in it)") };
+            let message = if there {
+                shown
+            } else {
+                format!("{shown} (not there: nothing is set in it)")
+            };
             vec![Check::ok(GROUP, name, message)]
         }
-        Ok(warnings) => warnings.into_iter().map(|warning| of_warning(name, &warning)).collect(),
+        Ok(warnings) => warnings
+            .into_iter()
+            .map(|warning| of_warning(name, &warning))
+            .collect(),
     }
 }
 
@@ -50,9 +64,15 @@ fn of_warning(name: &str, warning: &str) -> Check {
     let (message, remedy) = if let Some((message, command)) = warning.split_once(": chmod ") {
         (message.to_owned(), format!("chmod {command}"))
     } else if let Some((message, near)) = warning.split_once("; did you mean ") {
-        (message.to_owned(), format!("call it {}", near.trim_end_matches('?')))
+        (
+            message.to_owned(),
+            format!("call it {}", near.trim_end_matches('?')),
+        )
     } else if let Some((message, command)) = warning.rsplit_once(" (adjutant ") {
-        (message.to_owned(), format!("adjutant {}", command.trim_end_matches(')')))
+        (
+            message.to_owned(),
+            format!("adjutant {}", command.trim_end_matches(')')),
+        )
     } else {
         return Check::warn(GROUP, name, warning).mend("adjutant config show --origin");
     };
@@ -65,7 +85,8 @@ pub(super) fn sensible(settings: &Settings) -> Check {
     match wiring::agent(settings, wiring::no_model(), store.clone(), store) {
         Ok(_) => Check::ok(GROUP, "settings", "they fit together"),
         Err(error) => {
-            let mut check = Check::of_error(GROUP, "settings", &error, "adjutant config show --origin");
+            let mut check =
+                Check::of_error(GROUP, "settings", &error, "adjutant config show --origin");
             // `known_tool` names the tool that is meant; the place to put it is in the cause.
             if let (Some(cause), Some(near)) = (&error.cause, error.tries.first())
                 && cause.starts_with("in agent.")

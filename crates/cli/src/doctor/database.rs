@@ -27,7 +27,11 @@ pub(super) async fn look(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn Sto
         let there = first_there(file).is_some_and(std::path::Path::is_dir);
         let check = match there {
             true => {
-                vec![Check::ok(GROUP, NAME, format!("{} (not there yet: made when needed)", file.display()))]
+                vec![Check::ok(
+                    GROUP,
+                    NAME,
+                    format!("{} (not there yet: made when needed)", file.display()),
+                )]
             }
             // Told with the folder it would be in, unless it is in one of its own.
             false if file.starts_with(&settings.dirs.data) => Vec::new(),
@@ -39,10 +43,14 @@ pub(super) async fn look(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn Sto
         };
         return (check, None);
     }
-    let opened = tokio::time::timeout(PATIENCE, store::open(settings)).await.unwrap_or_else(|_| {
-        Err(CliError::configuration(format!("{} does not answer", settings.database))
-            .because(format!("nothing came within {} s", PATIENCE.as_secs())))
-    });
+    let opened = tokio::time::timeout(PATIENCE, store::open(settings))
+        .await
+        .unwrap_or_else(|_| {
+            Err(
+                CliError::configuration(format!("{} does not answer", settings.database))
+                    .because(format!("nothing came within {} s", PATIENCE.as_secs())),
+            )
+        });
     match opened {
         Ok(store) => {
             let mut checks = vec![of_store(&*store).await];
@@ -97,12 +105,17 @@ async fn of_store(store: &dyn Store) -> Check {
         }
     };
     let size = format!("{:.1} MB", status.bytes as f64 / 1e6);
-    let shown = format!("{} · {} · schema {} · {size}", status.place, status.product, status.schema_version);
+    let shown = format!(
+        "{} · {} · schema {} · {size}",
+        status.place, status.product, status.schema_version
+    );
     if let Some(version) = status.product.strip_prefix("SQLite ")
         && numbers(version) < SQLITE_NEEDED
     {
         return Check::fail(GROUP, NAME, shown)
-            .because("SQLite before 3.51.3 can damage a file when a crash meets the reset of its log")
+            .because(
+                "SQLite before 3.51.3 can damage a file when a crash meets the reset of its log",
+            )
             .mend("use an adjutant that was built with its own SQLite");
     }
     match store.check().await {
@@ -110,9 +123,13 @@ async fn of_store(store: &dyn Store) -> Check {
             .because(error.to_string())
             .mend("adjutant db check"),
         Ok(findings) => match findings.first() {
-            Some(first) => Check::fail(GROUP, NAME, format!("{shown} · {} findings", findings.len()))
-                .because(first.to_string())
-                .mend("adjutant db backup FILE, then adjutant db check"),
+            Some(first) => Check::fail(
+                GROUP,
+                NAME,
+                format!("{shown} · {} findings", findings.len()),
+            )
+            .because(first.to_string())
+            .mend("adjutant db backup FILE, then adjutant db check"),
             None if status.bytes > LARGE => Check::warn(GROUP, NAME, shown)
                 .because("it grows with every conversation")
                 .mend("adjutant config set log.keep 365d"),
@@ -123,7 +140,9 @@ async fn of_store(store: &dyn Store) -> Check {
 
 /// The three numbers of a version.
 fn numbers(version: &str) -> [u64; 3] {
-    let mut numbers = version.split('.').map(|part| part.parse().unwrap_or_default());
+    let mut numbers = version
+        .split('.')
+        .map(|part| part.parse().unwrap_or_default());
     std::array::from_fn(|_| numbers.next().unwrap_or_default())
 }
 

@@ -11,7 +11,11 @@ const GROUP: &str = "dispatch";
 const NAME: &str = "serve.dispatch";
 
 /// One check for each part of the way of a call. None where nothing is dispatched.
-pub(super) async fn look(address: &str, settings: &Settings, store: Option<&dyn Store>) -> Vec<Check> {
+pub(super) async fn look(
+    address: &str,
+    settings: &Settings,
+    store: Option<&dyn Store>,
+) -> Vec<Check> {
     let restate: RestateAddress = match address.parse() {
         Ok(restate) => restate,
         Err(error) => {
@@ -59,26 +63,33 @@ async fn database(settings: &Settings, store: Option<&dyn Store>) -> Check {
 fn nobody_to_ask(error: &WorkerError) -> Check {
     let check = Check::fail(GROUP, "token_file", error.to_string());
     match error {
-        WorkerError::Token { path, .. } => {
-            check.mend(format!("write the token into {}, one line, readable for this user", path.display()))
-        }
+        WorkerError::Token { path, .. } => check.mend(format!(
+            "write the token into {}, one line, readable for this user",
+            path.display()
+        )),
         _ => check.mend("install the certificates of authorities (ca-certificates)"),
     }
 }
 
 /// A failure to reach a part of Restate's, with what to do about it.
 fn not_reached(name: &str, place: &str, wrong: &NotReached, remedy: &str) -> Check {
-    let check =
-        Check::fail(GROUP, name, format!("{place} does not take requests")).because(wrong.to_string());
+    let check = Check::fail(GROUP, name, format!("{place} does not take requests"))
+        .because(wrong.to_string());
     match wrong {
-        NotReached::Unauthorized(_) => check.mend("a token that it accepts: token_file= in serve.dispatch"),
+        NotReached::Unauthorized(_) => {
+            check.mend("a token that it accepts: token_file= in serve.dispatch")
+        }
         _ => check.mend(remedy),
     }
 }
 
 fn ingress(restate: &RestateAddress, found: &Diagnosis) -> Check {
     match &found.ingress {
-        Ok(()) => Check::ok(GROUP, "ingress", format!("{} takes calls", restate.ingress())),
+        Ok(()) => Check::ok(
+            GROUP,
+            "ingress",
+            format!("{} takes calls", restate.ingress()),
+        ),
         Err(wrong) => not_reached(
             "ingress",
             restate.ingress(),
@@ -99,7 +110,10 @@ fn admin(restate: &RestateAddress, found: &Diagnosis) -> Vec<Check> {
     };
     match admin {
         Ok(version) => {
-            vec![Check::ok(GROUP, "admin", format!("Restate {version} at {place}")), registered(found)]
+            vec![
+                Check::ok(GROUP, "admin", format!("Restate {version} at {place}")),
+                registered(found),
+            ]
         }
         Err(wrong) => vec![not_reached(
             "admin",
@@ -113,14 +127,28 @@ fn admin(restate: &RestateAddress, found: &Diagnosis) -> Vec<Check> {
 fn registered(found: &Diagnosis) -> Check {
     let name = "registered";
     let known = found.deployed.iter().map(|known| {
-        let version = known.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
-        let latest = if known.is_latest { ", called" } else { ", until what runs there has ended" };
+        let version = known
+            .version
+            .as_ref()
+            .map(|version| format!(" ({version})"))
+            .unwrap_or_default();
+        let latest = if known.is_latest {
+            ", called"
+        } else {
+            ", until what runs there has ended"
+        };
         format!("{}{version}{latest}", known.url)
     });
     let known: Vec<String> = known.collect();
     let all = known.join("; ");
-    let here = found.url.as_deref().unwrap_or("a port that the system chooses");
-    let answers = matches!(found.from_here, Some(Ok(()) | Err(NotReached::Unauthorized(_))));
+    let here = found
+        .url
+        .as_deref()
+        .unwrap_or("a port that the system chooses");
+    let answers = matches!(
+        found.from_here,
+        Some(Ok(()) | Err(NotReached::Unauthorized(_)))
+    );
     match found.deployed.iter().find(|known| known.is_here) {
         Some(here) if here.is_latest => Check::ok(GROUP, name, all),
         Some(_) => Check::warn(GROUP, name, all)
@@ -144,29 +172,42 @@ fn registered(found: &Diagnosis) -> Check {
 fn worker(found: &Diagnosis) -> Option<Check> {
     let name = "worker";
     let (url, from_here) = (found.url.as_deref()?, found.from_here.as_ref()?);
-    let is_called = found.deployed.iter().any(|known| known.is_here && known.is_latest);
+    let is_called = found
+        .deployed
+        .iter()
+        .any(|known| known.is_here && known.is_latest);
     Some(match (from_here, &found.from_restate) {
         (_, Some(Ok(()))) => Check::ok(GROUP, name, format!("{url} answers Restate")),
         (Ok(()), None) => Check::ok(GROUP, name, format!("{url} answers")),
         // It takes signed calls, and we have no key.
-        (Err(NotReached::Unauthorized(_)), None) => {
-            Check::ok(GROUP, name, format!("{url} answers, and takes signed calls only"))
-        }
-        (Ok(()), Some(Err(wrong))) => {
-            Check::fail(GROUP, name, format!("{url} answers from here, but not when Restate asks"))
-                .because(wrong.to_string())
-                .mend("an address that Restate reaches: advertise=http://HOST:PORT in serve.dispatch")
-        }
-        (Err(NotReached::Unauthorized(_)), Some(Err(wrong))) => {
-            Check::fail(GROUP, name, format!("{url} does not take what Restate signs"))
-                .because(wrong.to_string())
-                .mend("key= in serve.dispatch: the public key that Restate's log shows")
-        }
-        (Err(wrong), _) if is_called => {
-            Check::fail(GROUP, name, format!("Restate calls {url}, and nothing answers there"))
-                .because(wrong.to_string())
-                .mend("adjutant serve, or another one takes over: until then every service does its own work")
-        }
+        (Err(NotReached::Unauthorized(_)), None) => Check::ok(
+            GROUP,
+            name,
+            format!("{url} answers, and takes signed calls only"),
+        ),
+        (Ok(()), Some(Err(wrong))) => Check::fail(
+            GROUP,
+            name,
+            format!("{url} answers from here, but not when Restate asks"),
+        )
+        .because(wrong.to_string())
+        .mend("an address that Restate reaches: advertise=http://HOST:PORT in serve.dispatch"),
+        (Err(NotReached::Unauthorized(_)), Some(Err(wrong))) => Check::fail(
+            GROUP,
+            name,
+            format!("{url} does not take what Restate signs"),
+        )
+        .because(wrong.to_string())
+        .mend("key= in serve.dispatch: the public key that Restate's log shows"),
+        (Err(wrong), _) if is_called => Check::fail(
+            GROUP,
+            name,
+            format!("Restate calls {url}, and nothing answers there"),
+        )
+        .because(wrong.to_string())
+        .mend(
+            "adjutant serve, or another one takes over: until then every service does its own work",
+        ),
         (Err(wrong), _) => Check::warn(GROUP, name, format!("nothing answers at {url} yet"))
             .because(wrong.to_string())
             .mend("adjutant serve"),

@@ -22,8 +22,10 @@ pub(super) fn look(settings: &Settings) -> Vec<Check> {
         ("state folder", &dirs.state, "XDG_STATE_HOME"),
         ("cache folder", &dirs.cache, "XDG_CACHE_HOME"),
     ];
-    let mut checks: Vec<Check> =
-        all.into_iter().map(|(name, folder, variable)| writable(name, folder, variable)).collect();
+    let mut checks: Vec<Check> = all
+        .into_iter()
+        .map(|(name, folder, variable)| writable(name, folder, variable))
+        .collect();
     checks.extend(space(&dirs.data));
     checks
 }
@@ -31,9 +33,11 @@ pub(super) fn look(settings: &Settings) -> Vec<Check> {
 fn writable(name: &'static str, folder: &Path, variable: &str) -> Check {
     match try_write(folder) {
         Ok(true) => Check::ok(GROUP, name, folder.display().to_string()),
-        Ok(false) => {
-            Check::ok(GROUP, name, format!("{} (not there yet: made when needed)", folder.display()))
-        }
+        Ok(false) => Check::ok(
+            GROUP,
+            name,
+            format!("{} (not there yet: made when needed)", folder.display()),
+        ),
         Err(error) => {
             let blocking = first_there(folder);
             let remedy = match blocking {
@@ -44,13 +48,20 @@ fn writable(name: &'static str, folder: &Path, variable: &str) -> Check {
                     )
                 }
                 Some(there) => {
-                    format!("chmod u+rwx {}, or set {variable} to a folder you can write", there.display())
+                    format!(
+                        "chmod u+rwx {}, or set {variable} to a folder you can write",
+                        there.display()
+                    )
                 }
                 None => format!("set {variable} to a folder you can write"),
             };
-            Check::fail(GROUP, name, format!("{} cannot be written", folder.display()))
-                .because(error.to_string())
-                .mend(remedy)
+            Check::fail(
+                GROUP,
+                name,
+                format!("{} cannot be written", folder.display()),
+            )
+            .because(error.to_string())
+            .mend(remedy)
         }
     }
 }
@@ -67,7 +78,10 @@ fn try_write(folder: &Path) -> std::io::Result<bool> {
         return Ok(true);
     }
     #[cfg(unix)]
-    rustix::fs::access(there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+    rustix::fs::access(
+        there,
+        rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+    )?;
     Ok(false)
 }
 

@@ -62,19 +62,28 @@ pub(crate) async fn run(
     } else {
         tell(&findings, screen);
     }
-    Ok(if findings.ready() { Exit::Ok } else { Exit::Configuration })
+    Ok(if findings.ready() {
+        Exit::Ok
+    } else {
+        Exit::Configuration
+    })
 }
 
 /// Looks at everything. With an address of Restate, at that; else at the one of the settings, if there is one.
 pub(crate) async fn look(sources: &Sources, dispatch: Option<&str>) -> Findings {
-    let mut findings = Findings { checks: configuration::files(sources), left_out: false };
+    let mut findings = Findings {
+        checks: configuration::files(sources),
+        left_out: false,
+    };
     findings.checks.extend(machine::look(sources));
     if !findings.ready() {
         findings.left_out = true;
         return findings;
     }
     match sources.load() {
-        Ok(settings) => findings.checks.extend(settled(sources, &settings, dispatch).await),
+        Ok(settings) => findings
+            .checks
+            .extend(settled(sources, &settings, dispatch).await),
         Err(error) => {
             findings.left_out = true;
             findings.checks.push(Check::of_error(
@@ -86,13 +95,24 @@ pub(crate) async fn look(sources: &Sources, dispatch: Option<&str>) -> Findings 
         }
     }
     // In the order of the groups, each with what belongs to it.
-    findings.checks.sort_by_key(|check| GROUPS.iter().position(|group| *group == check.group));
+    findings
+        .checks
+        .sort_by_key(|check| GROUPS.iter().position(|group| *group == check.group));
     findings
 }
 
 /// The groups in the order they are told.
-const GROUPS: [&str; 9] =
-    ["configuration", "model", "data", "memory", "tools", "service", "dispatch", "machine", "network"];
+const GROUPS: [&str; 9] = [
+    "configuration",
+    "model",
+    "data",
+    "memory",
+    "tools",
+    "service",
+    "dispatch",
+    "machine",
+    "network",
+];
 
 /// What can be looked at when the settings are known.
 async fn settled(sources: &Sources, settings: &Settings, dispatch: Option<&str>) -> Vec<Check> {
@@ -117,8 +137,16 @@ mod dispatch {
     use crate::config::Settings;
     use crate::store::Store;
 
-    pub(super) async fn look(_address: &str, _settings: &Settings, _store: Option<&dyn Store>) -> Vec<Check> {
-        let check = Check::fail("dispatch", "serve.dispatch", "this adjutant was built without Restate");
+    pub(super) async fn look(
+        _address: &str,
+        _settings: &Settings,
+        _store: Option<&dyn Store>,
+    ) -> Vec<Check> {
+        let check = Check::fail(
+            "dispatch",
+            "serve.dispatch",
+            "this adjutant was built without Restate",
+        );
         vec![check.mend(
             "cargo build --release --features restate    (or take serve.dispatch out: adjutant config edit)",
         )]
@@ -143,11 +171,20 @@ fn tell(findings: &Findings, screen: &Screen) {
             clean_line(&check.message)
         ));
         let more = [("cause", &check.cause), ("try", &check.remedy)];
-        for (what, words) in more.into_iter().filter_map(|(what, words)| Some((what, words.as_ref()?))) {
+        for (what, words) in more
+            .into_iter()
+            .filter_map(|(what, words)| Some((what, words.as_ref()?)))
+        {
             screen.answer_line(&format!("      {DIM}{what}:{PLAIN} {}", clean_line(words)));
         }
     }
-    let count = |status| findings.checks.iter().filter(|check| check.status == status).count();
+    let count = |status| {
+        findings
+            .checks
+            .iter()
+            .filter(|check| check.status == status)
+            .count()
+    };
     let (warnings, failures) = (count(Status::Warn), count(Status::Fail));
     if findings.left_out {
         screen.answer_line(

@@ -30,7 +30,11 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
     };
     match choice {
         Choice::Demo => {
-            vec![Check::ok(GROUP, NAME, "demo: canned answers, no language model")]
+            vec![Check::ok(
+                GROUP,
+                NAME,
+                "demo: canned answers, no language model",
+            )]
         }
         Choice::Scripted(file) => vec![scripted(&file)],
         Choice::EmbeddedFile(file) => vec![own_file(&file)],
@@ -46,21 +50,32 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
 fn not_a_model(error: &CliError) -> Check {
     let check = Check::fail(GROUP, NAME, error.message.clone());
     let cause = error.cause.clone().unwrap_or_default();
-    match cause.strip_prefix("did you mean ").map(|near| near.trim_end_matches('?').to_owned()) {
-        Some(near) => check.because(cause).mend(format!("adjutant config set model {near}")),
-        None => {
-            check.because(cause).mend("adjutant config set model PROVIDER/NAME    (adjutant models list)")
-        }
+    match cause
+        .strip_prefix("did you mean ")
+        .map(|near| near.trim_end_matches('?').to_owned())
+    {
+        Some(near) => check
+            .because(cause)
+            .mend(format!("adjutant config set model {near}")),
+        None => check
+            .because(cause)
+            .mend("adjutant config set model PROVIDER/NAME    (adjutant models list)"),
     }
 }
 
 fn scripted(file: &Path) -> Check {
     let script = std::fs::read_to_string(file).map_err(|error| error.to_string());
-    match script.and_then(|script| ScriptedModel::from_jsonl(&script).map_err(|error| error.to_string())) {
+    match script
+        .and_then(|script| ScriptedModel::from_jsonl(&script).map_err(|error| error.to_string()))
+    {
         Ok(_) => Check::ok(GROUP, NAME, format!("scripted: {}", file.display())),
-        Err(cause) => Check::fail(GROUP, NAME, format!("the script {} cannot be used", file.display()))
-            .because(cause)
-            .mend("adjutant config set model scripted:FILE    (another file), or correct it"),
+        Err(cause) => Check::fail(
+            GROUP,
+            NAME,
+            format!("the script {} cannot be used", file.display()),
+        )
+        .because(cause)
+        .mend("adjutant config set model scripted:FILE    (another file), or correct it"),
     }
 }
 
@@ -84,7 +99,8 @@ fn own_file(file: &Path) -> Check {
 #[cfg(feature = "embedded")]
 async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Check {
     use adjutant_embedded::catalogue::InstallState;
-    let model = match crate::embedded::known(name.as_deref().or(settings.embedded_model.as_deref())) {
+    let model = match crate::embedded::known(name.as_deref().or(settings.embedded_model.as_deref()))
+    {
         Ok(model) => model,
         Err(error) => return not_a_model(&error),
     };
@@ -92,20 +108,25 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
     let spec = format!("embedded/{}", model.name);
     let pull = format!("adjutant models pull {}", model.name);
     let missing = |cause: String| {
-        let why = if named == Named::No { "there is no key, no server on this machine, and " } else { "" };
-        Check::fail(GROUP, NAME, format!("{spec} is not here")).because(format!("{why}{cause}")).mend(
-            if named == Named::No {
+        let why = if named == Named::No {
+            "there is no key, no server on this machine, and "
+        } else {
+            ""
+        };
+        Check::fail(GROUP, NAME, format!("{spec} is not here"))
+            .because(format!("{why}{cause}"))
+            .mend(if named == Named::No {
                 format!("{pull}    (once), or adjutant keys set gemini")
             } else {
                 pull.clone()
-            },
-        )
+            })
     };
     match model.state_in(&dir) {
         InstallState::Missing => missing("it was not fetched yet".to_owned()),
-        InstallState::Partial { bytes } => {
-            missing(format!("only {} of it were fetched", crate::display::size(bytes)))
-        }
+        InstallState::Partial { bytes } => missing(format!(
+            "only {} of it were fetched",
+            crate::display::size(bytes)
+        )),
         InstallState::Damaged { bytes } => Check::fail(GROUP, NAME, format!("{spec} is damaged"))
             .because(format!("its file has {bytes} bytes, not {}", model.bytes))
             .mend(pull),
@@ -113,18 +134,26 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
             let file = model.path_in(&dir);
             let (path, expected) = (file.clone(), model.sha256);
             let whole =
-                tokio::task::spawn_blocking(move || digest(&path).map(|found| found == expected)).await;
+                tokio::task::spawn_blocking(move || digest(&path).map(|found| found == expected))
+                    .await;
             match whole {
                 Ok(Ok(true)) => Check::ok(GROUP, NAME, format!("{spec} · whole")),
                 Ok(Ok(false)) => Check::fail(GROUP, NAME, format!("{spec} is damaged"))
-                    .because(format!("{} has not the content it was published with", file.display()))
+                    .because(format!(
+                        "{} has not the content it was published with",
+                        file.display()
+                    ))
                     .mend(format!("adjutant models rm {0} -y && {pull}", model.name)),
-                Ok(Err(error)) => Check::fail(GROUP, NAME, format!("{} cannot be read", file.display()))
-                    .because(error.to_string())
-                    .mend(format!("chmod u+r {}", file.display())),
-                Err(error) => Check::fail(GROUP, NAME, format!("{} cannot be read", file.display()))
-                    .because(error.to_string())
-                    .mend(pull),
+                Ok(Err(error)) => {
+                    Check::fail(GROUP, NAME, format!("{} cannot be read", file.display()))
+                        .because(error.to_string())
+                        .mend(format!("chmod u+r {}", file.display()))
+                }
+                Err(error) => {
+                    Check::fail(GROUP, NAME, format!("{} cannot be read", file.display()))
+                        .because(error.to_string())
+                        .mend(pull)
+                }
             }
         }
     }
@@ -143,7 +172,11 @@ fn digest(path: &Path) -> std::io::Result<String> {
             length => hasher.update(&part[..length]),
         }
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 #[cfg(not(feature = "embedded"))]
@@ -162,27 +195,43 @@ async fn vendor(
 ) -> Check {
     let origin = |name: &str| {
         let shown = settings.shown.iter().find(|shown| shown.name == name);
-        shown.map(|shown| shown.origin.clone()).filter(|origin| origin != "default")
+        shown
+            .map(|shown| shown.origin.clone())
+            .filter(|origin| origin != "default")
     };
     let variable = provider.key_variable.unwrap_or_default();
     // A variable wins over what is kept: setting the kept one would change nothing.
     let new_key = match origin(variable) {
         Some(origin) if origin.starts_with("variable") => {
-            format!("export {variable}=…, or unset it and adjutant keys set {}", provider.name)
+            format!(
+                "export {variable}=…, or unset it and adjutant keys set {}",
+                provider.name
+            )
         }
         Some(origin) if origin.ends_with(".env") => {
-            format!("correct {origin}, or take it out and adjutant keys set {}", provider.name)
+            format!(
+                "correct {origin}, or take it out and adjutant keys set {}",
+                provider.name
+            )
         }
         _ => format!("adjutant keys set {}", provider.name),
     };
     if let Some(key) = settings.provider(provider).any_key()
-        && let Some(cause) = crate::keys::malformed(secrecy::ExposeSecret::expose_secret(key).trim())
+        && let Some(cause) =
+            crate::keys::malformed(secrecy::ExposeSecret::expose_secret(key).trim())
     {
-        return Check::fail(GROUP, NAME, format!("the key for {} cannot be one", provider.name))
-            .because(cause)
-            .mend(new_key);
+        return Check::fail(
+            GROUP,
+            NAME,
+            format!("the key for {} cannot be one", provider.name),
+        )
+        .because(cause)
+        .mend(new_key);
     }
-    let over = Override { retries: Some(0), ..Override::default() };
+    let over = Override {
+        retries: Some(0),
+        ..Override::default()
+    };
     let choice = (Choice::Vendor(provider, model), Named::Yes);
     let model = match model_choice::open_choice(settings, screen, choice, &over).await {
         Ok(model) => model,
@@ -201,25 +250,36 @@ async fn vendor(
         Err(error) => return Check::fail(GROUP, NAME, error.to_string()),
     };
     let asked = GenerateRequest::new(vec![question]);
-    let answer = tokio::time::timeout(PATIENCE, model.generate(&asked)).await.unwrap_or_else(|_| {
-        let (provider, bound) = (model.id().provider.clone(), TimeBound::Total);
-        Err(ModelError::Timeout { provider, waited: PATIENCE, bound })
-    });
+    let answer = tokio::time::timeout(PATIENCE, model.generate(&asked))
+        .await
+        .unwrap_or_else(|_| {
+            let (provider, bound) = (model.id().provider.clone(), TimeBound::Total);
+            Err(ModelError::Timeout {
+                provider,
+                waited: PATIENCE,
+                bound,
+            })
+        });
     let error = match answer {
         Ok(_) => return Check::ok(GROUP, NAME, format!("{spec} answers")),
         Err(error) => error,
     };
     let base_url = format!("{}.base_url", provider.name);
-    let check = Check::fail(GROUP, NAME, format!("{spec} does not answer")).because(error.to_string());
+    let check =
+        Check::fail(GROUP, NAME, format!("{spec} does not answer")).because(error.to_string());
     match &error {
         ModelError::Authentication { .. } => check.mend(new_key),
-        ModelError::NotFound { .. } => check
-            .mend(format!("adjutant config set model {}/NAME    (a model the provider has)", provider.name)),
+        ModelError::NotFound { .. } => check.mend(format!(
+            "adjutant config set model {}/NAME    (a model the provider has)",
+            provider.name
+        )),
         ModelError::Network { .. } | ModelError::Timeout { .. } => match origin(&base_url) {
-            Some(origin) => check.mend(format!("start the server there, or correct {base_url} ({origin})")),
-            None => {
-                check.mend("look at your connection (proxy, firewall), or work offline: adjutant -m embedded")
-            }
+            Some(origin) => check.mend(format!(
+                "start the server there, or correct {base_url} ({origin})"
+            )),
+            None => check.mend(
+                "look at your connection (proxy, firewall), or work offline: adjutant -m embedded",
+            ),
         },
         // It is there, and the key is right: it has no time now.
         ModelError::RateLimited { .. } | ModelError::Server { .. } => {

@@ -41,7 +41,8 @@ pub(super) async fn look(
     let (version, installed) = match server.version().await {
         Ok(version) => (version, server.models().await.unwrap_or_default()),
         Err(error) => {
-            let check = Check::fail(GROUP, "ollama", "the server does not answer").because(error.to_string());
+            let check = Check::fail(GROUP, "ollama", "the server does not answer")
+                .because(error.to_string());
             return vec![match error {
                 ModelError::BadRequest { .. } => check
                     .mend("correct the address: ollama.host and ollama.port, or OLLAMA_HOST (adjutant config show --origin)"),
@@ -52,7 +53,10 @@ pub(super) async fn look(
     let mut checks = vec![Check::ok(
         GROUP,
         "ollama",
-        format!("{version} · {}", plural(installed.len() as u64, "model", "models")),
+        format!(
+            "{version} · {}",
+            plural(installed.len() as u64, "model", "models")
+        ),
     )];
     let wanted = model.or_else(|| settings.provider(provider).model);
     let Some(name) = wanted else {
@@ -63,19 +67,24 @@ pub(super) async fn look(
     checks.push(match server.show(&name).await {
         Ok(info) => suits(settings, &spec, &info),
         Err(ModelError::NotFound { .. }) => {
-            let near = adjutant_core::nearest(&name, installed.iter().map(|model| model.name.as_str()));
+            let near =
+                adjutant_core::nearest(&name, installed.iter().map(|model| model.name.as_str()));
             let check = Check::fail(GROUP, "model", format!("the server does not have {name}"));
             let check = match near.filter(|near| !same_model(near, &name)) {
-                Some(near) => {
-                    check.because(format!("it has {near}: adjutant config set model ollama/{near}"))
-                }
+                Some(near) => check.because(format!(
+                    "it has {near}: adjutant config set model ollama/{near}"
+                )),
                 None => check.because("it was not fetched yet"),
             };
             check.mend(format!("adjutant models pull {spec}"))
         }
-        Err(error) => Check::fail(GROUP, "model", format!("the server cannot say what {name} is"))
-            .because(error.to_string())
-            .mend("ollama list"),
+        Err(error) => Check::fail(
+            GROUP,
+            "model",
+            format!("the server cannot say what {name} is"),
+        )
+        .because(error.to_string())
+        .mend("ollama list"),
     });
     checks
 }
@@ -87,9 +96,13 @@ async fn usual(server: &Server, names: impl Iterator<Item = String>) -> Check {
             return Check::ok(GROUP, "model", format!("ollama/{name} · tools"));
         }
     }
-    Check::fail(GROUP, "model", "the server has no model that can call tools")
-        .because("tasks and notes are changed by tools")
-        .mend(format!("adjutant models pull {GOOD}"))
+    Check::fail(
+        GROUP,
+        "model",
+        "the server has no model that can call tools",
+    )
+    .because("tasks and notes are changed by tools")
+    .mend(format!("adjutant models pull {GOOD}"))
 }
 
 /// Whether it can do what is asked of it.
@@ -97,15 +110,25 @@ fn suits(settings: &Settings, spec: &str, info: &ModelInfo) -> Check {
     if !info.can("tools") {
         return Check::fail(GROUP, "model", format!("{spec} cannot call tools"))
             .because("tasks and notes are changed by tools")
-            .mend(format!("adjutant models pull {GOOD} && adjutant config set model ollama/{GOOD}"));
+            .mend(format!(
+                "adjutant models pull {GOOD} && adjutant config set model ollama/{GOOD}"
+            ));
     }
-    let thinks = if info.can("thinking") { " · thinking" } else { "" };
+    let thinks = if info.can("thinking") {
+        " · thinking"
+    } else {
+        ""
+    };
     let said = settings.ollama.context_size;
     let size = said.unwrap_or(OllamaOptions::default().num_ctx);
     let shown = format!("{spec} · tools{thinks} · context {size}");
     match info.context_length {
         Some(most) if most < u64::from(size) => {
-            let check = if said.is_some() { Check::fail } else { Check::warn };
+            let check = if said.is_some() {
+                Check::fail
+            } else {
+                Check::warn
+            };
             check(GROUP, "model".to_owned(), shown)
                 .because(format!("the model was made for {most} tokens"))
                 .mend(format!("adjutant config set ollama.context_size {most}"))

@@ -16,8 +16,15 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
         return Vec::new();
     }
     // Each is told by itself, so none stops the others.
-    let configs: Vec<ServerConfig> =
-        settings.mcp.iter().cloned().map(|server| ServerConfig { required: false, ..server }).collect();
+    let configs: Vec<ServerConfig> = settings
+        .mcp
+        .iter()
+        .cloned()
+        .map(|server| ServerConfig {
+            required: false,
+            ..server
+        })
+        .collect();
     let surroundings = match surroundings(&configs, log(false), PinFiles::looking(settings)) {
         Ok(surroundings) => surroundings,
         Err(error) => return vec![Check::fail(GROUP, "mcp", error.message)],
@@ -25,7 +32,9 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
     let servers = match Servers::start(configs, surroundings).await {
         Ok(servers) => servers,
         Err(error) => {
-            return vec![Check::fail(GROUP, error.server.as_str(), error.reason).mend("adjutant -v tools")];
+            return vec![
+                Check::fail(GROUP, error.server.as_str(), error.reason).mend("adjutant -v tools"),
+            ];
         }
     };
     servers.settled().await;

@@ -12,7 +12,11 @@ use crate::token::now;
 const GROUP: &str = "service";
 
 /// Port and users of `adjutant serve`.
-pub(super) async fn look(sources: &Sources, settings: &Settings, store: Option<&dyn Store>) -> Vec<Check> {
+pub(super) async fn look(
+    sources: &Sources,
+    settings: &Settings,
+    store: Option<&dyn Store>,
+) -> Vec<Check> {
     vec![port(sources, settings), users(settings, store).await]
 }
 
@@ -22,17 +26,26 @@ fn port(sources: &Sources, settings: &Settings) -> Check {
     let name = "serve.bind";
     match TcpListener::bind(bind) {
         Ok(_) => Check::ok(GROUP, name, format!("{bind} is free")),
-        Err(_) if sources.dirs.state.join("serve.json").exists() => {
-            Check::ok(GROUP, name, format!("{bind} is in use; adjutant serve runs"))
-        }
+        Err(_) if sources.dirs.state.join("serve.json").exists() => Check::ok(
+            GROUP,
+            name,
+            format!("{bind} is in use; adjutant serve runs"),
+        ),
         Err(error) => {
-            let said = settings.shown.iter().any(|shown| shown.name == name && shown.origin != "default");
+            let said = settings
+                .shown
+                .iter()
+                .any(|shown| shown.name == name && shown.origin != "default");
             let check = if said { Check::fail } else { Check::warn };
             let free = TcpListener::bind((bind.ip(), 0)).and_then(|free| free.local_addr());
             let free = free.map_or_else(|_| "127.0.0.1:8081".to_owned(), |free| free.to_string());
-            check(GROUP, name.to_owned(), format!("adjutant serve cannot listen at {bind}"))
-                .because(error.to_string())
-                .mend(format!("adjutant config set serve.bind {free}"))
+            check(
+                GROUP,
+                name.to_owned(),
+                format!("adjutant serve cannot listen at {bind}"),
+            )
+            .because(error.to_string())
+            .mend(format!("adjutant config set serve.bind {free}"))
         }
     }
 }
@@ -41,30 +54,46 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let serve = &settings.serve;
     let (name, open) = ("serve.auth", !serve.bind.ip().is_loopback());
     match serve.auth {
-        Authentication::None if open => {
-            Check::fail(GROUP, name, format!("everybody could ask at {}", serve.bind))
-                .because("serve.auth is none, and serve.bind is no address of this machine alone")
-                .mend(format!("adjutant config set serve.bind 127.0.0.1:{}", serve.bind.port()))
-        }
+        Authentication::None if open => Check::fail(
+            GROUP,
+            name,
+            format!("everybody could ask at {}", serve.bind),
+        )
+        .because("serve.auth is none, and serve.bind is no address of this machine alone")
+        .mend(format!(
+            "adjutant config set serve.bind 127.0.0.1:{}",
+            serve.bind.port()
+        )),
         Authentication::None => Check::ok(GROUP, name, "none: whoever is on this machine is you"),
         Authentication::Token => {
             let tokens = match store {
                 Some(store) => store.tokens(None).await.unwrap_or_default(),
                 None => Vec::new(),
             };
-            let holds =
-                |token: &&TokenRecord| token.grant.kind == TokenKind::Token && token.refused(now()).is_none();
+            let holds = |token: &&TokenRecord| {
+                token.grant.kind == TokenKind::Token && token.refused(now()).is_none()
+            };
             let usable = tokens.iter().filter(holds).count();
             if open && usable == 0 {
-                return Check::fail(GROUP, name, format!("no one could sign in at {}", serve.bind))
-                    .because("there is no token yet")
-                    .mend(format!("adjutant token create --user {}", settings.user_name));
+                return Check::fail(
+                    GROUP,
+                    name,
+                    format!("no one could sign in at {}", serve.bind),
+                )
+                .because("there is no token yet")
+                .mend(format!(
+                    "adjutant token create --user {}",
+                    settings.user_name
+                ));
             }
             Check::ok(GROUP, name, format!("token: {usable} made"))
         }
         Authentication::Jwt => {
-            let ways =
-                [serve.jwt.secret.is_some(), serve.jwt.jwks_url.is_some(), serve.jwt.jwks_file.is_some()];
+            let ways = [
+                serve.jwt.secret.is_some(),
+                serve.jwt.jwks_url.is_some(),
+                serve.jwt.jwks_file.is_some(),
+            ];
             match ways.iter().filter(|way| **way).count() {
                 1 => Check::ok(GROUP, name, "jwt"),
                 0 => Check::fail(GROUP, name, "serve.auth is jwt, and nothing says what tokens are signed with")
@@ -74,10 +103,12 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
                     .mend("adjutant config show --origin"),
             }
         }
-        Authentication::Oidc if serve.access.oidc.config(Vec::new()).is_none() => {
-            Check::fail(GROUP, name, "serve.auth is oidc, and nothing says which provider people sign in at")
-                .mend("adjutant config set serve.oidc_issuer https://…    (and serve.oidc_client_id)")
-        }
+        Authentication::Oidc if serve.access.oidc.config(Vec::new()).is_none() => Check::fail(
+            GROUP,
+            name,
+            "serve.auth is oidc, and nothing says which provider people sign in at",
+        )
+        .mend("adjutant config set serve.oidc_issuer https://…    (and serve.oidc_client_id)"),
         Authentication::Oidc => Check::ok(GROUP, name, "oidc"),
         Authentication::Proxy if serve.proxy_header.is_none() => Check::fail(
             GROUP,
@@ -85,10 +116,12 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
             "serve.auth is proxy, and nothing says in which header it names the user",
         )
         .mend("adjutant config set serve.proxy_header X-Forwarded-User"),
-        Authentication::Proxy if serve.proxy_peers.is_empty() => {
-            Check::fail(GROUP, name, "serve.auth is proxy, and nothing says where the proxy is")
-                .mend("adjutant config set serve.proxy_peers 127.0.0.1")
-        }
+        Authentication::Proxy if serve.proxy_peers.is_empty() => Check::fail(
+            GROUP,
+            name,
+            "serve.auth is proxy, and nothing says where the proxy is",
+        )
+        .mend("adjutant config set serve.proxy_peers 127.0.0.1"),
         Authentication::Proxy => Check::ok(GROUP, name, "proxy"),
     }
 }

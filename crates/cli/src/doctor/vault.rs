@@ -35,15 +35,26 @@ fn of_users(settings: &Settings) -> Vec<Check> {
     let vaults = match memory::vaults(settings) {
         Ok(vaults) => vaults,
         Err(error) => {
-            return vec![Check::of_error(GROUP, "vault.users", &error, "adjutant config path")];
+            return vec![Check::of_error(
+                GROUP,
+                "vault.users",
+                &error,
+                "adjutant config path",
+            )];
         }
     };
     let of_users = vaults.into_iter().filter(|own| !own.is_of_machine());
     let check = |own: OwnVault| match Vault::open(&own.path) {
-        Ok(vault) => Check { name: own.setting, ..writable(&vault) },
+        Ok(vault) => Check {
+            name: own.setting,
+            ..writable(&vault)
+        },
         Err(error) => Check::fail(GROUP, "vault.users", format!("{}: {error}", own.user))
             .because("nothing is remembered of this user")
-            .mend(format!("mkdir -p {}, or another folder in vault.users", own.path.display())),
+            .mend(format!(
+                "mkdir -p {}, or another folder in vault.users",
+                own.path.display()
+            )),
     };
     of_users.map(check).collect()
 }
@@ -60,10 +71,10 @@ async fn own(settings: &Settings) -> Vec<Check> {
     let vault = match Vault::open(path) {
         Ok(vault) => vault,
         Err(error) => {
-            return vec![
-                Check::fail(GROUP, "vault", error.to_string())
-                    .mend(format!("mkdir -p {0}, or adjutant config set vault.path FOLDER", path.display())),
-            ];
+            return vec![Check::fail(GROUP, "vault", error.to_string()).mend(format!(
+                "mkdir -p {0}, or adjutant config set vault.path FOLDER",
+                path.display()
+            ))];
         }
     };
     let mut checks = vec![writable(&vault)];
@@ -78,24 +89,44 @@ fn writable(vault: &Vault) -> Check {
     {
         // No file of ours appears in it, not even for a moment.
         use rustix::fs::Access;
-        if let Err(error) = rustix::fs::access(root, Access::WRITE_OK | Access::READ_OK | Access::EXEC_OK) {
-            return Check::fail(GROUP, "vault", format!("{} cannot be written", root.display()))
-                .because(error.to_string())
-                .mend(format!("chmod u+rwx {}", root.display()));
+        if let Err(error) =
+            rustix::fs::access(root, Access::WRITE_OK | Access::READ_OK | Access::EXEC_OK)
+        {
+            return Check::fail(
+                GROUP,
+                "vault",
+                format!("{} cannot be written", root.display()),
+            )
+            .because(error.to_string())
+            .mend(format!("chmod u+rwx {}", root.display()));
         }
     }
-    Check::ok(GROUP, "vault", format!("{} · {}", vault.name(), root.display()))
+    Check::ok(
+        GROUP,
+        "vault",
+        format!("{} · {}", vault.name(), root.display()),
+    )
 }
 
 /// What Obsidian wrote for itself; what cannot be read is not followed, and Obsidian itself stumbles over it.
 fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
     let folder = vault.root().join(".obsidian");
-    let broken = FOLLOWED.iter().map(|name| folder.join(name)).find_map(|file| Some((broken(&file)?, file)));
+    let broken = FOLLOWED
+        .iter()
+        .map(|name| folder.join(name))
+        .find_map(|file| Some((broken(&file)?, file)));
     match broken {
         Some((cause, file)) => Some(
-            Check::fail(GROUP, "Obsidian's settings", format!("{} cannot be read", file.display()))
-                .because(cause)
-                .mend(format!("mv {0} {0}.broken    (Obsidian writes it anew)", file.display())),
+            Check::fail(
+                GROUP,
+                "Obsidian's settings",
+                format!("{} cannot be read", file.display()),
+            )
+            .because(cause)
+            .mend(format!(
+                "mv {0} {0}.broken    (Obsidian writes it anew)",
+                file.display()
+            )),
         ),
         None if folder.is_dir() => Some(daily(settings, vault)),
         None => None,
@@ -106,15 +137,22 @@ fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
 fn daily(settings: &Settings, vault: &Vault) -> Check {
     const NAME: &str = "daily notes";
     let options = &settings.memory.options;
-    #[expect(clippy::disallowed_methods, reason = "the binary knows what time it is")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the binary knows what time it is"
+    )]
     let now = Zoned::now();
     let daily = vault.daily_notes(&options.daily, options.locale, &now);
     let path = match daily.path(&now) {
         Ok(path) => path,
         Err(error) => {
-            return Check::fail(GROUP, NAME, "today's note cannot have the name that the format gives it")
-                .because(error.to_string())
-                .mend("change the format in Obsidian, or adjutant config set vault.daily FORMAT");
+            return Check::fail(
+                GROUP,
+                NAME,
+                "today's note cannot have the name that the format gives it",
+            )
+            .because(error.to_string())
+            .mend("change the format in Obsidian, or adjutant config set vault.daily FORMAT");
         }
     };
     let whose = match daily.source {
@@ -122,13 +160,18 @@ fn daily(settings: &Settings, vault: &Vault) -> Check {
         DailySource::PeriodicNotes => "as Periodic Notes has them",
         _ => "as Obsidian has them",
     };
-    let language =
-        if daily.has_names() { format!(" · {} names", daily.locale.name()) } else { String::new() };
+    let language = if daily.has_names() {
+        format!(" · {} names", daily.locale.name())
+    } else {
+        String::new()
+    };
     let shown = format!("{whose} · today {path}{language}");
     if let Some(notice) = daily.notices.first() {
         return Check::warn(GROUP, NAME, shown)
             .because(notice.as_str())
-            .mend("adjutant config set vault.locale CODE, or mend the plugin's settings in Obsidian");
+            .mend(
+                "adjutant config set vault.locale CODE, or mend the plugin's settings in Obsidian",
+            );
     }
     match template_trouble(vault, &daily) {
         Some((cause, remedy)) => Check::warn(GROUP, NAME, shown).because(cause).mend(remedy),
@@ -156,7 +199,9 @@ fn broken(file: &Path) -> Option<String> {
     // Larger ones are not followed, and not read.
     let bytes = std::fs::metadata(file).map_or(0, |about| about.len());
     if bytes > NOTE_BYTES_MAX {
-        return Some(format!("it has {bytes} bytes, and {NOTE_BYTES_MAX} at most are read"));
+        return Some(format!(
+            "it has {bytes} bytes, and {NOTE_BYTES_MAX} at most are read"
+        ));
     }
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
@@ -182,7 +227,10 @@ async fn facts(settings: &Settings, vault: Vault) -> Check {
     let options = settings.memory.options.clone();
     let (path, max) = (options.path.clone(), options.max_facts);
     let ledger = Arc::new(InMemoryLedger::new());
-    #[expect(clippy::disallowed_methods, reason = "the binary knows what time it is")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the binary knows what time it is"
+    )]
     let clock = Arc::new(Zoned::now);
     let memory = match Memory::new(vault, UserId::local(), options, ledger, clock) {
         Ok(memory) => memory,
@@ -192,18 +240,28 @@ async fn facts(settings: &Settings, vault: Vault) -> Check {
         }
     };
     match memory.facts().list().await {
-        Ok(facts) if facts.len() >= max => {
-            Check::warn(GROUP, "facts", format!("{path} · {} facts, which is the limit", facts.len()))
-                .because("nothing new is remembered")
-                .mend(format!("adjutant memory forget, or adjutant config set memory.max_facts {}", max * 2))
-        }
+        Ok(facts) if facts.len() >= max => Check::warn(
+            GROUP,
+            "facts",
+            format!("{path} · {} facts, which is the limit", facts.len()),
+        )
+        .because("nothing new is remembered")
+        .mend(format!(
+            "adjutant memory forget, or adjutant config set memory.max_facts {}",
+            max * 2
+        )),
         Ok(facts) => Check::ok(
             GROUP,
             "facts",
-            format!("{path} · {} of at most {max}", plural(facts.len() as u64, "fact", "facts")),
+            format!(
+                "{path} · {} of at most {max}",
+                plural(facts.len() as u64, "fact", "facts")
+            ),
         ),
         Err(error) => Check::fail(GROUP, "facts", format!("{path} cannot be used"))
             .because(error.to_string())
-            .mend(format!("mend {path} in an editor, or adjutant config set memory.path OTHER.md")),
+            .mend(format!(
+                "mend {path} in an editor, or adjutant config set memory.path OTHER.md"
+            )),
     }
 }

@@ -40,17 +40,27 @@ impl Bench {
             Self::with_memory(store, settings, model).await?
         } else {
             let agent = wiring::agent(settings, model.clone(), store.clone(), store.clone())?;
-            Self { store, agent, vault: None }
+            Self {
+                store,
+                agent,
+                vault: None,
+            }
         };
         for fact in &case.facts {
-            let facts =
-                bench.vault.as_ref().and_then(|(_, desk)| desk.memory()).map(adjutant_memory::Memory::facts);
+            let facts = bench
+                .vault
+                .as_ref()
+                .and_then(|(_, desk)| desk.memory())
+                .map(adjutant_memory::Memory::facts);
             if let Some(facts) = facts {
                 facts.add(fact, false, &Cause::person()).await?;
             }
         }
         for said in &case.said {
-            bench.agent.run_in(&mut RunContext::new(UserId::local()), said.as_str()).await?;
+            bench
+                .agent
+                .run_in(&mut RunContext::new(UserId::local()), said.as_str())
+                .await?;
         }
         Ok(bench)
     }
@@ -70,18 +80,31 @@ impl Bench {
         let desk = Desk::open(&settings, store.clone()).await?;
         let stores = Stores::one(store.clone());
         let (agent, _) = wiring::diana(&settings, model.clone(), &stores, None, &desk)?;
-        Ok(Self { store, agent, vault: Some((folder, desk)) })
+        Ok(Self {
+            store,
+            agent,
+            vault: Some((folder, desk)),
+        })
     }
 
     /// The facts that are known.
     pub(super) async fn facts(&self) -> Result<Vec<String>, CliError> {
-        let Some((_, desk)) = self.vault.as_ref() else { return Ok(Vec::new()) };
-        Ok(desk.list().await?.into_iter().map(|fact| fact.content).collect())
+        let Some((_, desk)) = self.vault.as_ref() else {
+            return Ok(Vec::new());
+        };
+        Ok(desk
+            .list()
+            .await?
+            .into_iter()
+            .map(|fact| fact.content)
+            .collect())
     }
 
     /// The daily notes, of which there is only today's; empty if there is none.
     pub(super) fn note_today(&self) -> Result<String, CliError> {
-        let Some((folder, _)) = self.vault.as_ref() else { return Ok(String::new()) };
+        let Some((folder, _)) = self.vault.as_ref() else {
+            return Ok(String::new());
+        };
         let failed = |error: std::io::Error| CliError::failed(error.to_string());
         let mut text = String::new();
         for entry in fs::read_dir(folder.path()).map_err(failed)? {
@@ -98,10 +121,14 @@ impl Bench {
 async fn add_tasks(store: &dyn Store, tasks: &[TaskBefore]) -> Result<(), CliError> {
     let user = UserId::local();
     for task in tasks {
-        let add = TaskChange::Add { description: task.description.clone() };
+        let add = TaskChange::Add {
+            description: task.description.clone(),
+        };
         let added = store.apply(&user, &add, None).await?;
         if let (true, TaskChanged::Added { task }) = (task.completed, added) {
-            store.apply(&user, &TaskChange::Complete { id: task.id }, None).await?;
+            store
+                .apply(&user, &TaskChange::Complete { id: task.id }, None)
+                .await?;
         }
     }
     Ok(())

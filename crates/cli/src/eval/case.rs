@@ -118,8 +118,16 @@ impl fmt::Display for BadCase {
 /// that could never run or never fail.
 pub(crate) fn parse(source_name: &str, text: &str) -> Result<Vec<Case>, BadCase> {
     let mut cases = Vec::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let bad = |reason: String| BadCase { source_name: source_name.to_owned(), line: index + 1, reason };
+    for (index, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let bad = |reason: String| BadCase {
+            source_name: source_name.to_owned(),
+            line: index + 1,
+            reason,
+        };
         let case: Case = serde_json::from_str(line).map_err(|error| bad(in_one_line(&error)))?;
         case.check().map_err(bad)?;
         cases.push(case);
@@ -131,7 +139,10 @@ impl Case {
     /// What was said before, as the agent takes it.
     pub(crate) fn history(&self) -> Vec<Message> {
         // `check` has built every one of them before.
-        self.history.iter().filter_map(|said| said.message().ok()).collect()
+        self.history
+            .iter()
+            .filter_map(|said| said.message().ok())
+            .collect()
     }
 
     /// Returns whether it speaks of a memory.
@@ -147,7 +158,12 @@ impl Case {
         if self.input.trim().is_empty() {
             return Err("input is empty".to_owned());
         }
-        if self.facts.iter().chain(&self.said).any(|text| text.trim().is_empty()) {
+        if self
+            .facts
+            .iter()
+            .chain(&self.said)
+            .any(|text| text.trim().is_empty())
+        {
             return Err("a text of facts or said is empty".to_owned());
         }
         if self.expect == Expect::default() {
@@ -156,9 +172,14 @@ impl Case {
         if self.expect.decision.as_ref().is_some_and(Vec::is_empty) {
             return Err("expect.decision is empty: the case could not pass".to_owned());
         }
-        self.history.iter().enumerate().try_for_each(|(index, said)| {
-            said.message().map(drop).map_err(|error| format!("history[{index}]: {error}"))
-        })
+        self.history
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, said)| {
+                said.message()
+                    .map(drop)
+                    .map_err(|error| format!("history[{index}]: {error}"))
+            })
     }
 }
 
@@ -169,9 +190,9 @@ impl Said {
         }
         match self.role {
             Speaker::User => Message::user(&self.text),
-            Speaker::Assistant => {
-                Message::assistant(vec![Part::ours(Content::Text { text: self.text.clone() })])
-            }
+            Speaker::Assistant => Message::assistant(vec![Part::ours(Content::Text {
+                text: self.text.clone(),
+            })]),
         }
         .map_err(|error| error.to_string())
     }
@@ -179,7 +200,12 @@ impl Said {
 
 impl fmt::Display for TaskAfter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\u{201c}{}\u{201d} {}", self.has.join(" "), open_or_done(self.completed))
+        write!(
+            f,
+            "\u{201c}{}\u{201d} {}",
+            self.has.join(" "),
+            open_or_done(self.completed)
+        )
     }
 }
 
@@ -215,8 +241,18 @@ mod tests {
         )
         .expect("a case");
         assert_eq!(cases.len(), 1);
-        assert_eq!(cases[0].history().iter().map(Message::text).collect::<Vec<_>>(), ["hi", "hello"]);
-        assert_eq!(cases[0].expect.decision.as_deref(), Some(&[DecisionKind::InvokeTool][..]));
+        assert_eq!(
+            cases[0]
+                .history()
+                .iter()
+                .map(Message::text)
+                .collect::<Vec<_>>(),
+            ["hi", "hello"]
+        );
+        assert_eq!(
+            cases[0].expect.decision.as_deref(),
+            Some(&[DecisionKind::InvokeTool][..])
+        );
     }
 
     #[test]
@@ -231,7 +267,10 @@ mod tests {
             r#"{"id":"a","tasks":[],"input":"x","expect":{"decisions":["INVOKE_TOOL"]}}"#,
             "unknown field `decisions`, expected one of `decision`, `tools`, `pending`, `reply_has`, `reply_lacks`, `tasks_after`, `facts_after`, `note_today` (column 54)",
         );
-        check_bad(r#"{"id":"a","tasks":[],"expect":{"tools":[]}}"#, "missing field `input` (column 43)");
+        check_bad(
+            r#"{"id":"a","tasks":[],"expect":{"tools":[]}}"#,
+            "missing field `input` (column 43)",
+        );
         check_bad(
             r#"{"id":"a","tasks":[],"input":"x","expect":{}}"#,
             "expect is empty: the case could not fail",
@@ -240,8 +279,14 @@ mod tests {
             r#"{"id":"a","tasks":[],"input":"x","expect":{"decision":[]}}"#,
             "expect.decision is empty: the case could not pass",
         );
-        check_bad(r#"{"id":" ","tasks":[],"input":"x","expect":{"tools":[]}}"#, "id is empty");
-        check_bad(r#"{"id":"a","tasks":[],"input":" ","expect":{"tools":[]}}"#, "input is empty");
+        check_bad(
+            r#"{"id":" ","tasks":[],"input":"x","expect":{"tools":[]}}"#,
+            "id is empty",
+        );
+        check_bad(
+            r#"{"id":"a","tasks":[],"input":" ","expect":{"tools":[]}}"#,
+            "input is empty",
+        );
         check_bad(
             r#"{"id":"a","tasks":[],"history":[{"role":"user","text":""}],"input":"x","expect":{"tools":[]}}"#,
             "history[0]: text is empty",

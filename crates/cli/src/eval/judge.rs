@@ -36,12 +36,20 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
         && !decisions.contains(&observed.decision)
     {
         let wanted: Vec<&str> = decisions.iter().map(|kind| kind.as_str()).collect();
-        reasons.push(format!("decision is {}, expected {}", observed.decision, wanted.join(" or ")));
+        reasons.push(format!(
+            "decision is {}, expected {}",
+            observed.decision,
+            wanted.join(" or ")
+        ));
     }
     if let Some(tools) = &expect.tools
         && *tools != observed.executed
     {
-        reasons.push(format!("executed {}, expected {}", listed(&observed.executed), listed(tools)));
+        reasons.push(format!(
+            "executed {}, expected {}",
+            listed(&observed.executed),
+            listed(tools)
+        ));
     }
     if let Some(wanted) = &expect.pending {
         reasons.extend(judge_pending(wanted, &observed.pending));
@@ -59,9 +67,13 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
         reasons.extend(judge_facts(wanted, &observed.facts));
     }
     match expect.note_today.as_deref() {
-        Some([]) if !observed.note_today.is_empty() => reasons.push("there is a note of today".to_owned()),
+        Some([]) if !observed.note_today.is_empty() => {
+            reasons.push("there is a note of today".to_owned())
+        }
         Some(words) => {
-            let lacking = words.iter().filter(|word| !contains(&observed.note_today, word));
+            let lacking = words
+                .iter()
+                .filter(|word| !contains(&observed.note_today, word));
             reasons.extend(lacking.map(|word| format!("today's note lacks {word:?}")));
         }
         None => {}
@@ -74,19 +86,28 @@ fn contains(text: &str, word: &str) -> bool {
 }
 
 fn judge_pending(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<String> {
-    let Some(task) = wanted.task_id else { return judge_asked(wanted, pending) };
+    let Some(task) = wanted.task_id else {
+        return judge_asked(wanted, pending);
+    };
     let wanted = format!("{} of task {task}", wanted.tool);
     let waiting: Vec<String> = pending
         .iter()
         .map(|call| {
-            let id = call.arguments.get("task_id").and_then(|id| id.as_str()).unwrap_or("(none)");
+            let id = call
+                .arguments
+                .get("task_id")
+                .and_then(|id| id.as_str())
+                .unwrap_or("(none)");
             format!("{} of task {id}", call.tool)
         })
         .collect();
     match waiting.as_slice() {
         [only] if *only == wanted => None,
         [] => Some(format!("nothing waits, expected {wanted}")),
-        _ => Some(format!("{} waits, expected {wanted}", waiting.join(" and "))),
+        _ => Some(format!(
+            "{} waits, expected {wanted}",
+            waiting.join(" and ")
+        )),
     }
 }
 
@@ -98,11 +119,20 @@ fn judge_asked(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<Stri
     let words = wanted.has.join(" ");
     match pending {
         [only] if asks(only) => None,
-        [] => Some(format!("nothing waits, expected {} of {words}", wanted.tool)),
+        [] => Some(format!(
+            "nothing waits, expected {} of {words}",
+            wanted.tool
+        )),
         _ => {
-            let waiting: Vec<String> =
-                pending.iter().map(|call| format!("{} ({})", call.tool, call.preview)).collect();
-            Some(format!("{} waits, expected {} of {words}", waiting.join(" and "), wanted.tool))
+            let waiting: Vec<String> = pending
+                .iter()
+                .map(|call| format!("{} ({})", call.tool, call.preview))
+                .collect();
+            Some(format!(
+                "{} waits, expected {} of {words}",
+                waiting.join(" and "),
+                wanted.tool
+            ))
         }
     }
 }
@@ -112,14 +142,20 @@ fn judge_facts(wanted: &[Vec<String>], facts: &[String]) -> Vec<String> {
     let mut left: Vec<&String> = facts.iter().collect();
     let mut reasons = Vec::new();
     for words in wanted {
-        match left.iter().position(|fact| words.iter().all(|word| contains(fact, word))) {
+        match left
+            .iter()
+            .position(|fact| words.iter().all(|word| contains(fact, word)))
+        {
             Some(at) => {
                 left.remove(at);
             }
             None => reasons.push(format!("no fact \u{201c}{}\u{201d}", words.join(" "))),
         }
     }
-    reasons.extend(left.iter().map(|fact| format!("unexpected fact \u{201c}{fact}\u{201d}")));
+    reasons.extend(
+        left.iter()
+            .map(|fact| format!("unexpected fact \u{201c}{fact}\u{201d}")),
+    );
     reasons
 }
 
@@ -133,13 +169,23 @@ fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
         ));
     }
     let matching = Matching::of(wanted, tasks);
-    for (_, wanted) in wanted.iter().enumerate().filter(|(index, _)| !matching.of_wanted.contains_key(index))
+    for (_, wanted) in wanted
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !matching.of_wanted.contains_key(index))
     {
         reasons.push(format!("no task {wanted}"));
     }
-    for (_, task) in tasks.iter().enumerate().filter(|(index, _)| !matching.of_task.contains_key(index)) {
+    for (_, task) in tasks
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !matching.of_task.contains_key(index))
+    {
         let state = open_or_done(task.completed);
-        reasons.push(format!("unexpected task \u{201c}{}\u{201d} {state}", task.description));
+        reasons.push(format!(
+            "unexpected task \u{201c}{}\u{201d} {state}",
+            task.description
+        ));
     }
     reasons
 }
@@ -157,9 +203,16 @@ impl Matching {
     fn of(wanted: &[TaskAfter], tasks: &[Task]) -> Self {
         let fits: Vec<Vec<usize>> = wanted
             .iter()
-            .map(|wanted| (0..tasks.len()).filter(|&task| fits(wanted, &tasks[task])).collect())
+            .map(|wanted| {
+                (0..tasks.len())
+                    .filter(|&task| fits(wanted, &tasks[task]))
+                    .collect()
+            })
             .collect();
-        let mut matching = Self { of_wanted: Default::default(), of_task: Default::default() };
+        let mut matching = Self {
+            of_wanted: Default::default(),
+            of_task: Default::default(),
+        };
         for index in 0..wanted.len() {
             matching.assign(index, &fits, &mut BTreeSet::new());
         }
@@ -188,14 +241,21 @@ impl Matching {
 fn fits(wanted: &TaskAfter, task: &Task) -> bool {
     let description = task.description.as_str().to_lowercase();
     wanted.completed == task.completed
-        && wanted.has.iter().all(|word| description.contains(&word.to_lowercase()))
+        && wanted
+            .has
+            .iter()
+            .all(|word| description.contains(&word.to_lowercase()))
 }
 
 fn listed(tools: &BTreeSet<String>) -> String {
     if tools.is_empty() {
         "no tool".to_owned()
     } else {
-        tools.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        tools
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -253,7 +313,11 @@ mod tests {
 
     #[test]
     fn the_decision_is_one_of_those_listed() {
-        check(json!({"decision": ["INVOKE_TOOL", "RESPOND_ONLY"]}), &observed(), &[]);
+        check(
+            json!({"decision": ["INVOKE_TOOL", "RESPOND_ONLY"]}),
+            &observed(),
+            &[],
+        );
         check(
             json!({"decision": ["INVOKE_TOOL", "ASK_CLARIFICATION"]}),
             &observed(),
@@ -267,7 +331,11 @@ mod tests {
         check(json!({"tools": []}), &seen, &[]);
         seen.executed.insert("add_task".to_owned());
         check(json!({"tools": ["add_task"]}), &seen, &[]);
-        check(json!({"tools": []}), &seen, &["executed add_task, expected no tool"]);
+        check(
+            json!({"tools": []}),
+            &seen,
+            &["executed add_task, expected no tool"],
+        );
         check(
             json!({"tools": ["add_task", "list_tasks"]}),
             &seen,
@@ -279,16 +347,26 @@ mod tests {
     fn exactly_the_expected_call_waits() {
         let expect = json!({"pending": {"tool": "delete_task", "task_id": "8"}});
         let mut seen = observed();
-        check(expect.clone(), &seen, &["nothing waits, expected delete_task of task 8"]);
+        check(
+            expect.clone(),
+            &seen,
+            &["nothing waits, expected delete_task of task 8"],
+        );
         seen.pending = vec![waiting("delete_task", "8")];
         check(expect.clone(), &seen, &[]);
         seen.pending = vec![waiting("delete_task", "80")];
-        check(expect.clone(), &seen, &["delete_task of task 80 waits, expected delete_task of task 8"]);
+        check(
+            expect.clone(),
+            &seen,
+            &["delete_task of task 80 waits, expected delete_task of task 8"],
+        );
         seen.pending = vec![waiting("delete_task", "8"), waiting("delete_task", "9")];
         check(
             expect,
             &seen,
-            &["delete_task of task 8 and delete_task of task 9 waits, expected delete_task of task 8"],
+            &[
+                "delete_task of task 8 and delete_task of task 9 waits, expected delete_task of task 8",
+            ],
         );
     }
 
@@ -296,28 +374,58 @@ mod tests {
     fn a_call_that_waits_is_known_by_its_question_too() {
         let expect = json!({"pending": {"tool": "forget", "has": ["ida"]}});
         let mut seen = observed();
-        check(expect.clone(), &seen, &["nothing waits, expected forget of ida"]);
-        seen.pending = vec![PendingCall { preview: "Forget “Ida”?".to_owned(), ..waiting("forget", "") }];
+        check(
+            expect.clone(),
+            &seen,
+            &["nothing waits, expected forget of ida"],
+        );
+        seen.pending = vec![PendingCall {
+            preview: "Forget “Ida”?".to_owned(),
+            ..waiting("forget", "")
+        }];
         check(expect.clone(), &seen, &[]);
         seen.pending[0].preview = "Forget “Otto”?".to_owned();
-        check(expect, &seen, &["forget (Forget “Otto”?) waits, expected forget of ida"]);
+        check(
+            expect,
+            &seen,
+            &["forget (Forget “Otto”?) waits, expected forget of ida"],
+        );
     }
 
     #[test]
     fn facts_and_the_note_hold_or_fail() {
-        check(json!({"facts_after": [["OWL", "ida"]], "note_today": ["fed"]}), &observed(), &[]);
+        check(
+            json!({"facts_after": [["OWL", "ida"]], "note_today": ["fed"]}),
+            &observed(),
+            &[],
+        );
         check(
             json!({"facts_after": [["otto"]]}),
             &observed(),
-            &["no fact \u{201c}otto\u{201d}", "unexpected fact \u{201c}The owl is called Ida\u{201d}"],
+            &[
+                "no fact \u{201c}otto\u{201d}",
+                "unexpected fact \u{201c}The owl is called Ida\u{201d}",
+            ],
         );
-        check(json!({"note_today": []}), &observed(), &["there is a note of today"]);
-        check(json!({"note_today": ["otto"]}), &observed(), &["today's note lacks \"otto\""]);
+        check(
+            json!({"note_today": []}),
+            &observed(),
+            &["there is a note of today"],
+        );
+        check(
+            json!({"note_today": ["otto"]}),
+            &observed(),
+            &["today's note lacks \"otto\""],
+        );
     }
 
     #[test]
     fn words_of_the_reply_count_in_any_case() {
-        check(json!({"reply_has": ["owl", "FED"], "reply_lacks": ["cat"]}), &observed(), &[]);
+        check(
+            json!({"reply_has": ["owl", "FED"], "reply_lacks": ["cat"]}),
+            &observed(),
+            &[],
+        );
         check(
             json!({"reply_has": ["cat"], "reply_lacks": ["OWL"]}),
             &observed(),
@@ -339,7 +447,10 @@ mod tests {
         check(
             expect,
             &seen,
-            &["no task \u{201c}OAT\u{201d} open", "unexpected task \u{201c}Buy oat milk\u{201d} done"],
+            &[
+                "no task \u{201c}OAT\u{201d} open",
+                "unexpected task \u{201c}Buy oat milk\u{201d} done",
+            ],
         );
     }
 
@@ -348,13 +459,19 @@ mod tests {
         check(
             json!({"tasks_after": [{"has": ["oat"], "completed": false}]}),
             &observed(),
-            &["2 tasks after the turn, expected 1", "unexpected task \u{201c}Buy milk\u{201d} open"],
+            &[
+                "2 tasks after the turn, expected 1",
+                "unexpected task \u{201c}Buy milk\u{201d} open",
+            ],
         );
         check(
             json!({"tasks_after": [{"has": ["oat"], "completed": false}, {"has": ["milk"], "completed": false},
                 {"has": ["milk"], "completed": false}]}),
             &observed(),
-            &["2 tasks after the turn, expected 3", "no task \u{201c}milk\u{201d} open"],
+            &[
+                "2 tasks after the turn, expected 3",
+                "no task \u{201c}milk\u{201d} open",
+            ],
         );
     }
 }

@@ -58,7 +58,10 @@ impl Summary {
         let passed = reports.iter().filter(|report| report.passed).count();
         let min_pass = min_pass.unwrap_or(cases);
         let invalid_calls = reports.iter().map(|report| report.invalid_calls).sum();
-        let unconfirmed_deletes = reports.iter().map(|report| report.unconfirmed_deletes).sum();
+        let unconfirmed_deletes = reports
+            .iter()
+            .map(|report| report.unconfirmed_deletes)
+            .sum();
         let mut seconds: Vec<f64> = reports.iter().map(|report| report.seconds).collect();
         seconds.sort_by(f64::total_cmp);
         Self {
@@ -66,7 +69,11 @@ impl Summary {
             cases,
             passed,
             failed: cases - passed,
-            pass_rate: if cases == 0 { 0.0 } else { rounded(passed as f64 / cases as f64, 4) },
+            pass_rate: if cases == 0 {
+                0.0
+            } else {
+                rounded(passed as f64 / cases as f64, 4)
+            },
             min_pass,
             seconds_median: percentile(&seconds, 50),
             seconds_p90: percentile(&seconds, 90),
@@ -87,14 +94,21 @@ impl Summary {
             self.model
         );
         // Writing to a String cannot fail.
-        let _ =
-            writeln!(text, "seconds a case: median {:.2}, p90 {:.2}", self.seconds_median, self.seconds_p90);
+        let _ = writeln!(
+            text,
+            "seconds a case: median {:.2}, p90 {:.2}",
+            self.seconds_median, self.seconds_p90
+        );
         let _ = writeln!(
             text,
             "invalid calls: {}, unconfirmed deletes: {}{}",
             self.invalid_calls,
             self.unconfirmed_deletes,
-            if self.invalid_calls + self.unconfirmed_deletes > 0 { " (both must be 0)" } else { "" }
+            if self.invalid_calls + self.unconfirmed_deletes > 0 {
+                " (both must be 0)"
+            } else {
+                ""
+            }
         );
         text
     }
@@ -140,7 +154,11 @@ mod tests {
             outcome: "SUCCESS:RESPONSE_GIVEN",
             tools: Vec::new(),
             reply: "Hello".to_owned(),
-            reasons: if passed { Vec::new() } else { vec!["because".to_owned()] },
+            reasons: if passed {
+                Vec::new()
+            } else {
+                vec!["because".to_owned()]
+            },
             seconds,
             invalid_calls: 0,
             unconfirmed_deletes: 0,
@@ -172,7 +190,10 @@ mod tests {
 
     #[test]
     fn percentiles_are_values_that_occurred() {
-        let reports: Vec<CaseReport> = (1..=10).rev().map(|second| report(true, f64::from(second))).collect();
+        let reports: Vec<CaseReport> = (1..=10)
+            .rev()
+            .map(|second| report(true, f64::from(second)))
+            .collect();
         let summary = Summary::of(String::new(), &reports, None);
         assert_eq!((summary.seconds_median, summary.seconds_p90), (5.0, 9.0));
         let none = Summary::of(String::new(), &[], None);
@@ -181,7 +202,13 @@ mod tests {
 
     #[test]
     fn a_row_holds_what_a_person_looks_for() {
-        assert_eq!(report(true, 0.5).to_row(3), "a    pass  RESPOND_ONLY            0.50 s");
-        assert_eq!(report(false, 0.5).to_row(1), "a  FAIL  RESPOND_ONLY            0.50 s  because");
+        assert_eq!(
+            report(true, 0.5).to_row(3),
+            "a    pass  RESPOND_ONLY            0.50 s"
+        );
+        assert_eq!(
+            report(false, 0.5).to_row(1),
+            "a  FAIL  RESPOND_ONLY            0.50 s  because"
+        );
     }
 }

@@ -24,12 +24,22 @@ pub(super) fn model(found: Vec<Found>) -> Result<Found, CliError> {
 ///
 /// # Errors
 /// The person wants no more of it.
-pub(super) fn vault(here: &Path, found: Vec<PathBuf>, screen: &Screen) -> Result<Option<PathBuf>, CliError> {
+pub(super) fn vault(
+    here: &Path,
+    found: Vec<PathBuf>,
+    screen: &Screen,
+) -> Result<Option<PathBuf>, CliError> {
     const OTHER: &str = "another folder";
     const NONE: &str = "none: nothing is remembered";
-    let mut options: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    let mut options: Vec<String> = found
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     options.extend([OTHER.to_owned(), NONE.to_owned()]);
-    let select = Select::new("Where are your notes (an Obsidian vault, or any folder)?", options);
+    let select = Select::new(
+        "Where are your notes (an Obsidian vault, or any folder)?",
+        options,
+    );
     let index = answered(select.raw_prompt())?.index;
     if let Some(path) = found.get(index) {
         return Ok(Some(path.clone()));
@@ -45,7 +55,9 @@ fn other_folder(here: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
     let mut question = Question::new(here, screen.styles_answers());
     loop {
         match question.ask() {
-            Answer::Typed(path) if path.trim().is_empty() => screen.note("type the path of a folder"),
+            Answer::Typed(path) if path.trim().is_empty() => {
+                screen.note("type the path of a folder")
+            }
             Answer::Typed(path) => match folder(here, Path::new(path.trim())) {
                 Ok(folder) => return Ok(folder),
                 Err(error) => screen.note(&error.cause.unwrap_or(error.message)),

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use reedline::{
-    ColumnarMenu, Completer, CompletionResult, EditCommand, Emacs, KeyCode, KeyModifiers, MenuBuilder as _,
-    Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span,
-    Suggestion, default_emacs_keybindings,
+    ColumnarMenu, Completer, CompletionResult, EditCommand, Emacs, KeyCode, KeyModifiers,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent,
+    ReedlineMenu, Signal, Span, Suggestion, default_emacs_keybindings,
 };
 
 use crate::display::clean_line;
@@ -31,17 +31,25 @@ impl Question {
     /// `here` is where a relative path starts.
     pub(super) fn new(here: &Path, colors: bool) -> Self {
         let mut keys = default_emacs_keybindings();
-        let next =
-            ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
+        let next = ReedlineEvent::UntilFound(vec![
+            ReedlineEvent::Menu(MENU.to_owned()),
+            ReedlineEvent::MenuNext,
+        ]);
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, next);
-        keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
+        keys.add_binding(
+            KeyModifiers::SHIFT,
+            KeyCode::BackTab,
+            ReedlineEvent::MenuPrevious,
+        );
         // As at the other questions, it ends everything.
         keys.add_binding(KeyModifiers::NONE, KeyCode::Esc, ReedlineEvent::CtrlC);
         let menu = ColumnarMenu::default().with_name(MENU).with_columns(1);
         let reedline = Reedline::create()
             .use_bracketed_paste(true)
             .with_ansi_colors(colors)
-            .with_completer(Box::new(Folders { here: here.to_owned() }))
+            .with_completer(Box::new(Folders {
+                here: here.to_owned(),
+            }))
             .with_quick_completions(true)
             .with_partial_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
@@ -52,7 +60,10 @@ impl Question {
     pub(super) fn ask(&mut self) -> Answer {
         match self.0.read_line(&Which) {
             Ok(Signal::Success(text)) => {
-                self.0.run_edit_commands(&[EditCommand::Clear, EditCommand::InsertString(text.clone())]);
+                self.0.run_edit_commands(&[
+                    EditCommand::Clear,
+                    EditCommand::InsertString(text.clone()),
+                ]);
                 Answer::Typed(text)
             }
             Ok(_) => Answer::Cancelled,
@@ -71,7 +82,10 @@ impl Completer for Folders {
         let before = line.get(..cursor).unwrap_or_default();
         let suggestions = self.fitting(before).into_iter().map(|value| Suggestion {
             value,
-            span: Span { start: 0, end: cursor },
+            span: Span {
+                start: 0,
+                end: cursor,
+            },
             ..Suggestion::default()
         });
         CompletionResult::fresh(suggestions.collect::<Vec<_>>())
@@ -101,7 +115,10 @@ impl Folders {
             .collect();
         names.sort();
         names.truncate(OFFERED_MAX);
-        names.into_iter().map(|name| format!("{above}{name}/")).collect()
+        names
+            .into_iter()
+            .map(|name| format!("{above}{name}/"))
+            .collect()
     }
 }
 
@@ -136,18 +153,29 @@ mod tests {
     #[test]
     fn folders_are_offered_and_files_are_not() {
         let home = tempfile::tempdir().unwrap();
-        for folder in ["Notes/Work", "notes old", "Music", ".hidden", "Notes/\u{1b}[31mred"] {
+        for folder in [
+            "Notes/Work",
+            "notes old",
+            "Music",
+            ".hidden",
+            "Notes/\u{1b}[31mred",
+        ] {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();
         }
         std::fs::write(home.path().join("Note.md"), "").unwrap();
-        let folders = Folders { here: home.path().to_owned() };
+        let folders = Folders {
+            here: home.path().to_owned(),
+        };
         assert_eq!(folders.fitting("no"), ["Notes/", "notes old/"]);
         assert_eq!(folders.fitting("Notes/"), ["Notes/Work/"]);
         assert_eq!(folders.fitting("./Notes/w"), ["./Notes/Work/"]);
         assert_eq!(folders.fitting("."), [".hidden/"]);
         assert_eq!(folders.fitting("~"), ["~/"]);
         let above = home.path().to_string_lossy().into_owned();
-        assert_eq!(folders.fitting(&format!("{above}/Mu")), [format!("{above}/Music/")]);
+        assert_eq!(
+            folders.fitting(&format!("{above}/Mu")),
+            [format!("{above}/Music/")]
+        );
         assert!(folders.fitting("nowhere/").is_empty());
     }
 }

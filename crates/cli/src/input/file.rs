@@ -14,7 +14,9 @@ use crate::error::CliError;
 const NAME_MAX: usize = 300;
 
 /// Names of pictures, by their ends.
-const PICTURES: [&str; 10] = ["png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "heic", "avif"];
+const PICTURES: [&str; 10] = [
+    "png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "heic", "avif",
+];
 
 /// Reads a text file to its end. `name`: what the person calls it.
 ///
@@ -22,11 +24,16 @@ const PICTURES: [&str; 10] = ["png", "jpg", "jpeg", "gif", "webp", "bmp", "tif",
 /// It is not there, cannot be read, is a folder, no text, or longer than a message may be. Nothing was sent then.
 pub(super) fn read(path: &Path, name: &str) -> Result<Text, CliError> {
     let name = clip(name, NAME_MAX);
-    let unreadable = |cause: String| CliError::usage(format!("{name} cannot be read")).because(cause);
+    let unreadable =
+        |cause: String| CliError::usage(format!("{name} cannot be read")).because(cause);
     if path.is_dir() {
-        return Err(CliError::usage(format!("{name} is a folder, and only files can be attached")).or_try(
-            format!("name its files, each with -f, such as -f {}/FILE", name.trim_end_matches('/')),
-        ));
+        return Err(CliError::usage(format!(
+            "{name} is a folder, and only files can be attached"
+        ))
+        .or_try(format!(
+            "name its files, each with -f, such as -f {}/FILE",
+            name.trim_end_matches('/')
+        )));
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| {
@@ -45,11 +52,13 @@ pub(super) fn read(path: &Path, name: &str) -> Result<Text, CliError> {
         Unusable::TooLong => CliError::usage(format!(
             "{name} is longer than {MESSAGE_BYTES_MAX} bytes (1 MiB), the most that is taken"
         ))
-        .or_try(format!("send the part that matters: head -c 100000 {name} | adjutant …")),
-        Unusable::NotText(_) if is_picture(path, &head) => {
-            CliError::usage(format!("{name} is a picture, and pictures are not read yet"))
-                .or_try("describe in words what is to be seen in it")
-        }
+        .or_try(format!(
+            "send the part that matters: head -c 100000 {name} | adjutant …"
+        )),
+        Unusable::NotText(_) if is_picture(path, &head) => CliError::usage(format!(
+            "{name} is a picture, and pictures are not read yet"
+        ))
+        .or_try("describe in words what is to be seen in it"),
         Unusable::NotText(_) if head == *b"%PDF-" => {
             CliError::usage(format!("{name} is a PDF, and only text is read"))
                 .or_try(format!("pdftotext {name} - | adjutant …"))
@@ -57,7 +66,9 @@ pub(super) fn read(path: &Path, name: &str) -> Result<Text, CliError> {
         Unusable::NotText(reason) => CliError::usage(format!("{name} is not text"))
             .because(reason)
             .or_try("attach UTF-8 text")
-            .or_try(format!("in another encoding: iconv -f LATIN1 -t UTF-8 {name} | adjutant …")),
+            .or_try(format!(
+                "in another encoding: iconv -f LATIN1 -t UTF-8 {name} | adjutant …"
+            )),
     })
 }
 
@@ -67,9 +78,13 @@ pub(super) fn called(name: &str) -> String {
 }
 
 fn is_picture(path: &Path, head: &[u8]) -> bool {
-    let end = path.extension().map(|end| end.to_string_lossy().to_lowercase());
+    let end = path
+        .extension()
+        .map(|end| end.to_string_lossy().to_lowercase());
     end.is_some_and(|end| PICTURES.contains(&end.as_str()))
-        || [&b"\x89PNG"[..], b"\xff\xd8\xff", b"GIF8"].iter().any(|magic| head.starts_with(magic))
+        || [&b"\x89PNG"[..], b"\xff\xd8\xff", b"GIF8"]
+            .iter()
+            .any(|magic| head.starts_with(magic))
 }
 
 #[cfg(test)]
@@ -91,7 +106,11 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         let cases: [(&str, &[u8], &str); 6] = [
             ("photo", b"\x89PNG\r\n\x1a\n\0", "pictures are not read yet"),
-            ("photo.JPG", b"\xff\xd8\xff\xe0", "pictures are not read yet"),
+            (
+                "photo.JPG",
+                b"\xff\xd8\xff\xe0",
+                "pictures are not read yet",
+            ),
             ("paper.pdf", b"%PDF-1.7\n\xe2\xe3", "is a PDF"),
             ("program", b"\x7fELF\x02\xff", "is not text"),
             ("zero", b"a\0b", "is not text"),
@@ -101,10 +120,19 @@ mod tests {
             std::fs::write(place(name), content).unwrap();
             let error = read(&place(name), name).unwrap_err();
             assert_eq!(error.exit as u8, 2);
-            assert!(error.message.starts_with(name) && error.message.contains(words), "{}", error.message);
+            assert!(
+                error.message.starts_with(name) && error.message.contains(words),
+                "{}",
+                error.message
+            );
             assert!(!error.tries.is_empty(), "{name}");
         }
-        assert!(read(folder.path(), "notes/").unwrap_err().message.contains("is a folder"));
+        assert!(
+            read(folder.path(), "notes/")
+                .unwrap_err()
+                .message
+                .contains("is a folder")
+        );
         let gone = read(&place("gone"), "gone").unwrap_err();
         assert!(gone.cause.unwrap().contains("No such file"));
     }

@@ -65,30 +65,47 @@ pub(crate) fn mentions(text: &str) -> Vec<String> {
 /// Returns whether a name behind `@` can only be meant as a file: it begins like a path, or it ends like a file's name or has a folder
 /// in it, and that folder is there. `@ana` and `@angular/core` are words.
 pub(crate) fn looks_like_path(name: &str, path: &Path) -> bool {
-    if ["/", "./", "../", "~/"].iter().any(|start| name.starts_with(start)) {
+    if ["/", "./", "../", "~/"]
+        .iter()
+        .any(|start| name.starts_with(start))
+    {
         return true;
     }
     let in_folder = name.contains('/');
     // Without a name, the folder is the working directory.
-    let folder_is_there =
-        path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir());
-    let end = Path::new(name).extension().and_then(|end| end.to_str()).unwrap_or_default();
+    let folder_is_there = path
+        .parent()
+        .is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir());
+    let end = Path::new(name)
+        .extension()
+        .and_then(|end| end.to_str())
+        .unwrap_or_default();
     let named = (1..=END_MAX).contains(&end.len())
         && end.chars().all(char::is_alphanumeric)
         && end.chars().any(char::is_alphabetic);
-    if in_folder { named || folder_is_there } else { named }
+    if in_folder {
+        named || folder_is_there
+    } else {
+        named
+    }
 }
 
 /// Names of files and folders that begin with what is typed, folders with a slash at their end.
 pub(crate) fn paths(typed: &str) -> Vec<String> {
-    let (folder, start) = typed.rsplit_once('/').map_or(("", typed), |(folder, start)| (folder, start));
+    let (folder, start) = typed
+        .rsplit_once('/')
+        .map_or(("", typed), |(folder, start)| (folder, start));
     let before = typed.strip_suffix(start).unwrap_or_default();
     let place = match (before, folder) {
         ("", _) => PathBuf::from("."),
         (_, "") => PathBuf::from("/"),
         (_, folder) => home(PathBuf::from(folder)),
     };
-    let entries = std::fs::read_dir(place).into_iter().flatten().flatten().take(ENTRIES_MAX);
+    let entries = std::fs::read_dir(place)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(ENTRIES_MAX);
     let mut found: Vec<String> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
@@ -109,7 +126,9 @@ pub(crate) fn names(root: &Path, typed: &str) -> Vec<String> {
     let mut looked_at = 0;
     while let Some(folder) = folders.pop_front() {
         // A folder that cannot be read has no names to offer.
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries.flatten() {
             looked_at += 1;
             if looked_at > ENTRIES_MAX {
@@ -117,7 +136,9 @@ pub(crate) fn names(root: &Path, typed: &str) -> Vec<String> {
             }
             let path = entry.path();
             let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
             if hidden {
                 continue;
             }
@@ -125,7 +146,11 @@ pub(crate) fn names(root: &Path, typed: &str) -> Vec<String> {
                 folders.push_back(path);
                 continue;
             }
-            let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+            let relative = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .replace('\\', "/");
             if let Some(name) = relative.strip_suffix(".md")
                 && name.to_lowercase().contains(&typed)
             {
@@ -142,8 +167,7 @@ mod tests {
 
     #[test]
     fn names_stand_behind_an_at_sign_that_begins_a_word() {
-        let text =
-            "see @Diana, (@\"Two words\") and @Projects/Diana.md! not ana@example.org, @ or @\"\"; @Diana";
+        let text = "see @Diana, (@\"Two words\") and @Projects/Diana.md! not ana@example.org, @ or @\"\"; @Diana";
         assert_eq!(mentions(text), ["Diana", "Two words", "Projects/Diana.md"]);
         assert_eq!(mentions("@[[x"), ["[[x"]);
     }
@@ -164,10 +188,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         let looks = |name: &str| looks_like_path(name, &folder.path().join(name));
-        for path in ["./x", "../x", "~/x", "/etc/x", "README.md", "a b.txt", "src/x", "scr/main.rs", "x.7z"] {
+        for path in [
+            "./x",
+            "../x",
+            "~/x",
+            "/etc/x",
+            "README.md",
+            "a b.txt",
+            "src/x",
+            "scr/main.rs",
+            "x.7z",
+        ] {
             assert!(looks(path), "{path}");
         }
-        for word in ["ana", "angular/core", "v1.2", ".", "..", "[[x", "", "a.very-long-end", "x."] {
+        for word in [
+            "ana",
+            "angular/core",
+            "v1.2",
+            ".",
+            "..",
+            "[[x",
+            "",
+            "a.very-long-end",
+            "x.",
+        ] {
             assert!(!looks(word), "{word}");
         }
     }
@@ -190,9 +234,13 @@ mod tests {
     #[test]
     fn names_are_those_of_notes_that_can_be_seen() {
         let vault = tempfile::tempdir().unwrap();
-        for (folder, file) in
-            [("", "Zeta.md"), ("Projects", "Diana.md"), (".obsidian", "x.md"), ("", "a.txt"), ("", ".h.md")]
-        {
+        for (folder, file) in [
+            ("", "Zeta.md"),
+            ("Projects", "Diana.md"),
+            (".obsidian", "x.md"),
+            ("", "a.txt"),
+            ("", ".h.md"),
+        ] {
             std::fs::create_dir_all(vault.path().join(folder)).unwrap();
             std::fs::write(vault.path().join(folder).join(file), "x").unwrap();
         }

@@ -56,7 +56,9 @@ impl FileText {
     /// It cannot be read, is no text, or is longer than a message may be.
     pub(crate) async fn read(path: PathBuf, name: String) -> Result<Self, CliError> {
         let mut read = read_files(vec![(path, name)]).await?;
-        read.pop().map(Self).ok_or_else(|| CliError::failed("the file cannot be read"))
+        read.pop()
+            .map(Self)
+            .ok_or_else(|| CliError::failed("the file cannot be read"))
     }
 
     /// Returns it in a frame; none if nothing is in it.
@@ -90,7 +92,10 @@ pub(crate) async fn prompt(
     wait: Duration,
     screen: &Screen,
 ) -> Result<Prompt, CliError> {
-    let Given { mut words, mut files } = given;
+    let Given {
+        mut words,
+        mut files,
+    } = given;
     let named = words.len() + files.len();
     words.retain(|word| word != DASH);
     files.retain(|file| file != DASH);
@@ -100,11 +105,18 @@ pub(crate) async fn prompt(
         return Err(empty("there is no prompt"));
     }
     let files = read_files(with_paths(files)).await?;
-    let typed =
-        if words.is_empty() { None } else { Some(checked(words.join(" ").into_bytes(), "the prompt")?) };
+    let typed = if words.is_empty() {
+        None
+    } else {
+        Some(checked(words.join(" ").into_bytes(), "the prompt")?)
+    };
     let patience = (!demanded && !alone).then_some(wait);
     let leaves_alone = patience.is_some_and(|wait| stdin.is_terminal() || wait.is_zero());
-    let input = if leaves_alone { None } else { Some(stdin.read(patience, screen).await?) };
+    let input = if leaves_alone {
+        None
+    } else {
+        Some(stdin.read(patience, screen).await?)
+    };
     let input = match input {
         None => None,
         Some(Input::Nothing) => {
@@ -114,7 +126,10 @@ pub(crate) async fn prompt(
             ));
             None
         }
-        Some(Input::Bytes(bytes)) => Some(Attachment { what: STDIN.to_owned(), text: usable(bytes, STDIN)? }),
+        Some(Input::Bytes(bytes)) => Some(Attachment {
+            what: STDIN.to_owned(),
+            text: usable(bytes, STDIN)?,
+        }),
     };
     let input = match input {
         Some(input) if input.is_empty() && !alone => {
@@ -127,7 +142,9 @@ pub(crate) async fn prompt(
     };
     let (files, left_out): (Vec<Attachment>, Vec<Attachment>) =
         files.into_iter().partition(|file| !file.is_empty());
-    left_out.iter().for_each(|file| screen.note(&file.left_out()));
+    left_out
+        .iter()
+        .for_each(|file| screen.note(&file.left_out()));
     assemble(typed, input, files)
 }
 
@@ -141,13 +158,23 @@ fn assemble(
         (Some(typed), input) => (typed, input.into_iter().chain(files).collect()),
         (None, Some(input)) => (input.prompt()?, files),
         (None, None) => {
-            let notices = files.iter().filter_map(|file| file.text.notice(&file.what)).collect();
+            let notices = files
+                .iter()
+                .filter_map(|file| file.text.notice(&file.what))
+                .collect();
             let texts: Vec<String> = files.into_iter().map(|file| file.text.text).collect();
             let text = texts.join("\n\n");
             if text.is_empty() {
                 return Err(empty("there is nothing in the files"));
             }
-            (Prompt { text, notices, ..Prompt::default() }, Vec::new())
+            (
+                Prompt {
+                    text,
+                    notices,
+                    ..Prompt::default()
+                },
+                Vec::new(),
+            )
         }
     };
     for attachment in along {
@@ -158,7 +185,10 @@ fn assemble(
 
 /// Files by the names that the person gave.
 fn with_paths(files: Vec<String>) -> Vec<(PathBuf, String)> {
-    files.into_iter().map(|name| (PathBuf::from(&name), name)).collect()
+    files
+        .into_iter()
+        .map(|name| (PathBuf::from(&name), name))
+        .collect()
 }
 
 /// Reads files on a thread that may wait: some are pipes of a shell.
@@ -166,11 +196,15 @@ async fn read_files(files: Vec<(PathBuf, String)>) -> Result<Vec<Attachment>, Cl
     let read = tokio::task::spawn_blocking(move || {
         let read = |(path, name): (PathBuf, String)| {
             let text = file::read(&path, &name)?;
-            Ok(Attachment { what: file::called(&name), text })
+            Ok(Attachment {
+                what: file::called(&name),
+                text,
+            })
         };
         files.into_iter().map(read).collect()
     });
-    read.await.map_err(|error| CliError::failed("the files cannot be read").because(error.to_string()))?
+    read.await
+        .map_err(|error| CliError::failed("the files cannot be read").because(error.to_string()))?
 }
 
 /// Reads a text file. `name`: what the person calls it.
@@ -185,7 +219,10 @@ pub(crate) fn text_of_file(path: &Path, name: &str) -> Result<String, CliError> 
 ///
 /// # Errors
 /// One of them cannot be read or is no text; or standard input is named, where the conversation itself comes from.
-pub(crate) async fn files_for_chat(files: Vec<String>, screen: &Screen) -> Result<String, CliError> {
+pub(crate) async fn files_for_chat(
+    files: Vec<String>,
+    screen: &Screen,
+) -> Result<String, CliError> {
     if files.iter().any(|file| file == DASH) {
         return Err(CliError::usage(
             "in a conversation, standard input is what you say: it cannot be a file too",
@@ -215,7 +252,11 @@ impl Attachment {
     /// What the person is told about it.
     fn notices(&self) -> Vec<String> {
         let attached = format!("  attached: {}, {}", self.what, self.text.lines());
-        self.text.notice(&self.what).into_iter().chain([attached]).collect()
+        self.text
+            .notice(&self.what)
+            .into_iter()
+            .chain([attached])
+            .collect()
     }
 
     fn left_out(&self) -> String {
@@ -227,7 +268,11 @@ impl Attachment {
             return Err(empty(&format!("{} is empty", self.what)));
         }
         let notices = self.text.notice(&self.what).into_iter().collect();
-        Ok(Prompt { text: self.text.text, notices, ..Prompt::default() })
+        Ok(Prompt {
+            text: self.text.text,
+            notices,
+            ..Prompt::default()
+        })
     }
 }
 
@@ -256,16 +301,23 @@ impl Prompt {
 /// It is empty, too long, or no text.
 pub(crate) fn checked(bytes: Vec<u8>, what: &str) -> Result<Prompt, CliError> {
     let text = usable(bytes, what)?;
-    let prompt = Attachment { what: what.to_owned(), text }.prompt()?;
-    Ok(Prompt { typed: true, ..prompt })
+    let prompt = Attachment {
+        what: what.to_owned(),
+        text,
+    }
+    .prompt()?;
+    Ok(Prompt {
+        typed: true,
+        ..prompt
+    })
 }
 
 fn usable(bytes: Vec<u8>, what: &str) -> Result<Text, CliError> {
     text::text(bytes).map_err(|unusable| match unusable {
         Unusable::TooLong => too_long(what),
-        Unusable::NotText(reason) => {
-            CliError::usage(format!("{what} is not text")).because(reason).or_try("send UTF-8 text")
-        }
+        Unusable::NotText(reason) => CliError::usage(format!("{what} is not text"))
+            .because(reason)
+            .or_try("send UTF-8 text"),
     })
 }
 

@@ -37,12 +37,18 @@ pub(crate) enum Input {
 impl Stdin {
     pub(crate) fn of_process() -> Self {
         let stdin = std::io::stdin();
-        Self { is_terminal: stdin.is_terminal(), reader: Box::new(stdin) }
+        Self {
+            is_terminal: stdin.is_terminal(),
+            reader: Box::new(stdin),
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn of(reader: impl Read + Send + 'static, is_terminal: bool) -> Self {
-        Self { reader: Box::new(reader), is_terminal }
+        Self {
+            reader: Box::new(reader),
+            is_terminal,
+        }
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
@@ -55,7 +61,11 @@ impl Stdin {
     ///
     /// # Errors
     /// It cannot be read.
-    pub(crate) async fn read(self, patience: Option<Duration>, screen: &Screen) -> Result<Input, CliError> {
+    pub(crate) async fn read(
+        self,
+        patience: Option<Duration>,
+        screen: &Screen,
+    ) -> Result<Input, CliError> {
         gather(pieces(self.reader), patience, self.is_terminal, screen).await
     }
 }
@@ -87,12 +97,20 @@ async fn gather(
         match piece {
             Some(Ok(piece)) => bytes.extend(piece),
             Some(Err(error)) => {
-                return Err(CliError::failed("standard input cannot be read").because(error.to_string()));
+                return Err(
+                    CliError::failed("standard input cannot be read").because(error.to_string())
+                );
             }
             None => break,
         }
         if told && !is_terminal {
-            screen.live(&Status { since: began, ..Status::new(reading(&bytes)) }, "");
+            screen.live(
+                &Status {
+                    since: began,
+                    ..Status::new(reading(&bytes))
+                },
+                "",
+            );
         }
         if bytes.len() > MESSAGE_BYTES_MAX {
             break;
@@ -147,14 +165,19 @@ async fn until(end: Option<Instant>) {
 
 fn tell(bytes: &[u8], patience: Option<Duration>, is_terminal: bool, screen: &Screen) {
     let words = match (bytes, patience) {
-        ([], _) if is_terminal => "reading standard input: Ctrl-D on an empty line ends it".to_owned(),
+        ([], _) if is_terminal => {
+            "reading standard input: Ctrl-D on an empty line ends it".to_owned()
+        }
         ([], Some(patience)) => format!(
             "waiting for standard input, {} at most; `< /dev/null` skips the wait",
             duration(patience)
         ),
         ([], None) => "waiting for standard input; Ctrl-C stops".to_owned(),
         (_, _) if is_terminal => return,
-        (bytes, _) => format!("{} so far, reading to the end; Ctrl-C stops", reading(bytes)),
+        (bytes, _) => format!(
+            "{} so far, reading to the end; Ctrl-C stops",
+            reading(bytes)
+        ),
     };
     screen.note(&words);
 }
@@ -174,7 +197,10 @@ mod tests {
         Screen::new(ColorChoice::Never, Verbosity::Quiet, true)
     }
 
-    async fn read(reader: impl Read + Send + 'static, patience: Option<Duration>) -> Result<Input, CliError> {
+    async fn read(
+        reader: impl Read + Send + 'static,
+        patience: Option<Duration>,
+    ) -> Result<Input, CliError> {
         Stdin::of(reader, false).read(patience, &screen()).await
     }
 
@@ -190,23 +216,32 @@ mod tests {
         let (writer, pieces) = mpsc::unbounded_channel();
         writer.send(Ok(b"first, ".to_vec())).unwrap();
         // The time is over as soon as it is looked at.
-        let reading = tokio::spawn(async { gather(pieces, Some(Duration::ZERO), false, &screen()).await });
+        let reading =
+            tokio::spawn(async { gather(pieces, Some(Duration::ZERO), false, &screen()).await });
         tokio::task::yield_now().await;
         writer.send(Ok(b"second".to_vec())).unwrap();
         drop(writer);
-        assert_eq!(reading.await.unwrap().unwrap(), Input::Bytes(b"first, second".to_vec()));
+        assert_eq!(
+            reading.await.unwrap().unwrap(),
+            Input::Bytes(b"first, second".to_vec())
+        );
     }
 
     #[tokio::test]
     async fn the_end_may_be_the_first_that_comes() {
         for patience in [None, Some(Duration::from_secs(600))] {
-            assert_eq!(read(std::io::empty(), patience).await.unwrap(), Input::Bytes(Vec::new()));
+            assert_eq!(
+                read(std::io::empty(), patience).await.unwrap(),
+                Input::Bytes(Vec::new())
+            );
         }
     }
 
     #[tokio::test]
     async fn no_more_is_held_than_shows_that_it_is_too_much() {
-        let Input::Bytes(bytes) = read(std::io::repeat(b'x'), None).await.unwrap() else { panic!("nothing") };
+        let Input::Bytes(bytes) = read(std::io::repeat(b'x'), None).await.unwrap() else {
+            panic!("nothing")
+        };
         assert_eq!(bytes.len(), MESSAGE_BYTES_MAX + 1);
     }
 
@@ -218,6 +253,13 @@ mod tests {
                 Err(std::io::Error::other("the disk is gone"))
             }
         }
-        assert!(read(Broken, None).await.unwrap_err().cause.unwrap().contains("the disk is gone"));
+        assert!(
+            read(Broken, None)
+                .await
+                .unwrap_err()
+                .cause
+                .unwrap()
+                .contains("the disk is gone")
+        );
     }
 }

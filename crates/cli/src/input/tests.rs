@@ -9,7 +9,10 @@ const WAIT: Duration = Duration::from_secs(600);
 
 fn given(words: &[&str], files: &[&str]) -> Given {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    Given { words: owned(words), files: owned(files) }
+    Given {
+        words: owned(words),
+        files: owned(files),
+    }
 }
 
 /// Fails the test if it is read.
@@ -22,7 +25,13 @@ impl Read for Untouchable {
 }
 
 async fn of(given: Given, stdin: Stdin) -> Result<Prompt, CliError> {
-    prompt(given, stdin, WAIT, &Screen::new(ColorChoice::Never, Verbosity::Quiet, true)).await
+    prompt(
+        given,
+        stdin,
+        WAIT,
+        &Screen::new(ColorChoice::Never, Verbosity::Quiet, true),
+    )
+    .await
 }
 
 async fn piped(words: &[&str], stdin: &'static [u8]) -> Result<Prompt, CliError> {
@@ -36,7 +45,14 @@ async fn typed(words: &[&str]) -> Result<Prompt, CliError> {
 #[tokio::test]
 async fn at_a_terminal_words_are_joined_and_nothing_is_read() {
     let prompt = typed(&["add", "buy", "milk"]).await.unwrap();
-    assert_eq!(prompt, Prompt { text: "add buy milk".to_owned(), typed: true, ..Prompt::default() });
+    assert_eq!(
+        prompt,
+        Prompt {
+            text: "add buy milk".to_owned(),
+            typed: true,
+            ..Prompt::default()
+        }
+    );
     assert_eq!(typed(&[]).await.unwrap_err().exit as u8, 2);
 }
 
@@ -44,36 +60,71 @@ async fn at_a_terminal_words_are_joined_and_nothing_is_read() {
 async fn a_dash_or_nothing_reads_standard_input() {
     for words in [&["-"][..], &[]] {
         let prompt = piped(words, b"hello\r\nthere\r\n").await.unwrap();
-        assert_eq!((prompt.text.as_str(), prompt.typed), ("hello\nthere", false));
+        assert_eq!(
+            (prompt.text.as_str(), prompt.typed),
+            ("hello\nthere", false)
+        );
         assert!(prompt.attached.is_empty() && prompt.notices.is_empty());
     }
 }
 
 #[tokio::test]
 async fn standard_input_goes_along_with_words_in_a_frame() {
-    for words in [&["what", "is this?"][..], &["what", "is this?", "-"], &["-", "what", "is this?"]] {
+    for words in [
+        &["what", "is this?"][..],
+        &["what", "is this?", "-"],
+        &["-", "what", "is this?"],
+    ] {
         let prompt = piped(words, b"one\ntwo\n").await.unwrap();
-        assert_eq!((prompt.text.as_str(), prompt.typed), ("what is this?", true));
+        assert_eq!(
+            (prompt.text.as_str(), prompt.typed),
+            ("what is this?", true)
+        );
         assert_eq!(prompt.attached, framed("standard input", "one\ntwo"));
         assert_eq!(prompt.notices, ["  attached: standard input, 2 lines"]);
-        assert_eq!(prompt.message("").unwrap(), format!("what is this?{}", prompt.attached));
+        assert_eq!(
+            prompt.message("").unwrap(),
+            format!("what is this?{}", prompt.attached)
+        );
     }
 }
 
 #[tokio::test]
 async fn input_without_words_in_it_leaves_the_words_as_they_are() {
     for stdin in [&b""[..], b" \n\t\n"] {
-        assert_eq!(piped(&["yes"], stdin).await.unwrap().message("").unwrap(), "yes");
-        assert_eq!(piped(&["yes", "-"], stdin).await.unwrap().message("").unwrap(), "yes");
+        assert_eq!(
+            piped(&["yes"], stdin).await.unwrap().message("").unwrap(),
+            "yes"
+        );
+        assert_eq!(
+            piped(&["yes", "-"], stdin)
+                .await
+                .unwrap()
+                .message("")
+                .unwrap(),
+            "yes"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_wait_of_zero_leaves_standard_input_alone_unless_it_is_named() {
     let screen = Screen::new(ColorChoice::Never, Verbosity::Quiet, true);
-    let alone = prompt(given(&["x"], &[]), Stdin::of(Untouchable, false), Duration::ZERO, &screen).await;
+    let alone = prompt(
+        given(&["x"], &[]),
+        Stdin::of(Untouchable, false),
+        Duration::ZERO,
+        &screen,
+    )
+    .await;
     assert_eq!(alone.unwrap().message("").unwrap(), "x");
-    let named = prompt(given(&["x", "-"], &[]), Stdin::of(&b"y"[..], false), Duration::ZERO, &screen).await;
+    let named = prompt(
+        given(&["x", "-"], &[]),
+        Stdin::of(&b"y"[..], false),
+        Duration::ZERO,
+        &screen,
+    )
+    .await;
     assert_eq!(named.unwrap().attached, framed("standard input", "y"));
 }
 
@@ -88,15 +139,30 @@ async fn files_go_along_in_their_order_after_standard_input() {
     let (one, two, none) = (file("one", "1\n"), file("two", "2"), file("none", "\n"));
     let files = [one.as_str(), &none, &two];
     let frames = framed(&format!("file \"{one}\""), "1") + &framed(&format!("file \"{two}\""), "2");
-    let with_input = of(given(&["sum"], &files), Stdin::of(&b"0"[..], false)).await.unwrap();
-    assert_eq!(with_input.message("").unwrap(), format!("sum{}{frames}", framed("standard input", "0")));
-    let asked_by_input = of(given(&[], &files), Stdin::of(&b"sum"[..], false)).await.unwrap();
+    let with_input = of(given(&["sum"], &files), Stdin::of(&b"0"[..], false))
+        .await
+        .unwrap();
+    assert_eq!(
+        with_input.message("").unwrap(),
+        format!("sum{}{frames}", framed("standard input", "0"))
+    );
+    let asked_by_input = of(given(&[], &files), Stdin::of(&b"sum"[..], false))
+        .await
+        .unwrap();
     assert_eq!(asked_by_input.message("").unwrap(), format!("sum{frames}"));
-    let alone = of(given(&[], &files), Stdin::of(std::io::empty(), false)).await.unwrap();
-    assert_eq!(alone.message("").unwrap(), "1\n\n2", "without anything else the files are the prompt");
+    let alone = of(given(&[], &files), Stdin::of(std::io::empty(), false))
+        .await
+        .unwrap();
+    assert_eq!(
+        alone.message("").unwrap(),
+        "1\n\n2",
+        "without anything else the files are the prompt"
+    );
     let nothing = of(given(&[], &[&none]), Stdin::of(std::io::empty(), false)).await;
     assert_eq!(nothing.unwrap_err().exit as u8, 2);
-    let dash = of(given(&["sum"], &["-"]), Stdin::of(&b"0"[..], true)).await.unwrap();
+    let dash = of(given(&["sum"], &["-"]), Stdin::of(&b"0"[..], true))
+        .await
+        .unwrap();
     assert_eq!(dash.attached, framed("standard input", "0"));
 }
 
@@ -112,14 +178,38 @@ async fn nothing_to_ask_is_an_error_with_an_example() {
 #[tokio::test]
 async fn a_mebibyte_is_taken_and_no_byte_more() {
     let most = "x".repeat(MESSAGE_BYTES_MAX);
-    let whole = of(given(&[], &[]), Stdin::of(std::io::Cursor::new(most.clone()), false)).await.unwrap();
+    let whole = of(
+        given(&[], &[]),
+        Stdin::of(std::io::Cursor::new(most.clone()), false),
+    )
+    .await
+    .unwrap();
     assert_eq!(whole.text.len(), MESSAGE_BYTES_MAX);
     for words in [&[][..], &["x"]] {
-        let error = of(given(words, &[]), Stdin::of(std::io::repeat(b'x'), false)).await.unwrap_err();
-        assert!(error.message.contains("standard input is longer than 1048576"), "{}", error.message);
+        let error = of(given(words, &[]), Stdin::of(std::io::repeat(b'x'), false))
+            .await
+            .unwrap_err();
+        assert!(
+            error
+                .message
+                .contains("standard input is longer than 1048576"),
+            "{}",
+            error.message
+        );
     }
-    let together = of(given(&["x"], &[]), Stdin::of(std::io::Cursor::new(most), false)).await.unwrap();
-    assert!(together.message("").unwrap_err().message.contains("1048576"));
+    let together = of(
+        given(&["x"], &[]),
+        Stdin::of(std::io::Cursor::new(most), false),
+    )
+    .await
+    .unwrap();
+    assert!(
+        together
+            .message("")
+            .unwrap_err()
+            .message
+            .contains("1048576")
+    );
 }
 
 #[tokio::test]
@@ -137,5 +227,8 @@ async fn binary_is_refused_with_its_place() {
 async fn control_characters_are_removed_and_counted() {
     let prompt = typed(&["a\u{1b}[31mb\u{7}\tc"]).await.unwrap();
     assert_eq!(prompt.text, "a[31mb\tc");
-    assert_eq!(prompt.notices, ["2 control characters were removed from the prompt"]);
+    assert_eq!(
+        prompt.notices,
+        ["2 control characters were removed from the prompt"]
+    );
 }

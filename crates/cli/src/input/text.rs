@@ -34,10 +34,19 @@ pub(super) fn text(bytes: Vec<u8>) -> Result<Text, Unusable> {
     if let Some(at) = text.find('\0') {
         return Err(Unusable::NotText(format!("byte {} is zero", at + 1)));
     }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
-    let kept: String = text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
+    let text = text
+        .strip_prefix('\u{feff}')
+        .unwrap_or(&text)
+        .replace("\r\n", "\n");
+    let kept: String = text
+        .chars()
+        .filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
+        .collect();
     let removed = text.chars().count() - kept.chars().count();
-    Ok(Text { text: kept.trim_end().to_owned(), removed })
+    Ok(Text {
+        text: kept.trim_end().to_owned(),
+        removed,
+    })
 }
 
 impl Text {
@@ -46,7 +55,9 @@ impl Text {
         match self.removed {
             0 => None,
             1 => Some(format!("1 control character was removed from {what}")),
-            many => Some(format!("{many} control characters were removed from {what}")),
+            many => Some(format!(
+                "{many} control characters were removed from {what}"
+            )),
         }
     }
 

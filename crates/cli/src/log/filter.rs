@@ -32,16 +32,18 @@ pub(super) fn read(
     let moment = |text: Option<String>| text.map(|text| moment(&text, now)).transpose();
     let filter = DecisionFilter {
         agent: match given.agent {
-            Some(name) => {
-                Some(AgentName::new(name).map_err(|error| CliError::usage(format!("--agent: {error}")))?)
-            }
+            Some(name) => Some(
+                AgentName::new(name)
+                    .map_err(|error| CliError::usage(format!("--agent: {error}")))?,
+            ),
             None => None,
         },
         outcome: given.outcome.as_deref().map(outcome).transpose()?,
         conversation: match given.thread {
-            Some(id) => {
-                Some(id.parse().map_err(|_| CliError::usage(format!("{id:?} is no conversation's id")))?)
-            }
+            Some(id) => Some(
+                id.parse()
+                    .map_err(|_| CliError::usage(format!("{id:?} is no conversation's id")))?,
+            ),
             None => None,
         },
         tool: given.tool,
@@ -65,7 +67,10 @@ pub(super) fn read(
 
 fn outcome(word: &str) -> Result<OutcomeCategory, CliError> {
     word.to_uppercase().parse().map_err(|_| {
-        let words: Vec<&str> = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str()).collect();
+        let words: Vec<&str> = OutcomeCategory::ALL
+            .iter()
+            .map(|outcome| outcome.as_str())
+            .collect();
         let error = CliError::usage(format!("there is no outcome {word:?}"));
         match nearest(word, words.iter().copied()) {
             Some(near) => error.or_try(near),
@@ -89,12 +94,16 @@ pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, CliError> 
         return Ok(day.timestamp());
     }
     // A day has 24 hours here, whatever the clocks of a place do.
-    let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<i64>().ok());
+    let days = text
+        .strip_suffix('d')
+        .and_then(|days| days.trim().parse::<i64>().ok());
     let ago = days
         .and_then(|days| days.checked_mul(24))
         .map(SignedDuration::from_hours)
         .or_else(|| text.parse::<SignedDuration>().ok());
-    let at = ago.filter(|ago| !ago.is_negative()).and_then(|ago| now.checked_sub(ago).ok());
+    let at = ago
+        .filter(|ago| !ago.is_negative())
+        .and_then(|ago| now.checked_sub(ago).ok());
     at.ok_or_else(|| {
         CliError::usage(format!("{text:?} is no time"))
             .or_try("a moment: 2026-01-31T09:00:00Z")

@@ -67,10 +67,20 @@ pub(super) fn stats(decisions: &[DecisionRecord], latest: Option<u32>) -> Stats 
         days.entry(day).or_default().push(decision);
     }
     let total = sum(&decisions.iter().collect::<Vec<_>>());
-    let told = latest.and_then(|days| usize::try_from(days).ok()).unwrap_or(usize::MAX);
+    let told = latest
+        .and_then(|days| usize::try_from(days).ok())
+        .unwrap_or(usize::MAX);
     let left_out = days.len().saturating_sub(told);
     let told = days.into_iter().skip(left_out);
-    Stats { days: told.map(|(day, decisions)| Day { day, sum: sum(&decisions) }).collect(), total }
+    Stats {
+        days: told
+            .map(|(day, decisions)| Day {
+                day,
+                sum: sum(&decisions),
+            })
+            .collect(),
+        total,
+    }
 }
 
 fn sum(decisions: &[&DecisionRecord]) -> Sum {
@@ -94,7 +104,11 @@ fn sum(decisions: &[&DecisionRecord]) -> Sum {
         }
     }
     sum.cost_usd = cost.usd();
-    let ended = || decisions.iter().filter(|decision| decision.ended_at.is_some());
+    let ended = || {
+        decisions
+            .iter()
+            .filter(|decision| decision.ended_at.is_some())
+    };
     sum.total_ms = quantiles(ended().filter_map(|decision| decision.total_ms));
     sum.model_ms = quantiles(ended().map(|decision| decision.model_ms));
     sum.tool_ms = quantiles(ended().map(|decision| decision.tool_ms));
@@ -105,14 +119,23 @@ fn quantiles(times: impl Iterator<Item = u64>) -> Quantiles {
     let mut times: Vec<u64> = times.collect();
     times.sort_unstable();
     // The nearest rank: the smallest of them that so many of a hundred do not exceed.
-    let rank = |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-    Quantiles { p50: rank(50), p95: rank(95) }
+    let rank = |percent: usize| {
+        times
+            .get((times.len() * percent).div_ceil(100).saturating_sub(1))
+            .copied()
+    };
+    Quantiles {
+        p50: rank(50),
+        p95: rank(95),
+    }
 }
 
 /// The same for people.
 pub(super) fn table(stats: &Stats) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([
         "day",
         "turns",
@@ -138,10 +161,17 @@ pub(super) fn table(stats: &Stats) -> String {
 
 fn row(name: &str, sum: &Sum) -> Vec<String> {
     let of = |prefix: &str| -> u64 {
-        sum.outcomes.iter().filter(|(outcome, _)| outcome.starts_with(prefix)).map(|(_, count)| count).sum()
+        sum.outcomes
+            .iter()
+            .filter(|(outcome, _)| outcome.starts_with(prefix))
+            .map(|(_, count)| count)
+            .sum()
     };
     let (well, failed) = (of("SUCCESS:"), of("ERROR:"));
-    let cost = match (Cost::from_usd(sum.cost_usd).unwrap_or_default(), sum.unknown_costs) {
+    let cost = match (
+        Cost::from_usd(sum.cost_usd).unwrap_or_default(),
+        sum.unknown_costs,
+    ) {
         (known, 0) => known.to_string(),
         (known, _) if known == Cost::default() => "$?".to_owned(),
         (known, _) => format!("{known} + $?"),
@@ -168,10 +198,34 @@ mod tests {
     #[test]
     fn quantiles_are_times_that_were_measured() {
         let of = |times: &[u64]| quantiles(times.iter().copied());
-        assert_eq!(of(&[]), Quantiles { p50: None, p95: None });
-        assert_eq!(of(&[7]), Quantiles { p50: Some(7), p95: Some(7) });
-        assert_eq!(of(&[4, 1, 3, 2]), Quantiles { p50: Some(2), p95: Some(4) });
+        assert_eq!(
+            of(&[]),
+            Quantiles {
+                p50: None,
+                p95: None
+            }
+        );
+        assert_eq!(
+            of(&[7]),
+            Quantiles {
+                p50: Some(7),
+                p95: Some(7)
+            }
+        );
+        assert_eq!(
+            of(&[4, 1, 3, 2]),
+            Quantiles {
+                p50: Some(2),
+                p95: Some(4)
+            }
+        );
         let hundred: Vec<u64> = (1..=100).collect();
-        assert_eq!(of(&hundred), Quantiles { p50: Some(50), p95: Some(95) });
+        assert_eq!(
+            of(&hundred),
+            Quantiles {
+                p50: Some(50),
+                p95: Some(95)
+            }
+        );
     }
 }

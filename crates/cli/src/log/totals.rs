@@ -66,7 +66,9 @@ fn table(totals: &Totals, by: By) -> String {
         By::Error => "error",
     };
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([name, "turns", "failed", "tokens in/out", "cost", "up/down"]);
     for group in &totals.groups {
         let name = match group.group.as_str() {
@@ -84,7 +86,11 @@ fn row(name: String, total: &Total) -> [String; 6] {
         name,
         total.turns.to_string(),
         total.failed.to_string(),
-        format!("{}/{}", tokens(total.input_tokens), tokens(total.output_tokens)),
+        format!(
+            "{}/{}",
+            tokens(total.input_tokens),
+            tokens(total.output_tokens)
+        ),
         cost(total),
         ratings(total.rated_up, total.rated_down),
     ]

@@ -25,9 +25,18 @@ pub(super) fn usual(verbosity: Verbosity) -> Targets {
 /// Reads a filter such as `info,adjutant_store=debug`. A level alone is that of our own crates: what others log may have in it what
 /// somebody said, so they have to be named.
 pub(super) fn read(filter: &str) -> Result<Targets, CliError> {
-    let parts = filter.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parts = filter
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
     let parts: Vec<String> = parts
-        .map(|part| if part.contains('=') { part.to_owned() } else { format!("{OURS}={part}") })
+        .map(|part| {
+            if part.contains('=') {
+                part.to_owned()
+            } else {
+                format!("{OURS}={part}")
+            }
+        })
         .collect();
     parts.join(",").parse().map_err(|_| {
         CliError::configuration(format!(
@@ -57,9 +66,17 @@ mod tests {
             ("hyper::proto", Level::INFO, false),
             ("rmcp", Level::ERROR, false),
         ] {
-            assert_eq!(filter.would_enable(target, &level), expected, "{target} {level}");
+            assert_eq!(
+                filter.would_enable(target, &level),
+                expected,
+                "{target} {level}"
+            );
         }
-        assert!(!read("off").unwrap().would_enable("adjutant_service", &Level::ERROR));
+        assert!(
+            !read("off")
+                .unwrap()
+                .would_enable("adjutant_service", &Level::ERROR)
+        );
         for bad in ["loud", "adjutant_store=loud"] {
             assert!(read(bad).unwrap_err().message.contains(bad));
         }
@@ -73,8 +90,8 @@ mod tests {
             (Verbosity::Verbose, true, true),
         ] {
             let filter = usual(verbosity);
-            let logged =
-                [REQUESTS, "adjutant_service::serve"].map(|it| filter.would_enable(it, &Level::INFO));
+            let logged = [REQUESTS, "adjutant_service::serve"]
+                .map(|it| filter.would_enable(it, &Level::INFO));
             assert_eq!(logged, [requests, news], "{verbosity:?}");
             assert!(filter.would_enable("adjutant_runtime", &Level::ERROR));
         }

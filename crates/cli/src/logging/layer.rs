@@ -30,7 +30,10 @@ pub(super) struct Layer {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Layer {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         let is_our_span = metadata.is_span() && metadata.target().starts_with(OURS);
-        is_our_span || self.filter.would_enable(metadata.target(), metadata.level())
+        is_our_span
+            || self
+                .filter
+                .would_enable(metadata.target(), metadata.level())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -60,9 +63,16 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for La
         event.record(&mut own);
         let metadata = event.metadata();
         let mut line = Line::new(*metadata.level(), metadata.target());
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context
+            .event_scope(event)
+            .into_iter()
+            .flat_map(|scope| scope.from_root())
+        {
             if let Some(fields) = span.extensions().get::<Fields>() {
-                fields.0.iter().for_each(|(name, value)| line.add(span.name(), name, value.clone()));
+                fields
+                    .0
+                    .iter()
+                    .for_each(|(name, value)| line.add(span.name(), name, value.clone()));
             }
         }
         for (name, value) in own.0 {
@@ -144,7 +154,11 @@ mod tests {
     /// Returns the lines that are logged meanwhile, as JSON without their time.
     fn logged(filter: &str, log: impl FnOnce()) -> Vec<Value> {
         let (queue, receiver): (_, Receiver<Message>) = writer::queue(100);
-        let layer = Layer { filter: read(filter).unwrap(), format: LogFormat::Json, queue };
+        let layer = Layer {
+            filter: read(filter).unwrap(),
+            format: LogFormat::Json,
+            queue,
+        };
         tracing::subscriber::with_default(registry().with(layer), log);
         let lines = receiver.try_iter().filter_map(|message| match message {
             Message::Line(line) => Some(line),
@@ -185,7 +199,13 @@ mod tests {
                 request.record("user", "ana");
                 info!("not this");
                 error_span!("turn", request_id = "r0", user = "ana", turn = 7).in_scope(|| {
-                    error!(error = "no\nanswer\u{1b}[2J", ok = false, ms = 5_u64, "it {}", "failed");
+                    error!(
+                        error = "no\nanswer\u{1b}[2J",
+                        ok = false,
+                        ms = 5_u64,
+                        "it {}",
+                        "failed"
+                    );
                 });
             });
         });
@@ -203,7 +223,10 @@ mod tests {
             info!(target: "hyper", "nor this");
             info!("this");
         });
-        assert_eq!(told, [json!({"level": "INFO", "target": TARGET, "message": "this"})]);
+        assert_eq!(
+            told,
+            [json!({"level": "INFO", "target": TARGET, "message": "this"})]
+        );
         assert_eq!(logged("off", || error!("nor this")), [Value::Null; 0]);
     }
 
@@ -218,7 +241,10 @@ mod tests {
             assert!(ended.is_err());
             drop(std::panic::take_hook());
         });
-        assert_eq!((&told[0]["request_id"], &told[0]["error"]), (&json!("r1"), &json!("out of luck")));
+        assert_eq!(
+            (&told[0]["request_id"], &told[0]["error"]),
+            (&json!("r1"), &json!("out of luck"))
+        );
         let place = told[0]["place"].as_str().unwrap();
         assert!(place.contains("layer.rs:"), "{place}");
     }
@@ -227,7 +253,11 @@ mod tests {
     fn an_error_is_told_with_its_causes_and_without_secrets() {
         let told = logged("error", || {
             let error = Outer(std::io::Error::other("refused"));
-            error!(error = &error as &dyn Error, long = "x".repeat(9_000), "it failed");
+            error!(
+                error = &error as &dyn Error,
+                long = "x".repeat(9_000),
+                "it failed"
+            );
         });
         assert_eq!(told[0]["error"], "cannot connect with [secret]: refused");
         assert_eq!(told[0]["long"].as_str().unwrap().chars().count(), TEXT_MAX);

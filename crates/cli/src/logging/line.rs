@@ -42,7 +42,8 @@ fn without_credentials(text: &str) -> String {
         clean.push_str(&without_password(&without_values(word)));
         let announces = name.eq_ignore_ascii_case("bearer") || name.eq_ignore_ascii_case("basic");
         // "bearer token" is no header: a secret is longer than a word of a sentence.
-        if let Some(secret) = words.next_if(|next| announces && next.trim_end().len() >= SECRET_MIN) {
+        if let Some(secret) = words.next_if(|next| announces && next.trim_end().len() >= SECRET_MIN)
+        {
             clean.push_str("[secret]");
             clean.push_str(secret.trim_start_matches(|letter: char| !letter.is_whitespace()));
         }
@@ -52,7 +53,9 @@ fn without_credentials(text: &str) -> String {
 
 /// `https://user:password@host` without the two.
 fn without_password(word: &str) -> String {
-    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let Some((scheme, rest)) = word.split_once("://") else {
+        return word.to_owned();
+    };
     let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     match rest.get(..host).and_then(|host| host.rfind('@')) {
         Some(at) => format!("{scheme}://[secret]{}", rest.get(at..).unwrap_or_default()),
@@ -64,14 +67,26 @@ fn without_password(word: &str) -> String {
 fn without_values(word: &str) -> String {
     let mut parts = word.split_inclusive(['?', '&']);
     let is_secret = |part: &str| {
-        let name = part.split('=').next().unwrap_or_default().to_ascii_lowercase();
-        part.contains('=') && ["key", "token", "secret", "password"].iter().any(|end| name.ends_with(end))
+        let name = part
+            .split('=')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        part.contains('=')
+            && ["key", "token", "secret", "password"]
+                .iter()
+                .any(|end| name.ends_with(end))
     };
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |whole, part| match part.split_once('=') {
         Some((name, value)) if is_secret(part) => {
-            let end = value.find(['&', ' ', '"', '\'', ')', ',', ';', '\n']).unwrap_or(value.len());
-            format!("{whole}{name}=[secret]{}", value.get(end..).unwrap_or_default())
+            let end = value
+                .find(['&', ' ', '"', '\'', ')', ',', ';', '\n'])
+                .unwrap_or(value.len());
+            format!(
+                "{whole}{name}=[secret]{}",
+                value.get(end..).unwrap_or_default()
+            )
         }
         _ => whole + part,
     })
@@ -90,7 +105,9 @@ impl Line {
     pub(super) fn new(level: Level, target: &str) -> Self {
         #[expect(clippy::disallowed_methods, reason = "a line says when it was written")]
         let now = Timestamp::now();
-        let rounded = now.round(TimestampRound::new().smallest(Unit::Millisecond)).unwrap_or(now);
+        let rounded = now
+            .round(TimestampRound::new().smallest(Unit::Millisecond))
+            .unwrap_or(now);
         Self {
             time: format!("{rounded:.3}"),
             level,
@@ -133,7 +150,13 @@ impl Line {
     }
 
     fn text(self) -> String {
-        let Self { time, level, target, message, fields } = self;
+        let Self {
+            time,
+            level,
+            target,
+            message,
+            fields,
+        } = self;
         let target = target.split("::").next().unwrap_or_default();
         let mut line = format!("{time} {level:5} {target}: {message}");
         for (name, value) in fields {
@@ -150,7 +173,8 @@ impl Line {
 /// Returns whether a text can stand behind `name=` as it is, and ends where the next blank is.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
-        && !text.contains(|letter: char| letter.is_whitespace() || matches!(letter, '"' | '=' | '\\'))
+        && !text
+            .contains(|letter: char| letter.is_whitespace() || matches!(letter, '"' | '=' | '\\'))
 }
 
 #[cfg(test)]
@@ -166,13 +190,22 @@ mod tests {
                 "cannot reach https://ana:s3cret@host:80/a?b=1 now",
                 "cannot reach https://[secret]@host:80/a?b=1 now",
             ),
-            ("(https://host/v1?alt=sse&key=abc&n=1): no", "(https://host/v1?alt=sse&key=[secret]&n=1): no"),
+            (
+                "(https://host/v1?alt=sse&key=abc&n=1): no",
+                "(https://host/v1?alt=sse&key=[secret]&n=1): no",
+            ),
             (
                 "url (https://host/?access_token=abc) failed",
                 "url (https://host/?access_token=[secret]) failed",
             ),
-            ("Authorization: Bearer abc.def-ghi_jkl was sent", "Authorization: Bearer [secret] was sent"),
-            ("the bearer token is not known; mail ana@host", "the bearer token is not known; mail ana@host"),
+            (
+                "Authorization: Bearer abc.def-ghi_jkl was sent",
+                "Authorization: Bearer [secret] was sent",
+            ),
+            (
+                "the bearer token is not known; mail ana@host",
+                "the bearer token is not known; mail ana@host",
+            ),
             ("https://host/@ana?n=1&b=2", "https://host/@ana?n=1&b=2"),
         ] {
             assert_eq!(clean(text), expected);

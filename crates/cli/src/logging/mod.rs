@@ -35,7 +35,11 @@ pub(crate) fn begin(
         CliError::failed("the log cannot be written").because(error.to_string())
     };
     let (queue, thread) = writer::start(format).map_err(|error| failed(&error))?;
-    let subscriber = registry().with(Layer { filter, format, queue });
+    let subscriber = registry().with(Layer {
+        filter,
+        format,
+        queue,
+    });
     tracing::subscriber::set_global_default(subscriber).map_err(|error| failed(&error))?;
     std::panic::set_hook(Box::new(panic::log));
     Ok(Logging(thread))

@@ -58,7 +58,13 @@ impl Drop for Thread {
 /// Makes a queue of so many lines.
 pub(super) fn queue(unwritten_max: usize) -> (Queue, Receiver<Message>) {
     let (sender, receiver) = sync_channel(unwritten_max);
-    (Queue { sender, missed: Arc::default() }, receiver)
+    (
+        Queue {
+            sender,
+            missed: Arc::default(),
+        },
+        receiver,
+    )
 }
 
 /// Starts to write to standard error.
@@ -74,7 +80,12 @@ pub(super) fn start(format: LogFormat) -> io::Result<(Queue, Thread)> {
     Ok((queue.clone(), Thread(queue)))
 }
 
-fn write(lines: &Receiver<Message>, missed: &AtomicU64, format: LogFormat, to: &mut impl io::Write) {
+fn write(
+    lines: &Receiver<Message>,
+    missed: &AtomicU64,
+    format: LogFormat,
+    to: &mut impl io::Write,
+) {
     for message in lines {
         match message {
             Message::Line(line) => {
@@ -113,6 +124,9 @@ mod tests {
         let (first, rest) = written.split_once('\n').unwrap();
         let (warning, last) = rest.split_once('\n').unwrap();
         assert_eq!((first, last), ("one", "two\n"), "{written}");
-        assert!(warning.ends_with("they were not read fast enough lines=2"), "{warning}");
+        assert!(
+            warning.ends_with("they were not read fast enough lines=2"),
+            "{warning}"
+        );
     }
 }

@@ -34,9 +34,9 @@ impl McpClient {
             Self::Claude | Self::Cursor => {
                 pretty(&json!({ "mcpServers": { NAME: { "command": command, "args": args } } }))
             }
-            Self::Vscode => {
-                pretty(&json!({ "servers": { NAME: { "type": "stdio", "command": command, "args": args } } }))
-            }
+            Self::Vscode => pretty(
+                &json!({ "servers": { NAME: { "type": "stdio", "command": command, "args": args } } }),
+            ),
             Self::Codex => format!(
                 "[mcp_servers.{NAME}]\ncommand = {}\nargs = {}",
                 toml::Value::from(command),
@@ -105,7 +105,10 @@ fn absolute(path: &Path) -> Result<PathBuf, CliError> {
 
 fn text(path: PathBuf) -> Result<String, CliError> {
     path.into_os_string().into_string().map_err(|path| {
-        CliError::failed(format!("{} is no text, so no configuration can name it", path.display()))
+        CliError::failed(format!(
+            "{} is no text, so no configuration can name it",
+            path.display()
+        ))
     })
 }
 

@@ -87,7 +87,11 @@ pub(crate) async fn run(
     }
     let desk = Desk::open(settings, store::open(settings).await?).await?;
     let told = |change: FactChange| {
-        screen.answer_line(&if json { json_line(&change) } else { clean_line(&desk.words(&change)) });
+        screen.answer_line(&if json {
+            json_line(&change)
+        } else {
+            clean_line(&desk.words(&change))
+        });
     };
     match command {
         Command::List => facts(screen, &desk.list().await?, json),
@@ -96,18 +100,34 @@ pub(crate) async fn run(
             let words = words.join(" ");
             let known = desk.contradicted(&words).await?;
             let corrects = match &known {
-                Some(known) => takes_place(screen, known).await.then_some(known.id.as_str()),
+                Some(known) => takes_place(screen, known)
+                    .await
+                    .then_some(known.id.as_str()),
                 None => None,
             };
-            told(desk.remember(&NewFact { words: &words, important, corrects, said: "" }).await?);
+            told(
+                desk.remember(&NewFact {
+                    words: &words,
+                    important,
+                    corrects,
+                    said: "",
+                })
+                .await?,
+            );
         }
-        Command::Edit { fact, words, important, not_important } => {
+        Command::Edit {
+            fact,
+            words,
+            important,
+            not_important,
+        } => {
             let words = words.join(" ");
             let words = (!words.trim().is_empty()).then_some(words);
             let important = (important || not_important).then_some(important);
             if words.is_none() && important.is_none() {
-                return Err(CliError::usage("there is nothing to change")
-                    .or_try("adjutant memory edit ID NEW WORDS, or --important, or --not-important"));
+                return Err(CliError::usage("there is nothing to change").or_try(
+                    "adjutant memory edit ID NEW WORDS, or --important, or --not-important",
+                ));
             }
             told(desk.edit(&fact, words.as_deref(), important).await?);
         }
@@ -133,7 +153,9 @@ pub(crate) async fn run(
             if json {
                 screen.answer_line(&json_line(&why));
             } else {
-                why_lines(&why).iter().for_each(|line| screen.answer_line(&clean_line(line)));
+                why_lines(&why)
+                    .iter()
+                    .for_each(|line| screen.answer_line(&clean_line(line)));
             }
         }
         Command::Told { message } => {
@@ -143,13 +165,16 @@ pub(crate) async fn run(
             } else if told.is_empty() {
                 screen.answer_line("No fact would be told.");
             } else {
-                told.iter().for_each(|told| screen.answer_line(&clean_line(&told_line(told))));
+                told.iter()
+                    .for_each(|told| screen.answer_line(&clean_line(&told_line(told))));
             }
         }
         Command::Undo => {
             let undone = desk.undo().await?;
             if json {
-                screen.answer_line(&json_line(&json!({ "message": undone.words, "change": undone.change })));
+                screen.answer_line(&json_line(
+                    &json!({ "message": undone.words, "change": undone.change }),
+                ));
             } else {
                 screen.answer_line(&clean_line(&undone.words));
             }
@@ -170,7 +195,12 @@ async fn takes_place(screen: &Screen, known: &KeyFact) -> bool {
         return false;
     }
     screen.side_line(&format!("  known: {known_words}"));
-    says_yes(screen, "? Does the new fact take its place  [y] yes  [N] no, both are true: ", false).await
+    says_yes(
+        screen,
+        "? Does the new fact take its place  [y] yes  [N] no, both are true: ",
+        false,
+    )
+    .await
 }
 
 /// A fact with how well it fits, or why it is told although it does not.
@@ -188,7 +218,9 @@ fn facts(screen: &Screen, facts: &[KeyFact], json: bool) {
     } else if facts.is_empty() {
         screen.note("no facts");
     } else {
-        facts.iter().for_each(|fact| screen.answer_line(&line(fact)));
+        facts
+            .iter()
+            .for_each(|fact| screen.answer_line(&line(fact)));
     }
 }
 
@@ -205,7 +237,9 @@ async fn meant(desk: &Desk, given: &[String]) -> Result<Vec<KeyFact>, CliError> 
     };
     let mut meant: Vec<KeyFact> = Vec::new();
     for fact in given.iter().map(of_id) {
-        let Some(fact) = fact else { return desk.all_meant(&given.join(" ")).await };
+        let Some(fact) = fact else {
+            return desk.all_meant(&given.join(" ")).await;
+        };
         if !meant.contains(fact) {
             meant.push(fact.clone());
         }
@@ -219,8 +253,10 @@ async fn agrees(screen: &Screen, meant: &[KeyFact], yes: &[String]) -> Result<()
         return Ok(());
     }
     if !screen.asks() {
-        let words: Vec<String> =
-            meant.iter().map(|fact| format!("{} {}", fact.id, clip(&fact.content, 60))).collect();
+        let words: Vec<String> = meant
+            .iter()
+            .map(|fact| format!("{} {}", fact.id, clip(&fact.content, 60)))
+            .collect();
         return Err(CliError::confirmation_needed(format!(
             "{} facts would be forgotten, and no one can be asked",
             meant.len()
@@ -228,8 +264,16 @@ async fn agrees(screen: &Screen, meant: &[KeyFact], yes: &[String]) -> Result<()
         .because(words.join(" · "))
         .or_try("run it again with -y, or give the id of one"));
     }
-    meant.iter().for_each(|fact| screen.side_line(&format!("  {}", line(fact))));
-    if says_yes(screen, &format!("? Forget these {} facts  [y] yes  [N] no: ", meant.len()), false).await {
+    meant
+        .iter()
+        .for_each(|fact| screen.side_line(&format!("  {}", line(fact))));
+    if says_yes(
+        screen,
+        &format!("? Forget these {} facts  [y] yes  [N] no: ", meant.len()),
+        false,
+    )
+    .await
+    {
         Ok(())
     } else {
         Err(CliError::failed("nothing was changed"))

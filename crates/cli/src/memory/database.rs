@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{BoxFuture, LanguageModel, Tool, UserId};
-use adjutant_memory::{DatabaseMemory, ImportantFacts, Memory, MemoryError, ToldLimits, fact_tools};
+use adjutant_memory::{
+    DatabaseMemory, ImportantFacts, Memory, MemoryError, ToldLimits, fact_tools,
+};
 use adjutant_runtime::{FreshInstruction, Recall, RecallRequest, TurnInstruction};
 use jiff::Zoned;
 
@@ -21,16 +23,25 @@ const HANDED_ON: Duration = Duration::from_secs(5);
 
 /// Returns the memory in the database, unless the settings say that there is none.
 pub(crate) fn in_database(settings: &Settings, store: &Arc<dyn Store>) -> Option<DatabaseMemory> {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that the memory is handed")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock that the memory is handed"
+    )]
     let clock = Arc::new(Zoned::now);
     let max = settings.memory.options.max_facts;
     let memory = DatabaseMemory::new(store.clone(), store.clone(), max, clock);
-    settings.memory.in_database.then(|| memory.with_conversations(store.clone(), store::agent_name()))
+    settings
+        .memory
+        .in_database
+        .then(|| memory.with_conversations(store.clone(), store::agent_name()))
 }
 
 /// The tools over that memory, each for whoever asks.
 pub(crate) fn tools_in_database(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
-    fact_tools(memory).into_iter().map(|tool| named(tool, ON_PAGE)).collect()
+    fact_tools(memory)
+        .into_iter()
+        .map(|tool| named(tool, ON_PAGE))
+        .collect()
 }
 
 /// Says what a model is told of each user's facts. Cheap to clone.
@@ -44,24 +55,39 @@ pub(crate) struct ToldOfEach {
 
 impl ToldOfEach {
     pub(crate) fn new(memory: DatabaseMemory, model: Arc<dyn LanguageModel>) -> Self {
-        Self { memory, model, handed_on: Arc::default() }
+        Self {
+            memory,
+            model,
+            handed_on: Arc::default(),
+        }
     }
 
     fn count(&self, text: &str) -> u32 {
-        self.model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text))
+        self.model
+            .count_tokens(text)
+            .unwrap_or_else(|| estimate_tokens(text))
     }
 
     fn hand_on(&self, user: &UserId, important: ImportantFacts) {
         let now = Instant::now();
-        let mut handed_on = self.handed_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handed_on = self
+            .handed_on
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         // Of turns that never began.
         handed_on.retain(|_, (at, _)| now.duration_since(*at) < HANDED_ON);
         handed_on.insert(user.clone(), (now, important));
     }
 
     fn handed_on(&self, user: &UserId) -> Option<ImportantFacts> {
-        let handed = self.handed_on.lock().unwrap_or_else(PoisonError::into_inner).remove(user);
-        handed.filter(|(at, _)| at.elapsed() < HANDED_ON).map(|(_, important)| important)
+        let handed = self
+            .handed_on
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(user);
+        handed
+            .filter(|(at, _)| at.elapsed() < HANDED_ON)
+            .map(|(_, important)| important)
     }
 
     async fn important(&self, memory: &Memory) -> Result<ImportantFacts, MemoryError> {
@@ -73,13 +99,19 @@ impl ToldOfEach {
 }
 
 impl Recall for ToldOfEach {
-    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<adjutant_core::Told>> {
+    fn for_message<'a>(
+        &'a self,
+        asked: RecallRequest<'a>,
+    ) -> BoxFuture<'a, Vec<adjutant_core::Told>> {
         Box::pin(async move {
             let user = &asked.key.user;
             let (limits, count) = (ToldLimits::default(), |text: &str| self.count(text));
             let memory = self.memory.of(user);
             // That they cannot be read is told beside the answer, by what makes the instruction.
-            let Ok(read) = memory.for_turn(asked.message, asked.history, limits, &count).await else {
+            let Ok(read) = memory
+                .for_turn(asked.message, asked.history, limits, &count)
+                .await
+            else {
                 return Vec::new();
             };
             self.hand_on(user, read.important);
@@ -94,7 +126,10 @@ impl TurnInstruction for ToldOfEach {
             let memory = self.memory.of(user);
             let (facts, notice) = match self.important(&memory).await {
                 Ok(facts) => {
-                    let notice = in_part(&facts, "The star under Memory on the page takes importance away.");
+                    let notice = in_part(
+                        &facts,
+                        "The star under Memory on the page takes importance away.",
+                    );
                     (facts.text, notice)
                 }
                 Err(error) => (String::new(), Some(unread(&error))),
@@ -103,7 +138,10 @@ impl TurnInstruction for ToldOfEach {
             if !facts.is_empty() {
                 text = format!("{text}\n{facts}");
             }
-            FreshInstruction { text, notices: notice.into_iter().collect() }
+            FreshInstruction {
+                text,
+                notices: notice.into_iter().collect(),
+            }
         })
     }
 }
@@ -140,23 +178,39 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_reads_the_facts_once() {
-        let store = Arc::new(Counting(sqlite::Store::in_memory().await.unwrap(), AtomicU32::new(0)));
+        let store = Arc::new(Counting(
+            sqlite::Store::in_memory().await.unwrap(),
+            AtomicU32::new(0),
+        ));
         let clock = Arc::new(|| "2025-12-10T14:05:00[UTC]".parse().unwrap());
         let memory = DatabaseMemory::new(store.clone(), Arc::new(InMemoryLedger::new()), 9, clock);
         let told = ToldOfEach::new(memory.clone(), Arc::new(ScriptedModel::new([])));
         let anna = UserId::new("anna").unwrap();
         let facts = memory.of(&anna).facts();
-        facts.add("Anna drinks Darjeeling", true, &Cause::person()).await.unwrap();
-        facts.add("Anna was born in Zanzibar", false, &Cause::person()).await.unwrap();
+        facts
+            .add("Anna drinks Darjeeling", true, &Cause::person())
+            .await
+            .unwrap();
+        facts
+            .add("Anna was born in Zanzibar", false, &Cause::person())
+            .await
+            .unwrap();
         store.1.store(0, Ordering::SeqCst);
         let key = ConversationKey {
             agent: store::agent_name(),
             user: anna.clone(),
             conversation: "00000000-0000-7000-8000-000000000001".parse().unwrap(),
         };
-        let asked = RecallRequest { key: &key, message: "Where was I born?", history: &[] };
+        let asked = RecallRequest {
+            key: &key,
+            message: "Where was I born?",
+            history: &[],
+        };
         let with_message = told.for_message(asked).await;
-        assert!(with_message[0].text.contains("Zanzibar"), "{with_message:?}");
+        assert!(
+            with_message[0].text.contains("Zanzibar"),
+            "{with_message:?}"
+        );
         // What is read for another turn meanwhile is another user's.
         let bert = UserId::new("bert").unwrap();
         assert!(!told.for_turn(&bert).await.text.contains("Darjeeling"));

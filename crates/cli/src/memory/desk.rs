@@ -6,7 +6,8 @@ use std::sync::Arc;
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{MemoryEffect, UserId};
 use adjutant_memory::{
-    Cause, FactChange, KeyFact, Memory, MemoryError, NewFact, ToldFact, ToldLimits, Undone, Vault, Why,
+    Cause, FactChange, KeyFact, Memory, MemoryError, NewFact, ToldFact, ToldLimits, Undone, Vault,
+    Why,
 };
 use jiff::Zoned;
 
@@ -68,8 +69,16 @@ impl Desk {
             Some(path) => Some(open(settings, path.clone(), (owner.clone(), store)).await?),
         };
         let RunBounds { temp, in_chat, .. } = settings.bounds;
-        let logs_as = (settings.memory.log_conversations && !temp).then(|| settings.user_name.clone());
-        Ok(Self { memory, owner, has_files, temp, in_chat, logs_as })
+        let logs_as =
+            (settings.memory.log_conversations && !temp).then(|| settings.user_name.clone());
+        Ok(Self {
+            memory,
+            owner,
+            has_files,
+            temp,
+            in_chat,
+            logs_as,
+        })
     }
 
     /// The library's memory, for reading; none without a vault.
@@ -109,14 +118,20 @@ impl Desk {
 
     /// What the first line of a conversation says of it, such as `vault Notes · memory 12 facts`.
     pub(crate) async fn headline(&self) -> String {
-        let Some(memory) = &self.memory else { return "no vault (adjutant init)".to_owned() };
+        let Some(memory) = &self.memory else {
+            return "no vault (adjutant init)".to_owned();
+        };
         let facts = match memory.facts().list().await.as_deref() {
             Ok([_]) => "1 fact".to_owned(),
             Ok(facts) => plural(facts.len() as u64, "fact", "facts"),
             // Told in full with the first answer.
             Err(_) => "cannot be read".to_owned(),
         };
-        let temp = if self.temp { " · temporary: nothing is kept" } else { "" };
+        let temp = if self.temp {
+            " · temporary: nothing is kept"
+        } else {
+            ""
+        };
         let vault = memory.vault().map(Vault::name).unwrap_or_default();
         format!("vault {} · memory {facts}{temp}", clip(&vault, 60))
     }
@@ -134,17 +149,27 @@ impl Desk {
     /// The facts that would be told with a message at the beginning of a conversation, best first.
     pub(crate) async fn told(&self, message: &str) -> Result<Vec<ToldFact>, CliError> {
         let facts = self.reading()?.facts();
-        Ok(facts.fitting(message, &[], ToldLimits::default(), &estimate_tokens).await?)
+        Ok(facts
+            .fitting(message, &[], ToldLimits::default(), &estimate_tokens)
+            .await?)
     }
 
     /// Remembers what the person says. `#important` among the words makes it important, too.
     pub(crate) async fn remember(&self, new: &NewFact<'_>) -> Result<FactChange, CliError> {
-        Ok(self.writing()?.facts().remember(new, &Cause::person()).await?)
+        Ok(self
+            .writing()?
+            .facts()
+            .remember(new, &Cause::person())
+            .await?)
     }
 
     /// The known fact that can hardly be true beside these words, if they do not say themselves that they correct it.
     pub(crate) async fn contradicted(&self, words: &str) -> Result<Option<KeyFact>, CliError> {
-        Ok(self.writing()?.facts().contradicted_by(words, words).await?)
+        Ok(self
+            .writing()?
+            .facts()
+            .contradicted_by(words, words)
+            .await?)
     }
 
     /// Gives the meant fact other words, or another importance.
@@ -156,7 +181,9 @@ impl Desk {
     ) -> Result<FactChange, CliError> {
         let facts = self.writing()?.facts();
         let which = self.meant(which).await?;
-        Ok(facts.edit(&which.content, words, important, &Cause::person()).await?)
+        Ok(facts
+            .edit(&which.content, words, important, &Cause::person())
+            .await?)
     }
 
     /// Forgets the meant fact.
@@ -187,8 +214,14 @@ impl Desk {
             Err(error) => return Err(error.into()),
         };
         let part = which.trim().to_lowercase();
-        let fits = |fact: &KeyFact| fact.id.as_str().starts_with(&part) || fact.id.as_str().ends_with(&part);
-        let mut found = facts.list().await?.into_iter().filter(|fact| !part.is_empty() && fits(fact));
+        let fits = |fact: &KeyFact| {
+            fact.id.as_str().starts_with(&part) || fact.id.as_str().ends_with(&part)
+        };
+        let mut found = facts
+            .list()
+            .await?
+            .into_iter()
+            .filter(|fact| !part.is_empty() && fits(fact));
         match (found.next(), found.next()) {
             (Some(fact), None) => Ok(fact),
             (None, _) => Err(error.into()),
@@ -205,7 +238,11 @@ impl Desk {
         }
         let mut all = self.list().await?;
         all.retain(|fact| fact.content.to_lowercase().contains(&words));
-        if all.is_empty() { one.map(|fact| vec![fact]) } else { Ok(all) }
+        if all.is_empty() {
+            one.map(|fact| vec![fact])
+        } else {
+            Ok(all)
+        }
     }
 
     /// What was done, in words with the way back.
@@ -220,8 +257,10 @@ impl Desk {
     fn writing(&self) -> Result<&Memory, CliError> {
         let memory = self.reading()?;
         if self.temp {
-            return Err(CliError::failed("nothing is written in a temporary conversation")
-                .or_try("run it again without --temp"));
+            return Err(
+                CliError::failed("nothing is written in a temporary conversation")
+                    .or_try("run it again without --temp"),
+            );
         }
         Ok(memory)
     }
@@ -235,10 +274,21 @@ async fn open(
     let work = settings.dirs.data.join("vault");
     // A disk that sleeps or a share that is away must not hold up everything else.
     let vault = tokio::task::spawn_blocking(move || Vault::open(path)).await;
-    let vault = vault.map_err(|error| CliError::failed(error.to_string()))??.with_work_folder(work);
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that the memory is handed")]
+    let vault = vault
+        .map_err(|error| CliError::failed(error.to_string()))??
+        .with_work_folder(work);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock that the memory is handed"
+    )]
     let clock = Arc::new(Zoned::now);
-    let memory = Memory::new(vault, owner, settings.memory.options.clone(), store.clone(), clock);
+    let memory = Memory::new(
+        vault,
+        owner,
+        settings.memory.options.clone(),
+        store.clone(),
+        clock,
+    );
     memory.map(|memory| memory.with_conversations(store, store::agent_name())).map_err(|error| {
         CliError::configuration("memory.path cannot be used")
             .because(error.to_string())
@@ -266,19 +316,30 @@ pub(crate) fn line(fact: &KeyFact) -> String {
 pub(crate) fn why_lines(why: &Why) -> Vec<String> {
     let mut lines = vec![line(&why.fact)];
     if why.history.is_empty() {
-        lines.push("  nothing is known of it: it was written by hand, or its history was lost".to_owned());
+        lines.push(
+            "  nothing is known of it: it was written by hand, or its history was lost".to_owned(),
+        );
     }
     for change in &why.history {
-        let MemoryEffect::Fact { before, after } = &change.effect else { continue };
+        let MemoryEffect::Fact { before, after } = &change.effect else {
+            continue;
+        };
         let what = match (before, after) {
             (None, Some(after)) => format!("remembered: {}", clip(&after.text, SHOWN_MAX)),
             (Some(before), Some(after)) => {
-                format!("{} (was: {})", clip(&after.text, SHOWN_MAX), clip(&before.text, SHOWN_MAX))
+                format!(
+                    "{} (was: {})",
+                    clip(&after.text, SHOWN_MAX),
+                    clip(&before.text, SHOWN_MAX)
+                )
             }
             (before, None) => {
                 format!(
                     "forgotten: {}",
-                    before.as_ref().map(|line| clip(&line.text, SHOWN_MAX)).unwrap_or_default()
+                    before
+                        .as_ref()
+                        .map(|line| clip(&line.text, SHOWN_MAX))
+                        .unwrap_or_default()
                 )
             }
         };

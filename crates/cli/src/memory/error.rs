@@ -10,14 +10,20 @@ impl From<MemoryError> for CliError {
         match error {
             MemoryError::Vault(error) => error.into(),
             MemoryError::Fact { .. } => Self::usage(message),
-            MemoryError::Limit { .. } => Self { exit: Exit::Limit, code: "limit", ..Self::failed(message) }
-                .or_try("adjutant memory list, then adjutant memory forget ID"),
+            MemoryError::Limit { .. } => Self {
+                exit: Exit::Limit,
+                code: "limit",
+                ..Self::failed(message)
+            }
+            .or_try("adjutant memory list, then adjutant memory forget ID"),
             MemoryError::NoSuchFact { .. } => Self::unknown(message).or_try("adjutant memory list"),
             MemoryError::Ambiguous { .. } => {
                 Self::unknown(message).or_try("the id, or more of the words (adjutant memory list)")
             }
             MemoryError::Ledger { reason } => Self::failed(message).because(reason),
-            MemoryError::ChangedSince { .. } => Self::failed(message).or_try("adjutant memory undo"),
+            MemoryError::ChangedSince { .. } => {
+                Self::failed(message).or_try("adjutant memory undo")
+            }
             // Nothing to undo, another user's vault, broken off.
             _ => Self::failed(message),
         }

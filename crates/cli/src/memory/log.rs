@@ -16,12 +16,17 @@ impl Desk {
     /// Writes what was said since the last time. It is in the database anyway, so a failure here is worth a line and no more.
     pub(crate) async fn log(&self, store: &dyn Store, key: &ConversationKey, screen: &Screen) {
         if let Err(error) = self.try_log(store, key).await {
-            screen.note(&format!("the conversation is not in the vault: {}", error.message));
+            screen.note(&format!(
+                "the conversation is not in the vault: {}",
+                error.message
+            ));
         }
     }
 
     async fn try_log(&self, store: &dyn Store, key: &ConversationKey) -> Result<(), CliError> {
-        let (Some(memory), Some(person)) = (self.memory(), self.logs_as()) else { return Ok(()) };
+        let (Some(memory), Some(person)) = (self.memory(), self.logs_as()) else {
+            return Ok(());
+        };
         let known = store.load(key).await?;
         let (Some(first), Some(summary)) = (known.events.first(), store.summary(key).await?) else {
             return Ok(());

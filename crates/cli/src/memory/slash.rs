@@ -19,17 +19,21 @@ impl Desk {
     /// # Errors
     /// No vault, it cannot be read or written, no such fact or several.
     pub(crate) async fn slash_memory(&self, rest: &str) -> Result<Vec<String>, CliError> {
-        let (word, after) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
+        let (word, after) = rest
+            .trim()
+            .split_once(char::is_whitespace)
+            .unwrap_or((rest.trim(), ""));
         let after = after.trim();
         match (word, after) {
             ("", _) | ("list", "") => shown(self.list().await?),
             ("undo", "") => Ok(vec![self.slash_undo().await?]),
-            ("why", which) if !which.is_empty() => {
-                Ok(why_lines(&self.why(which).await?).iter().map(|line| clean_line(line)).collect())
-            }
-            ("important", which) if !which.is_empty() => {
-                Ok(vec![clean_line(&self.words(&self.edit(which, None, Some(true)).await?))])
-            }
+            ("why", which) if !which.is_empty() => Ok(why_lines(&self.why(which).await?)
+                .iter()
+                .map(|line| clean_line(line))
+                .collect()),
+            ("important", which) if !which.is_empty() => Ok(vec![clean_line(
+                &self.words(&self.edit(which, None, Some(true)).await?),
+            )]),
             ("edit", change) if !change.is_empty() => {
                 let (which, words) = change
                     .split_once(':')
@@ -39,7 +43,9 @@ impl Desk {
                         CliError::usage("which fact should be changed, and to what?")
                             .or_try("/memory edit ID: the new words")
                     })?;
-                Ok(vec![clean_line(&self.words(&self.edit(which, Some(words), None).await?))])
+                Ok(vec![clean_line(
+                    &self.words(&self.edit(which, Some(words), None).await?),
+                )])
             }
             ("forget", which) if !which.is_empty() => Ok(vec![self.slash_forget(which).await?]),
             ("search", words) if !words.is_empty() => shown(self.search(words).await?),
@@ -53,11 +59,23 @@ impl Desk {
     /// As [`Desk::remember`].
     pub(crate) async fn slash_remember(&self, words: &str) -> Result<String, CliError> {
         let known = self.contradicted(words).await?;
-        let change = self.remember(&NewFact { words, ..NewFact::default() }).await?;
+        let change = self
+            .remember(&NewFact {
+                words,
+                ..NewFact::default()
+            })
+            .await?;
         let beside = known.map(|known| {
-            format!(" · beside “{}”; if that is wrong now: /forget {}", known.content, known.id)
+            format!(
+                " · beside “{}”; if that is wrong now: /forget {}",
+                known.content, known.id
+            )
         });
-        Ok(clean_line(&format!("{}{}", self.words(&change), beside.unwrap_or_default())))
+        Ok(clean_line(&format!(
+            "{}{}",
+            self.words(&change),
+            beside.unwrap_or_default()
+        )))
     }
 
     /// `/forget FACT`.
@@ -88,7 +106,11 @@ pub(crate) fn fact_typed(line: &str) -> Option<&str> {
         return None;
     }
     let is_mark = rest.split_whitespace().next() == Some("important");
-    Some(if is_mark && !rest.starts_with(char::is_whitespace) { line.trim() } else { rest.trim() })
+    Some(if is_mark && !rest.starts_with(char::is_whitespace) {
+        line.trim()
+    } else {
+        rest.trim()
+    })
 }
 
 fn shown(facts: Vec<adjutant_memory::KeyFact>) -> Result<Vec<String>, CliError> {
@@ -97,8 +119,10 @@ fn shown(facts: Vec<adjutant_memory::KeyFact>) -> Result<Vec<String>, CliError> 
     }
     let mut lines: Vec<String> = facts.iter().take(LINES_MAX).map(line).collect();
     if facts.len() > LINES_MAX {
-        lines
-            .push(format!("… and {} more (/memory WORDS, or adjutant memory list)", facts.len() - LINES_MAX));
+        lines.push(format!(
+            "… and {} more (/memory WORDS, or adjutant memory list)",
+            facts.len() - LINES_MAX
+        ));
     }
     Ok(lines)
 }
@@ -110,8 +134,14 @@ mod tests {
     #[test]
     fn a_line_that_begins_with_a_number_sign_is_a_fact() {
         assert_eq!(fact_typed("#Ana rides to work"), Some("Ana rides to work"));
-        assert_eq!(fact_typed(" # Ana rides to work "), Some("Ana rides to work"));
-        assert_eq!(fact_typed("#important Ana rides"), Some("#important Ana rides"));
+        assert_eq!(
+            fact_typed(" # Ana rides to work "),
+            Some("Ana rides to work")
+        );
+        assert_eq!(
+            fact_typed("#important Ana rides"),
+            Some("#important Ana rides")
+        );
         assert_eq!(
             fact_typed("# important meetings are on Monday"),
             Some("important meetings are on Monday")

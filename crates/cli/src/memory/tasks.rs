@@ -33,7 +33,11 @@ pub(crate) fn task_store<'a>(
     }
     for tasks in over_notes {
         // A temporary conversation leaves no numbers behind.
-        let index = if settings.bounds.temp { stores.conversation.clone() } else { stores.kept.clone() };
+        let index = if settings.bounds.temp {
+            stores.conversation.clone()
+        } else {
+            stores.kept.clone()
+        };
         let note = settings.memory.tasks_note.as_str();
         store = Arc::new(VaultTaskStore::new(tasks, index, store, note));
     }

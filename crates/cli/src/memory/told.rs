@@ -44,7 +44,13 @@ impl Told {
         places: Option<Places>,
         model: Arc<dyn LanguageModel>,
     ) -> Self {
-        Self { memory: desk.memory().cloned(), owner: desk.owner().clone(), tells, places, model }
+        Self {
+            memory: desk.memory().cloned(),
+            owner: desk.owner().clone(),
+            tells,
+            places,
+            model,
+        }
     }
 
     /// The parts with their cost, for `/context`.
@@ -71,13 +77,22 @@ impl Told {
 
     /// What the person should know before they begin, in one line: files that were not read.
     pub(crate) async fn unread(&self) -> Option<String> {
-        let notices: Vec<String> = self.files().await.iter().filter_map(Instructions::notice).collect();
+        let notices: Vec<String> = self
+            .files()
+            .await
+            .iter()
+            .filter_map(Instructions::notice)
+            .collect();
         (!notices.is_empty()).then(|| notices.join(" · "))
     }
 
     async fn files(&self) -> Vec<Instructions> {
-        let Some(places) = self.places.clone() else { return Vec::new() };
-        tokio::task::spawn_blocking(move || places.read()).await.unwrap_or_default()
+        let Some(places) = self.places.clone() else {
+            return Vec::new();
+        };
+        tokio::task::spawn_blocking(move || places.read())
+            .await
+            .unwrap_or_default()
     }
 
     /// The important facts as far as there is room for them, and what is the matter with them.
@@ -89,31 +104,51 @@ impl Told {
             Ok(facts) => facts,
             Err(error) => return (String::new(), Some(unread(&error))),
         };
-        let notice = in_part(&facts, "`adjutant memory edit ID --not-important` takes importance away.");
+        let notice = in_part(
+            &facts,
+            "`adjutant memory edit ID --not-important` takes importance away.",
+        );
         (facts.text, notice)
     }
 
     fn count(&self, text: &str) -> u32 {
-        self.model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text))
+        self.model
+            .count_tokens(text)
+            .unwrap_or_else(|| estimate_tokens(text))
     }
 }
 
 impl Recall for Told {
-    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<adjutant_core::Told>> {
+    fn for_message<'a>(
+        &'a self,
+        asked: RecallRequest<'a>,
+    ) -> BoxFuture<'a, Vec<adjutant_core::Told>> {
         Box::pin(async move {
             // One person's own, whoever else may ask.
-            let Some(memory) = self.memory.as_ref().filter(|_| asked.key.user == self.owner) else {
+            let Some(memory) = self
+                .memory
+                .as_ref()
+                .filter(|_| asked.key.user == self.owner)
+            else {
                 return Vec::new();
             };
-            let said = asked.history.iter().map(Message::text).chain([asked.message.to_owned()]);
-            let attached = said.flat_map(|text| notes_in(&text).map(str::to_owned).collect::<Vec<_>>());
+            let said = asked
+                .history
+                .iter()
+                .map(Message::text)
+                .chain([asked.message.to_owned()]);
+            let attached =
+                said.flat_map(|text| notes_in(&text).map(str::to_owned).collect::<Vec<_>>());
             memory.attach(asked.key.conversation, attached.collect());
             if !self.tells {
                 return Vec::new();
             }
             let (limits, count) = (ToldLimits::default(), |text: &str| self.count(text));
             // That it cannot be read is told beside the answer, by what makes the instruction.
-            memory.told(asked.message, asked.history, limits, &count).await.unwrap_or_default()
+            memory
+                .told(asked.message, asked.history, limits, &count)
+                .await
+                .unwrap_or_default()
         })
     }
 }
@@ -125,20 +160,32 @@ impl TurnInstruction for Told {
             if *user != self.owner {
                 return FreshInstruction::default();
             }
-            let mut texts: Vec<String> = self.files().await.iter().filter_map(Instructions::text).collect();
+            let mut texts: Vec<String> = self
+                .files()
+                .await
+                .iter()
+                .filter_map(Instructions::text)
+                .collect();
             texts.push(format!("Today is {}.\n", today()));
             let (facts, notice) = self.facts().await;
             texts.push(facts);
             texts.retain(|text| !text.trim().is_empty());
-            FreshInstruction { text: texts.join("\n"), notices: notice.into_iter().collect() }
+            FreshInstruction {
+                text: texts.join("\n"),
+                notices: notice.into_iter().collect(),
+            }
         })
     }
 }
 
 /// Says that a memory could not be read.
 pub(super) fn unread(error: &MemoryError) -> Notice {
-    let text = format!("The memory could not be read, and this answer is given without it: {error}.");
-    Notice { code: "memory_unread".to_owned(), text }
+    let text =
+        format!("The memory could not be read, and this answer is given without it: {error}.");
+    Notice {
+        code: "memory_unread".to_owned(),
+        text,
+    }
 }
 
 /// Says that there is no room for all important facts, and the remedy.
@@ -153,7 +200,10 @@ pub(super) fn in_part(facts: &ImportantFacts, remedy: &str) -> Option<Notice> {
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the person's own clock and zone are what the model is told")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the person's own clock and zone are what the model is told"
+)]
 pub(super) fn today() -> String {
     jiff::Zoned::now().strftime("%A, %Y-%m-%d").to_string()
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{
-    Arguments, BoxFuture, Prepared, Probe, Reference, Tool, ToolContext, ToolDefinition, ToolError, UserId,
+    Arguments, BoxFuture, Prepared, Probe, Reference, Tool, ToolContext, ToolDefinition, ToolError,
+    UserId,
 };
 use adjutant_memory::{brief_tools, memory_tools};
 use serde_json::Value;
@@ -26,18 +27,25 @@ pub(crate) const NAMES: [&str; 8] = [
 
 /// All tools over the memory of this desk; none without a vault.
 pub(crate) fn tools(desk: &Desk) -> Vec<Arc<dyn Tool>> {
-    let Some(memory) = desk.memory() else { return Vec::new() };
+    let Some(memory) = desk.memory() else {
+        return Vec::new();
+    };
     all_named(memory_tools(memory), desk)
 }
 
 /// Those for a model that cannot be trusted with free tool calls. `owner`: what the person is called.
 pub(crate) fn brief(desk: &Desk, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let Some(memory) = desk.memory() else { return Vec::new() };
+    let Some(memory) = desk.memory() else {
+        return Vec::new();
+    };
     all_named(brief_tools(memory, owner), desk)
 }
 
 fn all_named(tools: Vec<Arc<dyn Tool>>, desk: &Desk) -> Vec<Arc<dyn Tool>> {
-    tools.into_iter().map(|tool| named(tool, desk.undo_command())).collect()
+    tools
+        .into_iter()
+        .map(|tool| named(tool, desk.undo_command()))
+        .collect()
 }
 
 /// The same tool, whose words name this way back.
@@ -83,7 +91,10 @@ impl Tool for Named {
         self.tool.prepare(context, arguments)
     }
 
-    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+    fn references<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
         self.tool.references(user)
     }
 
@@ -91,7 +102,11 @@ impl Tool for Named {
         self.tool.describe(arguments, data)
     }
 
-    fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
+    fn probe<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: &'a Arguments,
+    ) -> BoxFuture<'a, Probe> {
         self.tool.probe(context, arguments)
     }
 
@@ -110,10 +125,23 @@ mod tests {
     fn the_names_are_those_of_the_tools() {
         let folder = tempfile::tempdir().unwrap();
         let vault = Vault::open(folder.path()).unwrap();
-        let (ledger, clock) = (Arc::new(InMemoryLedger::new()), Arc::new(|| unreachable!("nothing is done")));
-        let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger, clock).unwrap();
+        let (ledger, clock) = (
+            Arc::new(InMemoryLedger::new()),
+            Arc::new(|| unreachable!("nothing is done")),
+        );
+        let memory = Memory::new(
+            vault,
+            UserId::local(),
+            MemoryOptions::default(),
+            ledger,
+            clock,
+        )
+        .unwrap();
         let tools = memory_tools(&memory);
-        let mut names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
+        let mut names: Vec<&str> = tools
+            .iter()
+            .map(|tool| tool.definition().name.as_str())
+            .collect();
         let mut known = NAMES.to_vec();
         names.sort_unstable();
         known.sort_unstable();

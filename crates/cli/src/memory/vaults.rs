@@ -50,11 +50,19 @@ pub(crate) fn vaults(settings: &Settings) -> Result<Vec<OwnVault>, CliError> {
     };
     let mut all = Vec::new();
     if let Some(path) = &memory.vault {
-        all.push(OwnVault { user: owner, path: path.clone(), setting: PATH.to_owned() });
+        all.push(OwnVault {
+            user: owner,
+            path: path.clone(),
+            setting: PATH.to_owned(),
+        });
     }
     for (name, path) in &memory.users {
         let setting = format!("vault.users.{name}");
-        let own = OwnVault { user: user(name, &setting)?, path: path.clone(), setting };
+        let own = OwnVault {
+            user: user(name, &setting)?,
+            path: path.clone(),
+            setting,
+        };
         for other in &all {
             apart(&own, other)?;
         }
@@ -65,9 +73,11 @@ pub(crate) fn vaults(settings: &Settings) -> Result<Vec<OwnVault>, CliError> {
 
 fn apart(own: &OwnVault, other: &OwnVault) -> Result<(), CliError> {
     if own.user == other.user {
-        return Err(CliError::configuration(format!("{} has two vaults", own.user))
-            .because(format!("{} and {}", other.setting, own.setting))
-            .or_try("leave one of them out"));
+        return Err(
+            CliError::configuration(format!("{} has two vaults", own.user))
+                .because(format!("{} and {}", other.setting, own.setting))
+                .or_try("leave one of them out"),
+        );
     }
     let (one, two) = (real(&own.path), real(&other.path));
     if one.starts_with(&two) || two.starts_with(&one) {
@@ -75,7 +85,13 @@ fn apart(own: &OwnVault, other: &OwnVault) -> Result<(), CliError> {
             "the vaults of {} and {} are one folder, or one is in the other",
             other.user, own.user
         ))
-        .because(format!("{} is {}, and {} is {}", other.setting, two.display(), own.setting, one.display()))
+        .because(format!(
+            "{} is {}, and {} is {}",
+            other.setting,
+            two.display(),
+            own.setting,
+            one.display()
+        ))
         .or_try("a folder for each, beside each other"));
     }
     Ok(())
@@ -84,9 +100,13 @@ fn apart(own: &OwnVault, other: &OwnVault) -> Result<(), CliError> {
 /// The folder with symbolic links resolved, as far as it is there: one that is made later must not be another's either.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+    let there = path
+        .ancestors()
+        .find_map(|part| Some((part, part.canonicalize().ok()?)));
     match there {
-        Some((part, real)) => path.strip_prefix(part).map_or(real.clone(), |rest| real.join(rest)),
+        Some((part, real)) => path
+            .strip_prefix(part)
+            .map_or(real.clone(), |rest| real.join(rest)),
         None => path,
     }
 }
@@ -96,7 +116,11 @@ mod tests {
     use super::*;
 
     fn own(user: &str, path: &Path) -> OwnVault {
-        OwnVault { user: UserId::new(user).unwrap(), path: path.to_owned(), setting: format!("of {user}") }
+        OwnVault {
+            user: UserId::new(user).unwrap(),
+            path: path.to_owned(),
+            setting: format!("of {user}"),
+        }
     }
 
     #[test]
@@ -106,8 +130,17 @@ mod tests {
         std::fs::create_dir_all(path("anna/inside")).unwrap();
         std::fs::create_dir(path("annabel")).unwrap();
         let anna = own("anna", &path("anna"));
-        for shared in ["anna", "anna/inside", "anna/not there", ".", "annabel/../anna"] {
-            assert!(apart(&own("bert", &path(shared)), &anna).is_err(), "{shared}");
+        for shared in [
+            "anna",
+            "anna/inside",
+            "anna/not there",
+            ".",
+            "annabel/../anna",
+        ] {
+            assert!(
+                apart(&own("bert", &path(shared)), &anna).is_err(),
+                "{shared}"
+            );
         }
         #[cfg(unix)]
         {
@@ -118,6 +151,9 @@ mod tests {
         for other in ["annabel", "annabel/not there", "bert"] {
             apart(&own("bert", &path(other)), &anna).unwrap();
         }
-        assert!(apart(&own("anna", &path("annabel")), &anna).is_err(), "two of one user");
+        assert!(
+            apart(&own("anna", &path("annabel")), &anna).is_err(),
+            "two of one user"
+        );
     }
 }

@@ -31,7 +31,9 @@ pub(crate) async fn begun(
         _ => return Err("it ran from a file that was not recorded".to_owned()),
     };
     opened.map_err(|error| {
-        error.cause.map_or(error.message.clone(), |cause| format!("{}: {cause}", error.message))
+        error.cause.map_or(error.message.clone(), |cause| {
+            format!("{}: {cause}", error.message)
+        })
     })
 }
 
@@ -46,20 +48,34 @@ async fn vendor(
     name: &str,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     // An address of the working directory gets no key here: nobody is asked for it.
-    let over = Override { asks: true, ..Override::default() };
+    let over = Override {
+        asks: true,
+        ..Override::default()
+    };
     let connection = connection(settings, provider, &over)?;
     // A server of one's own may not run, and a turn that ends with that as its error would be over.
-    let address = connection.base_url.as_ref().map_or(provider.base_url, |url| url.as_str());
+    let address = connection
+        .base_url
+        .as_ref()
+        .map_or(provider.base_url, |url| url.as_str());
     if provider.local && !listens(address) {
-        return Err(CliError::configuration(format!("nothing listens at {address}")));
+        return Err(CliError::configuration(format!(
+            "nothing listens at {address}"
+        )));
     }
-    make(settings, provider, name, connection, &over).await.map_err(|error| CliError::of_model_error(&error))
+    make(settings, provider, name, connection, &over)
+        .await
+        .map_err(|error| CliError::of_model_error(&error))
 }
 
 fn listens(address: &str) -> bool {
-    let Ok(url) = address.parse::<url::Url>() else { return false };
+    let Ok(url) = address.parse::<url::Url>() else {
+        return false;
+    };
     let addresses = url.socket_addrs(|| None).unwrap_or_default();
-    addresses.iter().any(|address| TcpStream::connect_timeout(address, PATIENCE).is_ok())
+    addresses
+        .iter()
+        .any(|address| TcpStream::connect_timeout(address, PATIENCE).is_ok())
 }
 
 #[cfg(feature = "embedded")]

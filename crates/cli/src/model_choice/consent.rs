@@ -25,7 +25,9 @@ pub(super) async fn ask(
     provider: &Provider,
     over: &Override,
 ) -> Result<(), CliError> {
-    let Some(withheld) = settings.provider(provider).withheld else { return Ok(()) };
+    let Some(withheld) = settings.provider(provider).withheld else {
+        return Ok(());
+    };
     if over.base_url.is_some() || withheld.agreed.get().is_some() {
         return Ok(());
     }
@@ -64,7 +66,12 @@ pub(super) fn refused(provider: &Provider, withheld: &Withheld) -> CliError {
 
 /// Returns the address as it is asked, so that nothing in front of its host can be taken for it.
 fn shown(provider: &Provider, address: &str) -> String {
-    let asked = provider.address(address).map(|url| url.origin().ascii_serialization());
-    let text = asked.map_or_else(|_| address.to_owned(), |asked| format!("{asked} ({address})"));
+    let asked = provider
+        .address(address)
+        .map(|url| url.origin().ascii_serialization());
+    let text = asked.map_or_else(
+        |_| address.to_owned(),
+        |asked| format!("{asked} ({address})"),
+    );
     clip(&text, SHOWN_MAX)
 }

@@ -27,7 +27,11 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
     let mut meter = Meter::new(screen);
     let result = {
         let mut tell = |progress: PullProgress| {
-            meter.tell(step(name, &progress), progress.done_bytes, progress.total_bytes);
+            meter.tell(
+                step(name, &progress),
+                progress.done_bytes,
+                progress.total_bytes,
+            );
         };
         let pull = server.pull(name, &mut tell);
         tokio::pin!(pull);
@@ -40,18 +44,23 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
     let again = format!("adjutant models pull ollama/{name}    goes on where it stopped");
     match result {
         Some(Ok(())) => Ok(()),
-        Some(Err(error @ ModelError::NotFound { .. })) => {
-            Err(CliError::no_such_model(format!("there is no model {name:?} that Ollama could fetch"))
-                .because(error.to_string())
-                .or_try("look for its name at https://ollama.com/library"))
-        }
+        Some(Err(error @ ModelError::NotFound { .. })) => Err(CliError::no_such_model(format!(
+            "there is no model {name:?} that Ollama could fetch"
+        ))
+        .because(error.to_string())
+        .or_try("look for its name at https://ollama.com/library")),
         Some(Err(error)) => {
             let shown = CliError::of_model_error(&error);
-            Err(CliError { message: format!("{name} could not be fetched"), ..shown }
-                .because(error.to_string())
-                .or_try(again))
+            Err(CliError {
+                message: format!("{name} could not be fetched"),
+                ..shown
+            }
+            .because(error.to_string())
+            .or_try(again))
         }
-        None => Err(CliError::interrupted("the download was stopped; what is there is kept").or_try(again)),
+        None => Err(
+            CliError::interrupted("the download was stopped; what is there is kept").or_try(again),
+        ),
     }
 }
 
@@ -60,7 +69,11 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
 ///
 /// # Errors
 /// There is no server; it does not have the model, and it was not wanted or could not be fetched.
-pub(crate) async fn check(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
+pub(crate) async fn check(
+    settings: &Settings,
+    screen: &Screen,
+    name: &str,
+) -> Result<(), CliError> {
     let server = server(settings)?.within(super::PATIENCE_WITH_A_NAMED_ONE);
     match server.show(name).await {
         Err(ModelError::NotFound { .. }) if screen.asks() => offer(settings, screen, name).await,
@@ -101,12 +114,16 @@ pub(crate) async fn remove(
     name: &str,
     json: bool,
 ) -> Result<(), CliError> {
-    server(settings)?.remove(name).await.map_err(|error| match error {
-        ModelError::NotFound { .. } => {
-            CliError::no_such_model(format!("Ollama has no model {name:?}")).or_try("adjutant models list")
-        }
-        error => CliError::of_model_error(&error),
-    })?;
+    server(settings)?
+        .remove(name)
+        .await
+        .map_err(|error| match error {
+            ModelError::NotFound { .. } => {
+                CliError::no_such_model(format!("Ollama has no model {name:?}"))
+                    .or_try("adjutant models list")
+            }
+            error => CliError::of_model_error(&error),
+        })?;
     screen.answer_line(&if json {
         json_line(&json!({ "name": format!("ollama/{name}") }))
     } else {
@@ -120,8 +137,8 @@ pub(crate) async fn remove(
 /// # Errors
 /// Its address is none.
 pub(crate) fn server(settings: &Settings) -> Result<Server, CliError> {
-    let provider =
-        super::provider().ok_or_else(|| CliError::failed("this adjutant was built without Ollama"))?;
+    let provider = super::provider()
+        .ok_or_else(|| CliError::failed("this adjutant was built without Ollama"))?;
     let connection = model_choice::connection(settings, provider, &Override::default())?;
     Server::new(&connection).map_err(|error| CliError::of_model_error(&error))
 }

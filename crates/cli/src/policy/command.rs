@@ -14,7 +14,11 @@ use crate::meant::{Kind, the_one};
 use crate::screen::Screen;
 use crate::{memory, store, wiring};
 
-const GRANTS: Kind = Kind { one: "permission", many: "permissions", list: "adjutant policy list" };
+const GRANTS: Kind = Kind {
+    one: "permission",
+    many: "permissions",
+    list: "adjutant policy list",
+};
 
 /// `adjutant policy ...`
 #[derive(Debug, Subcommand)]
@@ -50,7 +54,9 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     match command {
         Policy::List => list(settings, screen, json)?,
-        Policy::Allow { tool, args } => allow(settings, screen, &tool, args.as_deref(), json).await?,
+        Policy::Allow { tool, args } => {
+            allow(settings, screen, &tool, args.as_deref(), json).await?
+        }
         Policy::Rm { ids } => remove(settings, screen, &ids, yes, json).await?,
     }
     Ok(Exit::Ok)
@@ -63,7 +69,9 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
     } else if grants.is_empty() {
         screen.answer_line("No permissions are saved: every such call asks first.");
     } else {
-        grants.iter().for_each(|grant| screen.answer_line(&line(grant)));
+        grants
+            .iter()
+            .for_each(|grant| screen.answer_line(&line(grant)));
     }
     Ok(())
 }
@@ -71,7 +79,10 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
 /// Returns the ids of all permissions, and what each is in words; none if they cannot be read.
 pub(crate) fn listed(dirs: &Dirs) -> Vec<(String, String)> {
     let grants = file::read(dirs).unwrap_or_default();
-    grants.into_iter().map(|grant| (grant.id.clone(), grant.words())).collect()
+    grants
+        .into_iter()
+        .map(|grant| (grant.id.clone(), grant.words()))
+        .collect()
 }
 
 fn line(grant: &Grant) -> String {
@@ -81,7 +92,11 @@ fn line(grant: &Grant) -> String {
         (None, Some(tool)) => format!(", of the server {}", clip(&tool.server, 64)),
         (None, None) => String::new(),
     };
-    format!("{}  {}  (allowed {age} ago{place})", clip(&grant.id, 16), grant.words())
+    format!(
+        "{}  {}  (allowed {age} ago{place})",
+        clip(&grant.id, 16),
+        grant.words()
+    )
 }
 
 async fn allow(
@@ -101,14 +116,20 @@ async fn allow(
     known.extend(memory::TOOL_NAMES);
     if tool == "*" || !known.contains(&tool) {
         return Err(match wiring::known_tool(tool, &known) {
-            Err(error) => CliError { exit: Exit::Usage, code: "usage", ..error },
+            Err(error) => CliError {
+                exit: Exit::Usage,
+                code: "usage",
+                ..error
+            },
             Ok(()) => CliError::usage("name one tool").or_try("adjutant tools    lists them"),
         });
     }
     let arguments = args
         .map(serde_json::from_str::<Arguments>)
         .transpose()
-        .map_err(|error| CliError::usage("--args has to be a JSON object").because(error.to_string()))?;
+        .map_err(|error| {
+            CliError::usage("--args has to be a JSON object").because(error.to_string())
+        })?;
     let grant = Grant {
         id: new_id(),
         tool: tool.to_owned(),
@@ -142,7 +163,12 @@ async fn remove(
     let grants = file::read(&settings.dirs)?;
     let mut meant: Vec<Grant> = Vec::new();
     for id in ids {
-        let grant = the_one(grants.iter().cloned(), id, |grant| grant.id.clone(), &GRANTS)?;
+        let grant = the_one(
+            grants.iter().cloned(),
+            id,
+            |grant| grant.id.clone(),
+            &GRANTS,
+        )?;
         if !meant.contains(&grant) {
             meant.push(grant);
         }
@@ -155,7 +181,9 @@ async fn remove(
             )
             .or_try("adjutant policy rm -y ID"));
         }
-        meant.iter().for_each(|grant| screen.side_line(&line(grant)));
+        meant
+            .iter()
+            .for_each(|grant| screen.side_line(&line(grant)));
         if !says_yes(screen, "? take back  [y] yes  [N] no: ", false).await {
             return Err(CliError::failed("nothing was changed"));
         }
@@ -168,7 +196,9 @@ async fn remove(
     if json {
         screen.answer_line(&json_line(&json!({ "removed": removed })));
     } else {
-        removed.iter().for_each(|grant| screen.answer_line(&format!("Taken back: {}", grant.words())));
+        removed
+            .iter()
+            .for_each(|grant| screen.answer_line(&format!("Taken back: {}", grant.words())));
     }
     Ok(())
 }

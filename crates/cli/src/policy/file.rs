@@ -25,9 +25,12 @@ fn path(dirs: &Dirs) -> PathBuf {
 pub(super) fn read(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
     let file = path(dirs);
     let unreadable = |reason: String| {
-        CliError::configuration(format!("{} cannot be read: nothing is allowed by it", file.display()))
-            .because(reason)
-            .or_try("mend the file, or remove it and be asked again")
+        CliError::configuration(format!(
+            "{} cannot be read: nothing is allowed by it",
+            file.display()
+        ))
+        .because(reason)
+        .or_try("mend the file, or remove it and be asked again")
     };
     match fs::read(&file) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string())),
@@ -48,8 +51,8 @@ pub(super) fn change<T>(
     let mut grants = read(dirs)?;
     let (changed, result) = change(&mut grants);
     if changed {
-        let text =
-            serde_json::to_string_pretty(&grants).map_err(|error| CliError::failed(error.to_string()))?;
+        let text = serde_json::to_string_pretty(&grants)
+            .map_err(|error| CliError::failed(error.to_string()))?;
         write_private(&path(dirs), &format!("{text}\n"))?;
     }
     Ok(result)
@@ -59,7 +62,8 @@ pub(super) fn change<T>(
 fn lock(state: &Path) -> Result<File, CliError> {
     let file = state.join(LOCK);
     let failed = |error: std::io::Error| {
-        CliError::configuration(format!("{} cannot be used", file.display())).because(error.to_string())
+        CliError::configuration(format!("{} cannot be used", file.display()))
+            .because(error.to_string())
     };
     if !file.exists() {
         write_private(&file, "")?;
@@ -73,7 +77,10 @@ fn lock(state: &Path) -> Result<File, CliError> {
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub(crate) fn forget_conversation(dirs: &Dirs, conversation: ConversationId) -> Result<(), CliError> {
+pub(crate) fn forget_conversation(
+    dirs: &Dirs,
+    conversation: ConversationId,
+) -> Result<(), CliError> {
     let of_it = |grant: &Grant| grant.conversation == Some(conversation);
     if !read(dirs)?.iter().any(of_it) {
         return Ok(());

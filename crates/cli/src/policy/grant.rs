@@ -60,13 +60,20 @@ pub(crate) enum Identity {
 
 impl Identity {
     /// Returns the owner of the tool of a call, by the servers that run and those that are configured.
-    pub(crate) fn of(call: &PendingCall, running: &[ServerReport], configured: &[ServerConfig]) -> Self {
+    pub(crate) fn of(
+        call: &PendingCall,
+        running: &[ServerReport],
+        configured: &[ServerConfig],
+    ) -> Self {
         // Only names of tools of servers have this in them.
         if !call.tool.contains("__") {
             return Self::Own;
         }
-        let server = running.iter().find(|server| server.tools.iter().any(|tool| tool.name == call.tool));
-        let config = server.and_then(|server| configured.iter().find(|config| config.name == server.name));
+        let server = running
+            .iter()
+            .find(|server| server.tools.iter().any(|tool| tool.name == call.tool));
+        let config =
+            server.and_then(|server| configured.iter().find(|config| config.name == server.name));
         match (config, &call.definition) {
             (Some(config), Some(definition)) => Self::Foreign(ForeignTool {
                 server: config.name.to_string(),
@@ -83,7 +90,10 @@ impl Grant {
     pub(crate) fn names(&self, call: &PendingCall, conversation: ConversationId) -> bool {
         self.tool == call.tool
             && self.conversation.is_none_or(|only| only == conversation)
-            && self.arguments.as_ref().is_none_or(|only| *only == call.arguments)
+            && self
+                .arguments
+                .as_ref()
+                .is_none_or(|only| *only == call.arguments)
     }
 
     /// Returns whether it is for a tool of this identity.
@@ -97,7 +107,12 @@ impl Grant {
 
     /// Returns `delete_task, any arguments, for good`.
     pub(crate) fn words(&self) -> String {
-        format!("{}, {}, {}", clip(&self.tool, NAME_CHARS), self.arguments_words(), self.lasting_words())
+        format!(
+            "{}, {}, {}",
+            clip(&self.tool, NAME_CHARS),
+            self.arguments_words(),
+            self.lasting_words()
+        )
     }
 
     pub(super) fn arguments_words(&self) -> String {
@@ -143,14 +158,23 @@ pub(super) mod tests {
 
     #[test]
     fn a_grant_is_for_its_tool_arguments_and_conversation_only() {
-        let (here, elsewhere) = (ConversationId(Uuid::from_u128(1)), ConversationId(Uuid::from_u128(2)));
+        let (here, elsewhere) = (
+            ConversationId(Uuid::from_u128(1)),
+            ConversationId(Uuid::from_u128(2)),
+        );
         let call = waiting("delete_task", "1", None);
         let any = grant("delete_task");
         assert!(any.names(&call, here) && any.names(&call, elsewhere));
         assert!(!grant("add_task").names(&call, here));
-        let exact = Grant { arguments: Some(call.arguments.clone()), ..any.clone() };
+        let exact = Grant {
+            arguments: Some(call.arguments.clone()),
+            ..any.clone()
+        };
         assert!(exact.names(&call, here) && !exact.names(&waiting("delete_task", "2", None), here));
-        let local = Grant { conversation: Some(here), ..any };
+        let local = Grant {
+            conversation: Some(here),
+            ..any
+        };
         assert!(local.names(&call, here) && !local.names(&call, elsewhere));
     }
 
@@ -161,7 +185,10 @@ pub(super) mod tests {
             place: place.to_owned(),
             definition: definition.to_owned(),
         };
-        let grant = Grant { foreign: Some(known("p", "d")), ..grant("fx__send") };
+        let grant = Grant {
+            foreign: Some(known("p", "d")),
+            ..grant("fx__send")
+        };
         assert!(grant.is_for(&Identity::Foreign(known("p", "d"))));
         for other in [
             Identity::Foreign(known("q", "d")),
@@ -172,7 +199,13 @@ pub(super) mod tests {
             assert!(!grant.is_for(&other), "{other:?}");
         }
         // Nobody can take the place of a tool of our own, nor the other way round.
-        assert_eq!(Identity::of(&waiting("delete_task", "1", Some("d")), &[], &[]), Identity::Own);
-        assert_eq!(Identity::of(&waiting("fx__send", "1", Some("d")), &[], &[]), Identity::Unknown);
+        assert_eq!(
+            Identity::of(&waiting("delete_task", "1", Some("d")), &[], &[]),
+            Identity::Own
+        );
+        assert_eq!(
+            Identity::of(&waiting("fx__send", "1", Some("d")), &[], &[]),
+            Identity::Unknown
+        );
     }
 }

@@ -51,19 +51,27 @@ impl Permissions {
 
     /// Returns whether a call was allowed beforehand. An interrupted one never was: nobody could know of it.
     pub(crate) fn allow(&self, call: &PendingCall) -> Allowed {
-        let Some(conversation) = self.conversation.filter(|_| call.kind() == PendingKind::Confirmation)
+        let Some(conversation) = self
+            .conversation
+            .filter(|_| call.kind() == PendingKind::Confirmation)
         else {
             return Allowed::No(None);
         };
         let grants = match file::read(&self.dirs) {
             Ok(grants) => grants,
             Err(error) => {
-                let cause = error.cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
+                let cause = error
+                    .cause
+                    .map(|cause| format!(" ({cause})"))
+                    .unwrap_or_default();
                 return Allowed::No(Some(format!("{}{cause}", error.message)));
             }
         };
-        let named: Vec<&Grant> =
-            grants.iter().chain(&self.in_memory).filter(|grant| grant.names(call, conversation)).collect();
+        let named: Vec<&Grant> = grants
+            .iter()
+            .chain(&self.in_memory)
+            .filter(|grant| grant.names(call, conversation))
+            .collect();
         let identity = Identity::of(call, &self.running, &self.configured);
         match named.iter().find(|grant| grant.is_for(&identity)) {
             Some(grant) => Allowed::Yes(format!(
@@ -113,11 +121,17 @@ impl Permissions {
             id: new_id(),
             tool: call.tool.clone(),
             arguments: exactly.then(|| call.arguments.clone()),
-            conversation: self.conversation.filter(|_| lasting == Lasting::Conversation || self.temporary),
+            conversation: self
+                .conversation
+                .filter(|_| lasting == Lasting::Conversation || self.temporary),
             foreign,
             granted_at: now(),
         };
-        let told = format!("allowed: {} (adjutant policy rm {})", grant.words(), grant.id);
+        let told = format!(
+            "allowed: {} (adjutant policy rm {})",
+            grant.words(),
+            grant.id
+        );
         if self.temporary {
             let told = format!("allowed: {}", grant.words());
             self.in_memory.push(grant);
@@ -138,7 +152,10 @@ pub(super) fn new_id() -> String {
     id.get(24..).unwrap_or(&id).to_owned()
 }
 
-#[expect(clippy::disallowed_methods, reason = "when somebody allowed something is written down here")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "when somebody allowed something is written down here"
+)]
 pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }
@@ -175,10 +192,16 @@ mod tests {
     fn a_grant_survives_the_process_and_a_temporary_one_does_not() {
         let place = tempfile::tempdir().unwrap();
         let call = waiting("delete_task", "1", None);
-        permissions(place.path(), false, 1).grant(&call, true, Lasting::Conversation).unwrap();
+        permissions(place.path(), false, 1)
+            .grant(&call, true, Lasting::Conversation)
+            .unwrap();
         assert!(yes(&permissions(place.path(), false, 1).allow(&call)));
         assert!(!yes(&permissions(place.path(), false, 2).allow(&call)));
-        assert!(!yes(&permissions(place.path(), false, 1).allow(&waiting("delete_task", "2", None))));
+        assert!(!yes(&permissions(place.path(), false, 1).allow(&waiting(
+            "delete_task",
+            "2",
+            None
+        ))));
 
         let other = waiting("add_task", "1", None);
         let mut temporary = permissions(place.path(), true, 3);
@@ -194,7 +217,10 @@ mod tests {
         let mut permissions = permissions(place.path(), false, 1);
         permissions.grant(&call, false, Lasting::ForGood).unwrap();
         assert!(yes(&permissions.allow(&call)));
-        call.doubt = Some(adjutant_core::Doubt { attempt: 1, since: Timestamp::UNIX_EPOCH });
+        call.doubt = Some(adjutant_core::Doubt {
+            attempt: 1,
+            since: Timestamp::UNIX_EPOCH,
+        });
         assert!(!yes(&permissions.allow(&call)) && !permissions.can_grant(&call));
     }
 
@@ -208,7 +234,8 @@ mod tests {
             "[{\"id\":\"1\",\"tool\":\"x\",\"granted_at\":\"2026-01-01T00:00:00Z\",\"for_all\":true}]",
         ] {
             write(&permissions.dirs, broken);
-            let Allowed::No(Some(told)) = permissions.allow(&waiting("delete_task", "1", None)) else {
+            let Allowed::No(Some(told)) = permissions.allow(&waiting("delete_task", "1", None))
+            else {
                 panic!("{broken}");
             };
             assert!(told.contains("policy.json"), "{told}");

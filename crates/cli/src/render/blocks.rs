@@ -6,8 +6,9 @@
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 /// What of Markdown is understood beside CommonMark.
-pub(super) const OPTIONS: Options =
-    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS);
 
 /// Bytes of an unfinished block up to which every line is looked at. Of a longer one, only lines that may end it: else
 /// the time for a long table grows with its square.
@@ -87,12 +88,18 @@ impl Blocks {
         let bare = line.trim_end_matches('\n');
         match &self.fence {
             Some(fence) if fence.is_closed_by(bare) => {
-                done.push(Block { gap: false, content: Content::FenceClose(bare.trim().to_owned()) });
+                done.push(Block {
+                    gap: false,
+                    content: Content::FenceClose(bare.trim().to_owned()),
+                });
                 self.fence = None;
                 self.gap = true;
             }
             Some(fence) => {
-                done.push(Block { gap: false, content: Content::Code(fence.inside(bare).to_owned()) });
+                done.push(Block {
+                    gap: false,
+                    content: Content::Code(fence.inside(bare).to_owned()),
+                });
             }
             None => {
                 self.tail.push_str(line);
@@ -138,7 +145,10 @@ impl Blocks {
             self.tail.push_str(text);
             return;
         };
-        done.push(Block { gap: self.begun, content: Content::FenceOpen(opening.trim().to_owned()) });
+        done.push(Block {
+            gap: self.begun,
+            content: Content::FenceOpen(opening.trim().to_owned()),
+        });
         self.begun = true;
         self.gap = false;
         self.fence = Some(fence);
@@ -154,7 +164,9 @@ impl Blocks {
     fn give(&mut self, end: usize, done: &mut Vec<Block>) {
         let rest = self.tail.split_off(end);
         let text = std::mem::replace(&mut self.tail, rest);
-        let from = text.find(|c: char| !c.is_whitespace()).unwrap_or(text.len());
+        let from = text
+            .find(|c: char| !c.is_whitespace())
+            .unwrap_or(text.len());
         // The first line keeps its indentation: it may be what makes it code.
         let from = text[..from].rfind('\n').map_or(0, |newline| newline + 1);
         let body = text[from..].trim_end();
@@ -163,7 +175,10 @@ impl Blocks {
             self.gap |= !text.is_empty();
             return;
         }
-        done.push(Block { gap: self.gap && self.begun, content: Content::Markdown(body.to_owned()) });
+        done.push(Block {
+            gap: self.gap && self.begun,
+            content: Content::Markdown(body.to_owned()),
+        });
         self.begun = true;
         self.gap = text[from + body.len()..].matches('\n').count() > 1;
     }
@@ -171,7 +186,8 @@ impl Blocks {
 
 /// The last characters of a text that have at most so many bytes.
 fn end_of(text: &str, bytes_max: usize) -> &str {
-    let start = (text.len().saturating_sub(bytes_max)..text.len()).find(|at| text.is_char_boundary(*at));
+    let start =
+        (text.len().saturating_sub(bytes_max)..text.len()).find(|at| text.is_char_boundary(*at));
     start.map_or("", |start| &text[start..])
 }
 
@@ -204,16 +220,30 @@ fn last_block(text: &str) -> Option<Last> {
         match event {
             Event::Start(tag) => {
                 if depth == 0 {
-                    last = Some(Last { start, kind: kind(&tag, start) });
+                    last = Some(Last {
+                        start,
+                        kind: kind(&tag, start),
+                    });
                 } else if depth == 1
-                    && let (Tag::Item, Some(Last { kind: Kind::List { item }, .. })) = (&tag, &mut last)
+                    && let (
+                        Tag::Item,
+                        Some(Last {
+                            kind: Kind::List { item },
+                            ..
+                        }),
+                    ) = (&tag, &mut last)
                 {
                     *item = start;
                 }
                 depth += 1;
             }
             Event::End(_) => depth = depth.saturating_sub(1),
-            Event::Rule if depth == 0 => last = Some(Last { start, kind: Kind::Line }),
+            Event::Rule if depth == 0 => {
+                last = Some(Last {
+                    start,
+                    kind: Kind::Line,
+                })
+            }
             _ => {}
         }
     }
@@ -243,7 +273,10 @@ impl Fence {
     fn opened_by(line: &str) -> Option<Self> {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let rest = &line[indent..];
-        let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let mark = rest
+            .chars()
+            .next()
+            .filter(|mark| matches!(mark, '`' | '~'))?;
         let length = rest.chars().take_while(|c| *c == mark).count();
         let info = &rest[length..];
         (indent < 4 && length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Self {

@@ -46,7 +46,11 @@ const C: Language = Language {
     ..NO_LANGUAGE
 };
 
-const HASH: Language = Language { line_comments: &["#"], quotes: &['"', '\''], ..NO_LANGUAGE };
+const HASH: Language = Language {
+    line_comments: &["#"],
+    quotes: &['"', '\''],
+    ..NO_LANGUAGE
+};
 
 const LANGUAGES: &[Language] = &[
     Language {
@@ -89,7 +93,9 @@ const LANGUAGES: &[Language] = &[
         ..C
     },
     Language {
-        names: &["java", "kotlin", "kt", "scala", "csharp", "cs", "c#", "swift", "dart", "php", "groovy"],
+        names: &[
+            "java", "kotlin", "kt", "scala", "csharp", "cs", "c#", "swift", "dart", "php", "groovy",
+        ],
         long_quotes: &["\"\"\""],
         keywords: "abstract as async await boolean break case catch class const continue data def default do double else enum \
                    extends false final finally float for foreach fun func function guard if implements import in init int \
@@ -117,7 +123,9 @@ const LANGUAGES: &[Language] = &[
         ..HASH
     },
     Language {
-        names: &["ruby", "rb", "elixir", "ex", "perl", "pl", "r", "julia", "jl", "nix"],
+        names: &[
+            "ruby", "rb", "elixir", "ex", "perl", "pl", "r", "julia", "jl", "nix",
+        ],
         keywords: "alias and begin break case class def defmodule do else elsif end ensure false for fn function if in inherit let \
                    local module my new next nil not or rec require rescue return self sub then true unless until use when while \
                    with yield",
@@ -128,8 +136,16 @@ const LANGUAGES: &[Language] = &[
         keywords: "true false null yes no",
         ..HASH
     },
-    Language { names: &["json", "jsonc", "json5", "ndjson"], keywords: "true false null", ..C },
-    Language { names: &["css", "scss", "less"], line_comments: &[], ..C },
+    Language {
+        names: &["json", "jsonc", "json5", "ndjson"],
+        keywords: "true false null",
+        ..C
+    },
+    Language {
+        names: &["css", "scss", "less"],
+        line_comments: &[],
+        ..C
+    },
     Language {
         names: &["sql", "postgresql", "sqlite", "mysql"],
         line_comments: &["--"],
@@ -173,13 +189,23 @@ enum Grammar {
 impl Code {
     /// `info`: the words behind the fence, of which the first is the language's name.
     pub(super) fn new(info: &str) -> Self {
-        let name = info.split([' ', ',', '{', ':']).next().unwrap_or_default().to_lowercase();
-        let grammar = match LANGUAGES.iter().find(|language| language.names.contains(&name.as_str())) {
+        let name = info
+            .split([' ', ',', '{', ':'])
+            .next()
+            .unwrap_or_default()
+            .to_lowercase();
+        let grammar = match LANGUAGES
+            .iter()
+            .find(|language| language.names.contains(&name.as_str()))
+        {
             Some(language) => Grammar::Of(language),
             None if matches!(name.as_str(), "diff" | "patch") => Grammar::Patch,
             None => Grammar::Unknown,
         };
-        Self { grammar, open: None }
+        Self {
+            grammar,
+            open: None,
+        }
     }
 
     /// Cuts the next line in pieces.
@@ -214,7 +240,11 @@ impl Code {
     }
 
     fn next(&mut self, language: &'static Language, rest: &str) -> (Kind, usize) {
-        if language.line_comments.iter().any(|mark| rest.starts_with(mark)) {
+        if language
+            .line_comments
+            .iter()
+            .any(|mark| rest.starts_with(mark))
+        {
             return (Kind::Comment, rest.len());
         }
         if let Some((begin, end)) = language.block_comment
@@ -223,20 +253,28 @@ impl Code {
             self.open = Some((end, Kind::Comment));
             return (Kind::Comment, self.until(end, rest, begin.len()));
         }
-        if let Some(mark) = language.long_quotes.iter().find(|mark| rest.starts_with(**mark)) {
+        if let Some(mark) = language
+            .long_quotes
+            .iter()
+            .find(|mark| rest.starts_with(**mark))
+        {
             self.open = Some((mark, Kind::Text));
             return (Kind::Text, self.until(mark, rest, mark.len()));
         }
-        let Some(first) = rest.chars().next() else { return (Kind::Plain, rest.len()) };
+        let Some(first) = rest.chars().next() else {
+            return (Kind::Plain, rest.len());
+        };
         if language.quotes.contains(&first) {
             return (Kind::Text, end_of_text(rest, first));
         }
         if is_of_word(first) {
-            let end =
-                rest.find(|c| !(is_of_word(c) || c == '.' && first.is_ascii_digit())).unwrap_or(rest.len());
+            let end = rest
+                .find(|c| !(is_of_word(c) || c == '.' && first.is_ascii_digit()))
+                .unwrap_or(rest.len());
             let word = &rest[..end];
             let folds = language.names.contains(&"sql");
-            let is = |keyword: &str| keyword == word || (folds && keyword.eq_ignore_ascii_case(word));
+            let is =
+                |keyword: &str| keyword == word || (folds && keyword.eq_ignore_ascii_case(word));
             return match first {
                 '0'..='9' => (Kind::Number, end),
                 _ if language.keywords.split_whitespace().any(is) => (Kind::Keyword, end),
@@ -251,8 +289,14 @@ impl Code {
     }
 
     fn begins(&self, language: &Language, rest: &str) -> bool {
-        let marks = language.line_comments.iter().chain(language.long_quotes).copied();
-        marks.chain(language.block_comment.map(|(begin, _)| begin)).any(|mark| rest.starts_with(mark))
+        let marks = language
+            .line_comments
+            .iter()
+            .chain(language.long_quotes)
+            .copied();
+        marks
+            .chain(language.block_comment.map(|(begin, _)| begin))
+            .any(|mark| rest.starts_with(mark))
     }
 }
 
@@ -290,7 +334,11 @@ mod tests {
     fn check(info: &str, lines: &[&str], expected: &[(Kind, &str)]) {
         let mut code = Code::new(info);
         let pieces: Vec<_> = lines.iter().flat_map(|line| code.pieces(line)).collect();
-        let seen: Vec<_> = pieces.iter().copied().filter(|(kind, _)| *kind != Kind::Plain).collect();
+        let seen: Vec<_> = pieces
+            .iter()
+            .copied()
+            .filter(|(kind, _)| *kind != Kind::Plain)
+            .collect();
         assert_eq!(seen, expected);
         let whole: String = pieces.iter().map(|(_, piece)| *piece).collect();
         assert_eq!(whole, lines.concat());
@@ -300,7 +348,10 @@ mod tests {
     fn comments_strings_numbers_and_keywords_are_told_apart() {
         check(
             "rust",
-            &[r#"let x = 4_2.5; // "no" string"#, r#"call("a \" b", 'c', fnord);"#],
+            &[
+                r#"let x = 4_2.5; // "no" string"#,
+                r#"call("a \" b", 'c', fnord);"#,
+            ],
             &[
                 (Kind::Keyword, "let"),
                 (Kind::Number, "4_2.5"),
@@ -322,7 +373,11 @@ mod tests {
         check(
             "diff",
             &["+a", "-b", " c", "@@ 1"],
-            &[(Kind::Added, "+a"), (Kind::Removed, "-b"), (Kind::Keyword, "@@ 1")],
+            &[
+                (Kind::Added, "+a"),
+                (Kind::Removed, "-b"),
+                (Kind::Keyword, "@@ 1"),
+            ],
         );
     }
 
@@ -331,12 +386,20 @@ mod tests {
         check(
             "c",
             &["a /* one", "two */ if"],
-            &[(Kind::Comment, "/* one"), (Kind::Comment, "two */"), (Kind::Keyword, "if")],
+            &[
+                (Kind::Comment, "/* one"),
+                (Kind::Comment, "two */"),
+                (Kind::Keyword, "if"),
+            ],
         );
         check(
             "python",
             &["x = \"\"\"one", "two\"\"\" + 3"],
-            &[(Kind::Text, "\"\"\"one"), (Kind::Text, "two\"\"\""), (Kind::Number, "3")],
+            &[
+                (Kind::Text, "\"\"\"one"),
+                (Kind::Text, "two\"\"\""),
+                (Kind::Number, "3"),
+            ],
         );
     }
 

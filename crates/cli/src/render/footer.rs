@@ -18,7 +18,11 @@ pub(crate) struct Spent {
 
 impl Default for Spent {
     fn default() -> Self {
-        Self { usage: Usage::default(), cost: Some(Cost::default()), took: Duration::ZERO }
+        Self {
+            usage: Usage::default(),
+            cost: Some(Cost::default()),
+            took: Duration::ZERO,
+        }
     }
 }
 
@@ -55,7 +59,10 @@ pub(crate) fn footer(Spent { usage, cost, took }: &Spent) -> String {
 
 /// How full the model's window is: `ctx 12 %`. Rounded up, so that a little is not nothing; `None` without a window.
 pub(crate) fn context_meter(tokens: u64, window: u64) -> Option<String> {
-    let percent = tokens.saturating_mul(100).checked_add(window.checked_sub(1)?)? / window;
+    let percent = tokens
+        .saturating_mul(100)
+        .checked_add(window.checked_sub(1)?)?
+        / window;
     Some(format!("ctx {percent} %"))
 }
 
@@ -65,20 +72,30 @@ mod tests {
 
     #[test]
     fn the_footer_says_what_is_known() {
-        let usage = Usage { input_tokens: Some(1_234), output_tokens: Some(80), ..Usage::default() };
+        let usage = Usage {
+            input_tokens: Some(1_234),
+            output_tokens: Some(80),
+            ..Usage::default()
+        };
         let took = Duration::from_millis(1_400);
         let free = Some(Cost::default());
         let words = |usage: Usage, cost: Option<Cost>| footer(&Spent { usage, cost, took });
         assert_eq!(words(usage, free), "1.2k in · 80 out · 1.4 s");
         assert_eq!(words(usage, None), "1.2k in · 80 out · $? · 1.4 s");
-        assert_eq!(words(usage, Cost::from_usd(0.000_34)), "1.2k in · 80 out · $0.00034 · 1.4 s");
+        assert_eq!(
+            words(usage, Cost::from_usd(0.000_34)),
+            "1.2k in · 80 out · $0.00034 · 1.4 s"
+        );
         assert_eq!(words(Usage::default(), free), "1.4 s");
     }
 
     #[test]
     fn a_turn_with_a_question_is_counted_whole() {
-        let usage =
-            |tokens| Usage { input_tokens: Some(tokens), output_tokens: Some(10), ..Usage::default() };
+        let usage = |tokens| Usage {
+            input_tokens: Some(tokens),
+            output_tokens: Some(10),
+            ..Usage::default()
+        };
         let mut spent = Spent::default();
         spent.plus(usage(1_000), Cost::from_usd(0.001), Duration::from_secs(28));
         spent.plus(usage(500), Cost::from_usd(0.002), Duration::from_millis(14));

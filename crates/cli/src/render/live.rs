@@ -71,14 +71,24 @@ pub(crate) struct Countdown {
 
 impl Status {
     pub(crate) fn new(words: impl Into<String>) -> Self {
-        Self { words: words.into(), since: Instant::now(), countdown: None, tokens: 0 }
+        Self {
+            words: words.into(),
+            since: Instant::now(),
+            countdown: None,
+            tokens: 0,
+        }
     }
 
     /// `waiting · 3 s · ~80 tok`, `again in 4 s`, `reading the prompt · 43 % · 12 s left`. Figures are kept where it gets
     /// narrow, and words are cut.
     fn line(&self, now: Instant, columns: usize) -> String {
         let (words, since) = match &self.countdown {
-            Some(Countdown { until, before, after, .. }) if now < *until => {
+            Some(Countdown {
+                until,
+                before,
+                after,
+                ..
+            }) if now < *until => {
                 let left = until.saturating_duration_since(now).as_secs_f64().ceil();
                 (format!("{}{before}{left} s{after}", self.words), now)
             }
@@ -93,7 +103,9 @@ impl Status {
         if self.tokens > 0 {
             figures.push_str(&format!(" · ~{} tok", tokens(self.tokens)));
         }
-        let room = columns.saturating_sub(figures.chars().count()).max(WORDS_COLUMNS_MIN);
+        let room = columns
+            .saturating_sub(figures.chars().count())
+            .max(WORDS_COLUMNS_MIN);
         clip_columns(&words, room) + &figures
     }
 }
@@ -109,7 +121,12 @@ pub(crate) struct LiveLine {
 
 impl LiveLine {
     pub(crate) fn new(status: Status) -> Self {
-        Self { status, tail: String::new(), began: Instant::now(), drawn_at: None }
+        Self {
+            status,
+            tail: String::new(),
+            began: Instant::now(),
+            drawn_at: None,
+        }
     }
 
     /// Takes what is shown from now on. `tail`: the unfinished end of the answer.
@@ -120,7 +137,8 @@ impl LiveLine {
 
     /// Returns whether it is time for another drawing.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.drawn_at.is_none_or(|at| now.saturating_duration_since(at) >= FRAME)
+        self.drawn_at
+            .is_none_or(|at| now.saturating_duration_since(at) >= FRAME)
     }
 
     /// Returns what is written to draw it, with the cursor where the lines before it were drawn.
@@ -128,13 +146,29 @@ impl LiveLine {
         self.drawn_at = Some(now);
         // The last column stays free: some terminals go on to the next row once it is filled.
         let columns = columns.saturating_sub(1).max(1);
-        let room = if rows < ROWS_MANY { TAIL_COLUMNS_LOW } else { TAIL_COLUMNS };
-        let mut lines = last_lines(&self.tail, columns, room, TAIL_LINES.min(rows.saturating_sub(2)));
+        let room = if rows < ROWS_MANY {
+            TAIL_COLUMNS_LOW
+        } else {
+            TAIL_COLUMNS
+        };
+        let mut lines = last_lines(
+            &self.tail,
+            columns,
+            room,
+            TAIL_LINES.min(rows.saturating_sub(2)),
+        );
         let turns = now.saturating_duration_since(self.began).as_millis() / TICK.as_millis();
         let spinner = SPINNER[(turns % SPINNER.len() as u128) as usize];
-        let columns = if lines.is_empty() { columns } else { columns.min(STATUS_COLUMNS) };
+        let columns = if lines.is_empty() {
+            columns
+        } else {
+            columns.min(STATUS_COLUMNS)
+        };
         lines.push(clip_columns(
-            &format!("{spinner} {}", self.status.line(now, columns.saturating_sub(2))),
+            &format!(
+                "{spinner} {}",
+                self.status.line(now, columns.saturating_sub(2))
+            ),
             columns,
         ));
         let up = match lines.len() - 1 {
@@ -156,10 +190,16 @@ fn clip_columns(text: &str, columns: usize) -> String {
 fn last_lines(text: &str, columns: usize, mut room: usize, most: usize) -> Vec<String> {
     let text = clean(text).replace('\t', " ");
     let columns = columns.min(room);
-    let lines = text.trim_matches('\n').lines().flat_map(|line| wrap(line, columns)).collect::<Vec<&str>>();
+    let lines = text
+        .trim_matches('\n')
+        .lines()
+        .flat_map(|line| wrap(line, columns))
+        .collect::<Vec<&str>>();
     let mut shown: Vec<String> = Vec::new();
     for line in lines.iter().rev().take(most) {
-        let Some(left) = room.checked_sub(StrFit::count_fitting(line, usize::MAX).1.max(1)) else { break };
+        let Some(left) = room.checked_sub(StrFit::count_fitting(line, usize::MAX).1.max(1)) else {
+            break;
+        };
         room = left;
         shown.push((*line).to_owned());
     }
@@ -199,13 +239,20 @@ mod tests {
             after: " left",
             then: "reading · 43 %".to_owned(),
         };
-        let reading = Status { since: now, countdown: Some(countdown), ..Status::new("reading · 43 %") };
+        let reading = Status {
+            since: now,
+            countdown: Some(countdown),
+            ..Status::new("reading · 43 %")
+        };
         assert_eq!(reading.line(now, 60), "reading · 43 % · 12 s left");
     }
 
     #[test]
     fn figures_are_kept_where_it_gets_narrow() {
-        let status = Status { tokens: 80, ..Status::new("⚙ add_task {\"description\":\"buy milk\"}") };
+        let status = Status {
+            tokens: 80,
+            ..Status::new("⚙ add_task {\"description\":\"buy milk\"}")
+        };
         let now = status.since + Duration::from_secs(3);
         assert_eq!(status.line(now, 30), "⚙ add_task {\"… · 3 s · ~80 tok");
         assert_eq!(status.line(now, 9), "⚙ add_t… · 3 s · ~80 tok");
@@ -216,7 +263,10 @@ mod tests {
         let lines = |text: &str, columns| last_lines(text, columns, TAIL_COLUMNS, 3);
         assert!(lines("", 20).is_empty());
         assert_eq!(lines("one\ntwo\nthree\nfour", 20), ["two", "three", "four"]);
-        assert_eq!(lines("alpha beta gamma delta", 12), ["alpha beta", "gamma delta"]);
+        assert_eq!(
+            lines("alpha beta gamma delta", 12),
+            ["alpha beta", "gamma delta"]
+        );
         // Wide characters take two columns.
         assert_eq!(lines("牛奶牛奶牛奶", 8), ["牛奶牛奶", "牛奶"]);
         assert_eq!(lines(&"x".repeat(30), 10), vec!["x".repeat(10); 3]);

@@ -40,7 +40,10 @@ impl Look {
         if !self.styled {
             return line;
         }
-        code.pieces(&line).into_iter().map(|(kind, piece)| self.piece(kind, piece)).collect()
+        code.pieces(&line)
+            .into_iter()
+            .map(|(kind, piece)| self.piece(kind, piece))
+            .collect()
     }
 
     /// The name of the language above a block of code, if it has one.
@@ -64,6 +67,10 @@ impl Look {
             Kind::Number | Kind::Keyword => CompoundStyle::with_fg(Color::DarkMagenta),
             Kind::Removed => CompoundStyle::with_fg(Color::DarkRed),
         };
-        if piece.trim().is_empty() { piece.to_owned() } else { style.apply_to(piece).to_string() }
+        if piece.trim().is_empty() {
+            piece.to_owned()
+        } else {
+            style.apply_to(piece).to_string()
+        }
     }
 }

@@ -48,12 +48,19 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(look: Look) -> Self {
-        Self { look, code: Code::new(""), vault: None }
+        Self {
+            look,
+            code: Code::new(""),
+            vault: None,
+        }
     }
 
     /// Returns the same, in which links to notes of this vault open them in Obsidian.
     pub(super) fn with_notes(self, vault: Option<Vault>) -> Self {
-        Self { vault: vault.filter(|_| self.look.styled), ..self }
+        Self {
+            vault: vault.filter(|_| self.look.styled),
+            ..self
+        }
     }
 
     /// Returns the lines of a whole answer, each with its end.
@@ -61,15 +68,25 @@ impl Layout {
         let mut blocks = Blocks::default();
         let mut done = blocks.push(answer);
         done.extend(blocks.finish());
-        done.iter().map(|block| self.render(block, columns)).collect()
+        done.iter()
+            .map(|block| self.render(block, columns))
+            .collect()
     }
 
     /// Returns the lines of the next block, each with its end.
     pub(super) fn render(&mut self, block: &Block, columns: usize) -> String {
-        let mut shown = if block.gap { "\n".to_owned() } else { String::new() };
+        let mut shown = if block.gap {
+            "\n".to_owned()
+        } else {
+            String::new()
+        };
         match &block.content {
             Content::Markdown(source) => {
-                let notes = self.vault.as_ref().map(|vault| notes_in(source, vault)).unwrap_or_default();
+                let notes = self
+                    .vault
+                    .as_ref()
+                    .map(|vault| notes_in(source, vault))
+                    .unwrap_or_default();
                 for line in Page::of(source, &self.look, columns, notes).lines {
                     shown.push_str(&line);
                     shown.push('\n');
@@ -108,8 +125,16 @@ fn notes_in(source: &str, vault: &Vault) -> HashMap<String, Arc<str>> {
     let mut links: Vec<String> = Vec::new();
     for event in Parser::new_ext(source, OPTIONS.union(Options::ENABLE_WIKILINKS)) {
         if let Event::Start(
-            Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, .. }
-            | Tag::Image { link_type: LinkType::WikiLink { .. }, dest_url, .. },
+            Tag::Link {
+                link_type: LinkType::WikiLink { .. },
+                dest_url,
+                ..
+            }
+            | Tag::Image {
+                link_type: LinkType::WikiLink { .. },
+                dest_url,
+                ..
+            },
         ) = event
             && links.len() < NOTES_MAX
         {
@@ -118,7 +143,11 @@ fn notes_in(source: &str, vault: &Vault) -> HashMap<String, Arc<str>> {
     }
     // A vault that is gone opens nothing, and the answer is shown all the same.
     let addresses = vault.obsidian_addresses(&links).unwrap_or_default();
-    links.into_iter().zip(addresses).filter_map(|(link, address)| Some((link, address?.into()))).collect()
+    links
+        .into_iter()
+        .zip(addresses)
+        .filter_map(|(link, address)| Some((link, address?.into())))
+        .collect()
 }
 
 /// What a line stands in.
@@ -161,9 +190,18 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn of(source: &'a str, look: &'a Look, columns: usize, notes: HashMap<String, Arc<str>>) -> Self {
+    fn of(
+        source: &'a str,
+        look: &'a Look,
+        columns: usize,
+        notes: HashMap<String, Arc<str>>,
+    ) -> Self {
         // Without a note that is there, brackets mean what they mean in Markdown.
-        let options = if notes.is_empty() { OPTIONS } else { OPTIONS.union(Options::ENABLE_WIKILINKS) };
+        let options = if notes.is_empty() {
+            OPTIONS
+        } else {
+            OPTIONS.union(Options::ENABLE_WIKILINKS)
+        };
         let mut page = Self {
             source,
             look,
@@ -187,8 +225,10 @@ impl<'a> Page<'a> {
         };
         let events = Parser::new_ext(source, options).into_offset_iter();
         // Where its links go is said by a text, and is no part of its blocks.
-        let definitions =
-            events.reference_definitions().iter().map(|(_, definition)| definition.span.clone());
+        let definitions = events
+            .reference_definitions()
+            .iter()
+            .map(|(_, definition)| definition.span.clone());
         let mut definitions: Vec<_> = definitions.collect();
         definitions.sort_by_key(|span| std::cmp::Reverse(span.start));
         for (event, range) in events {
@@ -220,7 +260,9 @@ impl<'a> Page<'a> {
         match event {
             Event::Start(tag) => self.start(tag, range),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) if self.code.is_none() => {
+            Event::Text(text) | Event::InlineHtml(text) | Event::Html(text)
+                if self.code.is_none() =>
+            {
                 // Entities are decoded by now: `&#27;` is an escape character.
                 let mut lines = text.split('\n').peekable();
                 while let Some(line) = lines.next() {
@@ -238,7 +280,10 @@ impl<'a> Page<'a> {
             Event::Code(code) => {
                 let code = clean_line(&code);
                 if self.look.styled {
-                    self.spans.push(Span { code: true, ..self.span(code) });
+                    self.spans.push(Span {
+                        code: true,
+                        ..self.span(code)
+                    });
                 } else {
                     self.say(format!("`{code}`"));
                 }
@@ -293,11 +338,17 @@ impl<'a> Page<'a> {
                     }
                     _ => bullet.to_owned(),
                 };
-                self.containers.push(Container::Item { marker, shown: false });
+                self.containers.push(Container::Item {
+                    marker,
+                    shown: false,
+                });
             }
             Tag::Table(alignments) => {
                 self.block(at);
-                self.table = Some(Table { alignments, rows: Vec::new() });
+                self.table = Some(Table {
+                    alignments,
+                    rows: Vec::new(),
+                });
             }
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
@@ -309,8 +360,16 @@ impl<'a> Page<'a> {
             Tag::Strong => self.mark("**", |page| page.bold += 1),
             Tag::Emphasis => self.mark("*", |page| page.italic += 1),
             Tag::Strikethrough => self.mark("~~", |page| page.strikeout += 1),
-            Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, .. }
-            | Tag::Image { link_type: LinkType::WikiLink { .. }, dest_url, .. } => {
+            Tag::Link {
+                link_type: LinkType::WikiLink { .. },
+                dest_url,
+                ..
+            }
+            | Tag::Image {
+                link_type: LinkType::WikiLink { .. },
+                dest_url,
+                ..
+            } => {
                 self.note = self.notes.get(&*dest_url).cloned();
                 if self.note.is_none() {
                     self.say(clean_line(self.source.get(at..end).unwrap_or_default()));
@@ -339,7 +398,10 @@ impl<'a> Page<'a> {
             }
             TagEnd::Item => {
                 self.flush();
-                if matches!(self.containers.last(), Some(Container::Item { shown: false, .. })) {
+                if matches!(
+                    self.containers.last(),
+                    Some(Container::Item { shown: false, .. })
+                ) {
                     self.put(vec![String::new()]);
                 }
                 self.containers.pop();
@@ -380,8 +442,15 @@ impl<'a> Page<'a> {
     /// Words of a link may lie about where it goes.
     fn end_link(&mut self) {
         self.note = None;
-        let Some((to, first)) = self.links.pop() else { return };
-        let words: String = self.spans.iter().skip(first).map(|span| span.words.as_str()).collect();
+        let Some((to, first)) = self.links.pop() else {
+            return;
+        };
+        let words: String = self
+            .spans
+            .iter()
+            .skip(first)
+            .map(|span| span.words.as_str())
+            .collect();
         if !to.is_empty() && words != to && format!("mailto:{words}") != to {
             let space = if words.is_empty() { "" } else { " " };
             self.say(format!("{space}({to})"));
@@ -389,7 +458,9 @@ impl<'a> Page<'a> {
     }
 
     fn end_code(&mut self) {
-        let Some((info, code)) = self.code.take() else { return };
+        let Some((info, code)) = self.code.take() else {
+            return;
+        };
         let mut lines: Vec<String> = Vec::new();
         if !self.look.styled {
             lines.push(format!("```{info}"));
@@ -405,7 +476,13 @@ impl<'a> Page<'a> {
 
     /// Cells that a row has beyond those of the first one are no part of a table of Markdown, and still were said.
     fn surplus_cells(&mut self) {
-        let rest = self.source.get(self.row.clone()).unwrap_or_default().trim().trim_matches('|').trim();
+        let rest = self
+            .source
+            .get(self.row.clone())
+            .unwrap_or_default()
+            .trim()
+            .trim_matches('|')
+            .trim();
         if rest.is_empty() {
             return;
         }
@@ -421,7 +498,9 @@ impl<'a> Page<'a> {
     }
 
     fn end_table(&mut self) {
-        let Some(table) = self.table.take() else { return };
+        let Some(table) = self.table.take() else {
+            return;
+        };
         let lines = table.lines(&table::Page {
             room: self.room(),
             margin: self.margin_width(),
@@ -453,7 +532,9 @@ impl<'a> Page<'a> {
         self.flush();
         // Blank lines stay where they were written, one of several.
         let before = self.source[..at].chars().rev();
-        let between = before.take(LOOK_BACK).take_while(|c| matches!(c, ' ' | '\t' | '>' | '\n'));
+        let between = before
+            .take(LOOK_BACK)
+            .take_while(|c| matches!(c, ' ' | '\t' | '>' | '\n'));
         self.gap |= between.filter(|c| *c == '\n').count() > 1;
     }
 
@@ -467,7 +548,11 @@ impl<'a> Page<'a> {
         let mut lines = Vec::new();
         for line in spans.split(|span| span.words == "\n") {
             if line.iter().any(|span| !span.words.trim().is_empty()) {
-                lines.extend(wrapped(line, self.room()).iter().map(|line| self.styled(line, style)));
+                lines.extend(
+                    wrapped(line, self.room())
+                        .iter()
+                        .map(|line| self.styled(line, style)),
+                );
             }
         }
         if !lines.is_empty() {
@@ -476,21 +561,27 @@ impl<'a> Page<'a> {
     }
 
     fn styled(&self, line: &[Span], style: CompositeStyle) -> String {
-        let parts = line.chunk_by(|one, other| one.opens == other.opens).map(|spans| {
-            let text = Text { lines: vec![Line::Normal(composite(spans, style))] };
-            let words = FmtText::from_text(&self.look.skin, text, None).to_string();
-            let words = words.trim_end_matches('\n');
-            match spans.first().and_then(|span| span.opens.as_deref()) {
-                Some(address) => format!("{LINK}{address}{LINK_END}{words}{LINK}{LINK_END}"),
-                None => words.to_owned(),
-            }
-        });
+        let parts = line
+            .chunk_by(|one, other| one.opens == other.opens)
+            .map(|spans| {
+                let text = Text {
+                    lines: vec![Line::Normal(composite(spans, style))],
+                };
+                let words = FmtText::from_text(&self.look.skin, text, None).to_string();
+                let words = words.trim_end_matches('\n');
+                match spans.first().and_then(|span| span.opens.as_deref()) {
+                    Some(address) => format!("{LINK}{address}{LINK_END}{words}{LINK}{LINK_END}"),
+                    None => words.to_owned(),
+                }
+            });
         parts.collect()
     }
 
     /// Columns for words.
     fn room(&self) -> usize {
-        self.columns.saturating_sub(self.margin_width()).max(COLUMNS_MIN.min(self.columns))
+        self.columns
+            .saturating_sub(self.margin_width())
+            .max(COLUMNS_MIN.min(self.columns))
     }
 
     fn margin_width(&self) -> usize {
@@ -506,15 +597,25 @@ impl<'a> Page<'a> {
             .map(|(_, container)| match container {
                 Container::Quote if self.look.styled => "▌ ".to_owned(),
                 Container::Quote => "> ".to_owned(),
-                Container::Item { marker, shown: false } => marker.clone(),
-                Container::Item { marker, shown: true } => " ".repeat(marker.chars().count()),
+                Container::Item {
+                    marker,
+                    shown: false,
+                } => marker.clone(),
+                Container::Item {
+                    marker,
+                    shown: true,
+                } => " ".repeat(marker.chars().count()),
             })
             .collect()
     }
 
     fn put(&mut self, lines: Vec<String>) {
         if std::mem::take(&mut self.gap) && !self.lines.is_empty() {
-            let quotes = self.containers.iter().take_while(|it| matches!(it, Container::Quote)).count();
+            let quotes = self
+                .containers
+                .iter()
+                .take_while(|it| matches!(it, Container::Quote))
+                .count();
             let margin: String = self.margin().into_iter().take(quotes).collect();
             self.lines.push(margin.trim_end().to_owned());
         }

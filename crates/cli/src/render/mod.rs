@@ -19,7 +19,9 @@ pub(crate) use footer::{Spent, context_meter, footer};
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult, TurnId};
+use adjutant_core::{
+    AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult, TurnId,
+};
 use adjutant_memory::Vault;
 use adjutant_runtime::RunEvent;
 use tokio::time::Instant;
@@ -42,7 +44,9 @@ const TAIL_BYTES: usize = 2 * 1_024;
 
 /// Lays out a whole answer for the screen: as it was shown when it came. `vault`: the notes that it may link to.
 pub(crate) fn laid_out(screen: &Screen, vault: Option<Vault>, answer: &str) -> String {
-    Layout::new(Look::new(screen.styles_answers())).with_notes(vault).whole(answer, screen.columns())
+    Layout::new(Look::new(screen.styles_answers()))
+        .with_notes(vault)
+        .whole(answer, screen.columns())
 }
 
 /// Shows the events of one run.
@@ -101,7 +105,10 @@ impl<'a> Renderer<'a> {
         {
             self.screen.answer_line(&line);
         }
-        if !matches!(event, RunEvent::Reading(_) | RunEvent::Noticed(_) | RunEvent::Finished(_)) {
+        if !matches!(
+            event,
+            RunEvent::Reading(_) | RunEvent::Noticed(_) | RunEvent::Finished(_)
+        ) {
             self.reading = None;
         }
         match event {
@@ -116,7 +123,11 @@ impl<'a> Renderer<'a> {
             }
             RunEvent::Text(text) => self.text(text),
             RunEvent::Thinking(text) => self.thinking(text),
-            RunEvent::Retrying { attempt, wait, reason } => self.retrying(*attempt, *wait, reason),
+            RunEvent::Retrying {
+                attempt,
+                wait,
+                reason,
+            } => self.retrying(*attempt, *wait, reason),
             RunEvent::ModelFinished { .. } => {
                 self.end_text();
                 if !self.live {
@@ -143,7 +154,13 @@ impl<'a> Renderer<'a> {
                     self.go_on(&self.running.words().unwrap_or_default());
                 }
             }
-            RunEvent::ToolFinished { call, tool, result, summary, ms } => {
+            RunEvent::ToolFinished {
+                call,
+                tool,
+                result,
+                summary,
+                ms,
+            } => {
                 self.tool_finished(call, tool, result, summary.as_deref(), *ms);
             }
             RunEvent::ToolRefused { tool, message } if self.screen.shows_work() => {
@@ -168,7 +185,9 @@ impl<'a> Renderer<'a> {
         let content = content.trim();
         let shown = self.streamed.trim().to_owned();
         self.end_lines();
-        if asked || (self.live && (shown == content || self.earlier.iter().any(|earlier| earlier == content)))
+        if asked
+            || (self.live
+                && (shown == content || self.earlier.iter().any(|earlier| earlier == content)))
         {
             return;
         }
@@ -215,7 +234,8 @@ impl<'a> Renderer<'a> {
         if self.turn.replace(turn).is_some_and(|before| before != turn) {
             self.close_line();
             self.end_text();
-            self.earlier.push(std::mem::take(&mut self.streamed).trim().to_owned());
+            self.earlier
+                .push(std::mem::take(&mut self.streamed).trim().to_owned());
             self.screen.note("the answer to a message from elsewhere:");
         }
     }
@@ -233,7 +253,11 @@ impl<'a> Renderer<'a> {
         self.count(text);
         let text = clean(text);
         // A model's leading newlines are no part of what it says.
-        let text = if self.streamed.is_empty() { text.trim_start() } else { text.as_str() };
+        let text = if self.streamed.is_empty() {
+            text.trim_start()
+        } else {
+            text.as_str()
+        };
         self.streamed.push_str(text);
         self.end_thoughts();
         if self.live && !text.is_empty() {
@@ -247,7 +271,10 @@ impl<'a> Renderer<'a> {
     fn reading(&mut self, progress: PromptProgress) {
         if progress.done >= progress.total {
             self.reading = None;
-            self.happens(Status { since: self.status.since, ..Status::new(self.phase) });
+            self.happens(Status {
+                since: self.status.since,
+                ..Status::new(self.phase)
+            });
             return;
         }
         self.reading = Some(progress);
@@ -274,7 +301,9 @@ impl<'a> Renderer<'a> {
     }
 
     fn tell_thoughts(&self, lines: &[String]) {
-        lines.iter().for_each(|line| self.screen.side_line(&dim(line)));
+        lines
+            .iter()
+            .for_each(|line| self.screen.side_line(&dim(line)));
     }
 
     /// Shows what is left of the model's thinking.
@@ -292,9 +321,13 @@ impl<'a> Renderer<'a> {
         self.end_text();
         // It is said again from the beginning.
         self.streamed.clear();
-        let (again, reason) =
-            (millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)), clip(reason, REASON_CHARS));
-        self.screen.note(&format!("  ↻ attempt {attempt} failed: {reason}; again in {again}"));
+        let (again, reason) = (
+            millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            clip(reason, REASON_CHARS),
+        );
+        self.screen.note(&format!(
+            "  ↻ attempt {attempt} failed: {reason}; again in {again}"
+        ));
         // No event begins the next attempt: it begins when the wait is over.
         let attempt = format!("waiting, attempt {}", attempt.saturating_add(1));
         let countdown = Instant::now().checked_add(wait).map(|until| Countdown {
@@ -303,7 +336,10 @@ impl<'a> Renderer<'a> {
             after: "",
             then: attempt,
         });
-        self.happens(Status { countdown, ..Status::new("trying again in") });
+        self.happens(Status {
+            countdown,
+            ..Status::new("trying again in")
+        });
     }
 
     fn tool_started(&mut self, call: &ToolCall) {
@@ -363,7 +399,10 @@ impl<'a> Renderer<'a> {
     /// The same goes on, or this begins.
     fn go_on(&mut self, words: &str) {
         if self.status.words != words {
-            self.status = Status { since: self.status.since, ..Status::new(words) };
+            self.status = Status {
+                since: self.status.since,
+                ..Status::new(words)
+            };
         }
         self.show();
     }
@@ -381,7 +420,10 @@ impl<'a> Renderer<'a> {
     /// Shows blocks that are final.
     fn put(&mut self, done: &[Block]) {
         let columns = self.screen.columns();
-        let shown: String = done.iter().map(|block| self.layout.render(block, columns)).collect();
+        let shown: String = done
+            .iter()
+            .map(|block| self.layout.render(block, columns))
+            .collect();
         if !shown.is_empty() {
             self.screen.answer(&shown);
         }

@@ -22,11 +22,21 @@ const ROUND_SECONDS: u64 = 10;
 
 /// `reading the prompt · 43 % · 12 s left`.
 pub(super) fn status(progress: PromptProgress, since: Instant) -> Status {
-    let until = progress.left.and_then(|left| Instant::now().checked_add(left));
+    let until = progress
+        .left
+        .and_then(|left| Instant::now().checked_add(left));
     let words = format!("reading the prompt · {} %", progress.percent());
-    let countdown =
-        until.map(|until| Countdown { until, before: " · ", after: " left", then: words.clone() });
-    Status { since, countdown, ..Status::new(words) }
+    let countdown = until.map(|until| Countdown {
+        until,
+        before: " · ",
+        after: " left",
+        then: words.clone(),
+    });
+    Status {
+        since,
+        countdown,
+        ..Status::new(words)
+    }
 }
 
 /// Returns the quarter of the prompt that is being read, from 0.
@@ -62,7 +72,9 @@ pub(crate) fn stopped(progress: PromptProgress, stays: bool) -> String {
             left.as_secs_f64().ceil()
         ),
         (percent, None) => {
-            format!("{percent} % of the prompt was read and is kept: the next request goes on there")
+            format!(
+                "{percent} % of the prompt was read and is kept: the next request goes on there"
+            )
         }
     }
 }
@@ -75,7 +87,12 @@ pub(crate) fn explained(
     stays: bool,
 ) -> CliError {
     // The model in the process has no bound but the turn's own.
-    let timed_out = matches!(&response.error, Some(TurnError::Model { error: ModelError::Timeout { .. } }));
+    let timed_out = matches!(
+        &response.error,
+        Some(TurnError::Model {
+            error: ModelError::Timeout { .. }
+        })
+    );
     if !timed_out && response.outcome != OutcomeCategory::DeadlineLimit {
         return error;
     }
@@ -84,7 +101,10 @@ pub(crate) fn explained(
         0 => format!("the model had read {} % of the prompt", progress.percent()),
         _ => format!("the model had read {percent} % of the prompt; that is kept"),
     };
-    let mut shown = CliError { tries: Vec::new(), ..error.because(cause) };
+    let mut shown = CliError {
+        tries: Vec::new(),
+        ..error.because(cause)
+    };
     if percent > 0 {
         shown = shown.or_try(format!("the same again: it goes on at {percent} %"));
     }
@@ -96,7 +116,9 @@ pub(crate) fn explained(
 
 fn long_enough(left: Duration) -> String {
     let seconds = enough(left);
-    format!("adjutant config set agent.turn_deadline {seconds}s    is long enough at the measured rate")
+    format!(
+        "adjutant config set agent.turn_deadline {seconds}s    is long enough at the measured rate"
+    )
 }
 
 /// The setting that gives a turn or a summary more time in all, with the number to use. `left`: the rest of the prompt, if it was
@@ -106,7 +128,10 @@ pub(crate) fn more_time_in_all(waited: Duration, left: Option<Duration>) -> Stri
         Some(left) => long_enough(waited + left),
         None => {
             let now = (waited.as_secs_f64().round() as u64).max(1);
-            let more = now.saturating_mul(2).div_ceil(ROUND_SECONDS).saturating_mul(ROUND_SECONDS);
+            let more = now
+                .saturating_mul(2)
+                .div_ceil(ROUND_SECONDS)
+                .saturating_mul(ROUND_SECONDS);
             format!("adjutant config set agent.turn_deadline {more}s    (now {now}s)")
         }
     }
@@ -129,7 +154,12 @@ mod tests {
     use super::*;
 
     fn progress(done: u32, kept: u32, left: Option<u64>) -> PromptProgress {
-        PromptProgress { done, total: 1000, kept, left: left.map(Duration::from_secs) }
+        PromptProgress {
+            done,
+            total: 1000,
+            kept,
+            left: left.map(Duration::from_secs),
+        }
     }
 
     #[test]
@@ -137,20 +167,30 @@ mod tests {
         assert_eq!(line(progress(0, 0, None), None), None);
         assert_eq!(line(progress(900, 0, Some(4)), None), None);
         let told = line(progress(430, 0, Some(57)), None).unwrap();
-        assert_eq!(told, "the model reads the prompt (1000 tokens, 43 % so far): about 57 s more");
+        assert_eq!(
+            told,
+            "the model reads the prompt (1000 tokens, 43 % so far): about 57 s more"
+        );
     }
 
     #[test]
     fn a_long_reading_is_told_of_in_each_quarter() {
         let mut told = None;
-        let lines = (0..100).map(|percent| progress(percent * 10, 0, Some(100 - u64::from(percent)))).filter(
-            |progress| {
+        let lines = (0..100)
+            .map(|percent| progress(percent * 10, 0, Some(100 - u64::from(percent))))
+            .filter(|progress| {
                 let is_told = line(*progress, told).is_some();
-                told = if is_told { Some(quarter(*progress)) } else { told };
+                told = if is_told {
+                    Some(quarter(*progress))
+                } else {
+                    told
+                };
                 is_told
-            },
+            });
+        assert_eq!(
+            lines.map(|progress| progress.percent()).collect::<Vec<_>>(),
+            [0, 25, 50, 75]
         );
-        assert_eq!(lines.map(|progress| progress.percent()).collect::<Vec<_>>(), [0, 25, 50, 75]);
     }
 
     #[test]
@@ -161,13 +201,19 @@ mod tests {
             "43 % of the prompt was read and is kept: the next request goes on there (about 57 s)"
         );
         assert!(stopped(progress(430, 400, Some(57)), false).starts_with("40 %"));
-        assert_eq!(stopped(progress(430, 0, Some(57)), false), "the model had only begun to read the prompt");
+        assert_eq!(
+            stopped(progress(430, 0, Some(57)), false),
+            "the model had only begun to read the prompt"
+        );
     }
 
     #[test]
     fn more_time_in_all_is_twice_as_much_or_what_the_prompt_needs() {
         let told = more_time_in_all(Duration::from_secs(121), None);
-        assert_eq!(told, "adjutant config set agent.turn_deadline 250s    (now 121s)");
+        assert_eq!(
+            told,
+            "adjutant config set agent.turn_deadline 250s    (now 121s)"
+        );
         let told = more_time_in_all(Duration::from_secs(120), Some(Duration::from_secs(50)));
         assert!(told.contains("turn_deadline 300s "), "{told}");
     }

@@ -14,12 +14,17 @@ pub(super) struct Marks {
     rules: [[&'static str; 3]; 3],
 }
 
-const DRAWN: Marks =
-    Marks {
-        bar: "│", line: "─", rules: [["┌", "┬", "┐"], ["├", "┼", "┤"], ["└", "┴", "┘"]]
-    };
+const DRAWN: Marks = Marks {
+    bar: "│",
+    line: "─",
+    rules: [["┌", "┬", "┐"], ["├", "┼", "┤"], ["└", "┴", "┘"]],
+};
 
-const ASCII: Marks = Marks { bar: "|", line: "-", rules: [["+", "+", "+"]; 3] };
+const ASCII: Marks = Marks {
+    bar: "|",
+    line: "-",
+    rules: [["+", "+", "+"]; 3],
+};
 
 /// Rows of cells, each of them words with styles.
 pub(super) struct Table {
@@ -47,7 +52,11 @@ impl Table {
             .iter()
             .map(|row| {
                 (0..columns)
-                    .map(|column| row.get(column).map(|cell| on_one_line(cell)).unwrap_or_default())
+                    .map(|column| {
+                        row.get(column)
+                            .map(|cell| on_one_line(cell))
+                            .unwrap_or_default()
+                    })
                     .collect()
             })
             .collect();
@@ -67,13 +76,19 @@ impl Table {
     ) -> Vec<String> {
         let rule = |which: usize| {
             let [left, cross, right] = marks.rules[which];
-            let parts: Vec<String> = widths.iter().map(|width| marks.line.repeat(*width)).collect();
+            let parts: Vec<String> = widths
+                .iter()
+                .map(|width| marks.line.repeat(*width))
+                .collect();
             format!("{left}{}{right}", parts.join(cross))
         };
         let mut lines = vec![rule(0)];
         for (number, row) in rows.iter().enumerate() {
-            let cells: Vec<Vec<Vec<Span>>> =
-                row.iter().zip(widths).map(|(cell, width)| wrapped(cell, (*width).max(1))).collect();
+            let cells: Vec<Vec<Vec<Span>>> = row
+                .iter()
+                .zip(widths)
+                .map(|(cell, width)| wrapped(cell, (*width).max(1)))
+                .collect();
             for height in 0..cells.iter().map(Vec::len).max().unwrap_or(1) {
                 lines.push(self.line(&cells, height, widths, marks, page));
             }
@@ -108,7 +123,11 @@ impl Table {
             line.push_str(&(page.style)(words));
             line.push_str(&" ".repeat(blanks - left));
             column += width_of_column;
-            if page.styled && words.iter().any(|span| span.words.chars().any(is_of_unclear_width)) {
+            if page.styled
+                && words
+                    .iter()
+                    .any(|span| span.words.chars().any(is_of_unclear_width))
+            {
                 // Terminals differ in how wide it is, and would not agree on where the bar stands.
                 line.push_str(&format!("\x1b[{}G", column + 1));
             }
@@ -130,7 +149,11 @@ fn row_by_row(rows: &[Vec<Vec<Span>>], marks: &Marks, page: &Page<'_>) -> Vec<St
             }
             words.extend(cell.iter().cloned());
         }
-        lines.extend(wrapped(&words, page.room).iter().map(|line| (page.style)(line)));
+        lines.extend(
+            wrapped(&words, page.room)
+                .iter()
+                .map(|line| (page.style)(line)),
+        );
         if number == 0 {
             lines.push(marks.line.repeat(page.room.min(20)));
         }
@@ -140,18 +163,35 @@ fn row_by_row(rows: &[Vec<Vec<Span>>], marks: &Marks, page: &Page<'_>) -> Vec<St
 
 /// A line break has no place in a cell.
 fn on_one_line(cell: &[Span]) -> Vec<Span> {
-    let spans =
-        cell.iter().map(|span| if span.words == "\n" { Span::plain(" ".to_owned()) } else { span.clone() });
+    let spans = cell.iter().map(|span| {
+        if span.words == "\n" {
+            Span::plain(" ".to_owned())
+        } else {
+            span.clone()
+        }
+    });
     spans.collect()
 }
 
 /// Returns the width of each column, so that the table fits and no word is cut. `None`: there is no such width.
 fn widths(rows: &[Vec<Vec<Span>>], columns: usize, room: usize) -> Option<Vec<usize>> {
     let of = |column: usize, width_of: &dyn Fn(&[Span]) -> usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| width_of(cell)).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| width_of(cell))
+            .max()
+            .unwrap_or(0)
     };
-    let longest_word = |cell: &[Span]| wrapped(cell, 1).iter().map(|word| width(word)).max().unwrap_or(0);
-    let least: Vec<usize> = (0..columns).map(|column| of(column, &longest_word)).collect();
+    let longest_word = |cell: &[Span]| {
+        wrapped(cell, 1)
+            .iter()
+            .map(|word| width(word))
+            .max()
+            .unwrap_or(0)
+    };
+    let least: Vec<usize> = (0..columns)
+        .map(|column| of(column, &longest_word))
+        .collect();
     let mut widths: Vec<usize> = (0..columns).map(|column| of(column, &width)).collect();
     let room = room.checked_sub(columns + 1)?;
     while widths.iter().sum::<usize>() > room {

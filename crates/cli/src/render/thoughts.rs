@@ -16,9 +16,18 @@ impl Thoughts {
     /// Takes the next piece and returns the lines that are full.
     pub(super) fn push(&mut self, piece: &str, columns: usize) -> Vec<String> {
         let piece = clean(piece).replace('\t', " ");
-        self.rest.push_str(if self.rest.is_empty() { piece.trim_start() } else { &piece });
-        let text = fold(&self.rest, columns.saturating_sub(MARGIN.chars().count()).max(1));
-        let Some((full, rest)) = text.rsplit_once('\n') else { return Vec::new() };
+        self.rest.push_str(if self.rest.is_empty() {
+            piece.trim_start()
+        } else {
+            &piece
+        });
+        let text = fold(
+            &self.rest,
+            columns.saturating_sub(MARGIN.chars().count()).max(1),
+        );
+        let Some((full, rest)) = text.rsplit_once('\n') else {
+            return Vec::new();
+        };
         let lines = lines(full);
         self.rest = rest.trim_start().to_owned();
         lines
@@ -49,9 +58,15 @@ mod tests {
         let mut thoughts = Thoughts::default();
         assert!(thoughts.push("\nWhat is it", 24).is_empty());
         assert!(thoughts.push(" that", 24).is_empty());
-        assert_eq!(thoughts.push(" they want", 24), ["  ┆ What is it that they"]);
+        assert_eq!(
+            thoughts.push(" they want", 24),
+            ["  ┆ What is it that they"]
+        );
         assert_eq!(thoughts.unfinished(), "want");
-        assert_eq!(thoughts.push("?\n\nMilk.\nBread", 24), ["  ┆ want?", "  ┆ Milk."]);
+        assert_eq!(
+            thoughts.push("?\n\nMilk.\nBread", 24),
+            ["  ┆ want?", "  ┆ Milk."]
+        );
         assert_eq!(thoughts.finish(), ["  ┆ Bread"]);
         assert!(thoughts.finish().is_empty());
     }
@@ -64,15 +79,22 @@ mod tests {
             let mut expected = whole.push(text, columns);
             expected.extend(whole.finish());
             let mut thoughts = Thoughts::default();
-            let mut seen: Vec<String> =
-                text.chars().flat_map(|c| thoughts.push(&c.to_string(), columns)).collect();
+            let mut seen: Vec<String> = text
+                .chars()
+                .flat_map(|c| thoughts.push(&c.to_string(), columns))
+                .collect();
             seen.extend(thoughts.finish());
             let words = |lines: &[String]| {
-                let words = lines.iter().flat_map(|line| line.split_whitespace().skip(1).map(str::to_owned));
+                let words = lines
+                    .iter()
+                    .flat_map(|line| line.split_whitespace().skip(1).map(str::to_owned));
                 words.collect::<Vec<_>>()
             };
             assert_eq!(words(&seen), words(&expected));
-            assert_eq!(words(&seen).join(" "), text.split_whitespace().collect::<Vec<_>>().join(" "));
+            assert_eq!(
+                words(&seen).join(" "),
+                text.split_whitespace().collect::<Vec<_>>().join(" ")
+            );
         }
     }
 }

@@ -31,7 +31,11 @@ impl Running {
     pub(super) fn begin(&mut self, call: &ToolCall) -> String {
         let arguments = clip(&json_line(&call.arguments), ARGUMENTS_CHARS);
         let line = format!("  ⚙ {} {arguments}", name(&call.name));
-        self.0.push(Call { id: call.id.clone(), line: line.clone(), at: None });
+        self.0.push(Call {
+            id: call.id.clone(),
+            line: line.clone(),
+            at: None,
+        });
         line
     }
 
@@ -45,7 +49,10 @@ impl Running {
     /// A call ends. The answer is its line, as it began.
     pub(super) fn end(&mut self, call: &CallId, tool: &str) -> String {
         let place = self.0.iter().position(|running| running.id == *call);
-        place.map_or_else(|| format!("  ⚙ {}", name(tool)), |place| self.0.remove(place).line)
+        place.map_or_else(
+            || format!("  ⚙ {}", name(tool)),
+            |place| self.0.remove(place).line,
+        )
     }
 
     /// Describes the running calls in a few words: one call with its arguments, or with how far it is; several by their names, with the first that says how
@@ -68,7 +75,10 @@ impl Running {
 
     /// The lines of calls whose end nobody saw.
     pub(super) fn left(&mut self) -> Vec<String> {
-        self.0.drain(..).map(|call| format!("{}  … not finished", call.line)).collect()
+        self.0
+            .drain(..)
+            .map(|call| format!("{}  … not finished", call.line))
+            .collect()
     }
 }
 
@@ -114,18 +124,30 @@ mod tests {
         let mut running = Running::default();
         assert_eq!(running.words(), None);
         let milk = call("a", "add_task", json!({ "description": "milk" }));
-        assert_eq!(running.begin(&milk), "  ⚙ add_task {\"description\":\"milk\"}");
-        assert_eq!(running.words().unwrap(), "⚙ add_task {\"description\":\"milk\"}");
+        assert_eq!(
+            running.begin(&milk),
+            "  ⚙ add_task {\"description\":\"milk\"}"
+        );
+        assert_eq!(
+            running.words().unwrap(),
+            "⚙ add_task {\"description\":\"milk\"}"
+        );
         let list = call("b", "list_tasks", json!({}));
         running.begin(&list);
         running.is_at(&list.id, "3 of 10: reading");
-        assert_eq!(running.words().unwrap(), "⚙ add_task, list_tasks  3 of 10: reading");
+        assert_eq!(
+            running.words().unwrap(),
+            "⚙ add_task, list_tasks  3 of 10: reading"
+        );
         running.end(&list.id, "list_tasks");
         running.begin(&list);
         assert_eq!(running.words().unwrap(), "⚙ add_task, list_tasks");
         assert_eq!(running.end(&list.id, "list_tasks"), "  ⚙ list_tasks {}");
         assert_eq!(running.end(&list.id, "list_tasks"), "  ⚙ list_tasks");
-        assert_eq!(running.left(), ["  ⚙ add_task {\"description\":\"milk\"}  … not finished"]);
+        assert_eq!(
+            running.left(),
+            ["  ⚙ add_task {\"description\":\"milk\"}  … not finished"]
+        );
         assert_eq!(running.words(), None);
     }
 
@@ -138,7 +160,10 @@ mod tests {
             json!({ "x": "\u{1b}]52;c;x\u{7}".repeat(99) }),
         );
         let line = running.begin(&long);
-        assert!(line.chars().count() <= 4 + NAME_CHARS + 1 + ARGUMENTS_CHARS, "{line}");
+        assert!(
+            line.chars().count() <= 4 + NAME_CHARS + 1 + ARGUMENTS_CHARS,
+            "{line}"
+        );
         assert!(!line.chars().any(adjutant_core::is_control), "{line:?}");
     }
 
@@ -149,7 +174,10 @@ mod tests {
         assert_eq!(end(&good, 2), "  ✓ 2 ms");
         assert_eq!(end(&bad, 2), "  ✗ no such task[31m");
         let words = "✎ remembered: likes\ttea  (undo: /undo)";
-        assert_eq!(written(&good, Some(words)).unwrap(), "  ✎ remembered: likes tea  (undo: /undo)");
+        assert_eq!(
+            written(&good, Some(words)).unwrap(),
+            "  ✎ remembered: likes tea  (undo: /undo)"
+        );
         assert_eq!(written(&bad, Some(words)), None);
         assert_eq!(written(&good, Some("There are no notes.")), None);
     }

@@ -21,11 +21,21 @@ pub(super) struct Span {
 impl Span {
     /// Words without a style.
     pub(super) fn plain(words: String) -> Self {
-        Self { words, bold: false, italic: false, code: false, strikeout: false, opens: None }
+        Self {
+            words,
+            bold: false,
+            italic: false,
+            code: false,
+            strikeout: false,
+            opens: None,
+        }
     }
 
     fn with(&self, words: &str) -> Self {
-        Self { words: words.to_owned(), ..self.clone() }
+        Self {
+            words: words.to_owned(),
+            ..self.clone()
+        }
     }
 }
 
@@ -33,7 +43,11 @@ impl Span {
 /// as the address of a page, stays whole and has a line of its own: the terminal goes on with it in the next row, and whoever
 /// copies it gets all of it.
 pub(super) fn wrapped(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
-    let mut paper = Paper { columns: columns.max(1), lines: vec![Vec::new()], used: 0 };
+    let mut paper = Paper {
+        columns: columns.max(1),
+        lines: vec![Vec::new()],
+        used: 0,
+    };
     let (mut blank, mut word) = (Vec::new(), Vec::new());
     for span in line {
         for run in span.words.split_inclusive(' ') {
@@ -55,8 +69,9 @@ pub(super) fn wrapped(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
 }
 
 /// Punctuation that begins no line.
-const CLOSING: &[char] =
-    &['。', '，', '、', '！', '？', '：', '；', '」', '』', '）', '】', '》', 'ー', '々'];
+const CLOSING: &[char] = &[
+    '。', '，', '、', '！', '？', '：', '；', '」', '』', '）', '】', '》', 'ー', '々',
+];
 
 /// Cuts letters before each character of a script without blanks, and behind the last of a run of them.
 fn parts(letters: &str) -> impl Iterator<Item = &str> {
@@ -112,7 +127,9 @@ impl Paper {
 
     fn put(&mut self, span: Span) {
         self.used = (self.used + width(std::slice::from_ref(&span))).min(self.columns);
-        let Some(line) = self.lines.last_mut() else { return };
+        let Some(line) = self.lines.last_mut() else {
+            return;
+        };
         match line.last_mut() {
             Some(last) if last.with("") == span.with("") => last.words.push_str(&span.words),
             _ => line.push(span),
@@ -122,7 +139,10 @@ impl Paper {
 
 /// Returns how many columns words take.
 pub(super) fn width(spans: &[Span]) -> usize {
-    spans.iter().map(|span| StrFit::count_fitting(&span.words, usize::MAX).1).sum()
+    spans
+        .iter()
+        .map(|span| StrFit::count_fitting(&span.words, usize::MAX).1)
+        .sum()
 }
 
 #[cfg(test)]
@@ -130,12 +150,18 @@ mod tests {
     use super::*;
 
     fn span(words: &str, bold: bool) -> Span {
-        Span { bold, ..Span::plain(words.to_owned()) }
+        Span {
+            bold,
+            ..Span::plain(words.to_owned())
+        }
     }
 
     #[track_caller]
     fn check(words: &[(&str, bool)], columns: usize, expected: &[&str]) {
-        let line: Vec<Span> = words.iter().map(|(words, bold)| span(words, *bold)).collect();
+        let line: Vec<Span> = words
+            .iter()
+            .map(|(words, bold)| span(words, *bold))
+            .collect();
         let lines: Vec<String> = wrapped(&line, columns)
             .iter()
             .map(|line| line.iter().map(|span| span.words.as_str()).collect())
@@ -146,14 +172,22 @@ mod tests {
     #[test]
     fn lines_break_at_blanks_and_nowhere_else() {
         check(&[("one two three", false)], 7, &["one two", "three"]);
-        check(&[("a ", false), ("bold", true), (", and", false)], 6, &["a", "bold,", "and"]);
+        check(
+            &[("a ", false), ("bold", true), (", and", false)],
+            6,
+            &["a", "bold,", "and"],
+        );
         check(&[("x  ", false), ("  y", true)], 9, &["x    y"]);
         check(&[("", false)], 9, &[""]);
     }
 
     #[test]
     fn a_word_that_does_not_fit_has_a_line_of_its_own() {
-        check(&[("see https://example.org and", false)], 8, &["see", "https://example.org", "and"]);
+        check(
+            &[("see https://example.org and", false)],
+            8,
+            &["see", "https://example.org", "and"],
+        );
         check(&[("abcd", true), ("efgh", false)], 3, &["abcdefgh"]);
     }
 
@@ -163,6 +197,10 @@ mod tests {
         check(&[("牛奶", false)], 1, &["牛", "奶"]);
         check(&[("ab牛奶cd", false)], 4, &["ab牛", "奶cd"]);
         check(&[("牛奶。牛", false)], 4, &["牛", "奶。", "牛"]);
-        check(&[("か\u{3099}か\u{3099}", false)], 2, &["か\u{3099}", "か\u{3099}"]);
+        check(
+            &[("か\u{3099}か\u{3099}", false)],
+            2,
+            &["か\u{3099}", "か\u{3099}"],
+        );
     }
 }

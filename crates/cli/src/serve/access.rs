@@ -58,7 +58,9 @@ impl Access {
                 match jwt.load().await {
                     Ok(()) => {}
                     // The issuer may be back in a moment, and is asked again.
-                    Err(error @ KeysError::Unavailable { .. }) if settings.jwt.jwks_url.is_some() => {
+                    Err(error @ KeysError::Unavailable { .. })
+                        if settings.jwt.jwks_url.is_some() =>
+                    {
                         screen.note(&format!("no one can sign in yet: {error}"));
                     }
                     Err(error) => return Err(unusable_jwt(settings, &InvalidJwt::Keys(error))),
@@ -74,10 +76,14 @@ async fn by_token(bind: SocketAddr, tokens: Arc<dyn TokenStore>) -> Result<Acces
     if bind.ip().is_loopback() {
         let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
         let session = Session::new(token.digest, tokens, now());
-        return Ok(Access { auth: Auth::Token(Arc::new(session)), secret: Some(token.secret) });
+        return Ok(Access {
+            auth: Auth::Token(Arc::new(session)),
+            secret: Some(token.secret),
+        });
     }
     let now = now();
-    let holds = |token: &TokenRecord| token.grant.kind == TokenKind::Token && token.refused(now).is_none();
+    let holds =
+        |token: &TokenRecord| token.grant.kind == TokenKind::Token && token.refused(now).is_none();
     let usable = tokens.tokens(None).await?.iter().any(holds);
     if !usable {
         return Err(CliError::configuration(format!(
@@ -109,7 +115,9 @@ fn jwt(settings: &Serve) -> Result<Jwt, CliError> {
     let said = &settings.jwt;
     let (issuer, audience) = (said.issuer.clone(), said.audience.clone());
     let jwt = match (&said.secret, &said.jwks_url, &said.jwks_file) {
-        (Some(secret), None, None) => Jwt::with_secret(secret.expose_secret().as_bytes(), issuer, audience),
+        (Some(secret), None, None) => {
+            Jwt::with_secret(secret.expose_secret().as_bytes(), issuer, audience)
+        }
         (None, Some(url), None) => Jwt::with_key_url(url, issuer, audience),
         (None, None, Some(file)) => Jwt::with_key_file(file.clone(), issuer, audience),
         (None, None, None) => {
@@ -118,7 +126,9 @@ fn jwt(settings: &Serve) -> Result<Jwt, CliError> {
             )
             .or_try("serve.jwt_jwks_url = \"https://…\", the address of the issuer's keys")
             .or_try("serve.jwt_jwks_file, a file with them")
-            .or_try("serve.jwt_secret (better the variable ADJUTANT_SERVE_JWT_SECRET), for HS256"));
+            .or_try(
+                "serve.jwt_secret (better the variable ADJUTANT_SERVE_JWT_SECRET), for HS256",
+            ));
         }
         _ => {
             return Err(CliError::configuration("tokens can be signed in one way only")
@@ -137,9 +147,9 @@ fn unusable_jwt(settings: &Serve, error: &InvalidJwt) -> CliError {
         InvalidJwt::ShortSecret => shown
             .because("serve.jwt_secret, or the variable ADJUTANT_SERVE_JWT_SECRET")
             .or_try("openssl rand -base64 48"),
-        InvalidJwt::AnyIssuerOrAudience => {
-            shown.or_try("serve.jwt_issuer and serve.jwt_audience, as the tokens have them in iss and aud")
-        }
+        InvalidJwt::AnyIssuerOrAudience => shown.or_try(
+            "serve.jwt_issuer and serve.jwt_audience, as the tokens have them in iss and aud",
+        ),
         _ if settings.jwt.jwks_file.is_some() => shown.because("serve.jwt_jwks_file"),
         _ => shown.because("serve.jwt_jwks_url"),
     }
@@ -147,8 +157,10 @@ fn unusable_jwt(settings: &Serve, error: &InvalidJwt) -> CliError {
 
 fn proxy(settings: &Serve) -> Result<TrustedProxy, CliError> {
     let header = settings.proxy_header.as_deref().ok_or_else(|| {
-        CliError::configuration("serve.auth is proxy, and nothing says in which header it names the user")
-            .or_try("serve.proxy_header = \"X-Forwarded-User\", if that is the one your proxy sets")
+        CliError::configuration(
+            "serve.auth is proxy, and nothing says in which header it names the user",
+        )
+        .or_try("serve.proxy_header = \"X-Forwarded-User\", if that is the one your proxy sets")
     })?;
     TrustedProxy::new(header, &settings.proxy_peers).map_err(unusable_proxy)
 }
@@ -178,7 +190,9 @@ fn unusable_proxy(error: InvalidProxy) -> CliError {
     let shown = CliError::configuration(error.to_string());
     match error {
         InvalidProxy::Header(_) => shown.because("serve.proxy_header"),
-        InvalidProxy::NoPeers => shown.or_try("serve.proxy_peers = [\"127.0.0.1\"], where your proxy is"),
+        InvalidProxy::NoPeers => {
+            shown.or_try("serve.proxy_peers = [\"127.0.0.1\"], where your proxy is")
+        }
         _ => shown.because("serve.proxy_peers"),
     }
 }

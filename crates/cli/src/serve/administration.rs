@@ -9,7 +9,11 @@ use crate::config::Settings;
 use crate::store::Store;
 
 /// Puts it together.
-pub(super) fn of(settings: &Settings, store: &Arc<dyn Store>, servers: Option<&Servers>) -> Administration {
+pub(super) fn of(
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    servers: Option<&Servers>,
+) -> Administration {
     let servers = servers.map(Servers::reporting);
     Administration {
         store: store.clone(),

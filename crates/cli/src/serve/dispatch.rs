@@ -28,7 +28,12 @@ mod without {
             match self.0 {}
         }
 
-        pub(in crate::serve) async fn run(self, _agent: Agent, _stop: CancellationToken, _screen: &Screen) {
+        pub(in crate::serve) async fn run(
+            self,
+            _agent: Agent,
+            _stop: CancellationToken,
+            _screen: &Screen,
+        ) {
             match self.0 {}
         }
     }
@@ -68,7 +73,9 @@ mod with {
             let address: RestateAddress = address.parse().map_err(|error| {
                 CliError::configuration(format!("--dispatch: {error}")).or_try("docs/restate.md")
             })?;
-            let worker = adjutant_restate::Worker::bind(address).await.map_err(|error| not_bound(&error))?;
+            let worker = adjutant_restate::Worker::bind(address)
+                .await
+                .map_err(|error| not_bound(&error))?;
             Ok(Self(worker))
         }
 
@@ -82,7 +89,12 @@ mod with {
         }
 
         /// Answers its calls until it is told to stop.
-        pub(in crate::serve) async fn run(self, agent: Agent, stop: CancellationToken, screen: &Screen) {
+        pub(in crate::serve) async fn run(
+            self,
+            agent: Agent,
+            stop: CancellationToken,
+            screen: &Screen,
+        ) {
             let (tell, mut told) = mpsc::unbounded_channel();
             let working = self.0.run(agent, stop, move |event| {
                 // Nobody listens any more only when it is over.

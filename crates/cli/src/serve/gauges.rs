@@ -12,22 +12,38 @@ use crate::store::Store;
 pub(super) fn of(store: Arc<dyn Store>, servers: Option<&Servers>) -> Gauges {
     let report = servers.map(Servers::reporting);
     Arc::new(move || {
-        let servers = report.as_ref().map(|report| of_servers(report())).unwrap_or_default();
-        of_store(store.current_load()).into_iter().chain(servers).collect()
+        let servers = report
+            .as_ref()
+            .map(|report| of_servers(report()))
+            .unwrap_or_default();
+        of_store(store.current_load())
+            .into_iter()
+            .chain(servers)
+            .collect()
     })
 }
 
 fn of_store(load: Load) -> Vec<Gauge> {
-    let gauge = |name, help, value: u32| Gauge { name, help, labels: Vec::new(), value: value.into() };
+    let gauge = |name, help, value: u32| Gauge {
+        name,
+        help,
+        labels: Vec::new(),
+        value: value.into(),
+    };
     let mut gauges = vec![gauge(
         "adjutant_store_calls_waiting",
         "Calls that wait for a connection to the database, or for the thread that writes to its file.",
         load.waiting,
     )];
     if let Some(max) = load.connections_max {
-        let (name, help) =
-            ("adjutant_store_connections", "Connections to the database that are open, by state.");
-        let states = [("busy", load.connections_busy), ("idle", load.connections_idle)];
+        let (name, help) = (
+            "adjutant_store_connections",
+            "Connections to the database that are open, by state.",
+        );
+        let states = [
+            ("busy", load.connections_busy),
+            ("idle", load.connections_idle),
+        ];
         gauges.extend(states.map(|(state, count)| Gauge {
             name,
             help,
@@ -45,7 +61,9 @@ fn of_store(load: Load) -> Vec<Gauge> {
 
 /// One for each server of the configuration that is not switched off.
 fn of_servers(reports: Vec<ServerReport>) -> Vec<Gauge> {
-    let reports = reports.into_iter().filter(|server| server.health != Health::Disabled);
+    let reports = reports
+        .into_iter()
+        .filter(|server| server.health != Health::Disabled);
     reports
         .map(|server| Gauge {
             name: "adjutant_mcp_server_up",

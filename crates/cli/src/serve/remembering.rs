@@ -43,7 +43,11 @@ impl Remembering {
                 }
             }
         }
-        Self { desks, locked_out, others: memory::in_database(settings, &stores.kept) }
+        Self {
+            desks,
+            locked_out,
+            others: memory::in_database(settings, &stores.kept),
+        }
     }
 
     /// The memories that have a vault.
@@ -53,7 +57,10 @@ impl Remembering {
 
     /// Everybody's memory.
     pub(super) fn memories(&self) -> Memories {
-        let own = self.of_vaults().cloned().fold(Memories::default(), Memories::with);
+        let own = self
+            .of_vaults()
+            .cloned()
+            .fold(Memories::default(), Memories::with);
         let own = self.locked_out.iter().cloned().fold(own, Memories::without);
         match &self.others {
             Some(others) => own.with_others(others.clone()),
@@ -83,7 +90,13 @@ impl Remembering {
             agent.prepare();
         }
         for (at, (own, desk)) in self.desks.iter().enumerate() {
-            let (theirs, _) = wiring::diana(&own.settings(settings), model.clone(), stores, servers, desk)?;
+            let (theirs, _) = wiring::diana(
+                &own.settings(settings),
+                model.clone(),
+                stores,
+                servers,
+                desk,
+            )?;
             if at == 0 {
                 theirs.prepare();
             }
@@ -105,11 +118,22 @@ impl Remembering {
             None => "their tasks, without notes or memory",
         };
         let Some((own, _)) = self.desks.first() else {
-            let facts = if self.others.is_some() { "; facts are in the database" } else { "" };
+            let facts = if self.others.is_some() {
+                "; facts are in the database"
+            } else {
+                ""
+            };
             return format!("none: there is no vault (adjutant init){facts}");
         };
-        let signs_in = matches!(how, Authentication::Jwt | Authentication::Oidc | Authentication::Proxy);
-        let names: Vec<&str> = self.desks.iter().map(|(own, _)| own.user.as_str()).collect();
+        let signs_in = matches!(
+            how,
+            Authentication::Jwt | Authentication::Oidc | Authentication::Proxy
+        );
+        let names: Vec<&str> = self
+            .desks
+            .iter()
+            .map(|(own, _)| own.user.as_str())
+            .collect();
         match (how, own.user == UserId::local()) {
             (_, true) if signs_in && names.len() == 1 => {
                 "nobody who signs in has the notes: vault.owner says who does, by the name they sign in with"

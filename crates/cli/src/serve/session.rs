@@ -17,11 +17,27 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(digest: [u8; 32], tokens: Arc<dyn TokenStore>, created_at: Timestamp) -> Self {
-        let grant =
-            TokenGrant { role: Role::Operator, ..TokenGrant::token(UserId::local(), "adjutant serve") };
-        let record = TokenRecord { id: ID.to_owned(), grant, created_at, used_at: None, revoked_at: None };
-        Self { digest, record, tokens }
+    pub(super) fn new(
+        digest: [u8; 32],
+        tokens: Arc<dyn TokenStore>,
+        created_at: Timestamp,
+    ) -> Self {
+        let grant = TokenGrant {
+            role: Role::Operator,
+            ..TokenGrant::token(UserId::local(), "adjutant serve")
+        };
+        let record = TokenRecord {
+            id: ID.to_owned(),
+            grant,
+            created_at,
+            used_at: None,
+            revoked_at: None,
+        };
+        Self {
+            digest,
+            record,
+            tokens,
+        }
     }
 }
 
@@ -57,7 +73,10 @@ impl TokenStore for Session {
         self.tokens.token_used(id, at, expires_at)
     }
 
-    fn tokens<'a>(&'a self, user: Option<&'a UserId>) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
+    fn tokens<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+    ) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
         self.tokens.tokens(user)
     }
 

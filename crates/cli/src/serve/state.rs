@@ -23,8 +23,11 @@ impl StateFile {
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let content = json!({ "url": url, "token": token, "user": "local", "pid": std::process::id() });
-        let written = options.open(&draft).and_then(|mut file| writeln!(file, "{content}"));
+        let content =
+            json!({ "url": url, "token": token, "user": "local", "pid": std::process::id() });
+        let written = options
+            .open(&draft)
+            .and_then(|mut file| writeln!(file, "{content}"));
         // Whoever reads it sees all of it or what was there before.
         if let Err(error) = written.and_then(|()| fs::rename(&draft, &path)) {
             let _ = fs::remove_file(&draft);
@@ -62,10 +65,15 @@ mod tests {
         let file = StateFile::write(&folder, "http://127.0.0.1:1", Some("secret")).unwrap();
         let path = file.path().to_owned();
         let content: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        assert_eq!((&content["url"], &content["token"]), (&json!("http://127.0.0.1:1"), &json!("secret")));
+        assert_eq!(
+            (&content["url"], &content["token"]),
+            (&json!("http://127.0.0.1:1"), &json!("secret"))
+        );
         #[cfg(unix)]
         {
-            let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+            let mode = std::os::unix::fs::PermissionsExt::mode(
+                &fs::metadata(&path).unwrap().permissions(),
+            );
             assert_eq!(mode & 0o777, 0o600);
         }
         drop(file);

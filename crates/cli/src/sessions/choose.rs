@@ -47,7 +47,11 @@ impl TakeUp {
     ///
     /// # Errors
     /// There is no, or more than one, such conversation; or one is to be picked, and nobody can or does.
-    pub(crate) async fn start(self, settings: &Settings, screen: &Screen) -> Result<Start, CliError> {
+    pub(crate) async fn start(
+        self,
+        settings: &Settings,
+        screen: &Screen,
+    ) -> Result<Start, CliError> {
         let user = UserId::local();
         match self {
             Self::New => Ok(Start::New),
@@ -59,11 +63,11 @@ impl TakeUp {
                 })?;
                 Ok(Start::In(found.id))
             }
-            Self::Picked if !screen.asks() => {
-                Err(CliError::usage("-r without an id asks which conversation, and no one can be asked")
-                    .or_try("adjutant sessions list, then -r ID")
-                    .or_try("-c    for the newest"))
-            }
+            Self::Picked if !screen.asks() => Err(CliError::usage(
+                "-r without an id asks which conversation, and no one can be asked",
+            )
+            .or_try("adjutant sessions list, then -r ID")
+            .or_try("-c    for the newest")),
             Self::Picked => {
                 let store = store::open(settings).await?;
                 let picked = if pick::can_move() {

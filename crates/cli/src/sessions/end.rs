@@ -28,10 +28,17 @@ pub(crate) async fn end(store: &dyn Store, key: &ConversationKey) -> Result<(), 
 
 async fn append(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError> {
     let known = store.load(key).await?;
-    let Some(last) = known.events.last() else { return Ok(()) };
+    let Some(last) = known.events.last() else {
+        return Ok(());
+    };
     let runs = Status::of(&known.events).runs();
     if matches!(*last.event, Event::SessionEnded {}) || !known.inbox.is_empty() || runs {
         return Ok(());
     }
-    Ok(store.append(key, &Recorded::sequence(known.next_seq(), now(), &[Event::SessionEnded {}])).await?)
+    Ok(store
+        .append(
+            key,
+            &Recorded::sequence(known.next_seq(), now(), &[Event::SessionEnded {}]),
+        )
+        .await?)
 }

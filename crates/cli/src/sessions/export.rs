@@ -31,15 +31,19 @@ pub(crate) async fn export_of(
 pub(crate) fn save(file: &Path, text: &str, force: bool) -> Result<PathBuf, CliError> {
     let place = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            CliError::failed(format!("{} is there already; nothing was written", place.display()))
-                .or_try("another name")
-                .or_try("--force    replaces it")
-        }
-        _ => CliError::failed(format!("{} cannot be written", place.display())).because(error.to_string()),
+        ErrorKind::AlreadyExists => CliError::failed(format!(
+            "{} is there already; nothing was written",
+            place.display()
+        ))
+        .or_try("another name")
+        .or_try("--force    replaces it"),
+        _ => CliError::failed(format!("{} cannot be written", place.display()))
+            .because(error.to_string()),
     };
     if !force {
-        return write_new(&place, text).map_err(failed).map(|()| place.clone());
+        return write_new(&place, text)
+            .map_err(failed)
+            .map(|()| place.clone());
     }
     // What a link names is replaced, and not the link.
     let target = fs::canonicalize(&place).unwrap_or_else(|_| place.clone());
@@ -49,18 +53,25 @@ pub(crate) fn save(file: &Path, text: &str, force: bool) -> Result<PathBuf, CliE
     let mut beside = target.clone().into_os_string();
     beside.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
     let beside = PathBuf::from(beside);
-    write_new(&beside, text).and_then(|()| fs::rename(&beside, &target)).map_err(|error| {
-        // Nothing of an attempt is left; if there is nothing to remove, that is as good.
-        let _ = fs::remove_file(&beside);
-        failed(error)
-    })?;
+    write_new(&beside, text)
+        .and_then(|()| fs::rename(&beside, &target))
+        .map_err(|error| {
+            // Nothing of an attempt is left; if there is nothing to remove, that is as good.
+            let _ = fs::remove_file(&beside);
+            failed(error)
+        })?;
     Ok(place)
 }
 
 /// Writes a file that is not there yet: whole, or not at all.
 fn write_new(place: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(place)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).inspect_err(|_| {
-        let _ = fs::remove_file(place);
-    })
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(place)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .inspect_err(|_| {
+            let _ = fs::remove_file(place);
+        })
 }

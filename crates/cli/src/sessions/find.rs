@@ -7,8 +7,11 @@ use crate::error::CliError;
 use crate::meant::{Kind, is_meant, the_one};
 use crate::store::{self, Store};
 
-pub(super) const CONVERSATIONS: Kind =
-    Kind { one: "conversation", many: "conversations", list: "adjutant sessions list" };
+pub(super) const CONVERSATIONS: Kind = Kind {
+    one: "conversation",
+    many: "conversations",
+    list: "adjutant sessions list",
+};
 /// How many are looked through at once.
 const AT_ONCE: u32 = 500;
 
@@ -33,7 +36,15 @@ pub(crate) async fn find(
         let page = ConversationStore::list(store, &store::agent_name(), user, &filter).await?;
         let Some(last) = page.last() else { break };
         filter.after = Some(last.cursor());
-        meant.extend(page.into_iter().filter(|summary| is_meant(&summary.id.to_string(), given)));
+        meant.extend(
+            page.into_iter()
+                .filter(|summary| is_meant(&summary.id.to_string(), given)),
+        );
     }
-    the_one(meant, given, |summary| summary.id.to_string(), &CONVERSATIONS)
+    the_one(
+        meant,
+        given,
+        |summary| summary.id.to_string(),
+        &CONVERSATIONS,
+    )
 }

@@ -60,8 +60,12 @@ impl Folders {
 
     /// Returns the conversations that began here.
     pub(crate) fn begun_here(&self) -> HashSet<ConversationId> {
-        let Some(here) = &self.here else { return HashSet::new() };
-        let begun = read(&self.file).into_iter().filter(|begun| begun.folder == *here);
+        let Some(here) = &self.here else {
+            return HashSet::new();
+        };
+        let begun = read(&self.file)
+            .into_iter()
+            .filter(|begun| begun.folder == *here);
         begun.map(|begun| begun.conversation).collect()
     }
 
@@ -73,9 +77,14 @@ impl Folders {
         if self.temporary || self.noted == Some(conversation) {
             return Ok(());
         }
-        let Some(here) = &self.here else { return Ok(()) };
+        let Some(here) = &self.here else {
+            return Ok(());
+        };
         self.noted = Some(conversation);
-        let line = json_line(&Begun { conversation, folder: here.clone() });
+        let line = json_line(&Begun {
+            conversation,
+            folder: here.clone(),
+        });
         append(&self.file, &format!("{line}\n"))
             .map_err(|error| format!("{} cannot be written: {error}", self.file.display()))
     }
@@ -85,7 +94,9 @@ impl Folders {
 fn read(file: &Path) -> Vec<Begun> {
     let text = fs::read(file).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n');
-    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    lines
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }
 
 fn append(file: &Path, line: &str) -> std::io::Result<()> {
@@ -99,12 +110,18 @@ fn append(file: &Path, line: &str) -> std::io::Result<()> {
     };
     if length > BYTES_MAX {
         let all = read(file);
-        let newer = all.iter().skip(all.len() / 2).map(|begun| json_line(begun) + "\n");
+        let newer = all
+            .iter()
+            .skip(all.len() / 2)
+            .map(|begun| json_line(begun) + "\n");
         write_private(file, &newer.collect::<String>())
             .map_err(|error| std::io::Error::other(error.message))?;
     }
     // One write to the end of the file: lines of two processes do not mix.
-    OpenOptions::new().append(true).open(file)?.write_all(line.as_bytes())
+    OpenOptions::new()
+        .append(true)
+        .open(file)?
+        .write_all(line.as_bytes())
 }
 
 #[cfg(test)]
@@ -139,8 +156,17 @@ mod tests {
         assert_eq!(at("/a").within_scope(), Some(HashSet::from([id(1), id(2)])));
         assert_eq!(at("/b").begun_here(), HashSet::from([id(3)]));
         assert_eq!(at("/c").begun_here(), HashSet::new());
-        assert_eq!(folders(place.path(), "/a", Scope::Global).within_scope(), None);
-        assert_eq!(fs::read_to_string(place.path().join(FILE)).unwrap().lines().count(), 3);
+        assert_eq!(
+            folders(place.path(), "/a", Scope::Global).within_scope(),
+            None
+        );
+        assert_eq!(
+            fs::read_to_string(place.path().join(FILE))
+                .unwrap()
+                .lines()
+                .count(),
+            3
+        );
     }
 
     #[test]
@@ -150,7 +176,10 @@ mod tests {
         fs::write(place.path().join(FILE), "{\"conversation\":\n\0\n[]\n").unwrap();
         here.note(id(1)).unwrap();
         assert_eq!(here.begun_here(), HashSet::from([id(1)]));
-        let mut temporary = Folders { temporary: true, ..here };
+        let mut temporary = Folders {
+            temporary: true,
+            ..here
+        };
         temporary.note(id(2)).unwrap();
         assert_eq!(temporary.begun_here(), HashSet::from([id(1)]));
     }
@@ -169,6 +198,9 @@ mod tests {
         fs::write(place.path().join(FILE), lines.join("\n") + "\n").unwrap();
         here.note(id(9_999)).unwrap();
         let left = read(&place.path().join(FILE));
-        assert_eq!((left.len(), left.last().map(|begun| begun.conversation)), (551, Some(id(9_999))));
+        assert_eq!(
+            (left.len(), left.last().map(|begun| begun.conversation)),
+            (551, Some(id(9_999)))
+        );
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use adjutant_core::port::{BranchPoint, ConversationFilter, ConversationStore, ConversationSummary};
+use adjutant_core::port::{
+    BranchPoint, ConversationFilter, ConversationStore, ConversationSummary,
+};
 use adjutant_core::{ConversationId, SessionState, UserId};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
@@ -60,19 +62,31 @@ pub(crate) async fn list_of(
     only: Option<&HashSet<ConversationId>>,
     limit: u32,
 ) -> Result<Vec<ConversationSummary>, CliError> {
-    let search = search.map(str::trim).filter(|words| !words.is_empty()).map(str::to_owned);
+    let search = search
+        .map(str::trim)
+        .filter(|words| !words.is_empty())
+        .map(str::to_owned);
     let Some(only) = only else {
-        let filter = ConversationFilter { search, ..ConversationFilter::newest(limit) };
+        let filter = ConversationFilter {
+            search,
+            ..ConversationFilter::newest(limit)
+        };
         return Ok(ConversationStore::list(store, &store::agent_name(), user, &filter).await?);
     };
     let wanted = usize::try_from(limit).unwrap_or(usize::MAX).min(only.len());
-    let mut filter = ConversationFilter { search, ..ConversationFilter::newest(AT_ONCE) };
+    let mut filter = ConversationFilter {
+        search,
+        ..ConversationFilter::newest(AT_ONCE)
+    };
     let mut found = Vec::new();
     while found.len() < wanted {
         let page = ConversationStore::list(store, &store::agent_name(), user, &filter).await?;
         let Some(last) = page.last() else { break };
         filter.after = Some(last.cursor());
-        found.extend(page.into_iter().filter(|summary| only.contains(&summary.id)));
+        found.extend(
+            page.into_iter()
+                .filter(|summary| only.contains(&summary.id)),
+        );
     }
     found.truncate(wanted);
     Ok(found)
@@ -81,7 +95,9 @@ pub(crate) async fn list_of(
 /// The end of the id, by which people call it.
 pub(super) fn short(id: ConversationId) -> String {
     let id = id.to_string();
-    id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(&id).to_owned()
+    id.get(id.len().saturating_sub(ID_CHARS)..)
+        .unwrap_or(&id)
+        .to_owned()
 }
 
 /// The end of a conversation's id, by which people call it.
@@ -92,7 +108,9 @@ pub(crate) fn short_of(summary: &ConversationSummary) -> String {
 /// One line each: id, title, turns, last activity, state, whether something waits.
 pub(crate) fn table(listed: &[ConversationSummary], now: Timestamp) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     for summary in listed {
         table.add_row([
             short(summary.id),
@@ -100,7 +118,11 @@ pub(crate) fn table(listed: &[ConversationSummary], now: Timestamp) -> String {
             turns(summary.turns),
             ago(summary.last_activity, now),
             summary.state(now).as_str().to_owned(),
-            if summary.pending { "waits for an answer".to_owned() } else { String::new() },
+            if summary.pending {
+                "waits for an answer".to_owned()
+            } else {
+                String::new()
+            },
             summary
                 .branched_from
                 .map(|from| format!("branch of {}", short(from.conversation)))
@@ -151,7 +173,10 @@ pub(super) async fn tell(
         screen.answer_line(&table(&listed, now));
     }
     if more {
-        screen.note(&format!("there are more: adjutant sessions list -n {}", limit.saturating_mul(10)));
+        screen.note(&format!(
+            "there are more: adjutant sessions list -n {}",
+            limit.saturating_mul(10)
+        ));
     }
     Ok(())
 }

@@ -54,9 +54,20 @@ pub(crate) async fn run(
     let (store, user) = (&*store, UserId::local());
     let now = now();
     match command {
-        Sessions::List { limit, search, here } => {
+        Sessions::List {
+            limit,
+            search,
+            here,
+        } => {
             let only = here.then(|| Folders::new(settings).begun_here());
-            list::tell(store, screen, &user, (search.as_deref(), only.as_ref(), limit), json).await?;
+            list::tell(
+                store,
+                screen,
+                &user,
+                (search.as_deref(), only.as_ref(), limit),
+                json,
+            )
+            .await?;
         }
         Sessions::Search { words, limit } => {
             search::tell(store, screen, &user, (&words.join(" "), limit), json).await?;
@@ -76,7 +87,8 @@ pub(crate) async fn run(
             let found = find(store, &user, &id).await?;
             let export = export_of(store, &user, found).await?;
             let text = if json {
-                export.json(&export.session(now, summarize_from(settings, export.models.last()))) + "\n"
+                export.json(&export.session(now, summarize_from(settings, export.models.last())))
+                    + "\n"
             } else {
                 export.markdown()
             };
@@ -103,7 +115,14 @@ pub(crate) async fn run(
             }
         }
         Sessions::Rm { ids } => {
-            return remove::ask_and_remove(store, screen, (&user, &settings.dirs), (&ids, yes), json).await;
+            return remove::ask_and_remove(
+                store,
+                screen,
+                (&user, &settings.dirs),
+                (&ids, yes),
+                json,
+            )
+            .await;
         }
     }
     Ok(Exit::Ok)
@@ -118,15 +137,24 @@ fn summarize_from(settings: &Settings, model: Option<&String>) -> Option<u32> {
     };
     let usable = window.saturating_sub(OUTPUT_TOKENS_MAX);
     // A share of what fits into 32 bits does, too.
-    settings.agent.summarize_at.map(|share| (f64::from(usable) * share.get()) as u32)
+    settings
+        .agent
+        .summarize_at
+        .map(|share| (f64::from(usable) * share.get()) as u32)
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long ago something is has to be told by somebody"
+)]
 fn now() -> Timestamp {
     Timestamp::now()
 }
 
 /// `3 min ago`.
 fn ago(at: Timestamp, now: Timestamp) -> String {
-    format!("{} ago", crate::display::rough(now.as_second() - at.as_second()))
+    format!(
+        "{} ago",
+        crate::display::rough(now.as_second() - at.as_second())
+    )
 }

@@ -41,7 +41,10 @@ impl fmt::Display for Offer {
 ///
 /// # Errors
 /// There is no conversation, or the terminal does not do what a picker needs.
-pub(crate) async fn pick(store: &dyn Store, user: &UserId) -> Result<Option<ConversationSummary>, CliError> {
+pub(crate) async fn pick(
+    store: &dyn Store,
+    user: &UserId,
+) -> Result<Option<ConversationSummary>, CliError> {
     let listed = list(store, user, None, OFFERED).await?;
     if listed.is_empty() {
         return Err(none_yet());
@@ -49,8 +52,11 @@ pub(crate) async fn pick(store: &dyn Store, user: &UserId) -> Result<Option<Conv
     let now = now();
     let mut offers = Vec::with_capacity(listed.len());
     for (at, summary) in listed.into_iter().enumerate() {
-        let mut line =
-            format!("{:<10} {}", ago(summary.last_activity, now), clip(&title(&summary), TITLE_CHARS));
+        let mut line = format!(
+            "{:<10} {}",
+            ago(summary.last_activity, now),
+            clip(&title(&summary), TITLE_CHARS)
+        );
         if at < PREVIEWED
             && let Some(preview) = preview(store, user, &summary).await?
         {
@@ -78,7 +84,10 @@ pub(crate) async fn pick(store: &dyn Store, user: &UserId) -> Result<Option<Conv
 }
 
 /// Whether the terminal can draw a list again.
-#[expect(clippy::disallowed_methods, reason = "what kind of terminal it is is said there and nowhere else")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what kind of terminal it is is said there and nowhere else"
+)]
 pub(super) fn can_move() -> bool {
     std::env::var("TERM").is_ok_and(|kind| !kind.is_empty() && kind != "dumb")
 }
@@ -97,7 +106,11 @@ pub(super) async fn named(
         return Err(none_yet());
     }
     screen.side_line(&table(&listed, now()));
-    let line = Lines::new().answer(screen, "Go on with (id; Enter: none): ").await.ok().flatten();
+    let line = Lines::new()
+        .answer(screen, "Go on with (id; Enter: none): ")
+        .await
+        .ok()
+        .flatten();
     let line = line.unwrap_or_default();
     match String::from_utf8_lossy(&line).trim() {
         "" => Ok(None),
@@ -128,6 +141,8 @@ async fn preview(
         ..DecisionFilter::default()
     };
     let last = store.decisions(user, &last).await?.into_iter().next();
-    let words = last.and_then(|decision| decision.content).map(|words| clip(&words, PREVIEW_CHARS));
+    let words = last
+        .and_then(|decision| decision.content)
+        .map(|words| clip(&words, PREVIEW_CHARS));
     Ok(words.filter(|words| !words.is_empty()))
 }

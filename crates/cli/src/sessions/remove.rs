@@ -2,7 +2,8 @@
 
 use adjutant_core::port::{ConversationStore, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{
-    ConversationId, ConversationKey, Role, TITLE_CHARS_MAX, UserId, conversation, given_title, transcript,
+    ConversationId, ConversationKey, Role, TITLE_CHARS_MAX, UserId, conversation, given_title,
+    transcript,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -69,15 +70,20 @@ pub(super) async fn remove(
     match ConversationStore::delete(store, &key).await? {
         Deleted::Yes => Ok(removal),
         Deleted::NoSuchConversation => Err(gone()),
-        Deleted::Running => {
-            Err(CliError::failed(format!("a turn runs in “{}”; nothing of it was removed", title(summary)))
-                .or_try("stop it or wait for its end, then again"))
-        }
+        Deleted::Running => Err(CliError::failed(format!(
+            "a turn runs in “{}”; nothing of it was removed",
+            title(summary)
+        ))
+        .or_try("stop it or wait for its end, then again")),
     }
 }
 
 /// What would go with it.
-async fn look(store: &dyn Store, user: &UserId, summary: &ConversationSummary) -> Result<Removal, CliError> {
+async fn look(
+    store: &dyn Store,
+    user: &UserId,
+    summary: &ConversationSummary,
+) -> Result<Removal, CliError> {
     let key = store::key_of(user, summary.id);
     let mut removal = Removal {
         id: summary.id,
@@ -95,8 +101,10 @@ async fn look(store: &dyn Store, user: &UserId, summary: &ConversationSummary) -
             let said = || said.iter().filter(|message| message.role != Role::System);
             removal.messages = Some(said().count());
             removal.tool_calls = Some(said().map(|message| message.tool_calls.len()).sum());
-            removal.waiting =
-                conversation::pending(&known.events).iter().map(|call| clip(&call.preview, 200)).collect();
+            removal.waiting = conversation::pending(&known.events)
+                .iter()
+                .map(|call| clip(&call.preview, 200))
+                .collect();
             removal.unanswered = known.inbox.len();
             removal.unfinished = conversation::Status::of(&known.events).runs();
         }
@@ -114,7 +122,12 @@ fn gone() -> CliError {
 impl Removal {
     /// What it comes to, in words.
     fn words(&self) -> String {
-        let mut words = format!("“{}” ({}: {}", self.title, short(self.id), turns(self.turns));
+        let mut words = format!(
+            "“{}” ({}: {}",
+            self.title,
+            short(self.id),
+            turns(self.turns)
+        );
         match (self.messages, self.tool_calls) {
             (Some(messages), Some(calls)) => {
                 words += &format!(
@@ -130,8 +143,11 @@ impl Removal {
 
     /// What somebody who removes it should know.
     fn warnings(&self) -> Vec<String> {
-        let mut warnings: Vec<String> =
-            self.waiting.iter().map(|call| format!("waits in it and is not done: {call}")).collect();
+        let mut warnings: Vec<String> = self
+            .waiting
+            .iter()
+            .map(|call| format!("waits in it and is not done: {call}"))
+            .collect();
         if self.unanswered > 0 {
             warnings.push(format!(
                 "not answered yet: {} of yours",
@@ -164,8 +180,17 @@ pub(super) async fn ask_and_remove(
     let mut shown = Vec::new();
     for summary in &found {
         let removal = look(store, user, summary).await?;
-        shown.push(format!("{}, last active {}", removal.words(), ago(summary.last_activity, now)));
-        shown.extend(removal.warnings().into_iter().map(|warning| format!("  ! {warning}")));
+        shown.push(format!(
+            "{}, last active {}",
+            removal.words(),
+            ago(summary.last_activity, now)
+        ));
+        shown.extend(
+            removal
+                .warnings()
+                .into_iter()
+                .map(|warning| format!("  ! {warning}")),
+        );
     }
     // No tool's name covers this.
     if !approved(yes, "") {

@@ -48,7 +48,11 @@ pub(super) async fn tell(
     }
     let agent = store::agent_name();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let options = PastOptions { limit, chars: PASSAGE_CHARS, ..PastOptions::default() };
+    let options = PastOptions {
+        limit,
+        chars: PASSAGE_CHARS,
+        ..PastOptions::default()
+    };
     let search = search_past(store, (&agent, user), words, options).await?;
     let now = now();
     if json {
@@ -64,7 +68,10 @@ pub(super) async fn tell(
     } else if search.found.is_empty() {
         screen.answer_line("Nothing like that was said in any conversation.");
     } else {
-        search.found.iter().for_each(|hit| screen.answer_line(&lines(hit, now)));
+        search
+            .found
+            .iter()
+            .for_each(|hit| screen.answer_line(&lines(hit, now)));
         screen.note("read one: adjutant sessions show ID; go on with it: adjutant chat -r ID");
     }
     if !search.is_complete {
@@ -77,8 +84,21 @@ pub(super) async fn tell(
 
 /// A conversation with the words that were found in it.
 fn lines(hit: &PastHit, now: Timestamp) -> String {
-    let title = if hit.title.is_empty() { "untitled" } else { hit.title.as_str() };
-    let who = if hit.said_by == Role::Assistant { "assistant" } else { "you" };
-    let head = format!("{}  {}  {}", short(hit.conversation), clip(title, TITLE_CHARS), ago(hit.at, now));
+    let title = if hit.title.is_empty() {
+        "untitled"
+    } else {
+        hit.title.as_str()
+    };
+    let who = if hit.said_by == Role::Assistant {
+        "assistant"
+    } else {
+        "you"
+    };
+    let head = format!(
+        "{}  {}  {}",
+        short(hit.conversation),
+        clip(title, TITLE_CHARS),
+        ago(hit.at, now)
+    );
     format!("{head}\n    {who}: {}", clip(&hit.passage, PASSAGE_CHARS))
 }

@@ -56,10 +56,20 @@ impl<'a> Shown<'a> {
 }
 
 /// Prints where it stands, and its last turns.
-pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: usize, now: Timestamp) {
-    let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
-    let at =
-        |at: Option<Timestamp>| at.map_or_else(String::new, |at| format!("{} ({})", local(at), ago(at, now)));
+pub(super) fn tell(
+    screen: &Screen,
+    export: &Export,
+    session: &Session,
+    turns: usize,
+    now: Timestamp,
+) {
+    let field =
+        |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
+    let at = |at: Option<Timestamp>| {
+        at.map_or_else(String::new, |at| {
+            format!("{} ({})", local(at), ago(at, now))
+        })
+    };
     field("conversation", &export.summary.id.to_string());
     field("title", &title(&export.summary));
     if let Some(from) = export.summary.branched_from {
@@ -71,7 +81,11 @@ pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: u
     field("turns", &session.turns.to_string());
     field(
         "messages",
-        &format!("{}, about {} tokens", session.messages, tokens(session.token_estimate.into())),
+        &format!(
+            "{}, about {} tokens",
+            session.messages,
+            tokens(session.token_estimate.into())
+        ),
     );
     if let Some(messages) = session.summarized_at {
         field("summarized", &format!("the first {messages} messages"));
@@ -80,7 +94,14 @@ pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: u
         field("model", model);
     }
     for call in export.pending() {
-        field("waits", &format!("{} ({}): adjutant pending list", clip(&call.preview, 200), call.short_id()));
+        field(
+            "waits",
+            &format!(
+                "{} ({}): adjutant pending list",
+                clip(&call.preview, 200),
+                call.short_id()
+            ),
+        );
     }
     if export.unanswered() > 0 {
         field(
@@ -117,26 +138,45 @@ pub(crate) async fn show_again(
 ) -> Result<Option<LastAnswer>, CliError> {
     let known = store.load(&context.key(&store::agent_name())).await?;
     let said: Vec<TranscriptMessage> = if known.events.is_empty() {
-        context.history.iter().map(|message: &Message| TranscriptMessage::of(message)).collect()
+        context
+            .history
+            .iter()
+            .map(|message: &Message| TranscriptMessage::of(message))
+            .collect()
     } else {
         transcript(&known.events)
     };
     let shown = last_turns(&said, TURNS_AGAIN);
     for (at, message) in shown.iter().enumerate() {
-        let is_last = shown.iter().skip(at + 1).all(|later| later.role != Role::Assistant);
+        let is_last = shown
+            .iter()
+            .skip(at + 1)
+            .all(|later| later.role != Role::Assistant);
         match message.role {
             Role::Assistant if screen.styles_answers() => {
-                show_answer(screen, vault, &message.content, if is_last { LAST_LINES } else { LINES });
+                show_answer(
+                    screen,
+                    vault,
+                    &message.content,
+                    if is_last { LAST_LINES } else { LINES },
+                );
             }
             Role::User | Role::Assistant => {
-                words_of(message).iter().for_each(|line| screen.side_line(&dim(line)));
+                words_of(message)
+                    .iter()
+                    .for_each(|line| screen.side_line(&dim(line)));
             }
             Role::Tool | Role::System => {}
         }
-        calls_of(message, shown).iter().for_each(|line| screen.side_line(&dim(line)));
+        calls_of(message, shown)
+            .iter()
+            .for_each(|line| screen.side_line(&dim(line)));
     }
     for call in conversation::pending(&known.events) {
-        screen.side_line(&format!("? {}  waits for a yes or no", clip(&call.preview, 200)));
+        screen.side_line(&format!(
+            "? {}  waits for a yes or no",
+            clip(&call.preview, 200)
+        ));
     }
     Ok(last_answer(&said))
 }
@@ -158,9 +198,17 @@ fn show_answer(screen: &Screen, vault: Option<&Vault>, answer: &str, lines_max: 
 
 /// Returns the last words of the assistant that stand for an answer.
 fn last_answer(said: &[TranscriptMessage]) -> Option<LastAnswer> {
-    let answers = said.iter().rev().filter(|message| message.role == Role::Assistant);
-    let last = answers.into_iter().find(|message| !message.content.trim().is_empty())?;
-    Some(LastAnswer { content: last.content.clone(), turn: last.turn })
+    let answers = said
+        .iter()
+        .rev()
+        .filter(|message| message.role == Role::Assistant);
+    let last = answers
+        .into_iter()
+        .find(|message| !message.content.trim().is_empty())?;
+    Some(LastAnswer {
+        content: last.content.clone(),
+        turn: last.turn,
+    })
 }
 
 /// The messages of the last `turns`: each begins with words of the person.
@@ -168,14 +216,20 @@ fn last_turns(said: &[TranscriptMessage], turns: usize) -> &[TranscriptMessage] 
     if turns == 0 {
         return &[];
     }
-    let begins = said.iter().enumerate().rev().filter(|(_, message)| message.role == Role::User);
+    let begins = said
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, message)| message.role == Role::User);
     let first = begins.map(|(at, _)| at).nth(turns - 1).unwrap_or(0);
     said.get(first..).unwrap_or_default()
 }
 
 /// The messages as a person reads them, none of them longer than a dozen lines.
 fn lines_of(said: &[TranscriptMessage]) -> Vec<String> {
-    said.iter().flat_map(|message| words_of(message).into_iter().chain(calls_of(message, said))).collect()
+    said.iter()
+        .flat_map(|message| words_of(message).into_iter().chain(calls_of(message, said)))
+        .collect()
 }
 
 /// Lines of a person's or the assistant's words in a message.
@@ -190,7 +244,11 @@ fn words_of(message: &TranscriptMessage) -> Vec<String> {
     let mut rest = words.trim().lines();
     let mut lines: Vec<String> = Vec::new();
     for (at, line) in rest.by_ref().take(LINES).enumerate() {
-        lines.push(format!("{}{}", if at == 0 { mark } else { "     " }, cut(line)));
+        lines.push(format!(
+            "{}{}",
+            if at == 0 { mark } else { "     " },
+            cut(line)
+        ));
     }
     if rest.next().is_some() {
         lines.push("     …".to_owned());
@@ -201,7 +259,9 @@ fn words_of(message: &TranscriptMessage) -> Vec<String> {
 /// Lines of the calls in a message.
 fn calls_of(message: &TranscriptMessage, said: &[TranscriptMessage]) -> Vec<String> {
     let line = |call: &TranscriptCall| {
-        let ended = said.iter().find(|other| other.tool_call_id.as_ref() == Some(&call.id));
+        let ended = said
+            .iter()
+            .find(|other| other.tool_call_id.as_ref() == Some(&call.id));
         let end = match ended.and_then(|message| message.result.as_ref()) {
             None => "",
             Some(result) if result.success => "  ✓",
@@ -238,17 +298,28 @@ mod tests {
     #[test]
     fn the_last_turns_begin_with_the_person() {
         let all = said(&[user("one"), user("two"), user("three"), user("four")]);
-        assert_eq!(lines_of(last_turns(&all, 3)), ["you> two", "you> three", "you> four"]);
+        assert_eq!(
+            lines_of(last_turns(&all, 3)),
+            ["you> two", "you> three", "you> four"]
+        );
         assert_eq!(lines_of(last_turns(&all, 9)).len(), 4);
         assert!(last_turns(&all, 0).is_empty() && last_turns(&[], 3).is_empty());
     }
 
     #[test]
     fn what_is_shown_again_obeys_no_escape_and_is_bounded() {
-        let lines = lines_of(&said(&[user(&format!("\u{1b}[2Jx\n  code\n{}", "y\n".repeat(50)))]));
+        let lines = lines_of(&said(&[user(&format!(
+            "\u{1b}[2Jx\n  code\n{}",
+            "y\n".repeat(50)
+        ))]));
         assert_eq!(&lines[..2], ["you> [2Jx", "       code"]);
         assert_eq!((lines.len(), lines[12].as_str()), (13, "     …"));
-        assert_eq!(lines_of(&said(&[user(&"z".repeat(5_000))]))[0].chars().count(), 405);
+        assert_eq!(
+            lines_of(&said(&[user(&"z".repeat(5_000))]))[0]
+                .chars()
+                .count(),
+            405
+        );
     }
 
     #[test]

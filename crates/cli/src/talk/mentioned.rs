@@ -23,12 +23,19 @@ impl Talk<'_> {
     ///
     /// # Errors
     /// A file that is named cannot be read or is no text; or its folder is not trusted, and nobody says yes. Nothing was sent then.
-    pub(crate) async fn mentioned(&mut self, text: &str, settings: &Settings) -> Result<String, CliError> {
+    pub(crate) async fn mentioned(
+        &mut self,
+        text: &str,
+        settings: &Settings,
+    ) -> Result<String, CliError> {
         let mut frames = Vec::new();
         for name in mention::mentions(text) {
             let frame = match self.note(&name).await {
                 Some(Ok(note)) => Some(around(&note)),
-                unread => self.file(&name, unread.and_then(Result::err), settings).await?,
+                unread => {
+                    self.file(&name, unread.and_then(Result::err), settings)
+                        .await?
+                }
             };
             frames.extend(frame);
             if frames.len() > ATTACHED_MAX {
@@ -62,36 +69,48 @@ impl Talk<'_> {
         let meant = mention::looks_like_path(name, &path);
         match path.metadata() {
             Ok(about) if about.is_dir() && !meant => {
-                self.screen
-                    .note(&format!("  @{shown} is a folder and is not attached: it is sent as a word"));
+                self.screen.note(&format!(
+                    "  @{shown} is a folder and is not attached: it is sent as a word"
+                ));
                 return Ok(None);
             }
             Ok(_) => {}
             Err(error)
-                if !meant && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+                if !meant
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
                 match no_note {
-                    Some(why) => self.screen.note(&format!("  @{shown} is not attached: {why}")),
+                    Some(why) => self
+                        .screen
+                        .note(&format!("  @{shown} is not attached: {why}")),
                     // Who writes a folder may have meant a file.
                     None if name.contains('/') => {
-                        self.screen.note(&format!("  @{shown} is not a file here; it is sent as it stands"));
+                        self.screen.note(&format!(
+                            "  @{shown} is not a file here; it is sent as it stands"
+                        ));
                     }
                     None => {}
                 }
                 return Ok(None);
             }
             Err(error) => {
-                let error = CliError::usage(format!("@{shown} cannot be read")).because(error.to_string());
+                let error =
+                    CliError::usage(format!("@{shown} cannot be read")).because(error.to_string());
                 return Err(error.or_try(AS_A_WORD));
             }
         }
         self.ask_for_folder(&path, &shown, settings).await?;
-        let file = FileText::read(path, name.to_owned()).await.map_err(|error| error.or_try(AS_A_WORD))?;
+        let file = FileText::read(path, name.to_owned())
+            .await
+            .map_err(|error| error.or_try(AS_A_WORD))?;
         let Some(frame) = file.frame() else {
-            self.screen.note(&format!("  @{shown} is empty; nothing is attached"));
+            self.screen
+                .note(&format!("  @{shown} is empty; nothing is attached"));
             return Ok(None);
         };
-        file.notices().iter().for_each(|notice| self.screen.note(notice));
+        file.notices()
+            .iter()
+            .for_each(|notice| self.screen.note(notice));
         Ok(Some(frame))
     }
 
@@ -111,15 +130,22 @@ impl Talk<'_> {
         })?;
         let state = &settings.dirs.state;
         if attachable::is_allowed(state, &file)
-            || self.allowed.iter().any(|folder| attachable::holds(folder, &file))
+            || self
+                .allowed
+                .iter()
+                .any(|folder| attachable::holds(folder, &file))
         {
             return Ok(());
         }
-        let working = std::env::current_dir().and_then(|folder| folder.canonicalize()).unwrap_or_default();
+        let working = std::env::current_dir()
+            .and_then(|folder| folder.canonicalize())
+            .unwrap_or_default();
         let folder = attachable::folder_of(&file, &working);
         let name = clean_line(&folder.to_string_lossy());
         let refused = CliError::usage(format!("@{shown} is not attached, and nothing was sent"))
-            .or_try(format!("adjutant -f {shown} …    attaches it without a question"));
+            .or_try(format!(
+                "adjutant -f {shown} …    attaches it without a question"
+            ));
         if !self.screen.asks() {
             return Err(refused
                 .because(format!("{name} is not trusted, and nobody can be asked"))
@@ -156,11 +182,21 @@ fn told(note: &NoteText) -> String {
     };
     match note.cut {
         None => format!("{}, {lines}", note.path),
-        Some(_) => format!("{}, lines {} to {} of {lines}", note.path, note.first_line, note.last_line),
+        Some(_) => format!(
+            "{}, lines {} to {} of {lines}",
+            note.path, note.first_line, note.last_line
+        ),
     }
 }
 
 fn around(note: &NoteText) -> String {
-    let cut = note.cut.as_ref().map(|cut| format!("\n({cut})")).unwrap_or_default();
-    framed(&format!("note \"{}\"", note.path), &format!("{}{cut}", note.text))
+    let cut = note
+        .cut
+        .as_ref()
+        .map(|cut| format!("\n({cut})"))
+        .unwrap_or_default();
+    framed(
+        &format!("note \"{}\"", note.path),
+        &format!("{}{cut}", note.text),
+    )
 }

@@ -20,7 +20,10 @@ impl Opening {
     /// # Errors
     /// The system does not let us listen.
     pub(crate) fn begin() -> Result<Self, CliError> {
-        Ok(Self { interrupts: Interrupts::new()?, endings: Endings::new()? })
+        Ok(Self {
+            interrupts: Interrupts::new()?,
+            endings: Endings::new()?,
+        })
     }
 
     /// Waits for input, which Ctrl-C gives up at once.

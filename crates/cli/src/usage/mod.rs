@@ -11,7 +11,10 @@ use clap::error::{ContextKind, ContextValue};
 use crate::display::{clean, clean_line};
 
 /// Returns the error as it is shown, and what is worth trying. `args`: what was typed, without the program's name.
-pub(crate) fn shown(error: clap::Error, args: impl Iterator<Item = OsString>) -> (clap::Error, Vec<String>) {
+pub(crate) fn shown(
+    error: clap::Error,
+    args: impl Iterator<Item = OsString>,
+) -> (clap::Error, Vec<String>) {
     let args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
     let tips = tips::tips(&error, &args);
     let mut error = harmless(error);
@@ -25,7 +28,10 @@ pub(crate) fn shown(error: clap::Error, args: impl Iterator<Item = OsString>) ->
 /// Returns the same error, with nothing of what was typed that a terminal would obey.
 fn harmless(mut error: clap::Error) -> clap::Error {
     // What a value's own reader says cannot be taken apart: it is said without colours.
-    if error.source().is_some_and(|source| is_obeyed(&source.to_string())) {
+    if error
+        .source()
+        .is_some_and(|source| is_obeyed(&source.to_string()))
+    {
         let text = clean(&error.to_string());
         let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
         return clap::Error::raw(error.kind(), text);
@@ -80,12 +86,17 @@ mod tests {
         ] {
             let args = [&["adjutant"], args].concat();
             // A word may be a prompt.
-            let Err(error) = Cli::try_parse_from(&args) else { continue };
+            let Err(error) = Cli::try_parse_from(&args) else {
+                continue;
+            };
             let kind = error.kind();
             let error = harmless(error);
             assert_eq!(error.kind(), kind);
             let text = error.render().to_string();
-            assert!(!is_obeyed(&text) && text.contains("owned"), "{args:?}: {text:?}");
+            assert!(
+                !is_obeyed(&text) && text.contains("owned"),
+                "{args:?}: {text:?}"
+            );
             let coloured = error.render().ansi().to_string();
             for typed in ["\u{1b}]", "\u{7}", "\u{202e}", "\u{9b}"] {
                 assert!(!coloured.contains(typed), "{args:?}: {coloured:?}");

@@ -60,7 +60,11 @@ pub(super) async fn run(
 
 /// Counts in words, of what is there.
 fn words(kept: &[TableRows]) -> String {
-    let rows = |name: &str| kept.iter().find(|table| table.name == name).map_or(0, |table| table.rows);
+    let rows = |name: &str| {
+        kept.iter()
+            .find(|table| table.name == name)
+            .map_or(0, |table| table.rows)
+    };
     let mut words = vec![
         plural(rows("conversation"), "conversation", "conversations"),
         plural(rows("decision"), "turn", "turns"),
@@ -68,7 +72,11 @@ fn words(kept: &[TableRows]) -> String {
     ];
     for (name, one, many) in [
         ("fact", "fact", "facts"),
-        ("memory_change", "change of the memory", "changes of the memory"),
+        (
+            "memory_change",
+            "change of the memory",
+            "changes of the memory",
+        ),
         ("token", "access token", "access tokens"),
     ] {
         if rows(name) > 0 {
@@ -89,11 +97,17 @@ async fn agrees(screen: &Screen, user: &UserId, words: &str) -> Result<(), CliEr
     }
     screen.side_line(&format!("Everything of {name} goes: {words}."));
     screen.side_line(STAYS);
-    let typed = Lines::new().answer(screen, "? type the name to delete it for good: ").await.ok().flatten();
+    let typed = Lines::new()
+        .answer(screen, "? type the name to delete it for good: ")
+        .await
+        .ok()
+        .flatten();
     let typed = typed.map(|line| String::from_utf8_lossy(&line).trim().to_owned());
     match typed.is_some_and(|typed| typed == name.trim()) {
         true => Ok(()),
-        false => Err(CliError::failed("that is not the name; nothing was deleted")),
+        false => Err(CliError::failed(
+            "that is not the name; nothing was deleted",
+        )),
     }
 }
 
@@ -106,7 +120,10 @@ async fn remove(store: &dyn Store, user: &UserId) -> Result<UserRemoved, CliErro
         let removed = store.remove_user(user).await?;
         conversations += removed.conversations;
         if removed.running.is_empty() {
-            return Ok(UserRemoved { conversations, ..removed });
+            return Ok(UserRemoved {
+                conversations,
+                ..removed
+            });
         }
         running = removed.running.len();
         for key in removed.running {
@@ -125,7 +142,11 @@ async fn remove(store: &dyn Store, user: &UserId) -> Result<UserRemoved, CliErro
 
 /// Tells whoever runs a turn to stop. `false`: no turn has begun yet that could be stopped.
 async fn stop(store: &dyn Store, key: &ConversationKey) -> Result<bool, CliError> {
-    let last = store.load_turns(key, None, 1).await?.map(|last| last.events).unwrap_or_default();
+    let last = store
+        .load_turns(key, None, 1)
+        .await?
+        .map(|last| last.events)
+        .unwrap_or_default();
     if conversation::open_turn(&last).is_none() {
         return Ok(false);
     }

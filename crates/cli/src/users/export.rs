@@ -47,9 +47,18 @@ pub(super) async fn run(
         Some(file) => Target::beside(file, force)?,
         None => Target::Output(screen),
     };
-    let mut lines = Lines { target, counts: BTreeMap::new() };
-    let rows: BTreeMap<&str, u64> = kept.iter().map(|table| (table.name.as_str(), table.rows)).collect();
-    #[expect(clippy::disallowed_methods, reason = "a manifest says when it was made")]
+    let mut lines = Lines {
+        target,
+        counts: BTreeMap::new(),
+    };
+    let rows: BTreeMap<&str, u64> = kept
+        .iter()
+        .map(|table| (table.name.as_str(), table.rows))
+        .collect();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a manifest says when it was made"
+    )]
     let now = jiff::Timestamp::now();
     lines.line(
         "manifest",
@@ -96,7 +105,9 @@ pub(super) async fn run(
     lines.line("end", &json!({ "lines": counts }))?;
     if let Some(place) = lines.target.end()? {
         if json {
-            screen.answer_line(&json_line(&json!({ "file": place.to_string_lossy(), "lines": counts })));
+            screen.answer_line(&json_line(
+                &json!({ "file": place.to_string_lossy(), "lines": counts }),
+            ));
         } else {
             screen.answer_line(&format!("Written to {}.", place.display()));
         }
@@ -122,7 +133,10 @@ async fn conversation(
     let loaded = match store.load(&stored.key).await {
         Ok(loaded) => loaded,
         Err(StoreError::Unreadable { message }) => {
-            return lines.line("unreadable", &json!({ "conversation": id, "problem": message }));
+            return lines.line(
+                "unreadable",
+                &json!({ "conversation": id, "problem": message }),
+            );
         }
         Err(error) => return Err(error.into()),
     };
@@ -143,11 +157,20 @@ async fn conversation(
     Ok(())
 }
 
-async fn decisions(store: &dyn Store, lines: &mut Lines<'_>, user: &UserId) -> Result<(), CliError> {
-    let mut filter = DecisionFilter { limit: Some(AT_ONCE), ..DecisionFilter::default() };
+async fn decisions(
+    store: &dyn Store,
+    lines: &mut Lines<'_>,
+    user: &UserId,
+) -> Result<(), CliError> {
+    let mut filter = DecisionFilter {
+        limit: Some(AT_ONCE),
+        ..DecisionFilter::default()
+    };
     loop {
         let page = store.decisions(user, &filter).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
         filter.after = Some(DecisionRecord::cursor(last));
         for decision in page {
             let calls = store.tool_invocations(user, decision.id).await?;
@@ -168,7 +191,8 @@ struct Lines<'a> {
 impl Lines<'_> {
     /// Writes an object with its kind in front. Fields of that name in the object itself stay beside it as `data`.
     fn line(&mut self, kind: &'static str, value: &impl Serialize) -> Result<(), CliError> {
-        let value = serde_json::to_value(value).map_err(|error| CliError::failed(error.to_string()))?;
+        let value =
+            serde_json::to_value(value).map_err(|error| CliError::failed(error.to_string()))?;
         let line = match value {
             Value::Object(fields) if !fields.contains_key("kind") => {
                 let mut line = serde_json::Map::from_iter([("kind".to_owned(), kind.into())]);
@@ -185,7 +209,11 @@ impl Lines<'_> {
 /// A place for an export: a file that is there when it is whole, or standard output.
 enum Target<'a> {
     Output(&'a Screen),
-    File { beside: PathBuf, place: PathBuf, file: BufWriter<File> },
+    File {
+        beside: PathBuf,
+        place: PathBuf,
+        file: BufWriter<File>,
+    },
 }
 
 impl Target<'_> {
@@ -204,7 +232,11 @@ impl Target<'_> {
         beside.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
         let beside = PathBuf::from(beside);
         let file = private::create_new(&beside).map_err(|error| failed(&place, &error))?;
-        Ok(Self::File { beside, place, file: BufWriter::new(file) })
+        Ok(Self::File {
+            beside,
+            place,
+            file: BufWriter::new(file),
+        })
     }
 
     fn write(&mut self, line: &str) -> Result<(), CliError> {
@@ -213,15 +245,26 @@ impl Target<'_> {
                 screen.answer_line(line);
                 screen.lost_output().map_or(Ok(()), Err)
             }
-            Self::File { place, file, .. } => writeln!(file, "{line}").map_err(|error| failed(place, &error)),
+            Self::File { place, file, .. } => {
+                writeln!(file, "{line}").map_err(|error| failed(place, &error))
+            }
         }
     }
 
     /// Puts the file into its place. `None`: it went to standard output.
     fn end(&mut self) -> Result<Option<PathBuf>, CliError> {
-        let Self::File { beside, place, file } = self else { return Ok(None) };
+        let Self::File {
+            beside,
+            place,
+            file,
+        } = self
+        else {
+            return Ok(None);
+        };
         let ended = file.flush().and_then(|()| file.get_ref().sync_all());
-        ended.and_then(|()| fs::rename(&*beside, &*place)).map_err(|error| failed(place, &error))?;
+        ended
+            .and_then(|()| fs::rename(&*beside, &*place))
+            .map_err(|error| failed(place, &error))?;
         Ok(Some(place.clone()))
     }
 }

@@ -30,12 +30,37 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let store = store::open(settings).await?;
     match command {
-        Users::List { limit, after, since } => {
+        Users::List {
+            limit,
+            after,
+            since,
+        } => {
             let since = since.map(|text| moment(&text)).transpose()?;
-            list(&*store, screen, PeopleFilter { after, since, limit }, json).await?;
+            list(
+                &*store,
+                screen,
+                PeopleFilter {
+                    after,
+                    since,
+                    limit,
+                },
+                json,
+            )
+            .await?;
         }
-        Users::Export { user, output, force } => {
-            return export::run(&*store, screen, &user_of(user)?, (output.as_deref(), force), json).await;
+        Users::Export {
+            user,
+            output,
+            force,
+        } => {
+            return export::run(
+                &*store,
+                screen,
+                &user_of(user)?,
+                (output.as_deref(), force),
+                json,
+            )
+            .await;
         }
         Users::Delete { user } => delete::run(&*store, screen, &user_of(user)?, yes, json).await?,
     }
@@ -46,9 +71,17 @@ fn user_of(name: String) -> Result<UserId, CliError> {
     UserId::new(name).map_err(|error| CliError::usage(format!("that is no user's name: {error}")))
 }
 
-async fn list(store: &dyn Store, screen: &Screen, filter: PeopleFilter, json: bool) -> Result<(), CliError> {
+async fn list(
+    store: &dyn Store,
+    screen: &Screen,
+    filter: PeopleFilter,
+    json: bool,
+) -> Result<(), CliError> {
     // One more tells whether there are more.
-    let asked = PeopleFilter { limit: filter.limit.saturating_add(1), ..filter };
+    let asked = PeopleFilter {
+        limit: filter.limit.saturating_add(1),
+        ..filter
+    };
     let mut people = store.people(&asked).await?;
     let fit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
     let more = people.len() > fit;
@@ -61,14 +94,19 @@ async fn list(store: &dyn Store, screen: &Screen, filter: PeopleFilter, json: bo
         screen.answer_line(&table(&people));
     }
     if let (true, Some(last)) = (more, people.last()) {
-        screen.note(&format!("there are more: --after {}", crate::log::quoted(&last.user)));
+        screen.note(&format!(
+            "there are more: --after {}",
+            crate::log::quoted(&last.user)
+        ));
     }
     Ok(())
 }
 
 fn table(people: &[Person]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([
         "user",
         "conversations",
@@ -89,7 +127,11 @@ fn table(people: &[Person]) -> String {
             person.tasks.to_string(),
             total.turns.to_string(),
             total.failed.to_string(),
-            format!("{}/{}", tokens(total.input_tokens), tokens(total.output_tokens)),
+            format!(
+                "{}/{}",
+                tokens(total.input_tokens),
+                tokens(total.output_tokens)
+            ),
             totals::cost(total),
             person.last_seen.map(local).unwrap_or_default(),
         ]);

@@ -11,28 +11,53 @@ fn serve(home: &Home) -> Serving {
 }
 
 fn ask(service: &Serving, method: &str, path: &str, header: (&str, &str)) -> Reply {
-    send(&service.address, method, path, &[header, ("Host", "127.0.0.1:8080")], "").unwrap()
+    send(
+        &service.address,
+        method,
+        path,
+        &[header, ("Host", "127.0.0.1:8080")],
+        "",
+    )
+    .unwrap()
 }
 
 fn me(service: &Serving, token: &str) -> Reply {
-    ask(service, "GET", "/v1/me", ("Authorization", &format!("Bearer {token}")))
+    ask(
+        service,
+        "GET",
+        "/v1/me",
+        ("Authorization", &format!("Bearer {token}")),
+    )
 }
 
 fn create(home: &Home, more: &[&str]) -> Value {
-    home.run(&[&["token", "create", "--user", "ana", "--json"], more].concat()).succeeds().json()
+    home.run(&[&["token", "create", "--user", "ana", "--json"], more].concat())
+        .succeeds()
+        .json()
 }
 
 #[test]
 fn a_token_is_made_listed_and_taken_back() {
     let home = Home::new();
-    for bad in [&["--expires", "soon"][..], &["--expires", "0s"], &["--grant", "root"]] {
-        home.run(&[&["token", "create", "--user", "ana"], bad].concat()).ends_with(2);
+    for bad in [
+        &["--expires", "soon"][..],
+        &["--expires", "0s"],
+        &["--grant", "root"],
+    ] {
+        home.run(&[&["token", "create", "--user", "ana"], bad].concat())
+            .ends_with(2);
     }
     let for_ever = create(&home, &["--name", "laptop"]);
-    assert_eq!((&for_ever["expires_at"], &for_ever["role"]), (&Value::Null, &json!("user")));
+    assert_eq!(
+        (&for_ever["expires_at"], &for_ever["role"]),
+        (&Value::Null, &json!("user"))
+    );
     home.config("[serve]\ntoken_expiry = \"30d\"\n");
     assert!(create(&home, &[])["expires_at"].is_string());
-    assert_eq!(create(&home, &["--expires", "forever"])["expires_at"], Value::Null);
+    assert_eq!(
+        create(&home, &["--expires", "forever"])["expires_at"],
+        Value::Null
+    );
     let metrics = create(&home, &["--expires", "1h", "--grant", "metrics"]);
     assert_eq!(metrics["role"], "metrics");
     let listed = home.run(&["token", "list"]).succeeds().stdout;
@@ -44,13 +69,23 @@ fn a_token_is_made_listed_and_taken_back() {
     let token = for_ever["token"].as_str().unwrap();
     assert_eq!(me(&service, token).json()["role"], "user");
     let header = format!("Bearer {}", metrics["token"].as_str().unwrap());
-    assert_eq!(ask(&service, "GET", "/metrics", ("Authorization", &header)).status, 200);
+    assert_eq!(
+        ask(&service, "GET", "/metrics", ("Authorization", &header)).status,
+        200
+    );
     assert_eq!(me(&service, metrics["token"].as_str().unwrap()).status, 403);
-    home.run(&["token", "revoke", for_ever["id"].as_str().unwrap()]).succeeds();
+    home.run(&["token", "revoke", for_ever["id"].as_str().unwrap()])
+        .succeeds();
     assert_eq!(me(&service, token).status, 401);
-    let all = home.run(&["token", "revoke", "--user", "ana", "--json"]).succeeds().json();
+    let all = home
+        .run(&["token", "revoke", "--user", "ana", "--json"])
+        .succeeds()
+        .json();
     assert_eq!(all["revoked"], 3);
-    assert_eq!(ask(&service, "GET", "/metrics", ("Authorization", &header)).status, 401);
+    assert_eq!(
+        ask(&service, "GET", "/metrics", ("Authorization", &header)).status,
+        401
+    );
 }
 
 #[test]
@@ -59,12 +94,25 @@ fn a_browser_stays_signed_in_when_the_service_starts_again_and_nobody_else_gets_
     let service = serve(&home);
     let link = format!("/?token={}", service.token());
     let entered = ask(&service, "GET", &link, ("Accept", "text/html"));
-    let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let cookie = entered
+        .header("set-cookie")
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
     let signed_in = |service: &Serving| ask(service, "GET", "/v1/me", ("Cookie", &cookie));
     let here = signed_in(&service).json();
-    assert_eq!((&here["user"], &here["role"]), (&json!("local"), &json!("operator")));
+    assert_eq!(
+        (&here["user"], &here["role"]),
+        (&json!("local"), &json!("operator"))
+    );
     let listed = home.run(&["token", "list", "--json"]).succeeds().json();
-    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["kind"]), (1, &json!("session")), "{listed}");
+    assert_eq!(
+        (listed.as_array().unwrap().len(), &listed[0]["kind"]),
+        (1, &json!("session")),
+        "{listed}"
+    );
     let old = service.token().to_owned();
     drop(service);
 
@@ -72,7 +120,9 @@ fn a_browser_stays_signed_in_when_the_service_starts_again_and_nobody_else_gets_
     assert_eq!(signed_in(&service).json()["user"], "local");
     // The link of the other start is over, and a session makes no service out of one that nobody could ask.
     assert_eq!(me(&service, &old).status, 401);
-    home.run(&["serve", "-m", "demo", "--bind", "0.0.0.0:0"]).ends_with(3).says("there is no token yet");
+    home.run(&["serve", "-m", "demo", "--bind", "0.0.0.0:0"])
+        .ends_with(3)
+        .says("there is no token yet");
     home.run(&["token", "revoke", "--user", "local"]).succeeds();
     assert_eq!(signed_in(&service).status, 401);
 }

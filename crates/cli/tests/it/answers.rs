@@ -9,15 +9,22 @@ const HELLO: &[&str] = &[r#"{"text": "Hello there.", "usage": {"input": 1200, "o
 #[test]
 fn the_answer_and_nothing_else_is_on_standard_output() {
     let home = Home::new();
-    let run = home.run(&["-m", &home.script(HELLO), "say", "hello"]).succeeds();
+    let run = home
+        .run(&["-m", &home.script(HELLO), "say", "hello"])
+        .succeeds();
     assert_eq!(run.stdout, "Hello there.\n");
-    assert_eq!(run.stderr, format!("adjutant {} · scripted/script\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        run.stderr,
+        format!("adjutant {} · scripted/script\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
 fn quiet_says_nothing_beside_the_answer_and_verbose_says_more() {
     let home = Home::new();
-    let run = home.run(&["-q", "-m", &home.script(HELLO), "say", "hello"]).succeeds();
+    let run = home
+        .run(&["-q", "-m", &home.script(HELLO), "say", "hello"])
+        .succeeds();
     assert_eq!(run.stderr, "");
     let model = home.script(&[
         r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}"#,
@@ -53,7 +60,12 @@ fn json_has_every_field_every_time() {
     ];
     let (code, answer) = home.ask(&home.script(HELLO), "hello");
     assert_eq!(code, 0);
-    let keys: Vec<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
+    let keys: Vec<&str> = answer
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(keys, fields);
     assert_eq!(answer["conversation"], answer["thread_id"]);
     assert_eq!(answer["turn"], answer["run_id"]);
@@ -63,7 +75,12 @@ fn json_has_every_field_every_time() {
 
     let (code, failed) = home.ask("nobody", "hello");
     assert_eq!(code, 3);
-    let keys: Vec<&str> = failed.as_object().unwrap().keys().map(String::as_str).collect();
+    let keys: Vec<&str> = failed
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(keys, fields);
     assert_eq!(failed["error"]["code"], "not_found");
 }
@@ -71,9 +88,12 @@ fn json_has_every_field_every_time() {
 #[test]
 fn a_failure_says_error_cause_and_what_to_try() {
     let home = Home::new();
-    let run = home.run(&["-m", &home.script(&[r#"{"fault": "auth"}"#]), "hello"]).ends_with(3);
+    let run = home
+        .run(&["-m", &home.script(&[r#"{"fault": "auth"}"#]), "hello"])
+        .ends_with(3);
     assert!(run.stdout.contains("not set up correctly"), "{run:?}");
-    run.says("Error: scripted refused the credentials").says("  try: check the key");
+    run.says("Error: scripted refused the credentials")
+        .says("  try: check the key");
 }
 
 #[test]
@@ -88,14 +108,28 @@ fn exit_codes_follow_the_table() {
         ("refused", 0),
     ] {
         let home = Home::new();
-        let (exit, answer) = home.ask(&home.script(&[&format!(r#"{{"fault": "{fault}"}}"#)]), "hello");
-        assert_eq!((exit, answer["error"]["code"].as_str()), (code, Some(fault)), "{answer}");
+        let (exit, answer) = home.ask(
+            &home.script(&[&format!(r#"{{"fault": "{fault}"}}"#)]),
+            "hello",
+        );
+        assert_eq!(
+            (exit, answer["error"]["code"].as_str()),
+            (code, Some(fault)),
+            "{answer}"
+        );
     }
     for fault in ["server", "timeout", "network", "truncated"] {
         let home = Home::new();
-        let model = home.script(&[r#"{"config": {"retries": 0}}"#, &format!(r#"{{"fault": "{fault}"}}"#)]);
+        let model = home.script(&[
+            r#"{"config": {"retries": 0}}"#,
+            &format!(r#"{{"fault": "{fault}"}}"#),
+        ]);
         let (exit, answer) = home.ask(&model, "hello");
-        assert_eq!((exit, answer["error"]["code"].as_str()), (5, Some(fault)), "{answer}");
+        assert_eq!(
+            (exit, answer["error"]["code"].as_str()),
+            (5, Some(fault)),
+            "{answer}"
+        );
     }
 }
 
@@ -103,7 +137,10 @@ fn exit_codes_follow_the_table() {
 fn a_retry_is_told() {
     let home = Home::new();
     let model = home.script(&[r#"{"fault": "network"}"#, r#"{"text": "Here again."}"#]);
-    let run = home.run(&["-m", &model, "hello"]).succeeds().says("attempt 1 failed");
+    let run = home
+        .run(&["-m", &model, "hello"])
+        .succeeds()
+        .says("attempt 1 failed");
     assert_eq!(run.stdout, "Here again.\n");
 }
 
@@ -115,8 +152,14 @@ fn a_server_of_ones_own_that_says_nothing_is_asked_once_and_the_error_has_the_nu
     silent.set_nonblocking(true).unwrap();
     let address = format!("http://{}", silent.local_addr().unwrap());
     let mut command = home.command(&["ask", "-m", "llama-cpp/tiny", "hello"]);
-    let run = Run::of(command.env("LLAMA_CPP_BASE_URL", address).env("LLM_TIMEOUT", "1")).ends_with(5);
-    run.says("llama-cpp said nothing for 1 s").says("adjutant config set llama-cpp.timeout 2s    (now 1s)");
+    let run = Run::of(
+        command
+            .env("LLAMA_CPP_BASE_URL", address)
+            .env("LLM_TIMEOUT", "1"),
+    )
+    .ends_with(5);
+    run.says("llama-cpp said nothing for 1 s")
+        .says("adjutant config set llama-cpp.timeout 2s    (now 1s)");
     assert_eq!(std::iter::from_fn(|| silent.accept().ok()).count(), 1);
 }
 
@@ -127,9 +170,14 @@ fn hostile_text_does_not_reach_the_terminal() {
         r#"{"calls": [{"name": "add_task", "args": {"description": "a\u001b[2Jb\u009b31mc\u202ed"}}]}"#,
         r#"{"text": "Done \u001b]52;c;cm0=\u0007\u202eevil\u202c {{result}}"}"#,
     ]);
-    let run = home.run(&["-v", "-m", &model, "add \u{1b}[31m it"]).succeeds();
+    let run = home
+        .run(&["-v", "-m", &model, "add \u{1b}[31m it"])
+        .succeeds();
     let hostile = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
-    assert!(!run.stdout.contains(hostile) && !run.stderr.contains(hostile), "{run:?}");
+    assert!(
+        !run.stdout.contains(hostile) && !run.stderr.contains(hostile),
+        "{run:?}"
+    );
     let log = home.run(&["log", "show"]).succeeds();
     assert!(!log.stdout.contains(hostile), "{log:?}");
     let list = home.run(&["tasks", "list", "--json"]).succeeds();
@@ -139,11 +187,26 @@ fn hostile_text_does_not_reach_the_terminal() {
 #[test]
 fn colours_are_for_terminals_or_for_who_asks() {
     let home = Home::new();
-    assert!(!home.run(&["-m", "nobody", "hello"]).stderr.contains('\u{1b}'));
-    assert!(home.run(&["--color", "always", "-m", "nobody", "hello"]).stderr.contains('\u{1b}'));
-    let forced = Run::of(home.command(&["-m", "nobody", "hello"]).env("CLICOLOR_FORCE", "1"));
+    assert!(
+        !home
+            .run(&["-m", "nobody", "hello"])
+            .stderr
+            .contains('\u{1b}')
+    );
+    assert!(
+        home.run(&["--color", "always", "-m", "nobody", "hello"])
+            .stderr
+            .contains('\u{1b}')
+    );
+    let forced = Run::of(
+        home.command(&["-m", "nobody", "hello"])
+            .env("CLICOLOR_FORCE", "1"),
+    );
     assert!(forced.stderr.contains('\u{1b}'), "{forced:?}");
-    let never = Run::of(home.command(&["--color", "never", "-m", "nobody", "x"]).env("CLICOLOR_FORCE", "1"));
+    let never = Run::of(
+        home.command(&["--color", "never", "-m", "nobody", "x"])
+            .env("CLICOLOR_FORCE", "1"),
+    );
     assert!(!never.stderr.contains('\u{1b}'), "{never:?}");
 }
 
@@ -151,20 +214,36 @@ fn colours_are_for_terminals_or_for_who_asks() {
 fn a_closed_pipe_ends_quietly() {
     let home = Home::new();
     let model = home.script(HELLO);
-    for args in [&["-m", model.as_str(), "hello"][..], &["--help"], &["tasks", "list"], &["config", "show"]] {
-        let mut child = home.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for args in [
+        &["-m", model.as_str(), "hello"][..],
+        &["--help"],
+        &["tasks", "list"],
+        &["config", "show"],
+    ] {
+        let mut child = home
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
-        assert!(!stderr.contains("panicked") && !stderr.contains("Error"), "{args:?}: {stderr}");
+        assert!(
+            !stderr.contains("panicked") && !stderr.contains("Error"),
+            "{args:?}: {stderr}"
+        );
     }
 }
 
 #[test]
 fn two_runs_continue_one_conversation() {
     let home = Home::new();
-    let (_, first) = home.ask(&home.script(&[r#"{"text": "Your name is Ana."}"#]), "I am Ana");
+    let (_, first) = home.ask(
+        &home.script(&[r#"{"text": "Your name is Ana."}"#]),
+        "I am Ana",
+    );
     let model = home.script(&[r#"{"text": "You said: {{input}}"}"#]);
     let (code, second) = home.json(&["-c", "-m", &model, "who am I"]);
     assert_eq!(code, 0);
@@ -177,7 +256,9 @@ fn two_runs_continue_one_conversation() {
 #[test]
 fn going_on_with_nothing_begins_and_says_so() {
     let home = Home::new();
-    home.run(&["-c", "-m", &home.script(HELLO), "hello"]).succeeds().says("there are no conversations yet");
+    home.run(&["-c", "-m", &home.script(HELLO), "hello"])
+        .succeeds()
+        .says("there are no conversations yet");
 }
 
 #[test]
@@ -188,11 +269,23 @@ fn chat_reads_lines_and_keeps_the_conversation() {
         r#"{"match": "success", "text": "Added."}"#,
         r#"{"match": "thanks", "text": "You are welcome."}"#,
     ]);
-    let run = home.pipe(&["chat", "-m", &model], b"add milk\n\n/usgae\n/help\nthanks\n/quit\nadd more\n");
-    let run = run.succeeds().says("there is no command /usgae").says("try: /usage").says("/new");
+    let run = home.pipe(
+        &["chat", "-m", &model],
+        b"add milk\n\n/usgae\n/help\nthanks\n/quit\nadd more\n",
+    );
+    let run = run
+        .succeeds()
+        .says("there is no command /usgae")
+        .says("try: /usage")
+        .says("/new");
     assert_eq!(run.stdout, "Added.\nYou are welcome.\n");
     let (_, log) = home.json(&["log", "list"]);
-    let conversations: Vec<_> = log.as_array().unwrap().iter().map(|row| &row["conversation"]).collect();
+    let conversations: Vec<_> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["conversation"])
+        .collect();
     assert_eq!(conversations.len(), 2);
     assert_eq!(conversations[0], conversations[1]);
     let again = home.pipe(&["chat", "-c", "-m", &model], b"").succeeds();
@@ -210,11 +303,25 @@ fn the_demo_says_that_it_is_one() {
 fn help_and_version_are_answers() {
     let home = Home::new();
     let help = home.run(&["--help"]).succeeds();
-    for words in ["Examples:", "Exit codes:", "GEMINI_API_KEY", "adjutant.db", "tasks", "pending"] {
-        assert!(help.stdout.contains(words), "no {words:?} in {}", help.stdout);
+    for words in [
+        "Examples:",
+        "Exit codes:",
+        "GEMINI_API_KEY",
+        "adjutant.db",
+        "tasks",
+        "pending",
+    ] {
+        assert!(
+            help.stdout.contains(words),
+            "no {words:?} in {}",
+            help.stdout
+        );
     }
     let version = home.run(&["-V"]).succeeds();
-    assert_eq!(version.stdout, format!("adjutant {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        version.stdout,
+        format!("adjutant {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -225,33 +332,53 @@ fn an_answer_can_be_asked_for_by_a_schema() {
         r#"{"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}"#,
     );
     let file = schema.to_str().unwrap();
-    let model = home.script(&[r#"{"text": "{\"age\": \"old\"}"}"#, r#"{"text": "{\"age\": 7}"}"#]);
-    let run = home.run(&["ask", "--schema", file, "-m", &model, "who"]).succeeds();
+    let model = home.script(&[
+        r#"{"text": "{\"age\": \"old\"}"}"#,
+        r#"{"text": "{\"age\": 7}"}"#,
+    ]);
+    let run = home
+        .run(&["ask", "--schema", file, "-m", &model, "who"])
+        .succeeds();
     assert_eq!(run.stdout.trim(), r#"{"age": 7}"#);
     let weak = home.script(&[r#"{"config": {"weak_tools": true}}"#, r#"{"text": "7"}"#]);
-    home.run(&["ask", "--schema", file, "-m", &weak, "who"]).ends_with(2).says("another model");
+    home.run(&["ask", "--schema", file, "-m", &weak, "who"])
+        .ends_with(2)
+        .says("another model");
     let no_schema = home.file("no.json", r#"{"type": "thing"}"#);
     let no_schema = no_schema.to_str().unwrap();
     home.run(&["ask", "--schema", no_schema, "-m", &model, "who"])
         .ends_with(2)
         .says("--schema cannot be used");
     let broken = home.file("broken.json", "{");
-    home.run(&["ask", "--schema", broken.to_str().unwrap(), "-m", &model, "who"])
+    home.run(&[
+        "ask",
+        "--schema",
+        broken.to_str().unwrap(),
+        "-m",
+        &model,
+        "who",
+    ])
+    .ends_with(2)
+    .says("broken.json");
+    home.run(&["ask", "--schema", "nowhere.json", "-m", &model, "who"])
         .ends_with(2)
-        .says("broken.json");
-    home.run(&["ask", "--schema", "nowhere.json", "-m", &model, "who"]).ends_with(2).says("nowhere.json");
+        .says("nowhere.json");
 }
 
 #[test]
 fn prices_can_be_ones_own() {
     let home = Home::new();
     home.config("prices_file = \"prices.toml\"\n");
-    home.run(&["-m", "demo", "hello"]).ends_with(3).says("prices.toml");
+    home.run(&["-m", "demo", "hello"])
+        .ends_with(3)
+        .says("prices.toml");
     home.file(
         "config/adjutant/prices.toml",
         "[[prices]]\nproviders = [\"x\"]\nmodels = [\"*\"]\ninput = 1\n",
     );
-    home.run(&["-m", "demo", "hello"]).ends_with(3).says("output");
+    home.run(&["-m", "demo", "hello"])
+        .ends_with(3)
+        .says("output");
     home.file(
         "config/adjutant/prices.toml",
         "[[prices]]\nproviders = [\"x\"]\nmodels = [\"*\"]\ninput = 1.0\noutput = 2\n",
@@ -263,16 +390,26 @@ fn prices_can_be_ones_own() {
 fn only_who_was_named_answers_in_anothers_place_and_it_is_said() {
     let home = Home::new();
     let broken = home.path("broken.jsonl");
-    std::fs::write(&broken, "{\"config\": {\"retries\": 0}}\n{\"fault\": \"network\", \"repeat\": true}\n")
-        .unwrap();
+    std::fs::write(
+        &broken,
+        "{\"config\": {\"retries\": 0}}\n{\"fault\": \"network\", \"repeat\": true}\n",
+    )
+    .unwrap();
     let model = format!("scripted:{}", broken.display());
     home.run(&["-m", &model, "hello"]).ends_with(5);
     home.config(&format!("fallback = [\"{}\"]\n", home.script(HELLO)));
     let run = home.run(&["-v", "-m", &model, "hello"]).succeeds();
     assert_eq!(run.stdout, "Hello there.\n");
     run.says("is asked instead");
-    let notices = home.run(&["--json", "-m", &model, "hello"]).succeeds().json()["notices"].to_string();
+    let notices = home
+        .run(&["--json", "-m", &model, "hello"])
+        .succeeds()
+        .json()["notices"]
+        .to_string();
     assert!(notices.contains("answered instead"), "{notices}");
     home.config("fallback = [\"olama\"]\n");
-    home.run(&["-m", "demo", "hello"]).ends_with(3).says("olama").says("fallback");
+    home.run(&["-m", "demo", "hello"])
+        .ends_with(3)
+        .says("olama")
+        .says("fallback");
 }

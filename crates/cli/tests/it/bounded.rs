@@ -23,7 +23,12 @@ fn kib(pid: u32, field: &str) -> u64 {
 /// Clock ticks that all threads of a process have computed.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
     // utime and stime, the 14th and 15th of proc(5); the first two are before the bracket.
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
@@ -40,13 +45,24 @@ fn windows_until_idle(pid: u32) -> u32 {
 }
 
 fn ask(serving: &Serving, message: &str, schema: &Value) -> Reply {
-    let format = json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
+    let format =
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
     let body = json!({
         "model": "adjutant", "response_format": format, "messages": [{"role": "user", "content": message}],
     });
     let authorization = format!("Bearer {}", serving.token());
-    let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
-    send(&serving.address, "POST", "/v1/chat/completions", &headers, &body.to_string()).unwrap()
+    let headers = [
+        ("Authorization", authorization.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    send(
+        &serving.address,
+        "POST",
+        "/v1/chat/completions",
+        &headers,
+        &body.to_string(),
+    )
+    .unwrap()
 }
 
 fn nested(levels: usize) -> String {
@@ -67,7 +83,10 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
     let script = [
         line("branches", nested(60)),
         line("deeper", nested(18)),
-        line("pattern", json!({"v": format!("{}!", "a".repeat(30_000))}).to_string()),
+        line(
+            "pattern",
+            json!({"v": format!("{}!", "a".repeat(30_000))}).to_string(),
+        ),
         line("unique", json!({ "v": items }).to_string()),
         line("names", json!({ "v": empty }).to_string()),
         line("well", json!({"v": "fits"}).to_string()),
@@ -78,7 +97,8 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
     let model = home.script(&script);
     let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
     let serving = Serving::start(command.env("ADJUTANT_SERVE_TURNS_AT_ONCE", "100"));
-    let of = |schema: Value| json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
+    let of =
+        |schema: Value| json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
     let mut branching = of(json!({"$ref": "#/$defs/a"}));
     branching["$defs"] = json!({"a": {"anyOf": [
         {"type": "array", "items": {"$ref": "#/$defs/a"}},
@@ -89,9 +109,15 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
     let attacks = [
         ("branches", branching.clone()),
         ("deeper", branching),
-        ("pattern", of(json!({"type": "string", "pattern": "(?<!x)(a+)+$"}))),
+        (
+            "pattern",
+            of(json!({"type": "string", "pattern": "(?<!x)(a+)+$"})),
+        ),
         ("unique", of(json!({"type": "array", "uniqueItems": true}))),
-        ("names", of(json!({"type": "array", "items": {"required": names}}))),
+        (
+            "names",
+            of(json!({"type": "array", "items": {"required": names}})),
+        ),
     ];
     let well = of(json!({"type": "string", "maxLength": 10}));
     assert_eq!(ask(&serving, "well", &well).status, 200);
@@ -105,9 +131,17 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
             .map(|(word, schema)| (*word, scope.spawn(|| ask(&serving, word, schema))))
             .collect();
         // Whatever is going on, others are served.
-        assert_eq!(send(&serving.address, "GET", "/healthz", &[], "").unwrap().status, 200);
+        assert_eq!(
+            send(&serving.address, "GET", "/healthz", &[], "")
+                .unwrap()
+                .status,
+            200
+        );
         assert_eq!(ask(&serving, "well", &well).status, 200);
-        asking.into_iter().map(|(word, asked)| (word, asked.join().unwrap())).collect()
+        asking
+            .into_iter()
+            .map(|(word, asked)| (word, asked.join().unwrap()))
+            .collect()
     });
     for (word, reply) in &answered {
         assert_eq!(
@@ -116,9 +150,16 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
             "{word}: {reply:?}"
         );
     }
-    assert_eq!(windows_until_idle(serving.pid()), 1, "nothing goes on computing once they are answered");
+    assert_eq!(
+        windows_until_idle(serving.pid()),
+        1,
+        "nothing goes on computing once they are answered"
+    );
     let more = kib(serving.pid(), "VmRSS").saturating_sub(before);
     assert!(more < 128 * 1024, "{more} KiB were kept");
-    assert!(kib(serving.pid(), "VmHWM") < 1024 * 1024, "nor was there ever much more");
+    assert!(
+        kib(serving.pid(), "VmHWM") < 1024 * 1024,
+        "nor was there ever much more"
+    );
     assert_eq!(ask(&serving, "well", &well).status, 200);
 }

@@ -15,8 +15,18 @@ fn a_turn_that_may_take_too_much_ends_and_names_the_setting() {
     home.config("[budget]\nper_turn_model_calls = 1\n");
     home.run(&["-m", &model, "hello"]).succeeds();
     let (code, answer) = home.ask(&model, "add buy milk");
-    assert_eq!((code, answer["outcome"].as_str()), (6, Some("LIMIT:BUDGET")), "{answer}");
-    assert!(answer["error"]["hint"].as_str().unwrap().contains("budget.per_turn_model_calls"), "{answer}");
+    assert_eq!(
+        (code, answer["outcome"].as_str()),
+        (6, Some("LIMIT:BUDGET")),
+        "{answer}"
+    );
+    assert!(
+        answer["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("budget.per_turn_model_calls"),
+        "{answer}"
+    );
     // What ran before the bound stays done.
     assert_eq!(home.tasks(), ["buy milk"]);
 }
@@ -29,7 +39,9 @@ fn a_days_budget_holds_across_processes() {
     for _ in 0..2 {
         home.run(&["-m", &model, "hello"]).succeeds();
     }
-    home.run(&["-m", &model, "hello"]).ends_with(6).says("budget.per_day_model_calls");
+    home.run(&["-m", &model, "hello"])
+        .ends_with(6)
+        .says("budget.per_day_model_calls");
     home.config("[budget]\nper_day_model_calls = 3\n");
     home.run(&["-m", &model, "hello"]).succeeds();
 }
@@ -42,6 +54,13 @@ fn money_is_not_bounded_where_nobody_knows_the_price() {
     let run = crate::harness::Run::of(command.env("OPENAI_API_KEY", "k"));
     run.ends_with(3).says("price of");
     home.config("[budget]\nper_day_usd = \"a dollar\"\n");
-    home.run(&["-m", "demo", "hello"]).ends_with(3).says("budget.per_day_usd");
-    assert!(home.run(&["config", "show"]).ends_with(3).stderr.contains("config.toml:2"));
+    home.run(&["-m", "demo", "hello"])
+        .ends_with(3)
+        .says("budget.per_day_usd");
+    assert!(
+        home.run(&["config", "show"])
+            .ends_with(3)
+            .stderr
+            .contains("config.toml:2")
+    );
 }

@@ -62,8 +62,15 @@ fn a_report_has_what_is_needed_and_nothing_of_ones_own() {
          \"error\":\"canary-log\",\"path\":\"/srv/canary-path\",\"status\":503}\nplain canary-log\n\u{1b}]0;canary-log\u{7}\n{\"level\":{\"canary-log\":1}}\n",
     );
     let folder = home.path("report");
-    let mut command =
-        home.command(&["report", "--folder", arg(&folder), "--turn", &turn, "--log", arg(&log)]);
+    let mut command = home.command(&[
+        "report",
+        "--folder",
+        arg(&folder),
+        "--turn",
+        &turn,
+        "--log",
+        arg(&log),
+    ]);
     command.env("OPENAI_API_KEY", "canary-key");
     let run = crate::harness::Run::of(&mut command).succeeds();
     for file in [
@@ -82,7 +89,10 @@ fn a_report_has_what_is_needed_and_nothing_of_ones_own() {
     for canary in CANARIES.into_iter().chain([arg(&place)]) {
         assert!(!all.contains(canary), "{canary}: {all}");
     }
-    assert_eq!(json(&folder, "about.json")["adjutant"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        json(&folder, "about.json")["adjutant"],
+        env!("CARGO_PKG_VERSION")
+    );
     let settings = json(&folder, "settings.json");
     assert_eq!(
         settings["settings"]["llm.temperature"],
@@ -93,7 +103,10 @@ fn a_report_has_what_is_needed_and_nothing_of_ones_own() {
         serde_json::json!({"value": "(withheld)", "origin": "file"})
     );
     assert_eq!(settings["settings"]["serve.turns_at_once"]["value"], "7");
-    assert_eq!(settings["settings"]["OPENAI_API_KEY"]["origin"], "variable", "{settings}");
+    assert_eq!(
+        settings["settings"]["OPENAI_API_KEY"]["origin"], "variable",
+        "{settings}"
+    );
     assert_eq!(settings["mcp_servers"], 1);
     let errors = json(&folder, "errors.json");
     assert_eq!(
@@ -102,28 +115,54 @@ fn a_report_has_what_is_needed_and_nothing_of_ones_own() {
         "{errors}"
     );
     let steps = json(&folder, "turn.json");
-    let failed = steps["steps"].as_array().unwrap().iter().find(|step| step["failed"] == true).unwrap();
-    assert_eq!((&failed["kind"], &failed["code"]), (&"model".into(), &"server".into()), "{steps}");
-    assert!(json(&folder, "database.json")["rows"]["decision"].as_u64().unwrap() >= 2);
+    let failed = steps["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|step| step["failed"] == true)
+        .unwrap();
+    assert_eq!(
+        (&failed["kind"], &failed["code"]),
+        (&"model".into(), &"server".into()),
+        "{steps}"
+    );
+    assert!(
+        json(&folder, "database.json")["rows"]["decision"]
+            .as_u64()
+            .unwrap()
+            >= 2
+    );
     let told = std::fs::read_to_string(folder.join("log.jsonl")).unwrap();
     assert!(
         told.contains("req-7") && told.contains("503") && run.stdout.contains("2 other lines"),
         "{told} {run:?}"
     );
     // What is there is not touched.
-    home.run(&["report", "--folder", arg(&folder)]).ends_with(1).says("cannot be written");
+    home.run(&["report", "--folder", arg(&folder)])
+        .ends_with(1)
+        .says("cannot be written");
 }
 
 #[test]
 fn words_are_in_a_report_only_if_they_are_asked_for() {
     let (home, turn) = home();
     let folder = home.path("report");
-    let run =
-        home.run(&["report", "--folder", arg(&folder), "--turn", &turn[28..], "--with-words"]).succeeds();
+    let run = home
+        .run(&[
+            "report",
+            "--folder",
+            arg(&folder),
+            "--turn",
+            &turn[28..],
+            "--with-words",
+        ])
+        .succeeds();
     assert!(run.stdout.contains("WITH WHAT WAS SAID"), "{run:?}");
     assert!(everything(&folder).contains("canary-talk about trouble"));
     home.run(&["report", "--with-words"]).ends_with(2);
-    home.run(&["report", "--turn", "ffffffff"]).ends_with(1).says("no decision of any user");
+    home.run(&["report", "--turn", "ffffffff"])
+        .ends_with(1)
+        .says("no decision of any user");
 }
 
 #[test]
@@ -133,14 +172,23 @@ fn a_report_is_one_file_also_where_nothing_can_be_read() {
     let file = home.path("report.zip");
     let (code, made) = home.json(&["report", "-o", arg(&file)]);
     assert_eq!(code, 0, "{made}");
-    let names: Vec<&str> =
-        made["files"].as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap()).collect();
+    let names: Vec<&str> = made["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["file"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["about.json", "doctor.json", "problem.json"]);
     let mut archive = zip::ZipArchive::new(std::fs::File::open(&file).unwrap()).unwrap();
-    assert_eq!(archive.file_names().collect::<Result<Vec<_>, _>>().unwrap(), names);
+    assert_eq!(
+        archive.file_names().collect::<Result<Vec<_>, _>>().unwrap(),
+        names
+    );
     for name in names {
         let text = std::io::read_to_string(archive.by_name(name).unwrap()).unwrap();
         assert!(!text.contains("canary-key"), "{text}");
     }
-    home.run(&["report", "-o", arg(&file)]).ends_with(1).says("cannot be written");
+    home.run(&["report", "-o", arg(&file)])
+        .ends_with(1)
+        .says("cannot be written");
 }

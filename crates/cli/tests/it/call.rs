@@ -9,9 +9,19 @@ const HELLO: &str = r#"{"messages": [{"role": "user", "text": "Hello"}]}"#;
 
 /// The last line of standard output, whose keys are always the same.
 fn object(run: &Run) -> Value {
-    let object: Value = serde_json::from_str(run.stdout.trim_end().lines().last().unwrap()).unwrap();
-    let keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["text", "tool_calls", "finish", "usage", "error"], "{run:?}");
+    let object: Value =
+        serde_json::from_str(run.stdout.trim_end().lines().last().unwrap()).unwrap();
+    let keys: Vec<&str> = object
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        keys,
+        ["text", "tool_calls", "finish", "usage", "error"],
+        "{run:?}"
+    );
     object
 }
 
@@ -24,7 +34,11 @@ fn failure(kind: &str) -> Value {
 
 /// A call to gemini's form of API at an address.
 fn call(home: &Home, url: &str, options: &[&str], input: &str) -> Run {
-    let args = [&["models", "call", "-m", "gemini/m", "--base-url", url][..], options].concat();
+    let args = [
+        &["models", "call", "-m", "gemini/m", "--base-url", url][..],
+        options,
+    ]
+    .concat();
     home.pipe(&args, input.as_bytes())
 }
 
@@ -41,7 +55,9 @@ fn a_script_answers_like_a_vendor() {
     let model = home.script(&[
         r#"{"text": "Hm.", "calls": [{"name": "get", "args": {"a": 1}}, {"name": "put", "args_text": "{\"a\": "}], "usage": {"input": 3, "output": 4}}"#,
     ]);
-    let run = home.pipe(&["models", "call", "-m", &model], HELLO.as_bytes()).succeeds();
+    let run = home
+        .pipe(&["models", "call", "-m", &model], HELLO.as_bytes())
+        .succeeds();
     assert_eq!(run.stdout.lines().count(), 1);
     assert_eq!(
         object(&run),
@@ -57,28 +73,72 @@ fn every_finish_and_every_failure_has_its_word_and_its_exit_code() {
     let home = Home::new();
     for (line, finish, kind, code) in [
         (r#"{"text": "a"}"#, "stop", Value::Null, 0),
-        (r#"{"text": "a", "finish": "max_tokens"}"#, "max_tokens", Value::Null, 0),
-        (r#"{"text": "a", "finish": "content_filter"}"#, "content_filter", Value::Null, 0),
-        (r#"{"text": "a", "finish": "malformed_call"}"#, "error", json!("invalid_response"), 5),
-        (r#"{"fault": "bad_request"}"#, "error", json!("bad_request"), 5),
+        (
+            r#"{"text": "a", "finish": "max_tokens"}"#,
+            "max_tokens",
+            Value::Null,
+            0,
+        ),
+        (
+            r#"{"text": "a", "finish": "content_filter"}"#,
+            "content_filter",
+            Value::Null,
+            0,
+        ),
+        (
+            r#"{"text": "a", "finish": "malformed_call"}"#,
+            "error",
+            json!("invalid_response"),
+            5,
+        ),
+        (
+            r#"{"fault": "bad_request"}"#,
+            "error",
+            json!("bad_request"),
+            5,
+        ),
         (r#"{"fault": "auth"}"#, "error", json!("auth"), 3),
         (r#"{"fault": "not_found"}"#, "error", json!("not_found"), 3),
-        (r#"{"fault": "rate_limit"}"#, "error", json!("rate_limit"), 5),
+        (
+            r#"{"fault": "rate_limit"}"#,
+            "error",
+            json!("rate_limit"),
+            5,
+        ),
         (r#"{"fault": "quota"}"#, "error", json!("quota"), 5),
         (r#"{"fault": "server"}"#, "error", json!("server"), 5),
         (r#"{"fault": "timeout"}"#, "error", json!("timeout"), 5),
         (r#"{"fault": "network"}"#, "error", json!("network"), 5),
-        (r#"{"fault": "invalid_response"}"#, "error", json!("invalid_response"), 5),
+        (
+            r#"{"fault": "invalid_response"}"#,
+            "error",
+            json!("invalid_response"),
+            5,
+        ),
         (r#"{"fault": "truncated"}"#, "error", json!("truncated"), 5),
-        (r#"{"fault": "context_too_long"}"#, "error", json!("context_too_long"), 6),
-        (r#"{"fault": "refused"}"#, "content_filter", json!("refused"), 0),
+        (
+            r#"{"fault": "context_too_long"}"#,
+            "error",
+            json!("context_too_long"),
+            6,
+        ),
+        (
+            r#"{"fault": "refused"}"#,
+            "content_filter",
+            json!("refused"),
+            0,
+        ),
     ] {
         for stream in [&[][..], &["--stream"]] {
             let model = home.script(&[line]);
             let args = [&["models", "call", "-m", &model][..], stream].concat();
             let run = home.pipe(&args, HELLO.as_bytes()).ends_with(code);
             let object = object(&run);
-            assert_eq!((&object["finish"], &object["error"]["kind"]), (&json!(finish), &kind), "{line}");
+            assert_eq!(
+                (&object["finish"], &object["error"]["kind"]),
+                (&json!(finish), &kind),
+                "{line}"
+            );
         }
     }
 }
@@ -86,46 +146,104 @@ fn every_finish_and_every_failure_has_its_word_and_its_exit_code() {
 #[test]
 fn what_had_arrived_is_told_and_one_attempt_is_made_unless_more_are_asked_for() {
     let home = Home::new();
-    let lines = [r#"{"fault": "truncated", "text": "half an answer"}"#, r#"{"text": "whole"}"#];
+    let lines = [
+        r#"{"fault": "truncated", "text": "half an answer"}"#,
+        r#"{"text": "whole"}"#,
+    ];
     let model = home.script(&lines);
-    let run = home.pipe(&["models", "call", "--stream", "-m", &model], HELLO.as_bytes()).ends_with(5);
+    let run = home
+        .pipe(
+            &["models", "call", "--stream", "-m", &model],
+            HELLO.as_bytes(),
+        )
+        .ends_with(5);
     assert_eq!(object(&run)["text"], "half an answer");
-    let lines = [r#"{"fault": "rate_limit", "retry_after_s": 0.01}"#, r#"{"text": "whole"}"#];
-    let run = home.pipe(&["models", "call", "-m", &home.script(&lines)], HELLO.as_bytes()).ends_with(5);
-    assert_eq!(object(&run)["error"], json!({"kind": "rate_limit", "retry_after_s": 0.01}));
-    let args = ["models", "call", "--retries", "1", "-m", &home.script(&lines)];
-    assert_eq!(object(&home.pipe(&args, HELLO.as_bytes()).succeeds())["text"], "whole");
+    let lines = [
+        r#"{"fault": "rate_limit", "retry_after_s": 0.01}"#,
+        r#"{"text": "whole"}"#,
+    ];
+    let run = home
+        .pipe(
+            &["models", "call", "-m", &home.script(&lines)],
+            HELLO.as_bytes(),
+        )
+        .ends_with(5);
+    assert_eq!(
+        object(&run)["error"],
+        json!({"kind": "rate_limit", "retry_after_s": 0.01})
+    );
+    let args = [
+        "models",
+        "call",
+        "--retries",
+        "1",
+        "-m",
+        &home.script(&lines),
+    ];
+    assert_eq!(
+        object(&home.pipe(&args, HELLO.as_bytes()).succeeds())["text"],
+        "whole"
+    );
 }
 
 #[test]
 fn an_unusable_input_or_command_line_is_an_object_too() {
     let home = Home::new();
-    for input in ["", "hello", "[]", "{}", r#"{"messages": [{"role": "user", "text": " "}]}"#] {
-        let run = home.pipe(&["models", "call", "-m", "demo"], input.as_bytes()).ends_with(2);
+    for input in [
+        "",
+        "hello",
+        "[]",
+        "{}",
+        r#"{"messages": [{"role": "user", "text": " "}]}"#,
+    ] {
+        let run = home
+            .pipe(&["models", "call", "-m", "demo"], input.as_bytes())
+            .ends_with(2);
         assert_eq!(object(&run), failure("bad_request"), "{input:?}");
         assert!(run.stderr.contains("Error: "), "{run:?}");
     }
-    home.pipe(&["models", "call", "-m", "demo", "--input", "nowhere.json"], b"")
-        .ends_with(2)
-        .says("nowhere.json");
-    for args in [&["models", "call", "--wrong"][..], &["models", "call", "--retries", "many"]] {
+    home.pipe(
+        &["models", "call", "-m", "demo", "--input", "nowhere.json"],
+        b"",
+    )
+    .ends_with(2)
+    .says("nowhere.json");
+    for args in [
+        &["models", "call", "--wrong"][..],
+        &["models", "call", "--retries", "many"],
+    ] {
         assert_eq!(object(&home.run(args).ends_with(2)), failure("bad_request"));
     }
-    let run =
-        home.pipe(&["models", "call", "-m", "demo", "--base-url", "http://localhost"], HELLO.as_bytes());
+    let run = home.pipe(
+        &[
+            "models",
+            "call",
+            "-m",
+            "demo",
+            "--base-url",
+            "http://localhost",
+        ],
+        HELLO.as_bytes(),
+    );
     assert_eq!(object(&run.ends_with(2)), failure("bad_request"));
     home.config("broken");
-    let run = home.pipe(&["models", "call", "-m", "demo"], HELLO.as_bytes()).ends_with(3);
+    let run = home
+        .pipe(&["models", "call", "-m", "demo"], HELLO.as_bytes())
+        .ends_with(3);
     assert_eq!(object(&run), failure("bad_request"));
 }
 
 #[test]
 fn a_missing_key_and_an_unknown_name_have_kinds_of_their_own() {
     let home = Home::new();
-    let run = home.pipe(&["models", "call", "-m", "gemini"], HELLO.as_bytes()).ends_with(3);
+    let run = home
+        .pipe(&["models", "call", "-m", "gemini"], HELLO.as_bytes())
+        .ends_with(3);
     assert_eq!(object(&run), failure("auth"));
     run.says("GEMINI_API_KEY");
-    let run = home.pipe(&["models", "call", "-m", "gemni/x"], HELLO.as_bytes()).ends_with(3);
+    let run = home
+        .pipe(&["models", "call", "-m", "gemni/x"], HELLO.as_bytes())
+        .ends_with(3);
     assert_eq!(object(&run), failure("not_found"));
     run.says("did you mean gemini/x?");
 }
@@ -138,18 +256,31 @@ fn the_option_wins_over_the_input_and_the_input_over_the_settings() {
     home.config(&format!("model = \"scripted:{file}\"\n"));
     let run = home.pipe(&["models", "call"], HELLO.as_bytes()).succeeds();
     assert_eq!(object(&run)["text"], "from the script");
-    let named = r#"{"provider": "demo", "messages": [{"role": "user", "text": "Hello"}], "seed": 7}"#;
-    home.pipe(&["models", "call"], named.as_bytes()).succeeds().says("scripted/demo");
-    let run = home.pipe(&["models", "call", "-m", &script], named.as_bytes()).succeeds();
+    let named =
+        r#"{"provider": "demo", "messages": [{"role": "user", "text": "Hello"}], "seed": 7}"#;
+    home.pipe(&["models", "call"], named.as_bytes())
+        .succeeds()
+        .says("scripted/demo");
+    let run = home
+        .pipe(&["models", "call", "-m", &script], named.as_bytes())
+        .succeeds();
     assert_eq!(object(&run)["text"], "from the script");
     let path = home.file("request.json", named);
-    home.run(&["models", "call", "--input", arg(&path)]).succeeds().says("scripted/demo");
+    home.run(&["models", "call", "--input", arg(&path)])
+        .succeeds()
+        .says("scripted/demo");
 
     let vendor = Vendor::answering([Reply::json(200, said("a")), Reply::json(200, said("b"))]);
-    let input = r#"{"provider": "google", "model": "m2", "messages": [{"role": "user", "text": "Hello"}]}"#;
+    let input =
+        r#"{"provider": "google", "model": "m2", "messages": [{"role": "user", "text": "Hello"}]}"#;
     let url = vendor.url();
-    home.pipe(&["models", "call", "--base-url", &url], input.as_bytes()).succeeds();
-    home.pipe(&["models", "call", "-m", "gemini", "--base-url", &url], input.as_bytes()).succeeds();
+    home.pipe(&["models", "call", "--base-url", &url], input.as_bytes())
+        .succeeds();
+    home.pipe(
+        &["models", "call", "-m", "gemini", "--base-url", &url],
+        input.as_bytes(),
+    )
+    .succeeds();
     for asked in vendor.asked() {
         assert_eq!(asked.line, "POST /v1beta/models/m2:generateContent");
     }
@@ -190,24 +321,42 @@ fn the_request_goes_out_as_it_is_and_the_counters_come_back_as_they_were_sent() 
         "tools": [{"name": "Weather", "description": "d", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}],
         "temperature": null, "max_tokens": null,
     });
-    let run = call(&home, &format!("{}/v1beta/", vendor.url()), &[], &input.to_string()).succeeds();
+    let run = call(
+        &home,
+        &format!("{}/v1beta/", vendor.url()),
+        &[],
+        &input.to_string(),
+    )
+    .succeeds();
     assert_eq!(
         object(&run),
         json!({"text": "Sunny.", "tool_calls": [], "finish": "stop", "usage": {"input": 5, "output": 2}, "error": null})
     );
     let asked = vendor.asked().remove(0);
     assert_eq!(asked.line, "POST /v1beta/models/m:generateContent");
-    assert!(asked.headers.contains(&"x-goog-api-key: none".to_owned()), "{asked:?}");
+    assert!(
+        asked.headers.contains(&"x-goog-api-key: none".to_owned()),
+        "{asked:?}"
+    );
     assert_eq!(asked.body["generationConfig"], json!({}));
     let parts = &asked.body["contents"][1]["parts"];
     assert_eq!(parts[0]["thoughtSignature"], "c2ln");
-    assert_eq!(parts[0]["functionCall"], json!({"id": "c1", "name": "Weather", "args": {"city": "Oslo"}}));
+    assert_eq!(
+        parts[0]["functionCall"],
+        json!({"id": "c1", "name": "Weather", "args": {"city": "Oslo"}})
+    );
     assert_eq!(parts[1]["functionCall"]["args"], json!({}));
     let results = &asked.body["contents"][2]["parts"];
     assert_eq!(results[0]["functionResponse"]["name"], "time");
-    assert_eq!(results[0]["functionResponse"]["response"], json!({"result": "noon"}));
+    assert_eq!(
+        results[0]["functionResponse"]["response"],
+        json!({"result": "noon"})
+    );
     assert_eq!(results[1]["functionResponse"]["id"], "c1");
-    assert_eq!(results[1]["functionResponse"]["response"], json!({"sky": "blue"}));
+    assert_eq!(
+        results[1]["functionResponse"]["response"],
+        json!({"sky": "blue"})
+    );
 }
 
 #[test]
@@ -215,16 +364,36 @@ fn the_key_and_the_settings_asked_for_go_out() {
     let home = Home::new();
     let vendor = Vendor::answering([Reply::events(&[said("Hi")])]);
     let input = r#"{"messages": [{"role": "user", "text": "Hello"}], "temperature": 0.5, "max_tokens": 7, "stream": true}"#;
-    let mut command =
-        home.command(&["models", "call", "-m", "gemini/m", "--input", arg(&home.file("i.json", input))]);
-    let run =
-        Run::of(command.env("GEMINI_API_KEY", "secret-123").env("GEMINI_BASE_URL", vendor.url())).succeeds();
+    let mut command = home.command(&[
+        "models",
+        "call",
+        "-m",
+        "gemini/m",
+        "--input",
+        arg(&home.file("i.json", input)),
+    ]);
+    let run = Run::of(
+        command
+            .env("GEMINI_API_KEY", "secret-123")
+            .env("GEMINI_BASE_URL", vendor.url()),
+    )
+    .succeeds();
     assert_eq!(object(&run)["text"], "Hi");
     assert!(!format!("{run:?}").contains("secret-123"));
     let asked = vendor.asked().remove(0);
-    assert_eq!(asked.line, "POST /v1beta/models/m:streamGenerateContent?alt=sse");
-    assert!(asked.headers.contains(&"x-goog-api-key: secret-123".to_owned()));
-    assert_eq!(asked.body["generationConfig"], json!({"temperature": 0.5, "maxOutputTokens": 7}));
+    assert_eq!(
+        asked.line,
+        "POST /v1beta/models/m:streamGenerateContent?alt=sse"
+    );
+    assert!(
+        asked
+            .headers
+            .contains(&"x-goog-api-key: secret-123".to_owned())
+    );
+    assert_eq!(
+        asked.body["generationConfig"],
+        json!({"temperature": 0.5, "maxOutputTokens": 7})
+    );
 }
 
 #[test]
@@ -242,12 +411,23 @@ fn a_status_is_a_kind_and_a_wait_is_told() {
     ] {
         let vendor = Vendor::answering([Reply::json(status, "{}").with("retry-after: 30\r\n")]);
         let object = object(&call(&home, &vendor.url(), &[], HELLO).ends_with(code));
-        let wait = if matches!(status, 429 | 500 | 503) { json!(30.0) } else { Value::Null };
-        assert_eq!(object["error"], json!({"kind": kind, "retry_after_s": wait}), "{status}");
+        let wait = if matches!(status, 429 | 500 | 503) {
+            json!(30.0)
+        } else {
+            Value::Null
+        };
+        assert_eq!(
+            object["error"],
+            json!({"kind": kind, "retry_after_s": wait}),
+            "{status}"
+        );
         assert_eq!(vendor.asked().len(), 1);
     }
     // Nobody listens on port 1.
-    assert_eq!(object(&call(&home, "http://127.0.0.1:1", &[], HELLO).ends_with(5)), failure("network"));
+    assert_eq!(
+        object(&call(&home, "http://127.0.0.1:1", &[], HELLO).ends_with(5)),
+        failure("network")
+    );
     let run = call(&home, "ftp://127.0.0.1", &[], HELLO).ends_with(3);
     assert_eq!(object(&run), failure("bad_request"));
 }
@@ -257,17 +437,38 @@ fn a_model_is_tried_with_one_word() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "ready", "usage": {"input": 9, "output": 1}}"#]);
     let run = home.run(&["models", "test", "-m", &model]).succeeds();
-    assert!(run.stdout.starts_with("scripted/script answers: ready · 9 in · 1 out"), "{run:?}");
+    assert!(
+        run.stdout
+            .starts_with("scripted/script answers: ready · 9 in · 1 out"),
+        "{run:?}"
+    );
     let vendor = Vendor::answering([Reply::json(403, "{}")]);
-    let run = home.run(&["models", "test", "-m", "gemini/m", "--base-url", &vendor.url()]).ends_with(3);
+    let run = home
+        .run(&[
+            "models",
+            "test",
+            "-m",
+            "gemini/m",
+            "--base-url",
+            &vendor.url(),
+        ])
+        .ends_with(3);
     run.says("check the key: GEMINI_API_KEY");
 }
 
 #[test]
 fn the_list_says_which_keys_are_there() {
     let home = Home::new();
-    let run = Run::of(home.command(&["models", "list"]).env("GEMINI_API_KEY", "secret-123")).succeeds();
-    let gemini = run.stdout.lines().find(|line| line.starts_with("gemini/")).unwrap();
+    let run = Run::of(
+        home.command(&["models", "list"])
+            .env("GEMINI_API_KEY", "secret-123"),
+    )
+    .succeeds();
+    let gemini = run
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("gemini/"))
+        .unwrap();
     assert!(gemini.ends_with("GEMINI_API_KEY is set"), "{run:?}");
     assert!(!run.stdout.contains("secret-123"));
     let list = home.run(&["models", "list", "--json"]).succeeds().json();
@@ -279,8 +480,7 @@ fn the_list_says_which_keys_are_there() {
 #[cfg(feature = "ollama")]
 fn ollama(models: &[&str]) -> Vendor {
     let tags: Vec<Value> = models.iter().map(|name| json!({ "name": name })).collect();
-    let answer =
-        json!({"message": {"role": "assistant", "content": "ready"}, "done": true, "done_reason": "stop"});
+    let answer = json!({"message": {"role": "assistant", "content": "ready"}, "done": true, "done_reason": "stop"});
     Vendor::answering_by_path(move |line, body| {
         if line.ends_with("/api/tags") {
             return Reply::json(200, json!({ "models": tags }));
@@ -290,7 +490,11 @@ fn ollama(models: &[&str]) -> Vendor {
         }
         if line.ends_with("/api/show") {
             let first = tags.first().map(|tag| &tag["name"]) == Some(&body["model"]);
-            let can: &[&str] = if first { &["completion"] } else { &["completion", "tools"] };
+            let can: &[&str] = if first {
+                &["completion"]
+            } else {
+                &["completion", "tools"]
+            };
             return Reply::json(200, json!({ "capabilities": can }));
         }
         Reply::json(200, answer.to_string())
@@ -304,13 +508,23 @@ fn a_running_ollama_answers_if_nothing_was_named_and_no_key_is_there() {
     let server = ollama(&["plain", "caller"]);
     let host = server.url().replace("http://", "");
     let run = Run::of(home.command(&["models", "test"]).env("OLLAMA_HOST", &host)).succeeds();
-    assert!(run.stdout.starts_with("ollama/caller answers: ready"), "{run:?}");
+    assert!(
+        run.stdout.starts_with("ollama/caller answers: ready"),
+        "{run:?}"
+    );
     home.config(&format!(
         "[ollama]\nhost = \"127.0.0.1\"\nport = {}\ncontextSize = 4096\nkeep_alive = \"10m\"\n",
         host.split_once(':').unwrap().1
     ));
-    let run = Run::of(home.command(&["models", "test", "-m", "ollama"]).env_remove("OLLAMA_HOST")).succeeds();
-    assert!(run.stdout.starts_with("ollama/caller answers: ready"), "{run:?}");
+    let run = Run::of(
+        home.command(&["models", "test", "-m", "ollama"])
+            .env_remove("OLLAMA_HOST"),
+    )
+    .succeeds();
+    assert!(
+        run.stdout.starts_with("ollama/caller answers: ready"),
+        "{run:?}"
+    );
     let chats: Vec<Value> = server
         .so_far()
         .into_iter()
@@ -318,11 +532,19 @@ fn a_running_ollama_answers_if_nothing_was_named_and_no_key_is_there() {
         .map(|asked| asked.body)
         .collect();
     assert_eq!(chats[0]["options"]["num_ctx"], 32768);
-    assert_eq!((&chats[1]["options"]["num_ctx"], &chats[1]["keep_alive"]), (&json!(4096), &json!("10m")));
+    assert_eq!(
+        (&chats[1]["options"]["num_ctx"], &chats[1]["keep_alive"]),
+        (&json!(4096), &json!("10m"))
+    );
     server.stop();
     let nothing = ollama(&["plain"]);
-    let run = Run::of(home.command(&["models", "test", "-m", "ollama"]).env("OLLAMA_HOST", nothing.url()));
-    run.ends_with(3).says("has no model that can call tools").says("ollama pull");
+    let run = Run::of(
+        home.command(&["models", "test", "-m", "ollama"])
+            .env("OLLAMA_HOST", nothing.url()),
+    );
+    run.ends_with(3)
+        .says("has no model that can call tools")
+        .says("ollama pull");
     nothing.stop();
     home.run(&["models", "test", "-m", "ollama"])
         .ends_with(5)
@@ -336,18 +558,25 @@ fn a_running_ollama_answers_if_nothing_was_named_and_no_key_is_there() {
 fn a_conversation_does_not_begin_without_its_server_or_its_model() {
     let home = Home::new();
     let server = ollama(&["plain", "caller"]);
-    let empty =
-        Vendor::answering_by_path(|_, _| Reply::json(404, json!({"error": "model 'gone' not found"})));
+    let empty = Vendor::answering_by_path(|_, _| {
+        Reply::json(404, json!({"error": "model 'gone' not found"}))
+    });
     let chat = |model: &str, host: &str| {
         let mut command = home.command(&["chat", "-m", model]);
         Run::of(command.env("OLLAMA_HOST", host))
     };
     chat("ollama/caller", &server.url()).succeeds();
-    chat("ollama/gone", &empty.url()).ends_with(3).says("gone").says("adjutant models pull ollama/gone");
+    chat("ollama/gone", &empty.url())
+        .ends_with(3)
+        .says("gone")
+        .says("adjutant models pull ollama/gone");
     let (url, gone) = (server.url(), empty.url());
     server.stop();
     empty.stop();
-    chat("ollama/caller", &url).ends_with(5).says("cannot reach ollama").says("ollama serve");
+    chat("ollama/caller", &url)
+        .ends_with(5)
+        .says("cannot reach ollama")
+        .says("ollama serve");
     chat("ollama", &gone).ends_with(5).says("ollama serve");
 }
 

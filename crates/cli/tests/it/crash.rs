@@ -46,7 +46,9 @@ fn next_start(home: &Home, model: &str) -> Run {
 fn decisions(home: &Home, about: &str) -> Vec<Value> {
     let (_, log) = home.json(&["log", "list"]);
     let log = log.as_array().unwrap().iter();
-    log.filter(|row| row["message"].as_str().unwrap().contains(about)).cloned().collect()
+    log.filter(|row| row["message"].as_str().unwrap().contains(about))
+        .cloned()
+        .collect()
 }
 
 /// What must hold once nobody kills any more: an accepted message has one turn that ended well, and each of its calls
@@ -57,7 +59,10 @@ fn check_shopping(home: &Home, kills: usize, context: &str) {
     match turns.as_slice() {
         [] => assert!(tasks.is_empty(), "{context}: {tasks:?}"),
         [turn] => {
-            assert_eq!(turn["outcome"], "SUCCESS:TASK_COMPLETED", "{context}: {turn}");
+            assert_eq!(
+                turn["outcome"], "SUCCESS:TASK_COMPLETED",
+                "{context}: {turn}"
+            );
             assert_eq!(tasks, ["buy milk", "buy bread"], "{context}");
             // A recorded answer is not asked for again; one that was not recorded is, once for each kill.
             let calls = turn["model_calls"].as_u64().unwrap();
@@ -73,13 +78,20 @@ fn a_turn_with_two_calls_survives_a_kill_at_every_boundary() {
     for boundary in 1.. {
         let home = Home::new();
         let model = home.script(SHOPPING);
-        let Some(killed) = kill_at(&home, boundary, &["-m", &model, "shopping list please"]) else { break };
+        let Some(killed) = kill_at(&home, boundary, &["-m", &model, "shopping list please"]) else {
+            break;
+        };
         kills += 1;
         let accepted = !killed.stderr.contains("before the input is accepted");
         let next = next_start(&home, &model).succeeds();
         assert_eq!(next.stdout, "hello\n");
         check_shopping(&home, 1, &killed.stderr);
-        assert_eq!(decisions(&home, "shopping").len(), usize::from(accepted), "{}", killed.stderr);
+        assert_eq!(
+            decisions(&home, "shopping").len(),
+            usize::from(accepted),
+            "{}",
+            killed.stderr
+        );
     }
     // Two tools have at least: input, turn, model, intents, two effects, two results, model, end.
     assert!(kills >= 10, "only {kills} places to die at");
@@ -92,7 +104,9 @@ fn a_task_command_survives_a_kill_at_every_boundary() {
     for boundary in 1.. {
         let home = Home::new();
         let add = ["tasks", "add", "buy milk", "--idempotency-key", "once"];
-        let Some(killed) = kill_at(&home, boundary, &add) else { break };
+        let Some(killed) = kill_at(&home, boundary, &add) else {
+            break;
+        };
         kills += 1;
         home.run(&add).succeeds();
         assert_eq!(home.tasks(), ["buy milk"], "{}", killed.stderr);
@@ -106,12 +120,17 @@ fn a_task_command_survives_a_kill_at_every_boundary() {
 fn a_turn_survives_a_kill_of_the_start_that_finishes_it() {
     let next = AtomicU32::new(1);
     // Hundreds of runs: on as many threads as CI has cores.
-    let count = || -> u32 { std::iter::from_fn(|| second_kills(next.fetch_add(1, Ordering::Relaxed))).sum() };
+    let count = || -> u32 {
+        std::iter::from_fn(|| second_kills(next.fetch_add(1, Ordering::Relaxed))).sum()
+    };
     let pairs: u32 = std::thread::scope(|scope| {
         let other = scope.spawn(count);
         count() + other.join().unwrap()
     });
-    assert!(pairs > size::cases(50, 6), "only {pairs} pairs of places to die at");
+    assert!(
+        pairs > size::cases(50, 6),
+        "only {pairs} pairs of places to die at"
+    );
 }
 
 /// Kills a turn at `first`, and the start after it at each of its boundaries in turn, or a sample of them. How many those
@@ -142,18 +161,28 @@ fn an_approved_delete_survives_a_kill_at_every_boundary() {
         home.add_task("buy milk");
         home.add_task("buy bread");
         home.run(&["-m", &model, "drop the milk"]).ends_with(4);
-        let Some(killed) = kill_at(&home, boundary, &["-m", &model, "-c", "yes"]) else { break };
+        let Some(killed) = kill_at(&home, boundary, &["-m", &model, "-c", "yes"]) else {
+            break;
+        };
         kills += 1;
         next_start(&home, &model).succeeds();
         let waits = home.json(&["pending", "list"]).1;
         let turns = decisions(&home, "drop");
         assert_eq!(turns.len(), 1, "{}", killed.stderr);
         if waits.as_array().unwrap().is_empty() {
-            assert_eq!(turns[0]["outcome"], "SUCCESS:TASK_COMPLETED", "{}", killed.stderr);
+            assert_eq!(
+                turns[0]["outcome"], "SUCCESS:TASK_COMPLETED",
+                "{}",
+                killed.stderr
+            );
             assert_eq!(home.tasks(), ["buy bread"], "{}", killed.stderr);
         } else {
             // The yes never arrived, so it still waits, untouched.
-            assert!(killed.stderr.contains("before the input is accepted"), "{}", killed.stderr);
+            assert!(
+                killed.stderr.contains("before the input is accepted"),
+                "{}",
+                killed.stderr
+            );
             assert_eq!(home.tasks(), ["buy milk", "buy bread"]);
         }
     }

@@ -20,7 +20,10 @@ impl Machine {
     fn new() -> Self {
         let home = Home::new();
         home.config("model = \"demo\"\n");
-        Self { home, variables: Vec::new() }
+        Self {
+            home,
+            variables: Vec::new(),
+        }
     }
 
     fn with(mut self, name: &str, value: impl ToString) -> Self {
@@ -52,8 +55,12 @@ impl Machine {
     #[track_caller]
     fn finding(&self, name: &str) -> String {
         let (code, report) = self.doctor();
-        let failed: Vec<&Value> =
-            report["checks"].as_array().unwrap().iter().filter(|check| check["status"] == "fail").collect();
+        let failed: Vec<&Value> = report["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|check| check["status"] == "fail")
+            .collect();
         assert_eq!((code, failed.len()), (3, 1), "{failed:#?}");
         let check = failed[0];
         assert_eq!(check["name"], name, "{check:#}");
@@ -78,10 +85,15 @@ impl Machine {
     /// The same with words on standard input.
     #[track_caller]
     fn follow_with(&self, remedy: &str, stdin: &str) {
-        let end = ["    ", ", or ", ", then "].iter().filter_map(|end| remedy.find(end)).min();
+        let end = ["    ", ", or ", ", then "]
+            .iter()
+            .filter_map(|end| remedy.find(end))
+            .min();
         let line = &remedy[..end.unwrap_or(remedy.len())];
         assert!(
-            ["adjutant ", "mv ", "mkdir ", "chmod "].iter().any(|word| line.starts_with(word)),
+            ["adjutant ", "mv ", "mkdir ", "chmod "]
+                .iter()
+                .any(|word| line.starts_with(word)),
             "{remedy:?}"
         );
         let input = self.home.file("stdin", stdin);
@@ -90,7 +102,11 @@ impl Machine {
         let mut shell = Command::new("sh");
         shell
             .env_clear()
-            .envs(of_home.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .envs(
+                of_home
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env("PATH", format!("{}:/usr/bin:/bin", binary.display()))
             .current_dir(self.home.path("project"))
@@ -116,18 +132,39 @@ fn a_machine_on_which_all_is_well_is_ready() {
     machine.home.run(&["tasks", "add", "x"]).succeeds();
     let (code, report) = machine.doctor();
     assert_eq!((code, &report["ok"]), (0, &json!(true)), "{report:#}");
-    let names: Vec<&str> =
-        report["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
-    for name in
-        ["config.toml", "variables", "model", "data folder", "database", "vault", "serve.bind", "clock"]
-    {
+    let names: Vec<&str> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| check["name"].as_str().unwrap())
+        .collect();
+    for name in [
+        "config.toml",
+        "variables",
+        "model",
+        "data folder",
+        "database",
+        "vault",
+        "serve.bind",
+        "clock",
+    ] {
         assert!(names.contains(&name), "no {name} in {names:?}");
     }
-    let database =
-        report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "database").unwrap();
-    assert!(database["message"].as_str().unwrap().contains("SQLite 3."), "{database}");
+    let database = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == "database")
+        .unwrap();
+    assert!(
+        database["message"].as_str().unwrap().contains("SQLite 3."),
+        "{database}"
+    );
     let run = machine.home.run(&["doctor"]).succeeds();
-    assert!(run.stdout.contains("✓ model") && run.stdout.contains("Ready"), "{run:?}");
+    assert!(
+        run.stdout.contains("✓ model") && run.stdout.contains("Ready"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -136,9 +173,18 @@ fn broken_settings_are_named_and_mended() {
         ("model = \"demo\"\n[llm\n", "config.toml"),
         ("model = \"demo\"\n[llm]\ntemprature = 0.5\n", "config.toml"),
         ("model = \"demo\"\n[llm]\ntemperature = 9\n", "config.toml"),
-        ("model = \"demo\"\nvaultPath = \"a\"\n[vault]\npath = \"b\"\n", "config.toml"),
-        ("model = \"demo\"\n[mcp.servers.x]\nkommand = [\"x\"]\n", "config.toml"),
-        ("model = \"demo\"\n[agent]\nconfirm = [\"delete_tsk\"]\n", "settings"),
+        (
+            "model = \"demo\"\nvaultPath = \"a\"\n[vault]\npath = \"b\"\n",
+            "config.toml",
+        ),
+        (
+            "model = \"demo\"\n[mcp.servers.x]\nkommand = [\"x\"]\n",
+            "config.toml",
+        ),
+        (
+            "model = \"demo\"\n[agent]\nconfirm = [\"delete_tsk\"]\n",
+            "settings",
+        ),
     ] {
         let machine = Machine::new().config(wrong);
         let remedy = machine.finding(said);
@@ -152,14 +198,21 @@ fn broken_settings_are_named_and_mended() {
     machine.finding("variables");
     machine.without("LLM_TIMEOUT").is_well();
     let machine = Machine::new();
-    machine.home.file("config/adjutant/.env", "A=secret-123 and more words\n");
+    machine
+        .home
+        .file("config/adjutant/.env", "A=secret-123 and more words\n");
     let (_, report) = machine.doctor();
     assert!(!report.to_string().contains("secret-123"));
     assert!(machine.finding(".env").contains("edit "));
-    machine.home.file("config/adjutant/.env", "A='secret-123 and more words'\n");
+    machine
+        .home
+        .file("config/adjutant/.env", "A='secret-123 and more words'\n");
     machine.is_well();
     let machine = Machine::new();
-    let file = machine.home.file("config/adjutant/credentials.toml", "GEMINI_API_KEY = secret-123\n");
+    let file = machine.home.file(
+        "config/adjutant/credentials.toml",
+        "GEMINI_API_KEY = secret-123\n",
+    );
     machine.finding("credentials.toml");
     std::fs::remove_file(file).unwrap();
     machine.is_well();
@@ -168,11 +221,17 @@ fn broken_settings_are_named_and_mended() {
 #[test]
 fn what_is_odd_and_works_is_a_warning_with_a_remedy() {
     let machine = Machine::new().with("ADJUTANT_MODLE", "x");
-    machine.home.file("project/adjutant.toml", "model = \"gemini\"\n");
+    machine
+        .home
+        .file("project/adjutant.toml", "model = \"gemini\"\n");
     let (code, report) = machine.doctor();
     assert_eq!(code, 0, "{report:#}");
-    let warnings: Vec<&Value> =
-        report["checks"].as_array().unwrap().iter().filter(|check| check["status"] == "warn").collect();
+    let warnings: Vec<&Value> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["status"] == "warn")
+        .collect();
     let remedy = |name: &str| {
         let check = warnings.iter().find(|check| check["name"] == name).unwrap();
         check["remedy"].as_str().unwrap().to_owned()
@@ -192,15 +251,25 @@ fn broken_places_are_named_and_mended() {
     let machine = Machine::new();
     machine.home.run(&["tasks", "add", "x"]).succeeds();
     for end in ["-wal", "-shm"] {
-        let _ = std::fs::remove_file(machine.home.path(&format!("data/adjutant/adjutant.db{end}")));
+        let _ = std::fs::remove_file(
+            machine
+                .home
+                .path(&format!("data/adjutant/adjutant.db{end}")),
+        );
     }
-    machine.home.file("data/adjutant/adjutant.db", "this is no database, whatever its name says");
+    machine.home.file(
+        "data/adjutant/adjutant.db",
+        "this is no database, whatever its name says",
+    );
     let remedy = machine.finding("database");
     machine.follow(&remedy);
     machine.is_well();
 
     let notes = Machine::new().home.path("nothing");
-    let machine = Machine::new().config(format!("model = \"demo\"\nvaultPath = '{}'\n", notes.display()));
+    let machine = Machine::new().config(format!(
+        "model = \"demo\"\nvaultPath = '{}'\n",
+        notes.display()
+    ));
     let remedy = machine.finding("vault");
     machine.follow(&remedy);
     machine.is_well();
@@ -210,7 +279,11 @@ fn broken_places_are_named_and_mended() {
     machine.follow(&remedy);
     machine.is_well();
     std::fs::create_dir_all(notes.join("memory")).unwrap();
-    std::fs::write(notes.join("memory/facts.md"), b"# Key Facts\n\n- \xff\xfe\n").unwrap();
+    std::fs::write(
+        notes.join("memory/facts.md"),
+        b"# Key Facts\n\n- \xff\xfe\n",
+    )
+    .unwrap();
     assert!(machine.finding("facts").contains("memory/facts.md"));
     std::fs::write(notes.join("memory/facts.md"), "# Key Facts\n").unwrap();
     machine.is_well();
@@ -249,7 +322,9 @@ fn broken_surroundings_are_named_and_mended() {
     let server = "model = \"demo\"\n[mcp.servers.notes]\ncommand = [\"no-such-program\"]\n";
     let machine = Machine::new().config(server);
     assert!(machine.finding("mcp notes").contains("disabled = true"));
-    machine.config(format!("{server}disabled = true\n")).is_well();
+    machine
+        .config(format!("{server}disabled = true\n"))
+        .is_well();
 }
 
 #[cfg(feature = "openai")]
@@ -258,9 +333,10 @@ fn a_provider_that_does_not_answer_is_named_and_mended() {
     let vendor = Vendor::answering_by(|asked: &Asked| {
         let has = |line: &str| asked.headers.iter().any(|header| header == line);
         match asked.body["model"].as_str() {
-            _ if !has("authorization: Bearer sk-right-key-1234") => {
-                Reply::json(401, json!({ "error": { "message": "no such key", "code": "invalid_api_key" } }))
-            }
+            _ if !has("authorization: Bearer sk-right-key-1234") => Reply::json(
+                401,
+                json!({ "error": { "message": "no such key", "code": "invalid_api_key" } }),
+            ),
             Some("there") => Reply::json(
                 200,
                 json!({
@@ -276,7 +352,9 @@ fn a_provider_that_does_not_answer_is_named_and_mended() {
         }
     });
     let config = |model: &str, url: &str| {
-        format!("model = \"openai-chat/{model}\"\n[openai-chat]\nbase_url = \"{url}/v1\"\nretries = 0\n")
+        format!(
+            "model = \"openai-chat/{model}\"\n[openai-chat]\nbase_url = \"{url}/v1\"\nretries = 0\n"
+        )
     };
     let machine = Machine::new().config("model = \"openai-chat/there\"\n");
     assert_eq!(machine.finding("model"), "adjutant keys set openai-chat");
@@ -284,17 +362,27 @@ fn a_provider_that_does_not_answer_is_named_and_mended() {
     let machine = machine.config(config("there", &vendor.url()));
     let wrong = |machine: &Machine| {
         let remedy = machine.finding("model");
-        assert!(remedy.starts_with("adjutant keys set openai-chat"), "{remedy}");
+        assert!(
+            remedy.starts_with("adjutant keys set openai-chat"),
+            "{remedy}"
+        );
         remedy
     };
-    machine.home.file("config/adjutant/credentials.toml", "OPENAI_API_KEY = \"two words\"\n");
+    machine.home.file(
+        "config/adjutant/credentials.toml",
+        "OPENAI_API_KEY = \"two words\"\n",
+    );
     machine.follow_with(&wrong(&machine), "sk-wrong-key-1234\n");
     machine.follow_with(&wrong(&machine), "sk-right-key-1234\n");
     machine.is_well();
     assert!(!machine.doctor().1.to_string().contains("sk-right"));
 
     let machine = machine.config(config("gone", &vendor.url()));
-    assert!(machine.finding("model").starts_with("adjutant config set model openai-chat/NAME"));
+    assert!(
+        machine
+            .finding("model")
+            .starts_with("adjutant config set model openai-chat/NAME")
+    );
     let machine = machine.config(config("there", "http://127.0.0.1:1"));
     assert!(machine.finding("model").contains("openai-chat.base_url"));
     machine.config(config("there", &vendor.url())).is_well();
@@ -312,14 +400,22 @@ fn ollama(installed: &[&str]) -> Vendor {
         match line {
             "GET /api/version" => Reply::json(200, json!({ "version": "0.33.3" })),
             "GET /api/tags" => {
-                let models: Vec<Value> =
-                    installed.iter().map(|name| json!({ "name": name, "size": 5_000_000_000_u64 })).collect();
+                let models: Vec<Value> = installed
+                    .iter()
+                    .map(|name| json!({ "name": name, "size": 5_000_000_000_u64 }))
+                    .collect();
                 Reply::json(200, json!({ "models": models }))
             }
             "POST /api/show" if installed.contains(&name) => {
-                let tools =
-                    if name == "plain" { json!(["completion"]) } else { json!(["completion", "tools"]) };
-                Reply::json(200, json!({ "capabilities": tools, "model_info": { "x.context_length": 8192 } }))
+                let tools = if name == "plain" {
+                    json!(["completion"])
+                } else {
+                    json!(["completion", "tools"])
+                };
+                Reply::json(
+                    200,
+                    json!({ "capabilities": tools, "model_info": { "x.context_length": 8192 } }),
+                )
             }
             "POST /api/pull" if name != "nobody" => {
                 installed.push(name);
@@ -330,11 +426,13 @@ fn ollama(installed: &[&str]) -> Vendor {
                     json!({ "status": "pulling abc", "digest": "sha256:abc", "total": 1000, "completed": 1000 }),
                     json!({ "status": "success" }),
                 ];
-                Reply::json(200, lines.map(line).concat()).with("content-type: application/x-ndjson\r\n")
+                Reply::json(200, lines.map(line).concat())
+                    .with("content-type: application/x-ndjson\r\n")
             }
-            "POST /api/pull" => {
-                Reply::json(200, json!({ "error": "pull model manifest: file does not exist" }))
-            }
+            "POST /api/pull" => Reply::json(
+                200,
+                json!({ "error": "pull model manifest: file does not exist" }),
+            ),
             "DELETE /api/delete" if installed.contains(&name) => {
                 installed.retain(|other| *other != name);
                 Reply::json(200, "")
@@ -364,10 +462,14 @@ fn a_server_on_this_machine_is_named_and_mended() {
     let remedy = machine.finding("model");
     machine.follow(&remedy);
     machine.is_well();
-    let other = Vendor::answering_by_path(|_, _| Reply::json(404, json!({ "detail": "Not Found" })));
+    let other =
+        Vendor::answering_by_path(|_, _| Reply::json(404, json!({ "detail": "Not Found" })));
     let machine = machine.with("OLLAMA_HOST", other.url());
     assert!(machine.finding("ollama").contains("OLLAMA_HOST"));
-    machine.without("OLLAMA_HOST").with("OLLAMA_HOST", server.url()).is_well();
+    machine
+        .without("OLLAMA_HOST")
+        .with("OLLAMA_HOST", server.url())
+        .is_well();
     other.stop();
     server.stop();
 }
@@ -378,12 +480,21 @@ fn a_server_fetches_and_forgets_models() {
     let server = ollama(&[]);
     let home = Home::new();
     let run = |args: &[&str]| Run::of(home.command(args).env("OLLAMA_HOST", server.url()));
-    let pulled = run(&["models", "pull", "qwen3:8b"]).succeeds().says("fetching").says("(100 %)");
+    let pulled = run(&["models", "pull", "qwen3:8b"])
+        .succeeds()
+        .says("fetching")
+        .says("(100 %)");
     assert_eq!(pulled.stdout, "ollama/qwen3:8b is ready.\n");
-    run(&["models", "pull", "nobody"]).ends_with(3).says("there is no model \"nobody\"");
-    run(&["models", "rm", "ollama/qwen3:8b"]).ends_with(4).says("-y");
+    run(&["models", "pull", "nobody"])
+        .ends_with(3)
+        .says("there is no model \"nobody\"");
+    run(&["models", "rm", "ollama/qwen3:8b"])
+        .ends_with(4)
+        .says("-y");
     run(&["models", "rm", "ollama/qwen3:8b", "-y"]).succeeds();
-    run(&["models", "rm", "ollama/qwen3:8b", "-y"]).ends_with(3).says("Ollama has no model");
+    run(&["models", "rm", "ollama/qwen3:8b", "-y"])
+        .ends_with(3)
+        .says("Ollama has no model");
     server.stop();
     home.run(&["models", "pull", "ollama/qwen3:8b"])
         .ends_with(5)
@@ -404,9 +515,17 @@ fn a_model_that_is_missing_in_a_conversation_is_offered() {
     };
     let mut terminal = talk();
     terminal.sees("Fetch it? [Y/n]").line("n");
-    assert!(terminal.ends_with(3).contains("adjutant models pull ollama/qwen3:8b"));
+    assert!(
+        terminal
+            .ends_with(3)
+            .contains("adjutant models pull ollama/qwen3:8b")
+    );
     let mut terminal = talk();
-    terminal.sees("Fetch it? [Y/n]").line("").prompts_after("/help").keys("\x04");
+    terminal
+        .sees("Fetch it? [Y/n]")
+        .line("")
+        .prompts_after("/help")
+        .keys("\x04");
     terminal.ends_with(0);
     server.stop();
 }
@@ -414,21 +533,43 @@ fn a_model_that_is_missing_in_a_conversation_is_offered() {
 #[test]
 fn a_damaged_or_missing_embedded_model_is_named_with_the_command() {
     let machine = Machine::new().config("model = \"embedded\"\n");
-    assert!(machine.finding("model").starts_with("adjutant models pull qwen"));
+    assert!(
+        machine
+            .finding("model")
+            .starts_with("adjutant models pull qwen")
+    );
     std::fs::create_dir_all(machine.home.path("data/adjutant/models")).unwrap();
-    machine.home.file("data/adjutant/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", "half");
-    assert!(machine.finding("model").starts_with("adjutant models pull qwen"));
+    machine.home.file(
+        "data/adjutant/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        "half",
+    );
+    assert!(
+        machine
+            .finding("model")
+            .starts_with("adjutant models pull qwen")
+    );
     let machine = machine.config("model = \"embedded:nowhere.gguf\"\n");
-    assert!(machine.finding("model").starts_with("adjutant config set model embedded"));
+    assert!(
+        machine
+            .finding("model")
+            .starts_with("adjutant config set model embedded")
+    );
     let machine = machine.config("model = \"scripted:nowhere.jsonl\"\n");
-    assert!(machine.finding("model").starts_with("adjutant config set model scripted:FILE"));
+    assert!(
+        machine
+            .finding("model")
+            .starts_with("adjutant config set model scripted:FILE")
+    );
 }
 
 #[test]
 fn whose_daily_notes_are_followed_is_told() {
     let machine = Machine::new();
     let vault = machine.home.path("Notes");
-    let machine = machine.config(format!("model = \"demo\"\nvaultPath = '{}'\n", vault.display()));
+    let machine = machine.config(format!(
+        "model = \"demo\"\nvaultPath = '{}'\n",
+        vault.display()
+    ));
     let write = |name: &str, text: &str| {
         let file = vault.join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -437,19 +578,36 @@ fn whose_daily_notes_are_followed_is_told() {
     let told = || {
         let (_, report) = machine.doctor();
         let all = report["checks"].as_array().unwrap();
-        let check = all.iter().find(|check| check["name"] == "daily notes").unwrap();
-        format!("{} {} {}", check["status"], check["message"], check["cause"])
+        let check = all
+            .iter()
+            .find(|check| check["name"] == "daily notes")
+            .unwrap();
+        format!(
+            "{} {} {}",
+            check["status"], check["message"], check["cause"]
+        )
     };
     let says = |words: &[&str]| {
         let told = told();
-        assert!(words.iter().all(|words| told.contains(words)), "{words:?}: {told}");
+        assert!(
+            words.iter().all(|words| told.contains(words)),
+            "{words:?}: {told}"
+        );
     };
     write(".obsidian/daily-notes.json", r#"{"folder":"Core"}"#);
     says(&["ok", "as Obsidian has them", "today Core/"]);
     write(".obsidian/community-plugins.json", r#"["periodic-notes"]"#);
     let data = ".obsidian/plugins/periodic-notes/data.json";
-    write(data, r#"{"daily":{"enabled":true,"folder":"Journal","format":"YYYY dddd","template":"Day"}}"#);
-    says(&["warn", "as Periodic Notes has them", "today Journal/", "the template Day cannot be read"]);
+    write(
+        data,
+        r#"{"daily":{"enabled":true,"folder":"Journal","format":"YYYY dddd","template":"Day"}}"#,
+    );
+    says(&[
+        "warn",
+        "as Periodic Notes has them",
+        "today Journal/",
+        "the template Day cannot be read",
+    ]);
     write("Day.md", "<% tp.file.title %>\n");
     says(&["warn", "English names", "Templater"]);
     write("Day.md", "# {{title}}\n");

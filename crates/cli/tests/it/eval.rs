@@ -24,14 +24,20 @@ impl Bench {
     }
 
     fn run_with_input(&self, arguments: &[&str], input: &str) -> Run {
-        self.0.pipe(&[&["eval", "-m", "scripted:script.jsonl"], arguments].concat(), input.as_bytes())
+        self.0.pipe(
+            &[&["eval", "-m", "scripted:script.jsonl"], arguments].concat(),
+            input.as_bytes(),
+        )
     }
 }
 
 /// The rows of cases, and the summary behind them, of `--json`.
 fn read(run: &Run) -> (Vec<Value>, Value) {
-    let mut lines: Vec<Value> =
-        run.stdout.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect();
+    let mut lines: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON object a line"))
+        .collect();
     let summary = lines.pop().expect("a summary");
     (lines, summary)
 }
@@ -61,23 +67,44 @@ fn check(script: &[Value], tasks: &Value, expect: &Value, reasons: &[&str]) {
 }
 
 fn adds_owl_food() -> Vec<Value> {
-    vec![call("add_task", json!({"description": "Buy owl food"})), json!({"text": "Added: Buy owl food."})]
+    vec![
+        call("add_task", json!({"description": "Buy owl food"})),
+        json!({"text": "Added: Buy owl food."}),
+    ]
 }
 
 #[test]
 fn decision_and_tools_hold_or_fail() {
     let check = |expect, reasons: &[&str]| check(&adds_owl_food(), &json!([]), &expect, reasons);
-    check(json!({"decision": ["RESPOND_ONLY", "INVOKE_TOOL"], "tools": ["add_task"]}), &[]);
-    check(json!({"decision": ["RESPOND_ONLY"]}), &["decision is INVOKE_TOOL, expected RESPOND_ONLY"]);
-    check(json!({"tools": []}), &["executed add_task, expected no tool"]);
-    check(json!({"tools": ["list_tasks"]}), &["executed add_task, expected list_tasks"]);
+    check(
+        json!({"decision": ["RESPOND_ONLY", "INVOKE_TOOL"], "tools": ["add_task"]}),
+        &[],
+    );
+    check(
+        json!({"decision": ["RESPOND_ONLY"]}),
+        &["decision is INVOKE_TOOL, expected RESPOND_ONLY"],
+    );
+    check(
+        json!({"tools": []}),
+        &["executed add_task, expected no tool"],
+    );
+    check(
+        json!({"tools": ["list_tasks"]}),
+        &["executed add_task, expected list_tasks"],
+    );
 }
 
 #[test]
 fn the_reply_holds_or_fails() {
     let check = |expect, reasons: &[&str]| check(&adds_owl_food(), &json!([]), &expect, reasons);
-    check(json!({"reply_has": ["OWL"], "reply_lacks": ["badger"]}), &[]);
-    check(json!({"reply_has": ["badger"]}), &["the reply lacks \"badger\""]);
+    check(
+        json!({"reply_has": ["OWL"], "reply_lacks": ["badger"]}),
+        &[],
+    );
+    check(
+        json!({"reply_has": ["badger"]}),
+        &["the reply lacks \"badger\""],
+    );
     check(json!({"reply_lacks": ["Owl"]}), &["the reply has \"Owl\""]);
 }
 
@@ -91,11 +118,17 @@ fn tasks_after_hold_or_fail() {
     );
     check(
         json!({"tasks_after": [{"has": ["owl"], "completed": false}, {"has": ["sledge"], "completed": false}]}),
-        &["no task \u{201c}sledge\u{201d} open", "unexpected task \u{201c}Wax the sledge\u{201d} done"],
+        &[
+            "no task \u{201c}sledge\u{201d} open",
+            "unexpected task \u{201c}Wax the sledge\u{201d} done",
+        ],
     );
     check(
         json!({"tasks_after": [{"has": ["sledge"], "completed": true}]}),
-        &["2 tasks after the turn, expected 1", "unexpected task \u{201c}Buy owl food\u{201d} open"],
+        &[
+            "2 tasks after the turn, expected 1",
+            "unexpected task \u{201c}Buy owl food\u{201d} open",
+        ],
     );
 }
 
@@ -125,27 +158,46 @@ fn what_waits_holds_or_fails_and_stays_unanswered() {
 #[test]
 fn nothing_waits_where_something_should() {
     let expect = json!({"pending": {"tool": "delete_task", "task_id": "1"}});
-    check(&adds_owl_food(), &json!([]), &expect, &["nothing waits, expected delete_task of task 1"]);
+    check(
+        &adds_owl_food(),
+        &json!([]),
+        &expect,
+        &["nothing waits, expected delete_task of task 1"],
+    );
 }
 
 #[test]
 fn every_case_has_a_store_of_its_own_and_ids_from_one() {
-    let completes = |id: &str| [call("complete_task", json!({"task_id": id})), json!({"text": "Done."})];
+    let completes = |id: &str| {
+        [
+            call("complete_task", json!({"task_id": id})),
+            json!({"text": "Done."}),
+        ]
+    };
     let tasks = json!([
         {"description": "Wax the sledge", "completed": false},
         {"description": "Brush the goat", "completed": false},
     ]);
     let expect = |sledge: bool| json!({"tasks_after": [{"has": ["sledge"], "completed": sledge}, {"has": ["goat"], "completed": !sledge}]});
     let script = [completes("1"), completes("2")].concat();
-    let cases = [case(tasks.clone(), "the first", &expect(true)), case(tasks, "the second", &expect(false))];
+    let cases = [
+        case(tasks.clone(), "the first", &expect(true)),
+        case(tasks, "the second", &expect(false)),
+    ];
     let ran = Bench::new(&script, &cases).run(&["cases.jsonl"]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     assert!(
-        ran.stdout.contains("2 of 2 cases passed (100.0 %), 2 needed; model scripted/"),
+        ran.stdout
+            .contains("2 of 2 cases passed (100.0 %), 2 needed; model scripted/"),
         "{}",
         ran.stdout
     );
-    assert!(ran.stdout.contains("invalid calls: 0, unconfirmed deletes: 0\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("invalid calls: 0, unconfirmed deletes: 0\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -162,7 +214,12 @@ fn enough_cases_have_to_pass() {
     assert_eq!(code(&["cases.jsonl", "--min-pass", "1"]), 0);
     let ran = bench.run(&["cases.jsonl", "--min-pass", "3"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("--min-pass is 3, and there are only 2 cases"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("--min-pass is 3, and there are only 2 cases"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -170,10 +227,15 @@ fn min_pass_counts_the_cases_of_all_files() {
     let hello = json!({"text": "Hello."});
     let cases = [case(json!([]), "one", &json!({"reply_has": ["hello"]}))];
     let bench = Bench::new(&[hello.clone(), hello], &cases);
-    let ran = bench.run_with_input(&["cases.jsonl", "-", "--min-pass", "2", "--json"], &lines(&cases));
+    let ran = bench.run_with_input(
+        &["cases.jsonl", "-", "--min-pass", "2", "--json"],
+        &lines(&cases),
+    );
     let (rows, summary) = read(&ran);
     assert_eq!(
-        rows.iter().map(|row| row["file"].as_str()).collect::<Vec<_>>(),
+        rows.iter()
+            .map(|row| row["file"].as_str())
+            .collect::<Vec<_>>(),
         [Some("cases.jsonl"), Some("-")]
     );
     assert_eq!(
@@ -192,7 +254,10 @@ fn a_line_that_is_no_case_is_named_and_nothing_runs() {
             r#"{"id":"a","tasks":[],"input":"x","expect":{"toolz":[]}}"#,
             "cases.jsonl:2: unknown field `toolz`",
         ),
-        (r#"{"id":"a","tasks":[],"input":"x","expect":{}}"#, "cases.jsonl:2: expect is empty"),
+        (
+            r#"{"id":"a","tasks":[],"input":"x","expect":{}}"#,
+            "cases.jsonl:2: expect is empty",
+        ),
     ] {
         let bench = Bench::new(&[json!({"text": "Hello."})], &[]);
         bench.write("cases.jsonl", &format!("{good}\n{line}\n"));
@@ -219,19 +284,28 @@ fn no_file_and_no_case_are_usage_errors() {
 
 #[test]
 fn an_invalid_call_fails_the_run_though_its_case_passes() {
-    for bad in [call("paint_task", json!({})), call("add_task", json!({"description": 7}))] {
+    for bad in [
+        call("paint_task", json!({})),
+        call("add_task", json!({"description": 7})),
+    ] {
         let script = [bad, json!({"text": "Sorry."})];
         let bench = Bench::new(&script, &[case(json!([]), "one", &json!({"tools": []}))]);
         let ran = bench.run(&["cases.jsonl", "--min-pass", "0", "--json"]);
         let (_, summary) = read(&ran);
-        assert_eq!((&summary["passed"], &summary["invalid_calls"]), (&json!(1), &json!(1)));
+        assert_eq!(
+            (&summary["passed"], &summary["invalid_calls"]),
+            (&json!(1), &json!(1))
+        );
         assert_eq!(ran.code, 1);
     }
 }
 
 #[test]
 fn an_unconfirmed_delete_fails_the_run_though_its_case_passes() {
-    let script = [call("delete_task", json!({"task_id": "1"})), json!({"text": "Deleted."})];
+    let script = [
+        call("delete_task", json!({"task_id": "1"})),
+        json!({"text": "Deleted."}),
+    ];
     let tasks = json!([{"description": "Wax the sledge", "completed": false}]);
     let bench = Bench::new(&script, &[case(tasks, "one", &json!({"tasks_after": []}))]);
     // The agent is the one of `ask`: it does what the settings allow.
@@ -249,11 +323,18 @@ fn an_unconfirmed_delete_fails_the_run_though_its_case_passes() {
 
 #[test]
 fn a_failed_model_fails_the_case_whose_expectations_hold() {
-    let script = [json!({"config": {"retries": 0}}), json!({"fault": "server"})];
+    let script = [
+        json!({"config": {"retries": 0}}),
+        json!({"fault": "server"}),
+    ];
     let bench = Bench::new(&script, &[case(json!([]), "one", &json!({"tools": []}))]);
     let ran = bench.run(&["cases.jsonl"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    assert!(ran.stdout.contains("c1  FAIL") && ran.stdout.contains("the model failed: "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("c1  FAIL") && ran.stdout.contains("the model failed: "),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -275,5 +356,9 @@ fn history_is_part_of_the_turn() {
     case["history"][0]["role"] = json!("system");
     let ran = Bench::new(&[], &[case]).run(&["cases.jsonl"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("unknown variant `system`"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("unknown variant `system`"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -25,34 +25,58 @@ fn the_newest_is_that_of_all_folders_unless_a_setting_says_otherwise() {
     let model = home.script(&[ECHO]);
     let here = conversation(&home, "a", &["ask", "-m", &model, "in a"]);
     let there = conversation(&home, "b", &["ask", "-m", &model, "in b"]);
-    assert_eq!(conversation(&home, "a", &["ask", "-c", "-m", &model, "and?"]), there);
+    assert_eq!(
+        conversation(&home, "a", &["ask", "-c", "-m", &model, "and?"]),
+        there
+    );
 
     home.config("[sessions]\ncontinue = \"folder\"\n");
-    assert_eq!(conversation(&home, "a", &["ask", "-c", "-m", &model, "and here?"]), here);
+    assert_eq!(
+        conversation(&home, "a", &["ask", "-c", "-m", &model, "and here?"]),
+        here
+    );
     // What began in another folder and goes on here stays that folder's.
-    assert_eq!(conversation(&home, "b", &["ask", "-c", "-m", &model, "and there?"]), there);
+    assert_eq!(
+        conversation(&home, "b", &["ask", "-c", "-m", &model, "and there?"]),
+        there
+    );
     let first = run_in(&home, "c", &["ask", "-c", "-m", &model, "the first here"]).succeeds();
     first.says("no conversation has begun in this folder yet");
-    let listed = run_in(&home, "a", &["sessions", "list", "--here", "--json"]).succeeds().json();
-    let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+    let listed = run_in(&home, "a", &["sessions", "list", "--here", "--json"])
+        .succeeds()
+        .json();
+    let ids: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, [here.as_str()]);
     let none = run_in(&home, "d", &["sessions", "list", "--here"]).succeeds();
-    assert_eq!(none.stdout, "No conversation has begun in this folder yet.\n");
+    assert_eq!(
+        none.stdout,
+        "No conversation has begun in this folder yet.\n"
+    );
 }
 
 #[test]
 fn a_temporary_conversation_leaves_no_folder_behind() {
     let home = Home::new();
     let model = home.script(&[ECHO]);
-    home.run(&["ask", "--temp", "-m", &model, "hello"]).succeeds();
+    home.run(&["ask", "--temp", "-m", &model, "hello"])
+        .succeeds();
     assert!(!home.path("state/adjutant/folders.jsonl").exists());
     home.config("[sessions]\ncontinue = \"here\"\n");
-    home.run(&["ask", "-c", "-m", &model, "hello"]).ends_with(3).says("global or folder");
+    home.run(&["ask", "-c", "-m", &model, "hello"])
+        .ends_with(3)
+        .says("global or folder");
 }
 
 fn deleting(home: &Home) -> String {
     home.add_task("buy milk");
-    home.script(&[r#"{"calls": [{"name": "delete_task", "args": {"task_id": "1"}}], "repeat": true}"#])
+    home.script(&[
+        r#"{"calls": [{"name": "delete_task", "args": {"task_id": "1"}}], "repeat": true}"#,
+    ])
 }
 
 #[cfg(unix)]
@@ -69,11 +93,20 @@ fn a_program_is_told_of_a_question_that_nobody_is_there_for() {
     );
     let program = home.file("tell.sh", script);
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-    home.config(&format!("[notify]\ncommand = [{program:?}, \"-t\", \"Adjutant: {{text}}; $(id)\"]\n"));
-    Run::of(home.command(&["ask", "-m", &model, "delete it"]).env("GEMINI_API_KEY", "secret-1")).ends_with(4);
+    home.config(&format!(
+        "[notify]\ncommand = [{program:?}, \"-t\", \"Adjutant: {{text}}; $(id)\"]\n"
+    ));
+    Run::of(
+        home.command(&["ask", "-m", &model, "delete it"])
+            .env("GEMINI_API_KEY", "secret-1"),
+    )
+    .ends_with(4);
     let read = |end: &str| std::fs::read_to_string(format!("{}.{end}", told.display())).unwrap();
     // No shell reads any of it, and a provider's key is none of its business.
-    assert_eq!(read("args"), "-t\nAdjutant: delete_task: Delete “buy milk” (waits for a yes); $(id)\n");
+    assert_eq!(
+        read("args"),
+        "-t\nAdjutant: delete_task: Delete “buy milk” (waits for a yes); $(id)\n"
+    );
     assert_eq!(read("key"), "\n");
     let told: serde_json::Value = serde_json::from_str(&read("json")).unwrap();
     assert_eq!(
@@ -107,7 +140,8 @@ fn a_question_is_watched_for() {
     home.run(&["ask", "-m", &model, "delete it"]).ends_with(4);
     let first: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!(first["tool"], "delete_task");
-    home.run(&["ask", "-m", &model, "delete it, again"]).ends_with(4);
+    home.run(&["ask", "-m", &model, "delete it, again"])
+        .ends_with(4);
     let second: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert_ne!(first["conversation"], second["conversation"]);
     watching.kill().unwrap();
@@ -118,7 +152,10 @@ fn a_question_is_watched_for() {
 #[cfg(unix)]
 fn copied(answer: &str) -> String {
     use base64::Engine as _;
-    format!("\x1b]52;c;{}", base64::engine::general_purpose::STANDARD.encode(answer))
+    format!(
+        "\x1b]52;c;{}",
+        base64::engine::general_purpose::STANDARD.encode(answer)
+    )
 }
 
 #[cfg(unix)]
@@ -128,16 +165,29 @@ fn a_resumed_answer_is_laid_out_and_is_the_one_that_is_copied() {
 
     let home = Home::new();
     let earlier = home.script(&[r#"{"text": "Take the **night train**:\n\n- book it\n- pack"}"#]);
-    let id = conversation(&home, "project", &["ask", "-m", &earlier, "how do I get there?"]);
+    let id = conversation(
+        &home,
+        "project",
+        &["ask", "-m", &earlier, "how do I get there?"],
+    );
     let later = home.script(&[r#"{"text": "Something else.", "repeat": true}"#]);
     let mut terminal = Terminal::start(&home, &["-m", &later]);
     terminal.prompts_after("Ctrl-D quits");
     terminal.line("hello").prompts_after("Something else.");
-    terminal.line(&format!("/resume {id}")).prompts_after("pack");
+    terminal
+        .line(&format!("/resume {id}"))
+        .prompts_after("pack");
     let screen = terminal.screen();
-    assert!(screen.contains("Take the night train:") && screen.contains("• book it"), "{screen}");
+    assert!(
+        screen.contains("Take the night train:") && screen.contains("• book it"),
+        "{screen}"
+    );
     terminal.line("/copy").prompts_after("clipboard");
-    assert!(terminal.raw().contains(&copied("Take the **night train**:\n\n- book it\n- pack")));
+    assert!(
+        terminal
+            .raw()
+            .contains(&copied("Take the **night train**:\n\n- book it\n- pack"))
+    );
     terminal.line("/trace").prompts_after("how do I get there?");
     terminal.line("/new").prompts_after("a new conversation");
     terminal.line("/copy").sees("there is no answer yet");
@@ -155,10 +205,19 @@ fn help_names_the_keys_and_tab_completes_what_stands_behind_a_command() {
     let id = conversation(&home, "project", &["ask", "-m", &model, "plan the trip"]);
     let mut terminal = Terminal::start(&home, &["-m", &model]);
     terminal.prompts_after("Ctrl-D quits");
-    terminal.line("/help").sees("Alt-Enter").sees("Ctrl-R").sees("@NOTE").prompts_after("Ctrl-D");
+    terminal
+        .line("/help")
+        .sees("Alt-Enter")
+        .sees("Ctrl-R")
+        .sees("@NOTE")
+        .prompts_after("Ctrl-D");
     // The only one there is stands there at once.
-    terminal.keys("/resume \t").sees(&format!("/resume {}", &id[id.len() - 8..]));
-    terminal.keys("\r").prompts_after("going on with “plan the trip”");
+    terminal
+        .keys("/resume \t")
+        .sees(&format!("/resume {}", &id[id.len() - 8..]));
+    terminal
+        .keys("\r")
+        .prompts_after("going on with “plan the trip”");
     terminal.keys("\x04");
     terminal.ends_with(0);
 }
@@ -182,10 +241,16 @@ fn an_answer_to_another_terminal_is_told_apart_and_ones_own_is_shown_once() {
     };
     let (mut first, mut second) = (open(), open());
     first.line("a message from the first").sees("waiting");
-    second.line("a message from the second").prompts_after("Answer to the second.");
+    second
+        .line("a message from the second")
+        .prompts_after("Answer to the second.");
     first.prompts_after("Answer to the first.");
     let screen = first.screen();
-    assert_eq!(screen.matches("Answer to the first.").count(), 1, "{screen}");
+    assert_eq!(
+        screen.matches("Answer to the first.").count(),
+        1,
+        "{screen}"
+    );
     assert!(
         !screen.contains("Answer to the second.")
             || screen.contains("the answer to a message from elsewhere"),

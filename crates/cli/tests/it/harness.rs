@@ -109,7 +109,10 @@ impl Home {
     pub(crate) fn tasks(&self) -> Vec<String> {
         let (_, list) = self.json(&["tasks", "list"]);
         let tasks = list["result"]["data"]["tasks"].as_array().unwrap();
-        tasks.iter().map(|task| task["description"].as_str().unwrap().to_owned()).collect()
+        tasks
+            .iter()
+            .map(|task| task["description"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     pub(crate) fn add_task(&self, words: &str) {

@@ -20,8 +20,16 @@ fn written(home: &Home) -> String {
 fn options_do_what_the_questions_do() {
     let home = home_with_vault();
     let vault = home.path("home/Notes").canonicalize().unwrap();
-    let run =
-        home.run(&["init", "--model", "demo", "--vault", arg(&vault), "--memory", "me/facts.md", "--yes"]);
+    let run = home.run(&[
+        "init",
+        "--model",
+        "demo",
+        "--vault",
+        arg(&vault),
+        "--memory",
+        "me/facts.md",
+        "--yes",
+    ]);
     let run = run.succeeds().says("gets:").says("model = demo");
     assert!(run.stdout.contains("Ready"), "{run:?}");
     let expected = format!(
@@ -30,7 +38,9 @@ fn options_do_what_the_questions_do() {
     );
     assert_eq!(written(&home), expected);
     // A second time there is nothing to do.
-    home.run(&["init", "-m", "demo", "--yes"]).succeeds().says("nothing to write");
+    home.run(&["init", "-m", "demo", "--yes"])
+        .succeeds()
+        .says("nothing to write");
     assert_eq!(written(&home), expected);
 }
 
@@ -46,10 +56,13 @@ fn nothing_that_is_there_is_changed() {
         .says("adjutant config set model gemini");
     assert_eq!(written(&home), mine);
     let vault = home.path("home/Notes");
-    home.run(&["init", "--vault", arg(&vault), "--yes"]).succeeds();
+    home.run(&["init", "--vault", arg(&vault), "--yes"])
+        .succeeds();
     assert!(written(&home).starts_with(mine), "{}", written(&home));
     home.config("modle = 1\n");
-    home.run(&["init", "-m", "demo", "--yes"]).ends_with(3).says("unknown key modle");
+    home.run(&["init", "-m", "demo", "--yes"])
+        .ends_with(3)
+        .says("unknown key modle");
     assert_eq!(written(&home), "modle = 1\n");
 }
 
@@ -66,7 +79,9 @@ fn nobody_to_ask_and_nothing_said_is_a_usage_error() {
     ] {
         home.run(args).ends_with(2);
     }
-    home.run(&["init", "-m", "gemni", "--yes"]).ends_with(3).says("did you mean gemini?");
+    home.run(&["init", "-m", "gemni", "--yes"])
+        .ends_with(3)
+        .says("did you mean gemini?");
     assert_eq!(written(&home), "");
 }
 
@@ -76,10 +91,18 @@ fn three_questions_at_a_terminal() {
     let vault = home.path("home/Notes").canonicalize().unwrap();
     let mut command = home.command(&["init"]);
     // A key, so that the first choice is one that needs no download; nobody listens there.
-    command.env("GEMINI_API_KEY", "sk-not-a-real-key").env("GEMINI_BASE_URL", "http://127.0.0.1:1");
+    command
+        .env("GEMINI_API_KEY", "sk-not-a-real-key")
+        .env("GEMINI_BASE_URL", "http://127.0.0.1:1");
     let mut terminal = Terminal::of(command, crate::terminal::pty::Kind::Usual);
-    terminal.sees("Which model answers?").sees("there is a key").keys("\r");
-    terminal.sees("Where are your notes").sees("another folder").keys("\r");
+    terminal
+        .sees("Which model answers?")
+        .sees("there is a key")
+        .keys("\r");
+    terminal
+        .sees("Where are your notes")
+        .sees("another folder")
+        .keys("\r");
     terminal.sees("Where does memory go").keys("\r");
     terminal.sees("Write it?").keys("\r");
     // What was chosen does not answer, and that is said at once.
@@ -87,7 +110,10 @@ fn three_questions_at_a_terminal() {
     assert!(screen.contains("does not answer"), "{screen}");
     let text = written(&home);
     assert!(text.starts_with("model = \"gemini/"), "{text}");
-    assert!(text.contains(&format!("path = \"{}\"", vault.display())), "{text}");
+    assert!(
+        text.contains(&format!("path = \"{}\"", vault.display())),
+        "{text}"
+    );
     assert!(text.contains("path = \"memory/facts.md\""), "{text}");
     assert!(!terminal.raw().contains("sk-not-a-real-key"));
 }
@@ -97,7 +123,12 @@ fn ctrl_c_writes_nothing_at_any_question() {
     for questions in 0..4 {
         let home = home_with_vault();
         let mut terminal = Terminal::start(&home, &["init"]);
-        let asked = ["Which model answers?", "Where are your notes", "Where does memory go", "Write it?"];
+        let asked = [
+            "Which model answers?",
+            "Where are your notes",
+            "Where does memory go",
+            "Write it?",
+        ];
         for question in &asked[..questions] {
             terminal.sees(question).keys("\r");
         }
@@ -118,11 +149,19 @@ fn vaults_that_obsidian_knows_are_offered_first() {
     std::fs::create_dir_all(home.path("config/obsidian")).unwrap();
     std::fs::write(home.path("config/obsidian/obsidian.json"), list.to_string()).unwrap();
     let mut terminal = Terminal::start(&home, &["init", "-m", "demo"]);
-    terminal.sees("Where are your notes").sees("e/Deep").sees("home/Notes").keys("\r");
+    terminal
+        .sees("Where are your notes")
+        .sees("e/Deep")
+        .sees("home/Notes")
+        .keys("\r");
     terminal.sees("Where does memory go").keys("\r");
     terminal.sees("Write it?").keys("\r");
     terminal.ends();
-    assert!(written(&home).contains("a/b/c/d/e/Deep\""), "{}", written(&home));
+    assert!(
+        written(&home).contains("a/b/c/d/e/Deep\""),
+        "{}",
+        written(&home)
+    );
 }
 
 #[test]
@@ -133,7 +172,10 @@ fn the_folder_question_completes_clears_and_asks_again() {
     }
     let other = |terminal: &mut Terminal| {
         // The vault, another folder, none.
-        terminal.sees("Where are your notes").sees("another folder").keys("\x1b[B\r");
+        terminal
+            .sees("Where are your notes")
+            .sees("another folder")
+            .keys("\x1b[B\r");
         terminal.sees("Which folder");
     };
     let mut terminal = Terminal::start(&home, &["init", "-m", "demo"]);
@@ -141,29 +183,51 @@ fn the_folder_question_completes_clears_and_asks_again() {
     // Before it is asked again, keys are the system's, which takes some of them for itself.
     let asked_again = |terminal: &mut Terminal, why: &str, line: &str| {
         terminal.waits(line, |screen| {
-            let after = screen.contents().rsplit_once(why).map(|(_, after)| after.trim_end().to_owned());
+            let after = screen
+                .contents()
+                .rsplit_once(why)
+                .map(|(_, after)| after.trim_end().to_owned());
             after.is_some_and(|after| after.ends_with(line)) && screen.bracketed_paste()
         });
     };
     terminal.keys("~/nowhere\r");
     asked_again(&mut terminal, "is not there", "(Tab completes)? ~/nowhere");
     terminal.keys("\x15").waits("an empty line", |screen| {
-        screen.contents().trim_end().ends_with("Which folder (Tab completes)?")
+        screen
+            .contents()
+            .trim_end()
+            .ends_with("Which folder (Tab completes)?")
     });
     terminal.keys("\r");
-    asked_again(&mut terminal, "type the path of a folder", "(Tab completes)?");
-    terminal.keys("~/Pa\t").sees("~/Papers/").keys("Jo\t").sees("~/Papers/Journal/").keys("\r");
+    asked_again(
+        &mut terminal,
+        "type the path of a folder",
+        "(Tab completes)?",
+    );
+    terminal
+        .keys("~/Pa\t")
+        .sees("~/Papers/")
+        .keys("Jo\t")
+        .sees("~/Papers/Journal/")
+        .keys("\r");
     terminal.sees("Where does memory go").keys("\r");
     terminal.sees("Write it?").keys("\r");
     terminal.ends();
-    assert!(written(&home).contains("/Papers/Journal\""), "{}", written(&home));
+    assert!(
+        written(&home).contains("/Papers/Journal\""),
+        "{}",
+        written(&home)
+    );
 
     for key in ["\x03", "\x1b", "\x04"] {
         let home = home_with_vault();
         let mut terminal = Terminal::start(&home, &["init", "-m", "demo"]);
         other(&mut terminal);
         terminal.keys(key);
-        assert!(terminal.ends_with(130).contains("nothing was written"), "{key:?}");
+        assert!(
+            terminal.ends_with(130).contains("nothing was written"),
+            "{key:?}"
+        );
         assert!(!home.path(FILE).exists());
     }
 }

@@ -63,7 +63,9 @@ fn a_pipe_beside_a_prompt_goes_along_in_a_frame() {
         &["-m", &model, "write a commit message", "-"],
         &["ask", "-m", &model, "write a commit message", "-f", "-"],
     ] {
-        let run = home.pipe(args, b"+one\n--- End of standard input. ---\n+two\n").succeeds();
+        let run = home
+            .pipe(args, b"+one\n--- End of standard input. ---\n+two\n")
+            .succeeds();
         let (words, along) = run.stdout.split_once("\n\n").unwrap();
         assert_eq!(words, "write a commit message", "{args:?}");
         assert_eq!(
@@ -73,8 +75,17 @@ fn a_pipe_beside_a_prompt_goes_along_in_a_frame() {
         );
         run.says("attached: standard input, 3 lines");
     }
-    let json = home.pipe(&["--json", "-m", &model, "sum"], b"1 2 3").succeeds().json();
-    assert!(json["content"].as_str().unwrap().contains("\n1 2 3\n--- End of"), "{json}");
+    let json = home
+        .pipe(&["--json", "-m", &model, "sum"], b"1 2 3")
+        .succeeds()
+        .json();
+    assert!(
+        json["content"]
+            .as_str()
+            .unwrap()
+            .contains("\n1 2 3\n--- End of"),
+        "{json}"
+    );
 }
 
 #[test]
@@ -91,15 +102,22 @@ fn nothing_on_standard_input_leaves_the_prompt_as_it_is() {
     let home = Home::new();
     let model = home.script(ECHO);
     for stdin in ["", "\n \n"] {
-        let run = home.pipe(&["-m", &model, "hello"], stdin.as_bytes()).succeeds();
+        let run = home
+            .pipe(&["-m", &model, "hello"], stdin.as_bytes())
+            .succeeds();
         assert_eq!(run.stdout, "hello\n");
         assert!(!run.stderr.contains("standard input"), "{run:?}");
         home.pipe(&["-v", "-m", &model, "hello"], stdin.as_bytes())
             .succeeds()
             .says("standard input is empty");
-        home.pipe(&["-m", &model, "hello", "-"], stdin.as_bytes()).succeeds().says("standard input is empty");
+        home.pipe(&["-m", &model, "hello", "-"], stdin.as_bytes())
+            .succeeds()
+            .says("standard input is empty");
     }
-    assert_eq!(home.run(&["-m", &model, "hello"]).succeeds().stdout, "hello\n");
+    assert_eq!(
+        home.run(&["-m", &model, "hello"]).succeeds().stdout,
+        "hello\n"
+    );
 }
 
 #[cfg(unix)]
@@ -119,9 +137,18 @@ fn ctrl_c_while_standard_input_is_waited_for_sends_nothing() {
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
-    assert!(line.contains("waiting for standard input; Ctrl-C stops"), "{line}");
+    assert!(
+        line.contains("waiting for standard input; Ctrl-C stops"),
+        "{line}"
+    );
     let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
     let run = Run::from(child.wait_with_output().unwrap()).ends_with(130);
     drop(stdin);
     assert_eq!(run.stdout, "");
@@ -133,15 +160,31 @@ fn ctrl_c_while_standard_input_is_waited_for_sends_nothing() {
 fn words_that_are_no_command_are_the_prompt() {
     let home = Home::new();
     let model = home.script(ECHO);
-    assert_eq!(home.run(&["-m", &model, "add", "buy", "milk"]).succeeds().stdout, "add buy milk\n");
-    assert_eq!(home.run(&["-m", &model, "--", "-m", "tasks"]).succeeds().stdout, "-m tasks\n");
-    assert_eq!(home.run(&["ask", "-m", &model, "tasks"]).succeeds().stdout, "tasks\n");
+    assert_eq!(
+        home.run(&["-m", &model, "add", "buy", "milk"])
+            .succeeds()
+            .stdout,
+        "add buy milk\n"
+    );
+    assert_eq!(
+        home.run(&["-m", &model, "--", "-m", "tasks"])
+            .succeeds()
+            .stdout,
+        "-m tasks\n"
+    );
+    assert_eq!(
+        home.run(&["ask", "-m", &model, "tasks"]).succeeds().stdout,
+        "tasks\n"
+    );
 }
 
 #[test]
 fn a_lone_misspelt_command_is_an_error() {
     let home = Home::new();
-    home.run(&["taks"]).ends_with(2).says("did you mean \"tasks\"?").says("adjutant ask taks");
+    home.run(&["taks"])
+        .ends_with(2)
+        .says("did you mean \"tasks\"?")
+        .says("adjutant ask taks");
     home.run(&["tasks", "lsit"]).ends_with(2);
     home.run(&["--jsno", "hello"]).ends_with(2).says("--json");
 }
@@ -152,7 +195,12 @@ fn a_usage_error_is_json_too() {
     let run = home.run(&["ask", "--json", "--wrong"]).ends_with(2);
     assert_eq!(run.json()["error"]["code"], "usage");
     let run = home.run(&["--json", "taks"]).ends_with(2);
-    assert!(run.json()["error"]["message"].as_str().unwrap().contains("tasks"));
+    assert!(
+        run.json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("tasks")
+    );
 }
 
 #[test]
@@ -160,7 +208,9 @@ fn nothing_to_ask_is_an_error_with_an_example() {
     let home = Home::new();
     let model = home.script(ECHO);
     for stdin in ["", " \n\t\n", "\u{1b}\u{7}"] {
-        home.pipe(&["-m", &model], stdin.as_bytes()).ends_with(2).says("try: adjutant \"add buy milk\"");
+        home.pipe(&["-m", &model], stdin.as_bytes())
+            .ends_with(2)
+            .says("try: adjutant \"add buy milk\"");
     }
     home.run(&["-m", &model, "  "]).ends_with(2);
 }
@@ -169,9 +219,17 @@ fn nothing_to_ask_is_an_error_with_an_example() {
 fn too_much_and_binary_are_refused() {
     let home = Home::new();
     let model = home.script(ECHO);
-    for args in [&["-m", model.as_str()][..], &["-m", &model, "sum"], &["-m", &model, "sum", "-f", "-"]] {
-        home.pipe(args, &vec![b'x'; 10 << 20]).ends_with(2).says("1048576 bytes (1 MiB)");
-        home.pipe(args, b"\x7fELF\x02\xff\xfe").ends_with(2).says("standard input is not text");
+    for args in [
+        &["-m", model.as_str()][..],
+        &["-m", &model, "sum"],
+        &["-m", &model, "sum", "-f", "-"],
+    ] {
+        home.pipe(args, &vec![b'x'; 10 << 20])
+            .ends_with(2)
+            .says("1048576 bytes (1 MiB)");
+        home.pipe(args, b"\x7fELF\x02\xff\xfe")
+            .ends_with(2)
+            .says("standard input is not text");
         home.pipe(args, b"a\0b").ends_with(2).says("byte 2 is zero");
     }
     let (_, log) = home.json(&["log", "list"]);
@@ -181,7 +239,9 @@ fn too_much_and_binary_are_refused() {
 #[test]
 fn control_characters_are_removed_and_told() {
     let home = Home::new();
-    let run = home.pipe(&["-m", &home.script(ECHO)], b"a\x1b[31mb\tc\x07").succeeds();
+    let run = home
+        .pipe(&["-m", &home.script(ECHO)], b"a\x1b[31mb\tc\x07")
+        .succeeds();
     assert_eq!(run.stdout, "a[31mb\tc\n");
     run.says("2 control characters were removed");
 }
@@ -191,27 +251,47 @@ fn words_that_begin_like_a_command_are_told_how_to_be_a_prompt() {
     let home = Home::new();
     for (words, tip) in [
         (&["log", "my", "run"][..], "adjutant ask \"log my run\""),
-        (&["tasks", "due", "today"], "adjutant ask \"tasks due today\""),
+        (
+            &["tasks", "due", "today"],
+            "adjutant ask \"tasks due today\"",
+        ),
     ] {
         home.run(words).ends_with(2).says(tip);
         let json = home.run(&[words, &["--json"]].concat()).ends_with(2).json();
-        assert!(json["error"]["hint"].as_str().unwrap().contains(tip), "{json}");
+        assert!(
+            json["error"]["hint"].as_str().unwrap().contains(tip),
+            "{json}"
+        );
     }
 }
 
 #[test]
 fn options_of_other_programs_are_told_as_ours() {
     let home = Home::new();
-    home.run(&["-s", "Be brief.", "hello"]).ends_with(2).says("--system TEXT");
-    home.run(&["ask", "--no-stream", "hello"]).ends_with(2).says("--json prints the whole answer");
-    home.run(&["-t", "summarize"]).ends_with(2).says("--role NAME");
+    home.run(&["-s", "Be brief.", "hello"])
+        .ends_with(2)
+        .says("--system TEXT");
+    home.run(&["ask", "--no-stream", "hello"])
+        .ends_with(2)
+        .says("--json prints the whole answer");
+    home.run(&["-t", "summarize"])
+        .ends_with(2)
+        .says("--role NAME");
 }
 
 /// Runs with a standard output that has no room left.
 #[cfg(target_os = "linux")]
 fn on_a_full_disk(home: &Home, args: &[&str]) -> Run {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let child = home.command(args).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let child = home
+        .command(args)
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     Run::from(child.wait_with_output().unwrap())
 }
 
@@ -221,10 +301,15 @@ fn output_that_is_lost_is_a_failure_and_the_conversation_is_kept() {
     let home = Home::new();
     let model = home.script(ECHO);
     let run = on_a_full_disk(&home, &["-m", &model, "hello"]).ends_with(1);
-    let run = run.says("the answer could not be written").says("No space left on device");
+    let run = run
+        .says("the answer could not be written")
+        .says("No space left on device");
     let (_, show) = run.stderr.split_once("try: adjutant ").unwrap();
     let show: Vec<&str> = show.split_whitespace().take(3).collect();
-    assert!(home.run(&show).succeeds().stdout.contains("you> hello"), "{show:?}");
+    assert!(
+        home.run(&show).succeeds().stdout.contains("you> hello"),
+        "{show:?}"
+    );
     for args in [
         &["--json", "-m", &model, "hello"][..],
         &["--stream-json", "-m", &model, "hello"],
@@ -235,7 +320,10 @@ fn output_that_is_lost_is_a_failure_and_the_conversation_is_kept() {
         &["completions", "bash"],
         &["--help"],
     ] {
-        on_a_full_disk(&home, args).ends_with(1).says("could not be written").says("No space left");
+        on_a_full_disk(&home, args)
+            .ends_with(1)
+            .says("could not be written")
+            .says("No space left");
     }
     // What failed anyway keeps its own code.
     on_a_full_disk(&home, &["sessions", "show", "nothing-like-it", "--json"])

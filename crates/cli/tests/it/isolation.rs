@@ -63,9 +63,13 @@ async fn nobody_reaches_what_another_has_on_a_server() {
 
 fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
     let token = |user: &str| {
-        let made = Run::of(&mut command(&["token", "create", "--user", user, "--json"])).succeeds().json();
+        let made = Run::of(&mut command(&["token", "create", "--user", user, "--json"]))
+            .succeeds()
+            .json();
         let secret = made["token"].as_str().or_else(|| made["secret"].as_str());
-        secret.unwrap_or_else(|| panic!("no secret in {made}")).to_owned()
+        secret
+            .unwrap_or_else(|| panic!("no secret in {made}"))
+            .to_owned()
     };
     let (anna, bert) = (token("anna"), token("bert"));
     let model = home.script(SCRIPT);
@@ -117,30 +121,48 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
         let run = json!({"threadId": annas.thread, "runId": format!("r-{}", words.len()), "state": {"user_id": "anna"},
             "messages": message, "tools": [], "context": [{"description": "user", "value": "anna"}],
             "forwardedProps": {"user_id": "anna", "user": "anna"}});
-        let completion =
-            json!({"model": "adjutant", "user": "anna", "messages": [{"role": "user", "content": words}]});
+        let completion = json!({"model": "adjutant", "user": "anna", "messages": [{"role": "user", "content": words}]});
         for (path, body) in [
-            ("/v1/chat", json!({"message": words, "thread_id": annas.thread})),
-            ("/v1/chat", json!({"message": words, "thread_id": annas.named})),
+            (
+                "/v1/chat",
+                json!({"message": words, "thread_id": annas.thread}),
+            ),
+            (
+                "/v1/chat",
+                json!({"message": words, "thread_id": annas.named}),
+            ),
             ("/v1/chat", json!({"message": words})),
             ("/v1/runs", run),
             ("/v1/chat/completions", completion),
-            ("/v1/responses", json!({"model": "adjutant", "user": "anna", "input": words})),
+            (
+                "/v1/responses",
+                json!({"model": "adjutant", "user": "anna", "input": words}),
+            ),
         ] {
             let reply = ask(&service, &bert, "POST", path, &body);
             assert!(!reply.text.contains(SECRET), "{path} {body}: {reply:?}");
         }
     }
-    over_mcp(&service, &bert, (&annas_client, annas.fact.as_str()), &confirmation);
+    over_mcp(
+        &service,
+        &bert,
+        (&annas_client, annas.fact.as_str()),
+        &confirmation,
+    );
     // Bert has what is his, and only that.
     let berts = everything(&service, &bert);
-    assert!(!berts.to_string().contains(SECRET) && !berts.to_string().contains(&annas.runs[0]), "{berts}");
+    assert!(
+        !berts.to_string().contains(SECRET) && !berts.to_string().contains(&annas.runs[0]),
+        "{berts}"
+    );
     // And of Anna's nothing was changed, answered or deleted.
     assert_eq!(everything(&service, &anna), before);
     let listed = annas_client.call("list_tasks", json!({}));
-    assert!(listed.0.text.contains(SECRET), "her session is open: {listed:?}");
-    let yes =
-        json!({"thread_id": annas.named, "resume": [{"interrupt_id": annas.interrupt, "approved": true}]});
+    assert!(
+        listed.0.text.contains(SECRET),
+        "her session is open: {listed:?}"
+    );
+    let yes = json!({"thread_id": annas.named, "resume": [{"interrupt_id": annas.interrupt, "approved": true}]});
     let gone = ask(&service, &anna, "POST", "/v1/chat", &yes).json();
     assert_eq!(gone["outcome"], "SUCCESS:TASK_COMPLETED", "{gone}");
     // Bert's task of the same number is still there: he has one, and it is not that one.
@@ -149,10 +171,25 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
 }
 
 /// What Bert tries as an MCP client: in a session of his own, and in Anna's.
-fn over_mcp(service: &Serving, bert: &str, (annas, annas_fact): (&Client<'_>, &str), confirmation: &str) {
+fn over_mcp(
+    service: &Serving,
+    bert: &str,
+    (annas, annas_fact): (&Client<'_>, &str),
+    confirmation: &str,
+) {
     let own = Client::open(service, bert);
-    let hers = Client { service, token: bert, session: annas.session.clone() };
-    for tool in ["list_tasks", "add_task", "update_task", "complete_task", "delete_task"] {
+    let hers = Client {
+        service,
+        token: bert,
+        session: annas.session.clone(),
+    };
+    for tool in [
+        "list_tasks",
+        "add_task",
+        "update_task",
+        "complete_task",
+        "delete_task",
+    ] {
         for arguments in [
             json!({}),
             json!({"user_id": "anna"}),
@@ -164,7 +201,10 @@ fn over_mcp(service: &Serving, bert: &str, (annas, annas_fact): (&Client<'_>, &s
         ] {
             let answered = own.call(tool, arguments.clone());
             assert_eq!(answered.0.status, 200, "{tool} {arguments}: {answered:?}");
-            assert!(!answered.0.text.contains(SECRET), "{tool} {arguments}: {answered:?}");
+            assert!(
+                !answered.0.text.contains(SECRET),
+                "{tool} {arguments}: {answered:?}"
+            );
             if hers.session.is_empty() {
                 continue;
             }
@@ -175,12 +215,21 @@ fn over_mcp(service: &Serving, bert: &str, (annas, annas_fact): (&Client<'_>, &s
     }
     for (tool, arguments) in [
         ("recall", json!({"query": "where was Anna born"})),
-        ("recall", json!({"query": "born", "from": "facts", "user": "anna"})),
+        (
+            "recall",
+            json!({"query": "born", "from": "facts", "user": "anna"}),
+        ),
         ("forget", json!({"fact": annas_fact})),
-        ("remember", json!({"fact": "Anna was born in Rome", "corrects": annas_fact})),
+        (
+            "remember",
+            json!({"fact": "Anna was born in Rome", "corrects": annas_fact}),
+        ),
     ] {
         let answered = own.call(tool, arguments.clone());
-        assert!(!answered.0.text.contains(SECRET), "{tool} {arguments}: {answered:?}");
+        assert!(
+            !answered.0.text.contains(SECRET),
+            "{tool} {arguments}: {answered:?}"
+        );
     }
     // Where there are no sessions, there is none to be in.
     let expected = if hers.session.is_empty() { 405 } else { 404 };
@@ -205,10 +254,16 @@ impl Called {
     /// The id of the call that waits.
     #[track_caller]
     fn confirmation_id(&self) -> String {
-        let data = self.0.text.lines().filter_map(|line| line.strip_prefix("data:"));
+        let data = self
+            .0
+            .text
+            .lines()
+            .filter_map(|line| line.strip_prefix("data:"));
         let answers = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
         let mut ids = answers.filter_map(|answer| {
-            answer["result"]["structuredContent"]["confirmation_id"].as_str().map(str::to_owned)
+            answer["result"]["structuredContent"]["confirmation_id"]
+                .as_str()
+                .map(str::to_owned)
         });
         ids.next().unwrap_or_else(|| panic!("no id in {self:?}"))
     }
@@ -216,17 +271,30 @@ impl Called {
 
 impl<'a> Client<'a> {
     fn open(service: &'a Serving, token: &'a str) -> Self {
-        let mut client = Self { service, token, session: String::new() };
+        let mut client = Self {
+            service,
+            token,
+            session: String::new(),
+        };
         let about = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
         let opened = client.send("POST", &request("initialize", about));
         // Without: any replica answers.
-        client.session = opened.header("mcp-session-id").unwrap_or_default().to_owned();
-        client.send("POST", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client.session = opened
+            .header("mcp-session-id")
+            .unwrap_or_default()
+            .to_owned();
+        client.send(
+            "POST",
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        );
         client
     }
 
     fn call(&self, tool: &str, arguments: Value) -> Called {
-        Called(self.send("POST", &request("tools/call", json!({"name": tool, "arguments": arguments}))))
+        Called(self.send(
+            "POST",
+            &request("tools/call", json!({"name": tool, "arguments": arguments})),
+        ))
     }
 
     fn send(&self, method: &str, body: &str) -> Reply {
@@ -260,16 +328,32 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
     let added = chat(&format!("add {SECRET}"));
     let said = chat(&format!("hello {SECRET}"));
     let kept = chat(&format!("keep Anna was born in {SECRET}"));
-    assert!(kept["content"].as_str().unwrap().contains("remembered"), "{kept}");
+    assert!(
+        kept["content"].as_str().unwrap().contains("remembered"),
+        "{kept}"
+    );
     let facts = ask(service, anna, "GET", "/v1/memory", &Value::Null).json();
     let asked = chat(&format!("drop {SECRET}"));
     assert_eq!(asked["decision"], "REQUEST_CONFIRMATION", "{asked}");
     let threads = ask(service, anna, "GET", "/v1/threads", &Value::Null).json();
     let run = added["run_id"].as_str().unwrap();
     let opinion = json!({"rating": "down", "comment": format!("{SECRET} is no milk")});
-    let rated = ask(service, anna, "PUT", &format!("/v1/turns/{run}/feedback"), &opinion);
+    let rated = ask(
+        service,
+        anna,
+        "PUT",
+        &format!("/v1/turns/{run}/feedback"),
+        &opinion,
+    );
     assert_eq!(rated.status, 204, "{rated:?}");
-    let log = ask(service, anna, "GET", &format!("/v1/decisions/{run}"), &Value::Null).json();
+    let log = ask(
+        service,
+        anna,
+        "GET",
+        &format!("/v1/decisions/{run}"),
+        &Value::Null,
+    )
+    .json();
     let tokens = ask(service, anna, "GET", "/v1/tokens", &Value::Null).json();
     let listed = json!({"model": "adjutant", "input": "list"});
     let listed = ask(service, anna, "POST", "/v1/responses", &listed);
@@ -278,7 +362,9 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
     Annas {
         thread: text(&threads["threads"][0]["thread_id"]),
         named,
-        runs: [&added, &said, &asked].map(|turn| text(&turn["run_id"])).to_vec(),
+        runs: [&added, &said, &asked]
+            .map(|turn| text(&turn["run_id"]))
+            .to_vec(),
         interrupt: text(&asked["pending"][0]["interrupt_id"]),
         call: text(&log["tool_invocations"][0]["id"]),
         token: text(&tokens["tokens"][0]["id"]),
@@ -291,7 +377,11 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
 fn everything(service: &Serving, token: &str) -> Value {
     let get = |path: &str| ask(service, token, "GET", path, &Value::Null);
     let threads = get("/v1/threads").json();
-    let ids = threads["threads"].as_array().unwrap().iter().map(|thread| thread["thread_id"].clone());
+    let ids = threads["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thread| thread["thread_id"].clone());
     let of_threads: Vec<Value> = ids
         .map(|id| {
             let path = format!("/v1/threads/{}", id.as_str().unwrap());
@@ -303,7 +393,13 @@ fn everything(service: &Serving, token: &str) -> Value {
         // What waits has been waiting a little longer.
         decision["timing_ms"] = Value::Null;
     }
-    json!([threads, of_threads, get("/v1/tasks").json(), get("/v1/memory").json(), decisions])
+    json!([
+        threads,
+        of_threads,
+        get("/v1/tasks").json(),
+        get("/v1/memory").json(),
+        decisions
+    ])
 }
 
 /// Every route: method, path, and whether it takes anything but who asks.
@@ -315,27 +411,54 @@ fn routes(described: &Value) -> Vec<(String, String, bool)> {
                 continue;
             }
             let takes = operation.get("requestBody").is_some()
-                || operation["parameters"].as_array().is_some_and(|all| !all.is_empty());
+                || operation["parameters"]
+                    .as_array()
+                    .is_some_and(|all| !all.is_empty());
             routes.push((method.to_uppercase(), path.clone(), takes));
         }
     }
     let known: BTreeSet<&str> = routes.iter().map(|(_, path, _)| path.as_str()).collect();
-    for needed in ["/v1/chat", "/v1/runs", "/v1/threads/{thread_id}", "/v1/decisions/{id}", "/v1/tasks"] {
-        assert!(known.contains(needed), "{needed} is not described: {known:?}");
+    for needed in [
+        "/v1/chat",
+        "/v1/runs",
+        "/v1/threads/{thread_id}",
+        "/v1/decisions/{id}",
+        "/v1/tasks",
+    ] {
+        assert!(
+            known.contains(needed),
+            "{needed} is not described: {known:?}"
+        );
     }
     routes
 }
 
 /// What Bert tries with a route. Each attempt names something of Anna's, or says that he is she.
 fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
-    let Annas { thread, named, runs, interrupt, call, token, response, fact } = annas;
+    let Annas {
+        thread,
+        named,
+        runs,
+        interrupt,
+        call,
+        token,
+        response,
+        fact,
+    } = annas;
     let none = Value::Null;
     let of_threads = |path: &str, body: Value| -> Vec<Attempt> {
         let names = [thread.as_str(), named];
-        names.iter().map(|name| (path.replace("{thread_id}", name), body.clone())).collect()
+        names
+            .iter()
+            .map(|name| (path.replace("{thread_id}", name), body.clone()))
+            .collect()
     };
     let of_runs = |path: &str, name: &str| -> Vec<Attempt> {
-        let queries = ["".to_owned(), format!("?thread_id={thread}"), format!("?thread_id={named}")];
+        let queries = [
+            "".to_owned(),
+            format!("?thread_id={thread}"),
+            format!("?thread_id={named}"),
+        ];
         let all = runs.iter().chain([interrupt, call, thread, fact]);
         all.flat_map(|run| queries.iter().map(move |query| (run, query)))
             .map(|(run, query)| (format!("{}{query}", path.replace(name, run)), Value::Null))
@@ -534,7 +657,11 @@ fn ask(service: &Serving, token: &str, method: &str, path: &str, body: &Value) -
         ("X-User", "anna"),
         ("X-Forwarded-User", "anna"),
     ];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     send(&service.address, method, path, &headers, &body)
         .unwrap_or_else(|problem| panic!("{method} {path} {body}: {problem}"))
 }

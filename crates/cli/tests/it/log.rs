@@ -10,7 +10,12 @@ use crate::harness::Home;
 #[test]
 fn a_turn_can_be_listed_and_shown() {
     let home = Home::new();
-    assert!(home.run(&["log", "list"]).succeeds().stdout.contains("Nothing has been decided"));
+    assert!(
+        home.run(&["log", "list"])
+            .succeeds()
+            .stdout
+            .contains("Nothing has been decided")
+    );
     home.run(&["log", "show"]).ends_with(1);
     let model = home.script(&[
         r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}"#,
@@ -22,8 +27,14 @@ fn a_turn_can_be_listed_and_shown() {
     let list = home.run(&["log", "list"]).succeeds().stdout;
     let lines: Vec<&str> = list.lines().collect();
     assert_eq!(lines.len(), 2);
-    assert!(lines[0].contains("REFUSAL:RATE_LIMITED") && lines[0].contains("again"), "{list}");
-    assert!(lines[1].contains("SUCCESS:TASK_COMPLETED") && lines[1].contains("add milk"), "{list}");
+    assert!(
+        lines[0].contains("REFUSAL:RATE_LIMITED") && lines[0].contains("again"),
+        "{list}"
+    );
+    assert!(
+        lines[1].contains("SUCCESS:TASK_COMPLETED") && lines[1].contains("add milk"),
+        "{list}"
+    );
 
     let turn = first["turn"].as_str().unwrap();
     for id in [turn, &turn[turn.len() - 8..]] {
@@ -35,7 +46,12 @@ fn a_turn_can_be_listed_and_shown() {
         assert_eq!(shown["tool_invocations"][0]["result"]["success"], true);
     }
     let shown = home.run(&["log", "show", turn]).succeeds().stdout;
-    for words in ["add milk", "SUCCESS:TASK_COMPLETED", "add_task {\"description\":\"buy milk\"}", "Added."] {
+    for words in [
+        "add milk",
+        "SUCCESS:TASK_COMPLETED",
+        "add_task {\"description\":\"buy milk\"}",
+        "Added.",
+    ] {
         assert!(shown.contains(words), "no {words:?} in {shown}");
     }
     let (_, newest) = home.json(&["log", "show"]);
@@ -53,7 +69,9 @@ fn the_list_is_filtered_and_bounded() {
     assert_eq!(bounded.as_array().unwrap().len(), 2);
     let (_, none) = home.json(&["log", "list", "--outcome", "ERROR:LLM_FAILURE"]);
     assert_eq!(none.as_array().unwrap().len(), 0);
-    home.run(&["log", "list", "--outcome", "ERROR:LLM_FALURE"]).ends_with(2).says("ERROR:LLM_FAILURE");
+    home.run(&["log", "list", "--outcome", "ERROR:LLM_FALURE"])
+        .ends_with(2)
+        .says("ERROR:LLM_FAILURE");
     home.run(&["log", "show", "0"]).ends_with(1);
 }
 
@@ -63,14 +81,19 @@ const TASKS: [&str; 2] = [
 ];
 
 fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
 fn decisions_are_filtered_added_up_and_exported() {
     let home = Home::new();
     let (_, added) = home.ask(&home.script(&TASKS), "add milk");
-    home.ask(&home.script(&[r#"{"text": "Hello.", "usage": {"input": 5, "output": 1}}"#]), "hi");
+    home.ask(
+        &home.script(&[r#"{"text": "Hello.", "usage": {"input": 5, "output": 1}}"#]),
+        "hi",
+    );
     home.ask(&home.script(&[r#"{"fault": "quota"}"#]), "again");
 
     let count = |args: &[&str]| {
@@ -85,30 +108,62 @@ fn decisions_are_filtered_added_up_and_exported() {
     assert_eq!(count(&["--user", "bert"]), 0);
     let conversation = added["conversation"].as_str().unwrap();
     assert_eq!(count(&["--thread", conversation]), 1);
-    home.run(&["log", "list", "--since", "soon"]).ends_with(2).says("no time");
-    home.run(&["log", "export", "--thread", "x"]).ends_with(2).says("no conversation");
+    home.run(&["log", "list", "--since", "soon"])
+        .ends_with(2)
+        .says("no time");
+    home.run(&["log", "export", "--thread", "x"])
+        .ends_with(2)
+        .says("no conversation");
 
     let (_, stats) = home.json(&["log", "stats"]);
     let total = &stats["total"];
-    assert_eq!((&total["decisions"], &total["model_calls"]), (&3.into(), &4.into()), "{stats}");
-    assert_eq!((&total["input_tokens"], &total["output_tokens"]), (&35.into(), &6.into()), "{stats}");
+    assert_eq!(
+        (&total["decisions"], &total["model_calls"]),
+        (&3.into(), &4.into()),
+        "{stats}"
+    );
+    assert_eq!(
+        (&total["input_tokens"], &total["output_tokens"]),
+        (&35.into(), &6.into()),
+        "{stats}"
+    );
     assert_eq!(total["outcomes"]["SUCCESS:TASK_COMPLETED"], 1);
     assert_eq!(total["outcomes"]["REFUSAL:RATE_LIMITED"], 1);
-    assert!(total["total_ms"]["p95"].as_u64() >= total["total_ms"]["p50"].as_u64(), "{stats}");
+    assert!(
+        total["total_ms"]["p95"].as_u64() >= total["total_ms"]["p50"].as_u64(),
+        "{stats}"
+    );
     assert_eq!(
-        stats["days"].as_array().unwrap().iter().map(|day| day["decisions"].as_u64().unwrap()).sum::<u64>(),
+        stats["days"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|day| day["decisions"].as_u64().unwrap())
+            .sum::<u64>(),
         3
     );
     let (_, none) = home.json(&["log", "stats", "-n", "0"]);
-    assert_eq!((&none["days"], &none["total"]), (&Value::Array(Vec::new()), total), "{none}");
+    assert_eq!(
+        (&none["days"], &none["total"]),
+        (&Value::Array(Vec::new()), total),
+        "{none}"
+    );
     let words = home.run(&["log", "stats"]).succeeds().stdout;
-    assert!(words.contains("SUCCESS:TASK_COMPLETED") && words.contains("all"), "{words}");
+    assert!(
+        words.contains("SUCCESS:TASK_COMPLETED") && words.contains("all"),
+        "{words}"
+    );
 
     let all = lines(&home.run(&["log", "export"]).succeeds().stdout);
     assert_eq!(all.len(), 3);
     assert_eq!(all[2]["tool_invocations"][0]["tool"], "add_task");
     assert_eq!(all[2]["id"], added["turn"]);
-    let some = lines(&home.run(&["log", "export", "--tool", "add_task"]).succeeds().stdout);
+    let some = lines(
+        &home
+            .run(&["log", "export", "--tool", "add_task"])
+            .succeeds()
+            .stdout,
+    );
     assert_eq!(some.len(), 1);
 }
 
@@ -124,9 +179,16 @@ fn a_decision_is_shown_with_where_its_time_went() {
         .map(|step| step["kind"].as_str().unwrap())
         .filter(|kind| *kind != "engine")
         .collect();
-    assert_eq!(kinds, ["queue", "load", "model", "tool", "model"], "{shown}");
+    assert_eq!(
+        kinds,
+        ["queue", "load", "model", "tool", "model"],
+        "{shown}"
+    );
     let shown = home.run(&["log", "show"]).succeeds().stdout;
-    assert!(shown.contains("20/3 tok") && shown.contains("step"), "{shown}");
+    assert!(
+        shown.contains("20/3 tok") && shown.contains("step"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -135,11 +197,15 @@ fn what_is_said_is_in_the_log_only_as_far_as_it_is_let_in() {
         let home = Home::new();
         home.config(&format!("[log]\ncontent = \"{content}\"\n"));
         home.ask(&home.script(&TASKS), "add milk, please");
-        for command in
-            [&["log", "export"][..], &["log", "show"], &["log", "show", "--json"], &["log", "list"]]
-        {
+        for command in [
+            &["log", "export"][..],
+            &["log", "show"],
+            &["log", "show", "--json"],
+            &["log", "list"],
+        ] {
             let told = home.run(command).succeeds().stdout;
-            let said = told.contains("please") || told.contains("buy milk") || told.contains("Added.");
+            let said =
+                told.contains("please") || told.contains("buy milk") || told.contains("Added.");
             assert_eq!(said, is_there, "{content} {command:?}: {told}");
         }
         // The conversation goes on all the same, and tasks are as they are.
@@ -147,7 +213,9 @@ fn what_is_said_is_in_the_log_only_as_far_as_it_is_let_in() {
     }
     let home = Home::new();
     home.config("[log]\ncontent = \"some\"\n");
-    home.run(&["log", "list"]).ends_with(3).says("log.content must be full or redacted or none");
+    home.run(&["log", "list"])
+        .ends_with(3)
+        .says("log.content must be full or redacted or none");
 }
 
 #[test]
@@ -157,14 +225,23 @@ fn tail_tells_what_there_is_and_what_comes() {
     for words in ["one", "two", "three"] {
         said(words);
     }
-    let mut tail =
-        home.command(&["log", "tail", "-n", "2", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut tail = home
+        .command(&["log", "tail", "-n", "2", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut told = BufReader::new(tail.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&told.next().unwrap().unwrap()).unwrap() };
-    assert_eq!((next()["message"].clone(), next()["message"].clone()), ("two".into(), "three".into()));
+    assert_eq!(
+        (next()["message"].clone(), next()["message"].clone()),
+        ("two".into(), "three".into())
+    );
     let (_, four) = said("four");
     let news = next();
-    assert_eq!((&news["message"], &news["id"]), (&"four".into(), &four["turn"]));
+    assert_eq!(
+        (&news["message"], &news["id"]),
+        (&"four".into(), &four["turn"])
+    );
     assert_eq!(news["outcome"], "SUCCESS:RESPONSE_GIVEN");
     tail.kill().unwrap();
     tail.wait().unwrap();

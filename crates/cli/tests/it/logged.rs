@@ -28,7 +28,8 @@ impl Logging {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(words).lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                let line =
+                    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
                 if sender.send(line).is_err() {
                     break;
                 }
@@ -39,14 +40,21 @@ impl Logging {
 
     /// With Gemini's model at an address.
     fn of_gemini(home: &Home, url: &str, variables: &[(&str, &str)]) -> Self {
-        let mut command = home.command(&["serve", "--json", "-m", "gemini", "--bind", "127.0.0.1:0"]);
-        command.env("GEMINI_API_KEY", KEY).env("GEMINI_BASE_URL", url).env("ADJUTANT_LLM_RETRIES", "0");
+        let mut command =
+            home.command(&["serve", "--json", "-m", "gemini", "--bind", "127.0.0.1:0"]);
+        command
+            .env("GEMINI_API_KEY", KEY)
+            .env("GEMINI_BASE_URL", url)
+            .env("ADJUTANT_LLM_RETRIES", "0");
         Self::start(command.envs(variables.iter().copied()))
     }
 
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let bearer = format!("Bearer {}", self.service.token());
-        let mut all = vec![("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let mut all = vec![
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+        ];
         all.extend(headers);
         send(&self.service.address, method, path, &all, body).unwrap()
     }
@@ -59,12 +67,17 @@ impl Logging {
 
     /// Waits for the next line that is like that, and drops those before it.
     fn line(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        self.lines.iter().find(wanted).expect("the service has ended without such a line")
+        self.lines
+            .iter()
+            .find(wanted)
+            .expect("the service has ended without such a line")
     }
 
     /// The same among those of a request.
     fn of(&self, id: &str, message: &str) -> Value {
-        self.line(|line| line["request_id"] == id && line["message"].as_str().unwrap().starts_with(message))
+        self.line(|line| {
+            line["request_id"] == id && line["message"].as_str().unwrap().starts_with(message)
+        })
     }
 
     /// Ends the service, and returns the lines that were not read, its last words included.
@@ -82,7 +95,10 @@ fn gemini(text: &str) -> Reply {
 }
 
 fn failed(status: u16, kind: &str, message: &str) -> Reply {
-    Reply::json(status, json!({ "error": { "code": status, "status": kind, "message": message } }))
+    Reply::json(
+        status,
+        json!({ "error": { "code": status, "status": kind, "message": message } }),
+    )
 }
 
 /// An address where nobody listens, as long as it is held.
@@ -98,9 +114,17 @@ fn by_what_was_said(asked: &Asked) -> Reply {
     let said = asked.body.to_string();
     let is = |words: &str| said.contains(words);
     match () {
-        () if is("wrong key") => failed(400, "INVALID_ARGUMENT", &format!("API key not valid: {KEY}")),
+        () if is("wrong key") => failed(
+            400,
+            "INVALID_ARGUMENT",
+            &format!("API key not valid: {KEY}"),
+        ),
         () if is("too often") => failed(429, "RESOURCE_EXHAUSTED", "Slow down."),
-        () if is("broken") => failed(500, "INTERNAL", "The \u{1b}[31mvendor's\u{1b}[0m own words."),
+        () if is("broken") => failed(
+            500,
+            "INTERNAL",
+            "The \u{1b}[31mvendor's\u{1b}[0m own words.",
+        ),
         () if is("nonsense") => Reply::json(200, "<html>"),
         () => gemini("Hello."),
     }
@@ -121,8 +145,15 @@ fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_was_told(
     {
         let id = format!("mine-{number}");
         let told = service.say(&id, message);
-        assert_eq!((told.status, &told.json()["code"]), (status, &json!(code)), "{told:?}");
-        assert_eq!((told.header("x-request-id"), &told.json()["request_id"]), (Some(&*id), &json!(id)));
+        assert_eq!(
+            (told.status, &told.json()["code"]),
+            (status, &json!(code)),
+            "{told:?}"
+        );
+        assert_eq!(
+            (told.header("x-request-id"), &told.json()["request_id"]),
+            (Some(&*id), &json!(id))
+        );
         let call = service.of(&id, "the model call failed");
         assert_eq!(
             (&call["level"], &call["code"], &call["user"]),
@@ -139,17 +170,31 @@ fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_was_told(
         assert_eq!(call["turn"], failed["turn"]);
         // A client of another API finds it as well.
         let id = format!("openai-{number}");
-        let body = json!({ "model": "adjutant", "messages": [{ "role": "user", "content": message }] });
-        service.ask("POST", "/v1/chat/completions", &[("X-Request-Id", &id)], &body.to_string());
+        let body =
+            json!({ "model": "adjutant", "messages": [{ "role": "user", "content": message }] });
+        service.ask(
+            "POST",
+            "/v1/chat/completions",
+            &[("X-Request-Id", &id)],
+            &body.to_string(),
+        );
         assert_eq!(service.of(&id, "the model call failed")["code"], code);
         // And whoever was not given an id by the client.
-        let id = service.ask("POST", "/v1/chat", &[], &json!({ "message": message }).to_string());
+        let id = service.ask(
+            "POST",
+            "/v1/chat",
+            &[],
+            &json!({ "message": message }).to_string(),
+        );
         let id = id.json()["request_id"].as_str().unwrap().to_owned();
         assert_eq!(service.of(&id, "the model call failed")["code"], code);
     }
     assert_eq!(service.say("fine", "hello").status, 200);
     let rest = service.stop();
-    assert!(!rest.iter().any(|line| line["request_id"] == "fine"), "nothing failed: {rest:?}");
+    assert!(
+        !rest.iter().any(|line| line["request_id"] == "fine"),
+        "nothing failed: {rest:?}"
+    );
     vendor.stop();
 }
 
@@ -160,10 +205,16 @@ fn a_model_that_is_not_there_is_tried_again_and_another_stands_in_for_it() {
     let service = Logging::of_gemini(&home, &url, &[("ADJUTANT_LLM_RETRIES", "1")]);
     let told = service.say("mine", "what is open?");
     assert_eq!(told.status, 200, "{told:?}");
-    for message in ["an attempt of the model call failed", "the model did not answer; another is asked"] {
+    for message in [
+        "an attempt of the model call failed",
+        "the model did not answer; another is asked",
+    ] {
         let line = service.of("mine", message);
         assert_eq!(line["level"], "WARN");
-        assert!(line["error"].as_str().unwrap().contains("refused"), "{line}");
+        assert!(
+            line["error"].as_str().unwrap().contains("refused"),
+            "{line}"
+        );
     }
 }
 
@@ -174,18 +225,31 @@ fn a_database_that_somebody_else_has_locked_is_the_cause() {
     let database = home.path("tasks.db");
     let command = ["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"];
     let service = Logging::start(home.command(&command).env("ADJUTANT_STORE_PATH", &database));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         use sqlx::{Connection as _, Executor as _};
         let address = format!("sqlite:{}", database.display());
         let mut other = sqlx::SqliteConnection::connect(&address).await.unwrap();
         other.execute("BEGIN IMMEDIATE").await.unwrap();
         let told = service.say("mine", "hello");
-        assert_eq!((told.status, &told.json()["code"]), (503, &json!("unavailable")), "{told:?}");
+        assert_eq!(
+            (told.status, &told.json()["code"]),
+            (503, &json!("unavailable")),
+            "{told:?}"
+        );
         other.execute("ROLLBACK").await.unwrap();
     });
     let line = service.of("mine", "the request failed");
-    assert!(line["error"].as_str().unwrap().contains("locked by another process"), "{line}");
+    assert!(
+        line["error"]
+            .as_str()
+            .unwrap()
+            .contains("locked by another process"),
+        "{line}"
+    );
     assert_eq!(service.say("then", "hello").status, 200);
 }
 
@@ -198,22 +262,38 @@ async fn a_database_that_is_away_is_the_cause_and_makes_it_not_ready_soon() {
     let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
     let service = Logging::start(command.env("DATABASE_URL", url));
     let figures = service.ask("GET", "/metrics", &[], "").text;
-    assert!(figures.contains("\nadjutant_store_connections{state=\"idle\"} "), "{figures}");
-    assert!(figures.contains("\nadjutant_store_connections_max 10\n"), "{figures}");
+    assert!(
+        figures.contains("\nadjutant_store_connections{state=\"idle\"} "),
+        "{figures}"
+    );
+    assert!(
+        figures.contains("\nadjutant_store_connections_max 10\n"),
+        "{figures}"
+    );
     server.crash();
     let told = service.ask("GET", "/readyz", &[("X-Request-Id", "probe")], "");
-    assert_eq!((told.status, &told.json()["reasons"]), (503, &json!(["the store does not answer"])));
+    assert_eq!(
+        (told.status, &told.json()["reasons"]),
+        (503, &json!(["the store does not answer"]))
+    );
     let line = service.of("probe", "not ready");
     // It says nothing, or that nobody is there; a request waits five times as long, in case that the database comes back.
     let error = line["error"].as_str().unwrap();
     assert!(
-        ["there was no answer within 2 s", "cannot be reached"].iter().any(|why| error.contains(why)),
+        ["there was no answer within 2 s", "cannot be reached"]
+            .iter()
+            .any(|why| error.contains(why)),
         "{line}"
     );
     assert_eq!(service.say("mine", "hello").status, 503);
     let line = service.of("mine", "the request failed");
     let error = line["error"].as_str().unwrap();
-    assert!(["not reachable", "cannot be reached"].iter().any(|why| error.contains(why)), "{line}");
+    assert!(
+        ["not reachable", "cannot be reached"]
+            .iter()
+            .any(|why| error.contains(why)),
+        "{line}"
+    );
 }
 
 #[test]
@@ -239,19 +319,38 @@ fn an_mcp_server_that_is_gone_is_the_cause() {
     ]));
     service.say("mine", "die");
     let line = service.line(|line| line["request_id"] == "mine" && line["server"] == "shell");
-    assert_eq!((&line["level"], &line["tool"]), (&json!("WARN"), &json!("die")), "{line}");
+    assert_eq!(
+        (&line["level"], &line["tool"]),
+        (&json!("WARN"), &json!("die")),
+        "{line}"
+    );
 }
 
 #[test]
 fn an_id_that_is_none_is_replaced_and_forges_nothing() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "Hello.", "repeat": true}"#]);
-    let service =
-        Logging::start(&mut home.command(&["serve", "-v", "--json", "-m", &model, "--bind", "127.0.0.1:0"]));
-    for forged in ["x user=admin request=fake", "a\tb", "{\"level\":\"ERROR\"}", &"a".repeat(65)] {
+    let service = Logging::start(&mut home.command(&[
+        "serve",
+        "-v",
+        "--json",
+        "-m",
+        &model,
+        "--bind",
+        "127.0.0.1:0",
+    ]));
+    for forged in [
+        "x user=admin request=fake",
+        "a\tb",
+        "{\"level\":\"ERROR\"}",
+        &"a".repeat(65),
+    ] {
         let told = service.ask("GET", "/v1/nothing", &[("X-Request-Id", forged)], "");
         let id = told.header("x-request-id").unwrap().to_owned();
-        assert!(id.len() == 36 && told.json()["request_id"] == id, "{told:?}");
+        assert!(
+            id.len() == 36 && told.json()["request_id"] == id,
+            "{told:?}"
+        );
         let line = service.of(&id, "answered");
         assert_eq!(
             (&line["route"], &line["status"], &line["user"]),
@@ -265,26 +364,53 @@ fn an_id_that_is_none_is_replaced_and_forges_nothing() {
 fn a_trace_goes_on_to_the_model_with_another_parent() {
     for (variable, handed_on) in [("true", true), ("false", false)] {
         let (home, vendor) = (Home::new(), Vendor::answering_by(by_what_was_said));
-        let variables = [("ADJUTANT_SERVE_TRACE_PROPAGATION", variable), ("ADJUTANT_LOG", "info")];
+        let variables = [
+            ("ADJUTANT_SERVE_TRACE_PROPAGATION", variable),
+            ("ADJUTANT_LOG", "info"),
+        ];
         let service = Logging::of_gemini(&home, &vendor.url(), &variables);
         let mut handed = Vec::new();
         for (parent, id) in [(PARENT, "given"), ("nonsense", "made")] {
-            let headers = [("traceparent", parent), ("tracestate", "a=1"), ("X-Request-Id", id)];
+            let headers = [
+                ("traceparent", parent),
+                ("tracestate", "a=1"),
+                ("X-Request-Id", id),
+            ];
             let path = "/v1/chat";
-            assert_eq!(service.ask("POST", path, &headers, r#"{"message": "hello"}"#).status, 200);
-            let trace = service.of(id, "answered")["trace_id"].as_str().unwrap().to_owned();
+            assert_eq!(
+                service
+                    .ask("POST", path, &headers, r#"{"message": "hello"}"#)
+                    .status,
+                200
+            );
+            let trace = service.of(id, "answered")["trace_id"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             assert_eq!(parent.contains(&trace), id == "given", "{trace}");
             let asked = vendor.so_far().pop().unwrap();
             let header = |name: &str| {
-                let line = asked.headers.iter().find(|line| line.starts_with(&format!("{name}:")));
+                let line = asked
+                    .headers
+                    .iter()
+                    .find(|line| line.starts_with(&format!("{name}:")));
                 line.map(|line| line.split_once(':').unwrap().1.trim().to_owned())
             };
             let Some(told) = header("traceparent").filter(|_| handed_on) else {
-                assert!(!handed_on && header("traceparent").or(header("tracestate")).is_none(), "{asked:?}");
+                assert!(
+                    !handed_on && header("traceparent").or(header("tracestate")).is_none(),
+                    "{asked:?}"
+                );
                 continue;
             };
-            assert!(told.starts_with(&format!("00-{trace}-")) && told != parent, "{told}");
-            assert_eq!(header("tracestate").as_deref(), (id == "given").then_some("a=1"));
+            assert!(
+                told.starts_with(&format!("00-{trace}-")) && told != parent,
+                "{told}"
+            );
+            assert_eq!(
+                header("tracestate").as_deref(),
+                (id == "given").then_some("a=1")
+            );
             handed.push(told);
         }
         assert_eq!(handed.len(), if handed_on { 2 } else { 0 });
@@ -309,11 +435,27 @@ fn nothing_that_was_said_is_logged_above_debug() {
         service.say("two", "fail with the canary of the person");
         let body = json!({ "model": "adjutant", "stream": true, "messages": [{ "role": "user", "content": "canary" }] });
         service.ask("POST", "/v1/chat/completions", &[], &body.to_string());
-        service.ask("POST", "/v1/tools/add_task/invoke", &[], r#"{"args": {"description": "canary"}}"#);
-        service.ask("POST", "/v1/chat?canary=1", &[("X-Canary", "canary")], r#"{"canary": 1}"#);
+        service.ask(
+            "POST",
+            "/v1/tools/add_task/invoke",
+            &[],
+            r#"{"args": {"description": "canary"}}"#,
+        );
+        service.ask(
+            "POST",
+            "/v1/chat?canary=1",
+            &[("X-Canary", "canary")],
+            r#"{"canary": 1}"#,
+        );
         let lines = service.stop();
-        assert_eq!(lines.iter().any(|line| line["message"] == "answered"), level == "info");
-        assert!(!lines.iter().any(|line| line.to_string().contains("canary")), "{level}: {lines:?}");
+        assert_eq!(
+            lines.iter().any(|line| line["message"] == "answered"),
+            level == "info"
+        );
+        assert!(
+            !lines.iter().any(|line| line.to_string().contains("canary")),
+            "{level}: {lines:?}"
+        );
     }
 }
 
@@ -322,11 +464,33 @@ fn what_cannot_start_says_so_in_the_log_too() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let home = Home::new();
     let bind = taken.local_addr().unwrap().to_string();
-    let run = home.run(&["serve", "--log-format", "json", "-m", "demo", "--bind", &bind]).ends_with(3);
-    let lines: Vec<Value> = run.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let run = home
+        .run(&[
+            "serve",
+            "--log-format",
+            "json",
+            "-m",
+            "demo",
+            "--bind",
+            &bind,
+        ])
+        .ends_with(3);
+    let lines: Vec<Value> = run
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let last = lines.last().unwrap();
-    assert!(last["level"] == "ERROR" && last["message"].as_str().unwrap().contains(&bind), "{lines:?}");
-    assert!(last["tries"].as_str().unwrap().contains("another port"), "{lines:?}");
+    assert!(
+        last["level"] == "ERROR" && last["message"].as_str().unwrap().contains(&bind),
+        "{lines:?}"
+    );
+    assert!(
+        last["tries"].as_str().unwrap().contains("another port"),
+        "{lines:?}"
+    );
     let mut command = home.command(&["serve", "-m", "demo", "--bind", "127.0.0.1:0"]);
-    crate::harness::Run::of(command.env("ADJUTANT_LOG", "loud")).ends_with(3).says("ADJUTANT_LOG=info");
+    crate::harness::Run::of(command.env("ADJUTANT_LOG", "loud"))
+        .ends_with(3)
+        .says("ADJUTANT_LOG=info");
 }

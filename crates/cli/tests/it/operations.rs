@@ -19,13 +19,20 @@ const SCRIPT: &[&str] = &[
 fn serve(home: &Home, settings: &[(&str, &str)]) -> Serving {
     let model = home.script(SCRIPT);
     let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
-    command.envs(settings.iter().map(|(name, value)| (format!("ADJUTANT_SERVE_{name}"), *value)));
+    command.envs(
+        settings
+            .iter()
+            .map(|(name, value)| (format!("ADJUTANT_SERVE_{name}"), *value)),
+    );
     Serving::start(&mut command)
 }
 
 fn ask(service: &Serving, method: &str, path: &str, body: &str) -> Reply {
     let bearer = format!("Bearer {}", service.token());
-    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+    ];
     send(&service.address, method, path, &headers, body).unwrap()
 }
 
@@ -41,9 +48,19 @@ fn a_user_who_asks_too_often_waits() {
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=20).contains(&wait), "{wait}");
     refused.is_problem("limit_reached", "/v1/me");
-    assert!(refused.json()["detail"].as_str().unwrap().contains("serve.requests_per_minute"));
+    assert!(
+        refused.json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("serve.requests_per_minute")
+    );
     // Whoever looks after it is not that user.
-    assert_eq!(send(&service.address, "GET", "/readyz", &[], "").unwrap().status, 200);
+    assert_eq!(
+        send(&service.address, "GET", "/readyz", &[], "")
+            .unwrap()
+            .status,
+        200
+    );
 }
 
 #[test]
@@ -80,24 +97,53 @@ fn whatever_is_wrong_is_a_problem_that_says_so() {
     assert_eq!(not_json.status, 422);
     not_json.is_problem("invalid_request", "/v1/chat");
     let bearer = format!("Bearer {}", service.token());
-    let untyped = send(&service.address, "POST", "/v1/chat", &[("Authorization", &bearer)], "{}").unwrap();
+    let untyped = send(
+        &service.address,
+        "POST",
+        "/v1/chat",
+        &[("Authorization", &bearer)],
+        "{}",
+    )
+    .unwrap();
     assert_eq!(untyped.status, 415);
     untyped.is_problem("invalid_request", "/v1/chat");
     // The client's own name for a request comes back.
     let named = [("Authorization", bearer.as_str()), ("X-Request-Id", "mine")];
     let named = send(&service.address, "GET", "/v1/nothing", &named, "").unwrap();
-    assert_eq!((named.header("x-request-id"), &named.json()["request_id"]), (Some("mine"), &json!("mine")));
+    assert_eq!(
+        (named.header("x-request-id"), &named.json()["request_id"]),
+        (Some("mine"), &json!("mine"))
+    );
 }
 
 #[test]
 fn the_figures_say_what_happened_and_not_to_whom() {
     let home = Home::new();
     let service = serve(&home, &[]);
-    assert_eq!(send(&service.address, "GET", "/metrics", &[], "").unwrap().status, 401);
-    assert_eq!(ask(&service, "POST", "/v1/chat", r#"{"message": "add buy milk"}"#).status, 200);
+    assert_eq!(
+        send(&service.address, "GET", "/metrics", &[], "")
+            .unwrap()
+            .status,
+        401
+    );
+    assert_eq!(
+        ask(
+            &service,
+            "POST",
+            "/v1/chat",
+            r#"{"message": "add buy milk"}"#
+        )
+        .status,
+        200
+    );
     ask(&service, "GET", "/v1/nothing", "");
     let figures = ask(&service, "GET", "/metrics", "");
-    assert!(figures.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    assert!(
+        figures
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/plain; version=0.0.4")
+    );
     for line in [
         r#"adjutant_http_requests_total{method="POST",route="/v1/chat",status="200"} 1"#,
         r#"adjutant_http_requests_total{method="GET",route="-",status="404"} 1"#,
@@ -108,16 +154,35 @@ fn the_figures_say_what_happened_and_not_to_whom() {
         r#"adjutant_model_calls_total{provider="scripted",model="script",result="success"} 2"#,
         r#"adjutant_model_retries_total{provider="scripted",model="script"} 0"#,
         r#"adjutant_model_first_token_seconds_count{provider="scripted",model="script"} 2"#,
-        concat!("adjutant_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+        concat!(
+            "adjutant_build_info{version=\"",
+            env!("CARGO_PKG_VERSION"),
+            "\"} 1"
+        ),
         r#"adjutant_http_request_duration_seconds_count{method="POST",route="/v1/chat"} 1"#,
     ] {
-        assert!(figures.text.lines().any(|told| told == line), "no {line} in\n{}", figures.text);
+        assert!(
+            figures.text.lines().any(|told| told == line),
+            "no {line} in\n{}",
+            figures.text
+        );
     }
     // What was said is put into its index behind the turn, so that a call of the store may wait.
-    for begins in ["adjutant_store_calls_waiting ", r#"adjutant_tokens_total{kind="input"}"#] {
-        assert!(figures.text.lines().any(|told| told.starts_with(begins)), "{}", figures.text);
+    for begins in [
+        "adjutant_store_calls_waiting ",
+        r#"adjutant_tokens_total{kind="input"}"#,
+    ] {
+        assert!(
+            figures.text.lines().any(|told| told.starts_with(begins)),
+            "{}",
+            figures.text
+        );
     }
-    assert!(!figures.text.contains("local") && !figures.text.contains("milk"), "{}", figures.text);
+    assert!(
+        !figures.text.contains("local") && !figures.text.contains("milk"),
+        "{}",
+        figures.text
+    );
     is_exposition(&figures.text);
 }
 
@@ -132,16 +197,24 @@ fn is_exposition(text: &str) {
             ["#", "HELP", name, _] => helped = name.to_owned(),
             ["#", "TYPE", name, kind] => {
                 assert_eq!(helped, name, "no help: {line}");
-                assert!(kinds.insert(name.to_owned(), kind.to_owned()).is_none(), "twice: {line}");
+                assert!(
+                    kinds.insert(name.to_owned(), kind.to_owned()).is_none(),
+                    "twice: {line}"
+                );
                 assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
                 current = name.to_owned();
             }
             _ => {
                 let (sample, value) = line.rsplit_once(' ').unwrap();
                 let name = sample.split('{').next().unwrap();
-                let part = name.strip_prefix(&current).unwrap_or_else(|| panic!("not in its place: {line}"));
-                let parts: &[&str] =
-                    if kinds[&current] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+                let part = name
+                    .strip_prefix(&current)
+                    .unwrap_or_else(|| panic!("not in its place: {line}"));
+                let parts: &[&str] = if kinds[&current] == "histogram" {
+                    &["_bucket", "_sum", "_count"]
+                } else {
+                    &[""]
+                };
                 assert!(parts.contains(&part), "{line}");
                 assert!(value.parse::<f64>().is_ok(), "{line}");
             }
@@ -153,8 +226,17 @@ fn is_exposition(text: &str) {
 #[test]
 fn silent_connections_do_not_keep_anybody_out() {
     let home = Home::new();
-    let service = serve(&home, &[("CONNECTIONS", "8"), ("HEADER_TIMEOUT", "1h"), ("METRICS", "off")]);
-    let _held: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&service.address).unwrap()).collect();
+    let service = serve(
+        &home,
+        &[
+            ("CONNECTIONS", "8"),
+            ("HEADER_TIMEOUT", "1h"),
+            ("METRICS", "off"),
+        ],
+    );
+    let _held: Vec<TcpStream> = (0..40)
+        .map(|_| TcpStream::connect(&service.address).unwrap())
+        .collect();
     assert_eq!(ask(&service, "GET", "/healthz", "").status, 200);
     assert_eq!(ask(&service, "GET", "/metrics", "").status, 404);
 }
@@ -165,10 +247,18 @@ fn the_figures_can_have_an_address_of_their_own() {
     let service = serve(&home, &[("METRICS_BIND", "127.0.0.1:0")]);
     assert_eq!(ask(&service, "GET", "/metrics", "").status, 404);
     let address = service.announced["metrics"].as_str().unwrap();
-    let address = address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let address = address
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/metrics")
+        .unwrap();
     let figures = send(address, "GET", "/metrics", &[], "").unwrap();
     assert_eq!(figures.status, 200);
-    assert!(figures.text.contains(r#"route="-",status="404""#), "{}", figures.text);
+    assert!(
+        figures.text.contains(r#"route="-",status="404""#),
+        "{}",
+        figures.text
+    );
     assert_eq!(send(address, "GET", "/v1/me", &[], "").unwrap().status, 404);
 }
 
@@ -176,20 +266,46 @@ fn the_figures_can_have_an_address_of_their_own() {
 fn each_request_is_one_line_for_the_operator_without_what_was_said() {
     let home = Home::new();
     let model = home.script(SCRIPT);
-    let mut command = home.command(&["serve", "-v", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = home.command(&[
+        "serve",
+        "-v",
+        "--json",
+        "-m",
+        &model,
+        "--bind",
+        "127.0.0.1:0",
+    ]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let announced: Value = serde_json::from_str(&line).unwrap();
-    let address = announced["url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let address = announced["url"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("http://")
+        .unwrap();
     let token = announced["token"].as_str().unwrap();
     crate::service::chat(address, token, None, &json!({"message": "a secret"})).unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let told = told.into_iter().find(|line| line.contains("route=/v1/chat ")).unwrap();
+    let told = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let told = told
+        .into_iter()
+        .find(|line| line.contains("route=/v1/chat "))
+        .unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     let time = told.split(' ').next().unwrap();
-    assert!(time.len() == "2026-11-26T09:00:00.000Z".len() && time.ends_with('Z'), "{told}");
+    assert!(
+        time.len() == "2026-11-26T09:00:00.000Z".len() && time.ends_with('Z'),
+        "{told}"
+    );
     for part in [
         " INFO  adjutant_service: answered ",
         " method=POST ",
@@ -207,30 +323,45 @@ fn each_request_is_one_line_for_the_operator_without_what_was_said() {
 fn it_is_described_and_the_description_can_be_read() {
     let home = Home::new();
     let service = serve(&home, &[]);
-    let get =
-        |path: &str, headers: &[(&str, &str)]| send(&service.address, "GET", path, headers, "").unwrap();
+    let get = |path: &str, headers: &[(&str, &str)]| {
+        send(&service.address, "GET", path, headers, "").unwrap()
+    };
     let description = get("/openapi.json", &[]).json();
-    assert!(description["openapi"].as_str().unwrap().starts_with("3."), "{description}");
+    assert!(
+        description["openapi"].as_str().unwrap().starts_with("3."),
+        "{description}"
+    );
     let chat = &description["paths"]["/v1/chat"]["post"]["responses"];
-    let schema = |status: &str| &chat[status]["content"]["application/problem+json"]["schema"]["$ref"];
+    let schema =
+        |status: &str| &chat[status]["content"]["application/problem+json"]["schema"]["$ref"];
     for status in ["401", "403", "413", "415", "422", "429", "500", "503"] {
         assert_eq!(schema(status), "#/components/schemas/Problem", "{status}");
     }
     for status in ["502", "504"] {
-        assert_eq!(schema(status), "#/components/schemas/FailedTurn", "{status}");
+        assert_eq!(
+            schema(status),
+            "#/components/schemas/FailedTurn",
+            "{status}"
+        );
     }
     check_references(&description, &description);
     for path in ["/docs", "/docs/docs.js", "/docs/docs.css"] {
         let page = get(path, &[]);
         assert_eq!(page.status, 200, "{path}");
         let policy = page.header("content-security-policy").unwrap();
-        assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self'"),
+            "{policy}"
+        );
         assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
         // Links to other pages are followed by people only.
         let loaded = page.text.replace("link(\"https://", "");
         assert!(!loaded.contains("https://"), "{path} loads from elsewhere");
     }
-    assert_eq!(get("/openapi.json", &[("Accept-Encoding", "gzip")]).header("content-encoding"), Some("gzip"));
+    assert_eq!(
+        get("/openapi.json", &[("Accept-Encoding", "gzip")]).header("content-encoding"),
+        Some("gzip")
+    );
 }
 
 /// Every reference leads somewhere.
@@ -243,9 +374,13 @@ fn check_references(root: &Value, value: &Value) {
                     "{reference} leads nowhere"
                 );
             }
-            members.values().for_each(|value| check_references(root, value));
+            members
+                .values()
+                .for_each(|value| check_references(root, value));
         }
-        Value::Array(values) => values.iter().for_each(|value| check_references(root, value)),
+        Value::Array(values) => values
+            .iter()
+            .for_each(|value| check_references(root, value)),
         _ => {}
     }
 }
@@ -254,10 +389,21 @@ fn check_references(root: &Value, value: &Value) {
 fn without_the_page_programs_are_served_all_the_same() {
     let home = Home::new();
     let model = home.script(SCRIPT);
-    let args = ["serve", "--json", "--no-ui", "-m", &model, "--bind", "127.0.0.1:0"];
+    let args = [
+        "serve",
+        "--json",
+        "--no-ui",
+        "-m",
+        &model,
+        "--bind",
+        "127.0.0.1:0",
+    ];
     let service = Serving::start(&mut home.command(&args));
     assert_eq!(service.announced["web"], Value::Null);
-    assert_eq!(send(&service.address, "GET", "/", &[], "").unwrap().status, 404);
+    assert_eq!(
+        send(&service.address, "GET", "/", &[], "").unwrap().status,
+        404
+    );
     assert_eq!(ask(&service, "GET", "/v1/me", "").status, 200);
     home.run(&["serve", "--no-ui", "--open"]).ends_with(2);
 }
@@ -266,10 +412,18 @@ fn without_the_page_programs_are_served_all_the_same() {
 fn told_to_stop_it_lets_a_stream_come_to_its_end() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "Done thinking.", "delay_ms": 1000}"#]);
-    let args = ["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0", "--drain-delay", "0s"];
+    let args = [
+        "serve",
+        "--json",
+        "-m",
+        &model,
+        "--bind",
+        "127.0.0.1:0",
+        "--drain-delay",
+        "0s",
+    ];
     let mut service = Serving::start(&mut home.command(&args));
-    let body =
-        json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "think"}]});
+    let body = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "think"}]});
     let body = body.to_string();
     let mut connection = TcpStream::connect(&service.address).unwrap();
     write!(
@@ -282,10 +436,17 @@ fn told_to_stop_it_lets_a_stream_come_to_its_end() {
     )
     .unwrap();
     let mut lines = BufReader::new(connection).lines();
-    assert!(lines.by_ref().any(|line| line.unwrap().contains("RUN_STARTED")));
+    assert!(
+        lines
+            .by_ref()
+            .any(|line| line.unwrap().contains("RUN_STARTED"))
+    );
     service.signal("-TERM");
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(rest.iter().any(|line| line.contains("Done")), "{rest:#?}");
-    assert!(rest.iter().any(|line| line.contains("RUN_FINISHED")), "{rest:#?}");
+    assert!(
+        rest.iter().any(|line| line.contains("RUN_FINISHED")),
+        "{rest:#?}"
+    );
     assert_eq!(service.wait().code(), Some(0));
 }

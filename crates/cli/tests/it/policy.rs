@@ -37,28 +37,44 @@ fn granted(home: &Home) -> Vec<serde_json::Value> {
 fn a_tool_is_allowed_for_one_conversation_and_asked_in_another() {
     let (home, model) = home_with_three_tasks();
     let mut terminal = talking(&home, &model);
-    terminal.line("delete one").sees("[a] always").keys("a").sees("[4] these arguments, for good");
-    // Esc goes back to the question, and nothing has been allowed.
     terminal
-        .keys("\x1b")
-        .waits("the question again", |screen| screen.contents().matches("[a] always").count() == 2);
+        .line("delete one")
+        .sees("[a] always")
+        .keys("a")
+        .sees("[4] these arguments, for good");
+    // Esc goes back to the question, and nothing has been allowed.
+    terminal.keys("\x1b").waits("the question again", |screen| {
+        screen.contents().matches("[a] always").count() == 2
+    });
     assert!(granted(&home).is_empty());
-    terminal.keys("a").waits("the choices again", |screen| screen.contents().matches("[4]").count() == 2);
+    terminal.keys("a").waits("the choices again", |screen| {
+        screen.contents().matches("[4]").count() == 2
+    });
     terminal
         .keys("7\r")
         .sees("a number from 1 to 4")
-        .waits("the choices once more", |screen| screen.contents().matches("[4]").count() == 3);
+        .waits("the choices once more", |screen| {
+            screen.contents().matches("[4]").count() == 3
+        });
     terminal.keys("1").prompts_after("It is gone.");
-    terminal.line("delete two").sees("allowed by policy: delete_task, any arguments, in one conversation");
+    terminal
+        .line("delete two")
+        .sees("allowed by policy: delete_task, any arguments, in one conversation");
     terminal.prompts_after("allowed by policy");
     assert_eq!(home.tasks(), ["buy salt"]);
     let grants = granted(&home);
-    assert_eq!((grants.len(), grants[0]["tool"].as_str()), (1, Some("delete_task")), "{grants:?}");
+    assert_eq!(
+        (grants.len(), grants[0]["tool"].as_str()),
+        (1, Some("delete_task")),
+        "{grants:?}"
+    );
     terminal.line("/new").prompts_after("a new conversation");
     terminal
         .line("delete three")
         .sees("buy salt")
-        .waits("a question", |screen| screen.contents().matches("[a] always").count() == 3);
+        .waits("a question", |screen| {
+            screen.contents().matches("[a] always").count() == 3
+        });
     terminal.keys("n").prompts_after("I kept it.");
     terminal.keys("\x04");
     terminal.ends_with(0);
@@ -76,12 +92,20 @@ fn exact_arguments_are_allowed_for_good_and_others_are_asked() {
         .sees("[4]")
         .keys("4")
         .prompts_after("It is gone.");
-    terminal.line("delete two").sees("“buy bread”  [y] delete").keys("n").prompts_after("I kept it.");
+    terminal
+        .line("delete two")
+        .sees("“buy bread”  [y] delete")
+        .keys("n")
+        .prompts_after("I kept it.");
     terminal.keys("\x04");
     terminal.ends_with(0);
     assert_eq!(home.tasks(), ["buy bread", "buy salt"]);
     let grants = granted(&home);
-    assert_eq!(grants[0]["arguments"], serde_json::json!({"task_id": "1"}), "{grants:?}");
+    assert_eq!(
+        grants[0]["arguments"],
+        serde_json::json!({"task_id": "1"}),
+        "{grants:?}"
+    );
     assert!(grants[0].get("conversation").is_none(), "{grants:?}");
 }
 
@@ -94,24 +118,44 @@ fn what_is_allowed_for_good_runs_in_a_pipe_too_until_it_is_taken_back() {
     run.says("allowed by policy: delete_task, any arguments, for good (adjutant policy rm ");
     // JSON stays JSON.
     let (code, answer) = home.ask(&model, "delete two");
-    assert_eq!((code, answer["outcome"].as_str()), (0, Some("SUCCESS:TASK_COMPLETED")), "{answer}");
+    assert_eq!(
+        (code, answer["outcome"].as_str()),
+        (0, Some("SUCCESS:TASK_COMPLETED")),
+        "{answer}"
+    );
     let id = granted(&home)[0]["id"].as_str().unwrap().to_owned();
-    home.run(&["policy", "rm", &id]).ends_with(4).says("adjutant policy rm -y");
+    home.run(&["policy", "rm", &id])
+        .ends_with(4)
+        .says("adjutant policy rm -y");
     assert_eq!(granted(&home).len(), 1);
     home.run(&["policy", "rm", "-y", &id]).succeeds();
-    home.run(&["ask", "-m", &model, "delete three"]).ends_with(4);
+    home.run(&["ask", "-m", &model, "delete three"])
+        .ends_with(4);
     assert_eq!(home.tasks(), ["buy salt"]);
-    assert!(home.run(&["policy", "list"]).succeeds().stdout.contains("every such call asks first"));
+    assert!(
+        home.run(&["policy", "list"])
+            .succeeds()
+            .stdout
+            .contains("every such call asks first")
+    );
 }
 
 #[test]
 fn only_a_tool_of_our_own_is_allowed_by_its_name() {
     let home = Home::new();
-    home.run(&["policy", "allow", "delete_tsk"]).ends_with(2).says("delete_task");
+    home.run(&["policy", "allow", "delete_tsk"])
+        .ends_with(2)
+        .says("delete_task");
     home.run(&["policy", "allow", "*"]).ends_with(2);
-    home.run(&["policy", "allow", "fx__send"]).ends_with(2).says("answer a at its next question");
-    home.run(&["policy", "allow", "delete_task", "--args", "[1]"]).ends_with(2).says("JSON object");
-    home.run(&["policy", "rm", "-y", "nothing"]).ends_with(1).says("adjutant policy list");
+    home.run(&["policy", "allow", "fx__send"])
+        .ends_with(2)
+        .says("answer a at its next question");
+    home.run(&["policy", "allow", "delete_task", "--args", "[1]"])
+        .ends_with(2)
+        .says("JSON object");
+    home.run(&["policy", "rm", "-y", "nothing"])
+        .ends_with(1)
+        .says("adjutant policy list");
     assert!(granted(&home).is_empty());
 }
 
@@ -139,9 +183,15 @@ fn permissions_go_with_their_conversation() {
         .prompts_after("It is gone.");
     terminal.keys("\x04");
     terminal.ends_with(0);
-    let conversation = granted(&home)[0]["conversation"].as_str().unwrap().to_owned();
+    let conversation = granted(&home)[0]["conversation"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     // It survives the process, in its conversation.
-    home.run(&["-c", "-m", &model, "delete two"]).succeeds().says("allowed by policy");
-    home.run(&["sessions", "rm", "-y", &conversation]).succeeds();
+    home.run(&["-c", "-m", &model, "delete two"])
+        .succeeds()
+        .says("allowed by policy");
+    home.run(&["sessions", "rm", "-y", &conversation])
+        .succeeds();
     assert!(granted(&home).is_empty());
 }

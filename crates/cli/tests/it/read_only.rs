@@ -34,11 +34,18 @@ impl ReadOnly {
         set_modes(&home.path("data"), 0o555, 0o444);
         let unbound = fs::write(home.path("data/probe"), "").is_ok();
         let _ = fs::remove_file(home.path("data/probe"));
-        let there = Self { home, program, as_nobody: unbound };
+        let there = Self {
+            home,
+            program,
+            as_nobody: unbound,
+        };
         match there.command(&["--version"]).output() {
             Ok(output) if output.status.success() => Some(there),
             found => {
-                not_run("cli", &format!("no process that permissions bind can be started: {found:?}"));
+                not_run(
+                    "cli",
+                    &format!("no process that permissions bind can be started: {found:?}"),
+                );
                 None
             }
         }
@@ -78,8 +85,12 @@ fn set_modes(folder: &Path, of_folders: u32, of_files: u32) {
 /// Every file of the data with its bytes.
 fn files(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = home.path("data/adjutant");
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
     files.sort();
     files
 }
@@ -88,8 +99,9 @@ fn files(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
 fn filled() -> Home {
     let home = Home::new();
     home.add_task("buy milk");
-    let model =
-        home.script(&[r#"{"match": "drop", "calls": [{"name": "delete_task", "args": {"task_id": "1"}}]}"#]);
+    let model = home.script(&[
+        r#"{"match": "drop", "calls": [{"name": "delete_task", "args": {"task_id": "1"}}]}"#,
+    ]);
     home.run(&["-m", &model, "drop it"]).ends_with(4);
     home
 }
@@ -110,7 +122,9 @@ fn filled_and_closed() -> Home {
 fn what_only_reads_works_where_nothing_may_be_written() {
     for home in [filled(), filled_and_closed()] {
         let before = files(&home);
-        let Some(there) = ReadOnly::new(home) else { return };
+        let Some(there) = ReadOnly::new(home) else {
+            return;
+        };
         let reading: [(&[&str], &str); 10] = [
             (&["tasks", "list"], "buy milk"),
             (&["tasks", "list", "--json"], "buy milk"),
@@ -125,7 +139,10 @@ fn what_only_reads_works_where_nothing_may_be_written() {
         ];
         for (args, words) in reading {
             let run = there.run(args).succeeds();
-            assert!(run.stdout.contains(words), "{args:?}: no {words:?} in {run:#?}");
+            assert!(
+                run.stdout.contains(words),
+                "{args:?}: no {words:?} in {run:#?}"
+            );
         }
         assert!(files(&there.home) == before, "nothing was written");
     }
@@ -134,7 +151,9 @@ fn what_only_reads_works_where_nothing_may_be_written() {
 #[test]
 fn what_writes_says_why_it_cannot_and_what_to_do() {
     for home in [filled(), filled_and_closed()] {
-        let Some(there) = ReadOnly::new(home) else { return };
+        let Some(there) = ReadOnly::new(home) else {
+            return;
+        };
         let writing: [&[&str]; 4] = [
             &["tasks", "add", "buy oats"],
             &["tasks", "done", "1"],
@@ -149,7 +168,9 @@ fn what_writes_says_why_it_cannot_and_what_to_do() {
                 .says("adjutant.db may not be written to; make the file and its folder writable")
                 .says("ADJUTANT_STORE_PATH=FILE");
         }
-        let run = there.run(&["tasks", "add", "buy oats", "--json"]).ends_with(3);
+        let run = there
+            .run(&["tasks", "add", "buy oats", "--json"])
+            .ends_with(3);
         assert_eq!(run.json()["error"]["code"], "read_only");
     }
 }

@@ -44,15 +44,27 @@ struct Seen {
 
 impl Seen {
     /// Runs at a terminal, with variables of its own.
-    fn run(home: &Home, columns: u16, rows: u16, variables: &[(&str, &str)], args: &[&str]) -> Self {
+    fn run(
+        home: &Home,
+        columns: u16,
+        rows: u16,
+        variables: &[(&str, &str)],
+        args: &[&str],
+    ) -> Self {
         let mut command = home.command(args);
-        command.env("PATH", "/usr/bin:/bin").env("TERM", "xterm-256color").envs(variables.iter().copied());
+        command
+            .env("PATH", "/usr/bin:/bin")
+            .env("TERM", "xterm-256color")
+            .envs(variables.iter().copied());
         let mut session = Session::spawn(in_terminal(&command, columns, rows)).unwrap();
         session.send("\n").unwrap();
         session.set_expect_timeout(Some(Duration::from_secs(300)));
         let raw = session.expect(Eof).unwrap().as_bytes().to_vec();
         assert!(
-            matches!(session.get_process().wait().unwrap(), WaitStatus::Exited(_, 0)),
+            matches!(
+                session.get_process().wait().unwrap(),
+                WaitStatus::Exited(_, 0)
+            ),
             "{}",
             String::from_utf8_lossy(&raw)
         );
@@ -73,12 +85,19 @@ impl Seen {
         terminal.screen_mut().set_scrollback(0);
         lines.extend(terminal.screen().rows(0, columns));
         let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
-        Self { raw: String::from_utf8_lossy(raw).into_owned(), text: lines.join("\n").trim_end().to_owned() }
+        Self {
+            raw: String::from_utf8_lossy(raw).into_owned(),
+            text: lines.join("\n").trim_end().to_owned(),
+        }
     }
 
     #[track_caller]
     fn has_line(&self, line: &str) -> &Self {
-        assert!(self.text.lines().any(|seen| seen == line), "no line {line:?} in\n{}", self.text);
+        assert!(
+            self.text.lines().any(|seen| seen == line),
+            "no line {line:?} in\n{}",
+            self.text
+        );
         self
     }
 
@@ -86,7 +105,11 @@ impl Seen {
     #[track_caller]
     fn is_clean(&self) -> &Self {
         let spinner = |c: char| ('\u{2800}'..='\u{28ff}').contains(&c);
-        assert!(!self.text.contains(spinner) && !self.text.contains("waiting"), "{}", self.text);
+        assert!(
+            !self.text.contains(spinner) && !self.text.contains("waiting"),
+            "{}",
+            self.text
+        );
         self
     }
 }
@@ -102,23 +125,46 @@ fn an_answer_is_laid_out_for_the_terminal_it_is_shown_in() {
             .has_line("1. Buy milk")
             .has_line("   • first part")
             .has_line("Done.");
-        seen.has_line("┌────┬───┐").has_line("│task│due│").has_line("│milk│now│");
-        let wrapped = "You have two tasks; see adjutant tasks list. This paragraph is as long as models";
+        seen.has_line("┌────┬───┐")
+            .has_line("│task│due│")
+            .has_line("│milk│now│");
+        let wrapped =
+            "You have two tasks; see adjutant tasks list. This paragraph is as long as models";
         if columns == 80 {
-            seen.has_line(wrapped).has_line("like to write them, so that it has to be wrapped.");
+            seen.has_line(wrapped)
+                .has_line("like to write them, so that it has to be wrapped.");
         } else {
-            seen.has_line(&format!("{wrapped} like to write them, so that it has to be wrapped."));
+            seen.has_line(&format!(
+                "{wrapped} like to write them, so that it has to be wrapped."
+            ));
         }
         let code = "adjutant tasks done milk   # and no word of this line is moved";
-        assert!(seen.text.lines().any(|line| line.starts_with(code)), "{}", seen.text);
+        assert!(
+            seen.text.lines().any(|line| line.starts_with(code)),
+            "{}",
+            seen.text
+        );
         // A line filled up to the edge would become two when the terminal gets narrower.
         assert!(!seen.raw.contains(&" ".repeat(60)), "{:?}", seen.raw);
         // Bold, and the colour of code; neither black nor white nor a background.
-        assert!(seen.raw.contains("\u{1b}[1m") && seen.raw.contains("\u{1b}[38;5;6m"), "{:?}", seen.raw);
-        for vanishes in
-            ["\u{1b}[30m", "\u{1b}[37m", "\u{1b}[48;", "\u{1b}[97m", "\u{1b}[?1049h", "\u{1b}[?1000h"]
-        {
-            assert!(!seen.raw.contains(vanishes), "{vanishes:?} in {:?}", seen.raw);
+        assert!(
+            seen.raw.contains("\u{1b}[1m") && seen.raw.contains("\u{1b}[38;5;6m"),
+            "{:?}",
+            seen.raw
+        );
+        for vanishes in [
+            "\u{1b}[30m",
+            "\u{1b}[37m",
+            "\u{1b}[48;",
+            "\u{1b}[97m",
+            "\u{1b}[?1049h",
+            "\u{1b}[?1000h",
+        ] {
+            assert!(
+                !seen.raw.contains(vanishes),
+                "{vanishes:?} in {:?}",
+                seen.raw
+            );
         }
     }
 }
@@ -133,13 +179,22 @@ fn without_colours_nothing_but_text_is_written() {
         (&[], &["--color", "never", "-m", &model, "hello"]),
     ] {
         let seen = Seen::run(&home, 80, 60, variables, args);
-        assert!(!seen.raw.contains('\u{1b}'), "{variables:?} {args:?}: {:?}", seen.raw);
+        assert!(
+            !seen.raw.contains('\u{1b}'),
+            "{variables:?} {args:?}: {:?}",
+            seen.raw
+        );
         seen.is_clean()
             .has_line("# Plan")
             .has_line("   - first part")
             .has_line("```sh")
             .has_line("|milk|now|");
-        assert!(seen.text.contains("**two** tasks; see `adjutant tasks list`"), "{}", seen.text);
+        assert!(
+            seen.text
+                .contains("**two** tasks; see `adjutant tasks list`"),
+            "{}",
+            seen.text
+        );
     }
 }
 
@@ -147,7 +202,10 @@ fn without_colours_nothing_but_text_is_written() {
 fn in_a_pipe_an_answer_is_what_the_model_sent() {
     let home = Home::new();
     let model = home.script(&[&says(ANSWER)]);
-    for args in [&["-m", &model, "hello"][..], &["--color", "always", "-m", &model, "hello"]] {
+    for args in [
+        &["-m", &model, "hello"][..],
+        &["--color", "always", "-m", &model, "hello"],
+    ] {
         assert_eq!(home.run(args).succeeds().stdout, format!("{ANSWER}\n"));
     }
 }
@@ -162,7 +220,11 @@ fn calls_and_figures_stand_beside_the_answer() {
     let seen = Seen::run(&home, 80, 24, &[], &["-m", &model, "add"]);
     seen.is_clean().has_line("Added.");
     let line = |begin: &str| {
-        let lines: Vec<&str> = seen.text.lines().filter(|line| line.starts_with(begin)).collect();
+        let lines: Vec<&str> = seen
+            .text
+            .lines()
+            .filter(|line| line.starts_with(begin))
+            .collect();
         assert_eq!(lines.len(), 1, "{begin} in\n{}", seen.text);
         lines[0].to_owned()
     };
@@ -179,12 +241,21 @@ fn what_a_model_says_does_not_steer_the_terminal() {
     let hostile = "\u{1b}[2J\u{1b}]52;c;cm0=\u{7}a\u{202e}b &#27;]0;title&#7; `\u{9b}31m` [x](<&#27;[8m>)\n\n\
                    ```\n\u{1b}]8;;http://evil.example\u{1b}\\c\n```\n\n| \u{1b}[?1049h |\n|---|\n| &#x9b;2J |\n";
     let model = home.script(&[
-        &json!({ "calls": [{ "name": "add_task", "args": { "description": hostile } }] }).to_string(),
+        &json!({ "calls": [{ "name": "add_task", "args": { "description": hostile } }] })
+            .to_string(),
         &says(hostile),
     ]);
     for variables in [&[][..], &[("NO_COLOR", "1")]] {
         let seen = Seen::run(&home, 80, 40, variables, &["-m", &model, "hello"]);
-        for order in ["\u{1b}[2J", "\u{1b}]", "\u{1b}[?1049h", "\u{1b}[8m", "\u{9b}", "\u{9d}", "\u{202e}"] {
+        for order in [
+            "\u{1b}[2J",
+            "\u{1b}]",
+            "\u{1b}[?1049h",
+            "\u{1b}[8m",
+            "\u{9b}",
+            "\u{9d}",
+            "\u{202e}",
+        ] {
             assert!(!seen.raw.contains(order), "{order:?} in {:?}", seen.raw);
         }
         seen.is_clean();
@@ -196,7 +267,11 @@ fn notes_that_an_answer_links_to_are_opened_in_obsidian() {
     let home = Home::new();
     let vault = home.path("My Notes");
     std::fs::create_dir_all(vault.join("Plans")).unwrap();
-    std::fs::write(vault.join("Plans/The house.md"), "---\naliases: [Home]\n---\n").unwrap();
+    std::fs::write(
+        vault.join("Plans/The house.md"),
+        "---\naliases: [Home]\n---\n",
+    )
+    .unwrap();
     let model = home.script(&[&says(
         "See [[the house#Roof|the **new** roof]], ![[Home]], [[Gone|away]] and `[[Home]]`.\n\n\
          | note |\n|---|\n| [[Home\\|at home]] |\n\n\
@@ -204,7 +279,9 @@ fn notes_that_an_answer_links_to_are_opened_in_obsidian() {
     )]);
     let args = ["--vault", arg(&vault), "-m", &model, "hello"];
     let seen = Seen::run(&home, 120, 60, &[], &args);
-    seen.is_clean().has_line("See the new roof, Home, [[Gone|away]] and [[Home]].").has_line("│at home│");
+    seen.is_clean()
+        .has_line("See the new roof, Home, [[Gone|away]] and [[Home]].")
+        .has_line("│at home│");
     let opens: Vec<&str> = seen
         .raw
         .split("\u{1b}]8;;")
@@ -214,12 +291,29 @@ fn notes_that_an_answer_links_to_are_opened_in_obsidian() {
         .collect();
     let house = "obsidian://open?vault=My%20Notes&file=Plans%2FThe%20house";
     let roof = format!("{house}%23Roof");
-    assert_eq!(opens, [roof.as_str(), "", house, "", house, ""], "{:?}", seen.raw);
-    assert!(seen.text.contains("x (obsidian://advanced-uri?commandid=a)"), "{}", seen.text);
-    for (variables, args) in [(&[("NO_COLOR", "1")][..], &args[..]), (&[], &["-m", &model, "hello"])] {
+    assert_eq!(
+        opens,
+        [roof.as_str(), "", house, "", house, ""],
+        "{:?}",
+        seen.raw
+    );
+    assert!(
+        seen.text
+            .contains("x (obsidian://advanced-uri?commandid=a)"),
+        "{}",
+        seen.text
+    );
+    for (variables, args) in [
+        (&[("NO_COLOR", "1")][..], &args[..]),
+        (&[], &["-m", &model, "hello"]),
+    ] {
         let plain = Seen::run(&home, 120, 60, variables, args);
         assert!(!plain.raw.contains("\u{1b}]"), "{:?}", plain.raw);
-        assert!(plain.text.contains("[[the house#Roof|the"), "{}", plain.text);
+        assert!(
+            plain.text.contains("[[the house#Roof|the"),
+            "{}",
+            plain.text
+        );
     }
 }
 
@@ -238,7 +332,10 @@ fn home_with_milk() -> (Home, String) {
 /// A terminal in which the model is told to delete.
 fn asked(home: &Home, model: &str, variables: &[(&str, &str)]) -> OsSession {
     let mut command = home.command(&["-m", model, "delete milk"]);
-    command.stdin(Stdio::inherit()).env("TERM", "xterm-256color").envs(variables.iter().copied());
+    command
+        .stdin(Stdio::inherit())
+        .env("TERM", "xterm-256color")
+        .envs(variables.iter().copied());
     let mut session = Session::spawn(command).unwrap();
     session.set_expect_timeout(Some(Duration::from_secs(300)));
     session
@@ -260,16 +357,27 @@ fn a_question_takes_one_key_or_a_line() {
         let (home, model) = home_with_milk();
         let mut session = asked(&home, &model, &[]);
         let mut keys = keys;
-        session.expect("? delete_task “buy milk”  [y] delete  [n] keep  [e] edit ").unwrap();
+        session
+            .expect("? delete_task “buy milk”  [y] delete  [n] keep  [e] edit ")
+            .unwrap();
         // What follows a line is typed when it is asked for.
-        while let Some((line, rest)) = keys.split_once(['\r', '\n']).filter(|(_, rest)| !rest.is_empty()) {
+        while let Some((line, rest)) = keys
+            .split_once(['\r', '\n'])
+            .filter(|(_, rest)| !rest.is_empty())
+        {
             session.send(format!("{line}\r")).unwrap();
-            let next = if line == "e" { "as JSON: " } else { "[e] edit " };
+            let next = if line == "e" {
+                "as JSON: "
+            } else {
+                "[e] edit "
+            };
             session.expect(next).unwrap();
             keys = rest;
         }
         session.send(keys).unwrap();
-        session.expect(end).unwrap_or_else(|error| panic!("{keys:?}: {error}"));
+        session
+            .expect(end)
+            .unwrap_or_else(|error| panic!("{keys:?}: {error}"));
         session.expect(Eof).unwrap();
         assert_eq!(home.tasks().len(), left, "{keys:?}");
     }
@@ -279,14 +387,22 @@ fn a_question_takes_one_key_or_a_line() {
 fn arguments_are_edited_in_the_persons_editor() {
     let (home, model) = home_with_milk();
     home.add_task("buy bread");
-    let editor =
-        home.file("editor.sh", "grep -q task_id \"$1\" && echo '{\"task_id\": \"bread\"}' > \"$1\"\n");
+    let editor = home.file(
+        "editor.sh",
+        "grep -q task_id \"$1\" && echo '{\"task_id\": \"bread\"}' > \"$1\"\n",
+    );
     let editor = format!("sh {}", arg(&editor));
-    let mut session = asked(&home, &model, &[("PATH", "/usr/bin:/bin"), ("EDITOR", &editor)]);
+    let mut session = asked(
+        &home,
+        &model,
+        &[("PATH", "/usr/bin:/bin"), ("EDITOR", &editor)],
+    );
     session.expect("[e] edit ").unwrap();
     session.send("e").unwrap();
     // What the other arguments mean is shown before there is a yes to them.
-    session.expect("? delete_task “buy bread”  [y] delete  [n] keep  [e] edit ").unwrap();
+    session
+        .expect("? delete_task “buy bread”  [y] delete  [n] keep  [e] edit ")
+        .unwrap();
     assert_eq!(home.tasks(), ["buy milk", "buy bread"]);
     session.send("y").unwrap();
     session.expect("It is gone.").unwrap();
@@ -309,7 +425,11 @@ fn control_c_cancels_the_question_and_keeps_the_thing() {
 
 fn stream(home: &Home, args: &[&str]) -> (i32, Vec<Value>) {
     let run = home.run(&[&["ask", "--stream-json"], args].concat());
-    let lines = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     (run.code, lines)
 }
 
@@ -322,7 +442,10 @@ fn a_program_reads_what_happens_line_by_line() {
     ]);
     let (code, lines) = stream(&home, &["-m", &model, "add"]);
     assert_eq!(code, 0);
-    let types: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    let types: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["type"].as_str())
+        .collect();
     assert_eq!(
         types,
         [
@@ -339,15 +462,31 @@ fn a_program_reads_what_happens_line_by_line() {
             "model_finished",
         ]
     );
-    let text: String =
-        lines.iter().filter(|line| line["type"] == "text").filter_map(|line| line["text"].as_str()).collect();
+    let text: String = lines
+        .iter()
+        .filter(|line| line["type"] == "text")
+        .filter_map(|line| line["text"].as_str())
+        .collect();
     let last = lines.last().unwrap();
-    assert_eq!((last["content"].as_str(), text.as_str()), (Some("Added it."), "Added it."));
+    assert_eq!(
+        (last["content"].as_str(), text.as_str()),
+        (Some("Added it."), "Added it.")
+    );
     assert_eq!(lines[4]["call_id"], lines[5]["call_id"]);
-    assert_eq!((&lines[5]["tool"], &lines[5]["result"]["success"]), (&json!("add_task"), &json!(true)));
+    assert_eq!(
+        (&lines[5]["tool"], &lines[5]["result"]["success"]),
+        (&json!("add_task"), &json!(true))
+    );
     // The last line is the object of --json.
     let (_, object) = home.ask(&home.script(&[r#"{"text": "Added it."}"#]), "x");
-    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     assert_eq!(keys(last), keys(&object));
 }
 
@@ -358,26 +497,53 @@ fn the_stream_ends_with_an_object_whatever_happens() {
     let asks = home.script(&[r#"{"calls": [{"name": "delete_task", "args": {"task_id": "1"}}]}"#]);
     let (code, lines) = stream(&home, &["-m", &asks, "delete milk"]);
     let (last, asked) = (lines.last().unwrap(), &lines[lines.len() - 2]);
-    assert_eq!((code, asked["type"].as_str()), (4, Some("confirmation_requested")), "{lines:?}");
+    assert_eq!(
+        (code, asked["type"].as_str()),
+        (4, Some("confirmation_requested")),
+        "{lines:?}"
+    );
     assert_eq!(asked["pending"], last["pending"]);
     assert_eq!(home.tasks(), ["buy milk"]);
 
     let (code, lines) = stream(&home, &["-m", &home.script(&[r#"{"fault": "auth"}"#]), "x"]);
-    assert_eq!((code, lines.last().unwrap()["error"]["code"].as_str()), (3, Some("auth")), "{lines:?}");
+    assert_eq!(
+        (code, lines.last().unwrap()["error"]["code"].as_str()),
+        (3, Some("auth")),
+        "{lines:?}"
+    );
     let (code, lines) = stream(&home, &["-m", "nobody", "x"]);
-    assert_eq!((code, lines.len(), lines[0]["error"]["code"].as_str()), (3, 1, Some("not_found")));
+    assert_eq!(
+        (code, lines.len(), lines[0]["error"]["code"].as_str()),
+        (3, 1, Some("not_found"))
+    );
     let (code, lines) = stream(&home, &["--no-such-option", "x"]);
-    assert_eq!((code, lines.len(), lines[0]["error"]["code"].as_str()), (2, 1, Some("usage")));
-    home.run(&["tasks", "list", "--stream-json"]).ends_with(2).says("belongs to ask");
+    assert_eq!(
+        (code, lines.len(), lines[0]["error"]["code"].as_str()),
+        (2, 1, Some("usage"))
+    );
+    home.run(&["tasks", "list", "--stream-json"])
+        .ends_with(2)
+        .says("belongs to ask");
 }
 
 #[test]
 fn tool_rounds_are_bounded_by_an_option() {
     let home = Home::new();
-    let model = home.script(&[r#"{"calls": [{"name": "list_tasks", "args": {}}], "repeat": true}"#]);
+    let model =
+        home.script(&[r#"{"calls": [{"name": "list_tasks", "args": {}}], "repeat": true}"#]);
     let (code, lines) = stream(&home, &["--max-iterations", "1", "-m", &model, "x"]);
-    assert_eq!((code, lines.last().unwrap()["outcome"].as_str()), (6, Some("LIMIT:ITERATIONS")), "{lines:?}");
-    assert_eq!(lines.iter().filter(|line| line["type"] == "tool_started").count(), 1);
+    assert_eq!(
+        (code, lines.last().unwrap()["outcome"].as_str()),
+        (6, Some("LIMIT:ITERATIONS")),
+        "{lines:?}"
+    );
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line["type"] == "tool_started")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -385,6 +551,15 @@ fn a_pipe_gets_what_came_before_an_answer_broke() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "The first half", "fault": "truncated"}"#]);
     let run = home.run(&["-m", &model, "tell me"]);
-    assert_eq!((run.code, run.stdout.as_str()), (5, "The first half\n"), "{}", run.stderr);
-    assert!(run.stderr.contains("I had trouble processing that."), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (5, "The first half\n"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("I had trouble processing that."),
+        "{}",
+        run.stderr
+    );
 }

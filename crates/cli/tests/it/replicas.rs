@@ -62,7 +62,11 @@ impl Replicas {
 
     fn wait_for(&self, answered: usize) {
         let count = self.answered.lock().unwrap();
-        drop(self.progress.wait_while(count, |count| *count < answered).unwrap());
+        drop(
+            self.progress
+                .wait_while(count, |count| *count < answered)
+                .unwrap(),
+        );
     }
 }
 
@@ -71,7 +75,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap()
     }
 }
@@ -87,7 +94,8 @@ fn client(replicas: &Replicas, token: &str, thread: &str, words: &str, mut dice:
     let asked = replicas.ask(token, &format!("{words}-drop"), &drop, &mut dice);
     assert_eq!(asked["outcome"], "PENDING:CONFIRMATION", "{asked}");
     let interrupt = &asked["pending"][0]["interrupt_id"];
-    let yes = json!({"thread_id": thread, "resume": [{"interrupt_id": interrupt, "approved": true}]});
+    let yes =
+        json!({"thread_id": thread, "resume": [{"interrupt_id": interrupt, "approved": true}]});
     let gone = replicas.ask(token, &format!("{words}-yes"), &yes, &mut dice);
     assert_eq!(gone["outcome"], "SUCCESS:TASK_COMPLETED", "{gone}");
 }
@@ -99,11 +107,21 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
     let home = Home::new();
     let model = home.script(MODEL);
     let start = || {
-        let args = ["serve", "--json", "--bind", "127.0.0.1:0", "-m", &model, "--database", &url];
+        let args = [
+            "serve",
+            "--json",
+            "--bind",
+            "127.0.0.1:0",
+            "-m",
+            &model,
+            "--database",
+            &url,
+        ];
         Serving::start(home.command(&args).env("ADJUTANT_LEASE_MS", LEASE_MS))
     };
     let tokens = USERS.map(|user| {
-        let made = Run::of(&mut home.command(&["token", "create", "--user", user, "--database", &url]));
+        let made =
+            Run::of(&mut home.command(&["token", "create", "--user", user, "--database", &url]));
         made.succeeds().stdout.trim().to_owned()
     });
     let mut services = [start(), start()];
@@ -116,7 +134,11 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
     let clients: Vec<(usize, ConversationId, String)> = (0..USERS.len() * CONVERSATIONS)
         .map(|number| {
             let user = number % USERS.len();
-            (user, ConversationId(Uuid::now_v7()), format!("{}-thing-{number}", USERS[user]))
+            (
+                user,
+                ConversationId(Uuid::now_v7()),
+                format!("{}-thing-{number}", USERS[user]),
+            )
         })
         .collect();
     let requests = clients.len() * (ADDS + 2);
@@ -125,7 +147,13 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
         for (number, (user, conversation, words)) in clients.iter().enumerate() {
             let (replicas, token) = (&replicas, &tokens[*user]);
             scope.spawn(move || {
-                client(replicas, token, &conversation.to_string(), words, Dice(number as u64));
+                client(
+                    replicas,
+                    token,
+                    &conversation.to_string(),
+                    words,
+                    Dice(number as u64),
+                );
             });
         }
         // The kills are spread over the work, whatever it takes.
@@ -134,7 +162,10 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
             let victim = kill % 2;
             services[victim].kill();
             services[victim] = start();
-            replicas.addresses[victim].lock().unwrap().clone_from(&services[victim].address);
+            replicas.addresses[victim]
+                .lock()
+                .unwrap()
+                .clone_from(&services[victim].address);
         }
     });
     assert_eq!(*replicas.answered.lock().unwrap(), requests);
@@ -142,13 +173,23 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
     assert!(sent_again > 0, "no kill was noticed");
 
     let store = Store::connect(&url, 2).await.unwrap();
-    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
+    assert_eq!(
+        store.unsettled(&AgentName::adjutant(), None).await.unwrap(),
+        []
+    );
     for (number, user) in USERS.iter().enumerate() {
-        let tasks = store.list(&UserId::new(*user).unwrap(), TaskFilter::All).await.unwrap();
-        let mut found: Vec<String> = tasks.iter().map(|task| task.description.to_string()).collect();
+        let tasks = store
+            .list(&UserId::new(*user).unwrap(), TaskFilter::All)
+            .await
+            .unwrap();
+        let mut found: Vec<String> = tasks
+            .iter()
+            .map(|task| task.description.to_string())
+            .collect();
         let of_user = clients.iter().filter(|client| client.0 == number);
-        let mut expected: Vec<String> =
-            of_user.flat_map(|(_, _, words)| (1..ADDS).map(move |task| format!("{words}-{task}."))).collect();
+        let mut expected: Vec<String> = of_user
+            .flat_map(|(_, _, words)| (1..ADDS).map(move |task| format!("{words}-{task}.")))
+            .collect();
         found.sort();
         expected.sort();
         assert_eq!(found, expected, "{user}");
@@ -167,7 +208,11 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
             assert_eq!(recorded.seq, index as u64 + 1);
             match &*recorded.event {
                 Event::TurnStarted { turn, message, .. } => {
-                    assert_eq!(open.replace(*turn), None, "{words}: a turn began inside another");
+                    assert_eq!(
+                        open.replace(*turn),
+                        None,
+                        "{words}: a turn began inside another"
+                    );
                     said.push(message.clone());
                 }
                 Event::TurnFinished { turn, .. } => assert_eq!(open.take(), Some(*turn), "{words}"),
@@ -175,7 +220,9 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
             }
         }
         assert_eq!(open, None);
-        let mut expected: Vec<String> = (0..ADDS).map(|number| format!("add {words}-{number}.")).collect();
+        let mut expected: Vec<String> = (0..ADDS)
+            .map(|number| format!("add {words}-{number}."))
+            .collect();
         expected.push(format!("drop {words}-0."));
         assert_eq!(said, expected);
     }

@@ -71,19 +71,28 @@ impl Balancer {
     /// One request, and its answer.
     fn serve(&self, client: TcpStream) -> io::Result<()> {
         let mut client = BufReader::new(client);
-        let Some((head, body)) = message(&mut client)? else { return Ok(()) };
+        let Some((head, body)) = message(&mut client)? else {
+            return Ok(());
+        };
         // What the client says of its connection is not about the other one.
         let head = head.replace("Connection: close\r\n", "");
         let (number, mut connection) = self.connection()?;
-        connection.get_mut().write_all(&[head.as_bytes(), &body].concat())?;
+        connection
+            .get_mut()
+            .write_all(&[head.as_bytes(), &body].concat())?;
         let (head, body) = message(&mut connection)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        if !head.to_ascii_lowercase().contains("\r\nconnection: close\r\n") {
+        if !head
+            .to_ascii_lowercase()
+            .contains("\r\nconnection: close\r\n")
+        {
             let mut backend = self.backends[number].lock().unwrap();
             if backend.address.is_some() {
                 backend.idle.push(connection);
             }
         }
-        client.get_mut().write_all(&[head.as_bytes(), &body].concat())
+        client
+            .get_mut()
+            .write_all(&[head.as_bytes(), &body].concat())
     }
 
     fn connection(&self) -> io::Result<(usize, Connection)> {
@@ -91,7 +100,9 @@ impl Balancer {
         // Both are asked, whoever else asks meanwhile.
         for number in [first % 2, (first + 1) % 2] {
             let mut backend = self.backends[number].lock().unwrap();
-            let Some(address) = backend.address.clone() else { continue };
+            let Some(address) = backend.address.clone() else {
+                continue;
+            };
             if let Some(connection) = backend.idle.pop() {
                 self.kept.fetch_add(1, Ordering::SeqCst);
                 return Ok((number, connection));
@@ -105,11 +116,15 @@ impl Balancer {
     fn watch(&self, number: usize, address: &Mutex<String>, over: &AtomicBool) {
         while !over.load(Ordering::SeqCst) {
             let address = address.lock().unwrap().clone();
-            let is_ready = send(&address, "GET", "/readyz", &[], "").is_ok_and(|it| it.status == 200);
+            let is_ready =
+                send(&address, "GET", "/readyz", &[], "").is_ok_and(|it| it.status == 200);
             let mut backend = self.backends[number].lock().unwrap();
             let seen = is_ready.then_some(address);
             if backend.address != seen {
-                *backend = Backend { address: seen, idle: Vec::new() };
+                *backend = Backend {
+                    address: seen,
+                    idle: Vec::new(),
+                };
                 *self.changes.lock().unwrap() += 1;
                 self.changed.notify_all();
             }
@@ -120,7 +135,11 @@ impl Balancer {
 
     /// Waits until so many changes of readiness were seen.
     fn wait_for(&self, changes: usize) {
-        drop(self.changed.wait_while(self.changes.lock().unwrap(), |seen| *seen < changes).unwrap());
+        drop(
+            self.changed
+                .wait_while(self.changes.lock().unwrap(), |seen| *seen < changes)
+                .unwrap(),
+        );
     }
 }
 
@@ -134,7 +153,8 @@ fn message(from: &mut impl io::BufRead) -> io::Result<Option<(String, Vec<u8>)>>
     }
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().unwrap())
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse().unwrap())
     });
     let mut body = vec![0; length.unwrap_or(0)];
     from.read_exact(&mut body)?;
@@ -147,11 +167,21 @@ async fn nobody_notices_a_rolling_restart() {
     let url = server.create_database("rolling").await;
     let home = Home::new();
     let model = home.script(MODEL);
-    let made = Run::of(&mut home.command(&["token", "create", "--user", "anna", "--database", &url]));
+    let made =
+        Run::of(&mut home.command(&["token", "create", "--user", "anna", "--database", &url]));
     let token = made.succeeds().stdout.trim().to_owned();
     let start = || {
         // The balancer asks every 20 ms, and must have asked once before this is over, however busy the machine is.
-        let args = ["serve", "--json", "--bind", "127.0.0.1:0", "-m", &model, "--database", &url];
+        let args = [
+            "serve",
+            "--json",
+            "--bind",
+            "127.0.0.1:0",
+            "-m",
+            &model,
+            "--database",
+            &url,
+        ];
         let mut command = home.command(&[&args[..], &["--drain-delay", "5s"]].concat());
         command.env("ADJUTANT_SERVE_REQUESTS_PER_MINUTE", "1000000");
         Serving::start(command.env("ADJUTANT_SERVE_TURNS_AT_ONCE", "1000"))
@@ -161,7 +191,9 @@ async fn nobody_notices_a_rolling_restart() {
     let (balancer, address) = Balancer::start();
     let (asked, answered) = (AtomicUsize::new(0), (Mutex::new(0), Condvar::new()));
     let over = AtomicBool::new(false);
-    let conversations: Vec<_> = (0..CLIENTS).map(|_| ConversationId(Uuid::now_v7())).collect();
+    let conversations: Vec<_> = (0..CLIENTS)
+        .map(|_| ConversationId(Uuid::now_v7()))
+        .collect();
     let said: Vec<Vec<String>> = std::thread::scope(|scope| {
         for (number, address) in addresses.iter().enumerate() {
             let (balancer, over) = (&balancer, &over);
@@ -179,11 +211,16 @@ async fn nobody_notices_a_rolling_restart() {
                         if number >= REQUESTS {
                             return said;
                         }
-                        let body = json!({"message": format!("word {number}"), "thread_id": conversation});
+                        let body =
+                            json!({"message": format!("word {number}"), "thread_id": conversation});
                         // Without a name of its own: whoever sent it twice would do it twice.
                         let answer = service::chat(address, token, None, &body).unwrap();
                         let expected = json!(format!("You said: word {number}"));
-                        assert_eq!((answer.status, &answer.body["content"]), (200, &expected), "{answer:?}");
+                        assert_eq!(
+                            (answer.status, &answer.body["content"]),
+                            (200, &expected),
+                            "{answer:?}"
+                        );
                         said.push(format!("word {number}"));
                         *answered.0.lock().unwrap() += 1;
                         answered.1.notify_all();
@@ -194,27 +231,51 @@ async fn nobody_notices_a_rolling_restart() {
         for restart in 0..2 * ROUNDS {
             let (count, changed) = (&answered.0, &answered.1);
             let wanted = (restart + 1) * REQUESTS / (2 * ROUNDS + 1);
-            drop(changed.wait_while(count.lock().unwrap(), |count| *count < wanted).unwrap());
+            drop(
+                changed
+                    .wait_while(count.lock().unwrap(), |count| *count < wanted)
+                    .unwrap(),
+            );
             let number = restart % 2;
             services[number].signal("-TERM");
-            assert_eq!(services[number].wait().code(), Some(0), "all that ran has ended");
+            assert_eq!(
+                services[number].wait().code(),
+                Some(0),
+                "all that ran has ended"
+            );
             services[number] = start();
-            addresses[number].lock().unwrap().clone_from(&services[number].address);
+            addresses[number]
+                .lock()
+                .unwrap()
+                .clone_from(&services[number].address);
             // Gone, and there again.
             balancer.wait_for(2 + 2 * (restart + 1));
         }
-        let said = clients.into_iter().map(|client| client.join()).collect::<Result<_, _>>();
+        let said = clients
+            .into_iter()
+            .map(|client| client.join())
+            .collect::<Result<_, _>>();
         over.store(true, Ordering::SeqCst);
         said.unwrap()
     });
     assert_eq!(said.iter().map(Vec::len).sum::<usize>(), REQUESTS);
-    assert!(balancer.kept.load(Ordering::SeqCst) > REQUESTS / 2, "connections were kept");
+    assert!(
+        balancer.kept.load(Ordering::SeqCst) > REQUESTS / 2,
+        "connections were kept"
+    );
 
     let store = Store::connect(&url, 2).await.unwrap();
-    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
+    assert_eq!(
+        store.unsettled(&AgentName::adjutant(), None).await.unwrap(),
+        []
+    );
     for (conversation, said) in conversations.iter().zip(said) {
         let user = UserId::new("anna").unwrap();
-        let key = ConversationKey { agent: AgentName::adjutant(), user, conversation: *conversation };
+        let key = ConversationKey {
+            agent: AgentName::adjutant(),
+            user,
+            conversation: *conversation,
+        };
         let events = store.load(&key).await.unwrap().events;
         let mut turns: BTreeMap<String, usize> = BTreeMap::new();
         let mut heard = Vec::new();

@@ -6,7 +6,12 @@ use crate::harness::Home;
 use crate::service::Serving;
 
 fn tools(answer: &Value) -> Vec<&str> {
-    answer["tools_used"].as_array().unwrap().iter().map(|used| used["tool"].as_str().unwrap()).collect()
+    answer["tools_used"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|used| used["tool"].as_str().unwrap())
+        .collect()
 }
 
 fn content(answer: &Value) -> String {
@@ -35,8 +40,10 @@ fn integration_add_task_to_buy_groceries() {
 fn integration_show_my_tasks() {
     let home = Home::new();
     home.add_task("call mum");
-    let model = home
-        .script(&[r#"{"calls": [{"name": "list_tasks"}]}"#, r#"{"text": "You have one task: {{result}}"}"#]);
+    let model = home.script(&[
+        r#"{"calls": [{"name": "list_tasks"}]}"#,
+        r#"{"text": "You have one task: {{result}}"}"#,
+    ]);
     let (code, answer) = home.ask(&model, "Show my tasks");
     assert_eq!(code, 0);
     assert_eq!(tools(&answer), ["list_tasks"]);
@@ -47,8 +54,8 @@ fn integration_show_my_tasks() {
 #[test]
 fn integration_hello() {
     let home = Home::new();
-    let model =
-        home.script(&[r#"{"text": "Hello! What shall we do?", "usage": {"input": 12, "output": 6}}"#]);
+    let model = home
+        .script(&[r#"{"text": "Hello! What shall we do?", "usage": {"input": 12, "output": 6}}"#]);
     let (code, answer) = home.ask(&model, "Hello!");
     assert_eq!(code, 0);
     assert!(tools(&answer).is_empty());
@@ -103,16 +110,26 @@ fn error_llm_times_out() {
     let mut command = home.command(&["ask", "-m", &model, "--json", "hello"]);
     let run = crate::harness::Run::of(command.env("LLM_TIMEOUT", "1")).ends_with(5);
     let answer = run.json();
-    assert!(content(&answer).contains("temporarily unavailable"), "{answer}");
+    assert!(
+        content(&answer).contains("temporarily unavailable"),
+        "{answer}"
+    );
     assert_eq!(answer["error"]["code"], "timeout");
-    assert!(answer["error"]["hint"].as_str().unwrap().contains("LLM_TIMEOUT"));
+    assert!(
+        answer["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("LLM_TIMEOUT")
+    );
 }
 
 #[test]
 fn error_rate_limit_exceeded() {
     let home = Home::new();
-    let model =
-        home.script(&[r#"{"config": {"retries": 0}}"#, r#"{"fault": "rate_limit", "retry_after_s": 30}"#]);
+    let model = home.script(&[
+        r#"{"config": {"retries": 0}}"#,
+        r#"{"fault": "rate_limit", "retry_after_s": 30}"#,
+    ]);
     let (code, answer) = home.ask(&model, "hello");
     assert_eq!(code, 5);
     assert!(content(&answer).contains("too many requests"), "{answer}");
@@ -135,7 +152,10 @@ fn error_tool_execution_fails() {
     let id = asked["pending"][0]["id"].as_str().unwrap();
     let (code, answer) = home.json(&["pending", "approve", id, "-m", &model]);
     assert_eq!(code, 0);
-    assert_eq!(answer["tools_used"][0]["result"], json!({ "success": false, "error": "there is no task 1" }));
+    assert_eq!(
+        answer["tools_used"][0]["result"],
+        json!({ "success": false, "error": "there is no task 1" })
+    );
     assert_eq!(answer["outcome"], "ERROR:TOOL_FAILURE");
     assert_eq!(answer["error"]["code"], "tool_failure");
     assert!(content(&answer).contains("there is no task 1"), "{answer}");
@@ -160,7 +180,12 @@ fn error_max_iterations_reached() {
     assert!(content(&answer).contains("too complex"), "{answer}");
     assert_eq!(answer["outcome"], "LIMIT:ITERATIONS");
     assert_eq!(answer["error"]["code"], "limit_reached");
-    assert!(answer["error"]["hint"].as_str().unwrap().contains("max_tool_iterations"));
+    assert!(
+        answer["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("max_tool_iterations")
+    );
 }
 
 #[test]
@@ -183,7 +208,9 @@ fn safety_unknown_tool_is_told_to_the_model_only() {
         r#"{"calls": [{"name": "send_email", "args": {"to": "all"}}]}"#,
         r#"{"text": "I cannot send mail."}"#,
     ]);
-    let run = home.run(&["ask", "-v", "--json", "-m", &model, "mail everybody"]).succeeds();
+    let run = home
+        .run(&["ask", "-v", "--json", "-m", &model, "mail everybody"])
+        .succeeds();
     let answer = run.json();
     assert!(tools(&answer).is_empty());
     // The turn is what the answer says, and the person never reads what the tool would have been called.
@@ -214,12 +241,23 @@ fn safety_very_long_message_is_truncated() {
     drop(service);
     let (_, log) = home.json(&["log", "show"]);
     assert_eq!(log["decision"]["message_chars"], 4_321);
-    assert_eq!(log["decision"]["message"].as_str().unwrap().chars().filter(|c| *c == 'ä').count(), 4_000);
+    assert_eq!(
+        log["decision"]["message"]
+            .as_str()
+            .unwrap()
+            .chars()
+            .filter(|c| *c == 'ä')
+            .count(),
+        4_000
+    );
     // Half a request may ask for something else: nothing is done where that is set.
     let service = Serving::start(serve().env("ADJUTANT_AGENT_LONG_MESSAGE", "refuse"));
     let refused = service.chat(service.token(), &json!({ "message": "ä".repeat(4_321) }));
     let of = |member: &str| refused.body[member].clone();
-    assert_eq!((of("status"), of("code")), (json!(413), json!("message_too_long")));
+    assert_eq!(
+        (of("status"), of("code")),
+        (json!(413), json!("message_too_long"))
+    );
     assert_eq!(
         (of("length"), of("limit"), of("setting")),
         (json!(4_321), json!(4_000), json!("agent.message_chars_max"))

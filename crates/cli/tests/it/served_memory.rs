@@ -15,8 +15,15 @@ const FACT: &str = "Zanzibar is where Josh was born";
 
 fn ask(service: &Serving, token: &str, method: &str, path: &str, body: &Value) -> Reply {
     let bearer = format!("Bearer {token}");
-    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     send(&service.address, method, path, &headers, &body).unwrap()
 }
 
@@ -33,7 +40,10 @@ fn serve(home: &Home, model: &str) -> Serving {
 
 /// Makes a token of a user.
 fn token(home: &Home, user: &str) -> String {
-    let made = home.run(&["token", "create", "--user", user, "--json"]).succeeds().json();
+    let made = home
+        .run(&["token", "create", "--user", user, "--json"])
+        .succeeds()
+        .json();
     made["token"].as_str().unwrap().to_owned()
 }
 
@@ -46,19 +56,45 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
     let mine = |method: &str, path: &str, body: &Value| ask(&service, &token, method, path, body);
     let none = Value::Null;
     assert_eq!(mine("GET", "/v1/me", &none).json()["memory"], true);
-    assert_eq!(mine("GET", "/v1/memory", &none).json(), json!({"facts": []}));
+    assert_eq!(
+        mine("GET", "/v1/memory", &none).json(),
+        json!({"facts": []})
+    );
 
     let added = mine("POST", "/v1/memory", &json!({"content": FACT})).json();
-    assert_eq!((&added["status"], &added["fact"]["content"]), (&json!("added"), &json!(FACT)), "{added}");
+    assert_eq!(
+        (&added["status"], &added["fact"]["content"]),
+        (&json!("added"), &json!(FACT)),
+        "{added}"
+    );
     let id = added["fact"]["id"].as_str().unwrap().to_owned();
     let file = home.path("Notes/memory/facts.md");
     assert!(std::fs::read_to_string(&file).unwrap().contains(FACT));
 
     let one = format!("/v1/memory/{id}");
-    assert_eq!(mine("PATCH", &one, &json!({"important": true})).json()["fact"]["important"], true);
-    assert!(std::fs::read_to_string(&file).unwrap().contains("#important"));
-    assert_eq!(mine("GET", &one, &none).json()["history"].as_array().unwrap().len(), 2);
-    assert_eq!(mine("GET", "/v1/memory?q=born", &none).json()["facts"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        mine("PATCH", &one, &json!({"important": true})).json()["fact"]["important"],
+        true
+    );
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .contains("#important")
+    );
+    assert_eq!(
+        mine("GET", &one, &none).json()["history"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(
+        mine("GET", "/v1/memory?q=born", &none).json()["facts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 
     // The agent has its tools: it is the one of the terminal.
     let said = mine("POST", "/v1/chat", &json!({"message": "where was I born?"})).json();
@@ -73,9 +109,21 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
     for (method, path, body, status, code) in [
         ("GET", "/v1/memory/ffffff", &none, 404, "unknown"),
         ("DELETE", "/v1/memory/Zanzibar", &none, 404, "unknown"),
-        ("POST", "/v1/memory", &json!({"content": " "}), 422, "invalid_request"),
+        (
+            "POST",
+            "/v1/memory",
+            &json!({"content": " "}),
+            422,
+            "invalid_request",
+        ),
         ("POST", "/v1/memory", &json!([]), 422, "invalid_request"),
-        ("POST", "/v1/memory", &json!({"content": "x".repeat(1_001)}), 422, "invalid_request"),
+        (
+            "POST",
+            "/v1/memory",
+            &json!({"content": "x".repeat(1_001)}),
+            422,
+            "invalid_request",
+        ),
         (
             "POST",
             "/v1/memory",
@@ -83,9 +131,27 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
             422,
             "invalid_request",
         ),
-        ("PATCH", &one, &json!({"content": format!("x{}", " ".repeat(1_000))}), 422, "invalid_request"),
-        ("GET", &format!("/v1/memory?q={}", "x".repeat(1_001)), &none, 422, "invalid_request"),
-        ("GET", &format!("/v1/memory?q=x{}", "%20".repeat(1_000)), &none, 422, "invalid_request"),
+        (
+            "PATCH",
+            &one,
+            &json!({"content": format!("x{}", " ".repeat(1_000))}),
+            422,
+            "invalid_request",
+        ),
+        (
+            "GET",
+            &format!("/v1/memory?q={}", "x".repeat(1_001)),
+            &none,
+            422,
+            "invalid_request",
+        ),
+        (
+            "GET",
+            &format!("/v1/memory?q=x{}", "%20".repeat(1_000)),
+            &none,
+            422,
+            "invalid_request",
+        ),
     ] {
         let reply = mine(method, path, body);
         assert_eq!(reply.status, status, "{method} {path}: {reply:?}");
@@ -96,8 +162,15 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
     assert_eq!(mine("GET", "/v1/me", &none).json()["vault"], "Notes");
     let links = json!({"links": ["the house#Roof", "Gone"]});
     let opened = "obsidian://open?vault=Notes&file=Plans%2FThe%20house%23Roof";
-    assert_eq!(mine("POST", "/v1/notes/links", &links).json(), json!({"addresses": [opened, null]}));
-    for wrong in [json!({"links": vec!["a"; 101]}), json!({"links": ["a".repeat(1_001)]}), json!({})] {
+    assert_eq!(
+        mine("POST", "/v1/notes/links", &links).json(),
+        json!({"addresses": [opened, null]})
+    );
+    for wrong in [
+        json!({"links": vec!["a"; 101]}),
+        json!({"links": ["a".repeat(1_001)]}),
+        json!({}),
+    ] {
         let reply = mine("POST", "/v1/notes/links", &wrong);
         assert_eq!(reply.status, 422, "{reply:?}");
         reply.is_problem("invalid_request", "/v1/notes/links");
@@ -106,7 +179,10 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
     std::fs::rename(home.path("Notes"), home.path("Elsewhere")).unwrap();
     let gone = mine("GET", "/v1/memory", &none);
     assert_eq!(gone.status, 409, "{gone:?}");
-    assert!(!gone.text.contains(&*home.path("Notes").to_string_lossy()), "{gone:?}");
+    assert!(
+        !gone.text.contains(&*home.path("Notes").to_string_lossy()),
+        "{gone:?}"
+    );
     assert_eq!(mine("POST", "/v1/notes/links", &links).status, 409);
 }
 
@@ -114,7 +190,8 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
 #[test]
 fn what_was_told_with_a_message_is_shown_with_it() {
     let home = Home::new();
-    let model = home.script(&[r#"{"match": "where was Josh born", "text": "In Zanzibar.", "repeat": true}"#]);
+    let model = home
+        .script(&[r#"{"match": "where was Josh born", "text": "In Zanzibar.", "repeat": true}"#]);
     let service = serve(&home, &model);
     let token = service.token().to_owned();
     let mine = |method: &str, path: &str, body: &Value| ask(&service, &token, method, path, body);
@@ -124,8 +201,20 @@ fn what_was_told_with_a_message_is_shown_with_it() {
     let bearer = format!("Bearer {token}");
     let stream = |run: &Value| {
         let stream = ("Accept", "text/event-stream");
-        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json"), stream];
-        send(&service.address, "POST", "/v1/runs", &headers, &run.to_string()).unwrap().text
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+            stream,
+        ];
+        send(
+            &service.address,
+            "POST",
+            "/v1/runs",
+            &headers,
+            &run.to_string(),
+        )
+        .unwrap()
+        .text
     };
     let events = stream(&run);
     let events: Vec<Value> = events
@@ -145,20 +234,40 @@ fn what_was_told_with_a_message_is_shown_with_it() {
     // A client that knows nothing of the conversation is sent all that was said, and nothing else.
     let run = json!({"threadId": "t", "runId": "s", "messages": [said("2")]});
     let all = stream(&run);
-    assert!(all.contains("MESSAGES_SNAPSHOT") && !all.contains("found in the person's memory"), "{all}");
+    assert!(
+        all.contains("MESSAGES_SNAPSHOT") && !all.contains("found in the person's memory"),
+        "{all}"
+    );
     let written = mine("GET", "/v1/threads/t/export", &Value::Null).text;
-    assert!(written.contains("where was Josh born?") && !written.contains(FACT), "{written}");
+    assert!(
+        written.contains("where was Josh born?") && !written.contains(FACT),
+        "{written}"
+    );
 }
 
 #[test]
 fn nobody_else_sees_anything_of_it() {
     let home = Home::new();
-    let made = home.run(&["token", "create", "--user", "bert", "--json"]).succeeds().json();
-    let bert = made["token"].as_str().or_else(|| made["secret"].as_str()).unwrap().to_owned();
+    let made = home
+        .run(&["token", "create", "--user", "bert", "--json"])
+        .succeeds()
+        .json();
+    let bert = made["token"]
+        .as_str()
+        .or_else(|| made["secret"].as_str())
+        .unwrap()
+        .to_owned();
     let model = home.script(&[r#"{"text": "I heard you.", "repeat": true}"#]);
     let service = serve(&home, &model);
     let owner = service.token().to_owned();
-    let added = ask(&service, &owner, "POST", "/v1/memory", &json!({"content": FACT})).json();
+    let added = ask(
+        &service,
+        &owner,
+        "POST",
+        "/v1/memory",
+        &json!({"content": FACT}),
+    )
+    .json();
     let one = format!("/v1/memory/{}", added["fact"]["id"].as_str().unwrap());
     let fact = json!({"content": "Bert was here", "important": true});
     for (method, path, body) in [
@@ -175,24 +284,47 @@ fn nobody_else_sees_anything_of_it() {
         assert!(!reply.text.contains("Zanzibar"), "{reply:?}");
     }
     let me = ask(&service, &bert, "GET", "/v1/me", &Value::Null);
-    assert_eq!((&me.json()["memory"], &me.json()["vault"]), (&json!(false), &Value::Null));
+    assert_eq!(
+        (&me.json()["memory"], &me.json()["vault"]),
+        (&json!(false), &Value::Null)
+    );
     assert!(
         !me.text.contains("\"remember\""),
         "where several can ask, it is the task assistant: {}",
         me.text
     );
-    let said = ask(&service, &bert, "POST", "/v1/chat", &json!({"message": "where was Josh born?"})).json();
+    let said = ask(
+        &service,
+        &bert,
+        "POST",
+        "/v1/chat",
+        &json!({"message": "where was Josh born?"}),
+    )
+    .json();
     let run = said["run_id"].as_str().unwrap();
-    let trace = ask(&service, &bert, "GET", &format!("/v1/decisions/{run}"), &Value::Null).text;
+    let trace = ask(
+        &service,
+        &bert,
+        "GET",
+        &format!("/v1/decisions/{run}"),
+        &Value::Null,
+    )
+    .text;
     assert!(!trace.contains("Zanzibar"), "{trace}");
-    assert!(std::fs::read_to_string(home.path("Notes/memory/facts.md")).unwrap().contains(FACT));
+    assert!(
+        std::fs::read_to_string(home.path("Notes/memory/facts.md"))
+            .unwrap()
+            .contains(FACT)
+    );
 }
 
 /// A Gemini that says the same to everybody, and keeps what it was asked.
 fn gemini() -> Vendor {
     Vendor::answering_by_path(|_, _| {
         let content = json!({ "role": "model", "parts": [{ "text": "Hello." }] });
-        vendor::Reply::events(&[json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] })])
+        vendor::Reply::events(&[
+            json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] }),
+        ])
     })
 }
 
@@ -200,14 +332,25 @@ fn serve_with(home: &Home, gemini: &Vendor, more: &[(&str, &str)]) -> Serving {
     let vault = home.path("Notes");
     std::fs::create_dir_all(vault.join(".obsidian")).unwrap();
     let mut command = home.command(&["serve", "--json", "-m", "gemini", "--bind", "127.0.0.1:0"]);
-    command.env("ADJUTANT_VAULT_PATH", vault).env("GEMINI_API_KEY", "k").env("GEMINI_BASE_URL", gemini.url());
+    command
+        .env("ADJUTANT_VAULT_PATH", vault)
+        .env("GEMINI_API_KEY", "k")
+        .env("GEMINI_BASE_URL", gemini.url());
     Serving::start(command.envs(more.iter().copied()))
 }
 
 /// Reads the agent, its tools and whether there is a memory from an answer of `/v1/me`.
 fn offered(me: &Value) -> (String, Vec<String>, bool) {
-    let tools = me["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
-    (me["agent"].as_str().unwrap().to_owned(), tools.collect(), me["memory"].as_bool().unwrap())
+    let tools = me["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned());
+    (
+        me["agent"].as_str().unwrap().to_owned(),
+        tools.collect(),
+        me["memory"].as_bool().unwrap(),
+    )
 }
 
 #[test]
@@ -217,24 +360,57 @@ fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
     let none = Value::Null;
     let hello = json!({"message": "hello"});
     let service = serve_with(&home, &model, &[VAULT_ALONE]);
-    let me = |service: &Serving, token: &str| offered(&ask(service, token, "GET", "/v1/me", &none).json());
+    let me = |service: &Serving, token: &str| {
+        offered(&ask(service, token, "GET", "/v1/me", &none).json())
+    };
     let alone = me(&service, service.token());
     assert_eq!(alone.0, "diana");
-    assert!(alone.1.iter().any(|tool| tool == "remember") && alone.2, "{alone:?}");
-    ask(&service, service.token(), "POST", "/v1/memory", &json!({"content": FACT, "important": true}));
+    assert!(
+        alone.1.iter().any(|tool| tool == "remember") && alone.2,
+        "{alone:?}"
+    );
+    ask(
+        &service,
+        service.token(),
+        "POST",
+        "/v1/memory",
+        &json!({"content": FACT, "important": true}),
+    );
 
-    let token = |user: &str| home.run(&["token", "create", "--user", user, "--json"]).succeeds().json();
+    let token = |user: &str| {
+        home.run(&["token", "create", "--user", user, "--json"])
+            .succeeds()
+            .json()
+    };
     let secret = |made: &Value| made["token"].as_str().unwrap().to_owned();
     let (own, bob) = (secret(&token("local")), secret(&token("bob")));
     let everything = |service: &Serving| {
         assert_eq!(me(service, &own), alone);
         let theirs = ask(service, &bob, "GET", "/v1/me", &none).json();
         let (agent, tools, memory) = offered(&theirs);
-        assert_eq!((agent.as_str(), tools.len(), memory), ("adjutant", 5, false), "{tools:?}");
-        assert!(theirs["memory_absent"]["detail"].as_str().unwrap().contains("somebody else's"), "{theirs}");
+        assert_eq!(
+            (agent.as_str(), tools.len(), memory),
+            ("adjutant", 5, false),
+            "{tools:?}"
+        );
+        assert!(
+            theirs["memory_absent"]["detail"]
+                .as_str()
+                .unwrap()
+                .contains("somebody else's"),
+            "{theirs}"
+        );
         for (method, path, body) in [
-            ("POST", "/v1/tools/read_note/invoke", json!({"args": {"note": "memory/facts"}})),
-            ("POST", "/v1/tools/remember/invoke", json!({"args": {"fact": "x"}})),
+            (
+                "POST",
+                "/v1/tools/read_note/invoke",
+                json!({"args": {"note": "memory/facts"}}),
+            ),
+            (
+                "POST",
+                "/v1/tools/remember/invoke",
+                json!({"args": {"fact": "x"}}),
+            ),
             ("GET", "/v1/models/diana", Value::Null),
         ] {
             let refused = ask(service, &bob, method, path, &body);
@@ -242,14 +418,33 @@ fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
         }
         model.so_far();
         assert_eq!(ask(service, &bob, "POST", "/v1/chat", &hello).status, 200);
-        let asked: String = model.so_far().iter().map(|asked| asked.body.to_string()).collect();
-        for word in ["Zanzibar", "\"remember\"", "_note", "notes", "vault", "Diana", "diana"] {
+        let asked: String = model
+            .so_far()
+            .iter()
+            .map(|asked| asked.body.to_string())
+            .collect();
+        for word in [
+            "Zanzibar",
+            "\"remember\"",
+            "_note",
+            "notes",
+            "vault",
+            "Diana",
+            "diana",
+        ] {
             assert!(!asked.contains(word), "{word}: {asked}");
         }
         assert!(asked.contains("add_task"), "{asked}");
         assert_eq!(ask(service, &own, "POST", "/v1/chat", &hello).status, 200);
-        let asked: String = model.so_far().iter().map(|asked| asked.body.to_string()).collect();
-        assert!(asked.contains("Zanzibar") && asked.contains("read_note"), "{asked}");
+        let asked: String = model
+            .so_far()
+            .iter()
+            .map(|asked| asked.body.to_string())
+            .collect();
+        assert!(
+            asked.contains("Zanzibar") && asked.contains("read_note"),
+            "{asked}"
+        );
     };
     // In the same process, and after a restart; the other name of the owner's model stays good.
     everything(&service);
@@ -257,8 +452,16 @@ fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
     let service = serve_with(&home, &model, &[VAULT_ALONE]);
     everything(&service);
     assert_eq!(me(&service, service.token()), alone);
-    assert_eq!(ask(&service, &own, "GET", "/v1/models/adjutant", &none).status, 200);
-    assert!(service.announced["notes"].as_str().unwrap().contains("you have the notes"));
+    assert_eq!(
+        ask(&service, &own, "GET", "/v1/models/adjutant", &none).status,
+        200
+    );
+    assert!(
+        service.announced["notes"]
+            .as_str()
+            .unwrap()
+            .contains("you have the notes")
+    );
     drop(service);
     model.stop();
 }
@@ -277,10 +480,21 @@ fn the_owner_may_be_somebody_who_signs_in_elsewhere() {
         offered(&reply.json())
     };
     let service = serve_with(&home, &model, &proxy);
-    assert!(service.announced["notes"].as_str().unwrap().contains("vault.owner"), "{}", service.announced);
+    assert!(
+        service.announced["notes"]
+            .as_str()
+            .unwrap()
+            .contains("vault.owner"),
+        "{}",
+        service.announced
+    );
     assert_eq!(me(&service, "ana").0, "adjutant");
     drop(service);
-    let service = serve_with(&home, &model, &[&proxy[..], &[("ADJUTANT_VAULT_OWNER", "ana")]].concat());
+    let service = serve_with(
+        &home,
+        &model,
+        &[&proxy[..], &[("ADJUTANT_VAULT_OWNER", "ana")]].concat(),
+    );
     let (ana, eve) = (me(&service, "ana"), me(&service, "eve"));
     assert!(ana.0 == "diana" && ana.2 && ana.1.len() == 13, "{ana:?}");
     assert!(eve.0 == "adjutant" && eve.2 && eve.1.len() == 8, "{eve:?}");
@@ -301,9 +515,14 @@ fn what_a_lost_process_left_goes_on_with_the_tools_of_whose_it_is() {
             return vendor::Reply::json(503, "{}");
         }
         let content = json!({ "role": "model", "parts": [{ "text": "Hello." }] });
-        vendor::Reply::events(&[json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] })])
+        vendor::Reply::events(&[
+            json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] }),
+        ])
     });
-    let bob = home.run(&["token", "create", "--user", "bob", "--json"]).succeeds().json();
+    let bob = home
+        .run(&["token", "create", "--user", "bob", "--json"])
+        .succeeds()
+        .json();
     let bob = bob["token"].as_str().unwrap().to_owned();
     // The model says "later" again and again: both turns are open when the process is killed.
     let mut service = serve_with(&home, &model, &[("ADJUTANT_GEMINI_RETRIES", "10")]);
@@ -311,10 +530,16 @@ fn what_a_lost_process_left_goes_on_with_the_tools_of_whose_it_is() {
     let body = json!({"message": "hello"});
     std::thread::scope(|scope| {
         for token in [&owner, &bob] {
-            let (address, bearer, body) =
-                (service.address.clone(), format!("Bearer {token}"), body.to_string());
+            let (address, bearer, body) = (
+                service.address.clone(),
+                format!("Bearer {token}"),
+                body.to_string(),
+            );
             scope.spawn(move || {
-                let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+                let headers = [
+                    ("Authorization", bearer.as_str()),
+                    ("Content-Type", "application/json"),
+                ];
                 let _ = send(&address, "POST", "/v1/chat", &headers, &body);
             });
         }
@@ -339,16 +564,28 @@ fn what_a_lost_process_left_goes_on_with_the_tools_of_whose_it_is() {
 /// Says something in a thread, and returns what the model was asked.
 fn say(service: &Serving, model: &Vendor, token: &str, words: &str) -> String {
     model.so_far();
-    let said = ask(service, token, "POST", "/v1/chat", &json!({"message": words, "thread_id": "t1"}));
+    let said = ask(
+        service,
+        token,
+        "POST",
+        "/v1/chat",
+        &json!({"message": words, "thread_id": "t1"}),
+    );
     assert_eq!(said.status, 200, "{said:?}");
-    model.so_far().iter().map(|asked| asked.body.to_string()).collect()
+    model
+        .so_far()
+        .iter()
+        .map(|asked| asked.body.to_string())
+        .collect()
 }
 
 fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     let model = gemini();
     let made = |user: &str| {
         let mut command = home.command(&["token", "create", "--user", user, "--json"]);
-        let made = Run::of(command.envs(more.iter().copied())).succeeds().json();
+        let made = Run::of(command.envs(more.iter().copied()))
+            .succeeds()
+            .json();
         made["token"].as_str().unwrap().to_owned()
     };
     let (anna, bert) = (made("anna"), made("bert"));
@@ -357,10 +594,19 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     let (agent, tools, has_memory) = offered(&ask(&service, &anna, "GET", "/v1/me", &none).json());
     assert!(agent == "adjutant" && has_memory, "{agent}");
     assert_eq!(tools[5..], ["remember", "recall", "forget"]);
-    assert_eq!(ask(&service, &anna, "GET", "/v1/me", &none).json()["memory_in"], "database");
+    assert_eq!(
+        ask(&service, &anna, "GET", "/v1/me", &none).json()["memory_in"],
+        "database"
+    );
     let add = |token: &str, content: &str, important: bool| {
-        ask(&service, token, "POST", "/v1/memory", &json!({"content": content, "important": important}))
-            .json()
+        ask(
+            &service,
+            token,
+            "POST",
+            "/v1/memory",
+            &json!({"content": content, "important": important}),
+        )
+        .json()
     };
     let id = |added: &Value| added["fact"]["id"].as_str().unwrap().to_owned();
     let fact = id(&add(&anna, "Anna was born in Zanzibar", false));
@@ -370,7 +616,10 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     // Each is told what is theirs: what is important in the instruction, what fits with the message.
     let asked = say(&service, &model, &anna, "Where was I born?");
     let fits = format!("Anna was born in Zanzibar ({fact})");
-    assert!(asked.contains(&fits) && asked.contains(&tea) && asked.contains("Today is "), "{asked}");
+    assert!(
+        asked.contains(&fits) && asked.contains(&tea) && asked.contains("Today is "),
+        "{asked}"
+    );
     assert!(!asked.contains("Rome"), "{asked}");
     let asked = say(&service, &model, &bert, "Where was I born?");
     assert!(asked.contains("Bert was born in Rome"), "{asked}");
@@ -379,26 +628,59 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     }
 
     // Found, changed, explained and forgotten, each by whom it is about.
-    let of = |token: &str, method: &str, path: &str, body: &Value| ask(&service, token, method, path, body);
+    let of = |token: &str, method: &str, path: &str, body: &Value| {
+        ask(&service, token, method, path, body)
+    };
     let found = of(&anna, "GET", "/v1/memory?q=born", &none).json();
     assert_eq!(found["facts"].as_array().unwrap().len(), 1, "{found}");
     let one = format!("/v1/memory/{fact}");
-    for (method, body) in [("GET", &none), ("DELETE", &none), ("PATCH", &json!({"important": true}))] {
+    for (method, body) in [
+        ("GET", &none),
+        ("DELETE", &none),
+        ("PATCH", &json!({"important": true})),
+    ] {
         assert_eq!(of(&bert, method, &one, body).status, 404, "{method}");
     }
-    assert_eq!(of(&anna, "GET", &one, &none).json()["history"].as_array().unwrap().len(), 1);
-    let changed = of(&anna, "PATCH", &one, &json!({"content": "Anna was born in Pemba"})).json();
+    assert_eq!(
+        of(&anna, "GET", &one, &none).json()["history"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let changed = of(
+        &anna,
+        "PATCH",
+        &one,
+        &json!({"content": "Anna was born in Pemba"}),
+    )
+    .json();
     assert_eq!(
         (&changed["status"], &changed["before"]),
         (&json!("updated"), &json!("Anna was born in Zanzibar"))
     );
     let one = format!("/v1/memory/{}", id(&changed));
-    assert_eq!(of(&anna, "GET", &one, &none).json()["history"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        of(&anna, "GET", &one, &none).json()["history"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let asked = say(&service, &model, &anna, "Where was I born?");
-    assert!(asked.contains("Withdrawn, it does not hold any more: Anna was born in Zanzibar"), "{asked}");
-    assert_eq!(of(&anna, "DELETE", &one, &none).json()["status"], "forgotten");
     assert!(
-        of(&anna, "POST", "/v1/memory/undo", &none).json()["message"].as_str().unwrap().contains("Pemba")
+        asked.contains("Withdrawn, it does not hold any more: Anna was born in Zanzibar"),
+        "{asked}"
+    );
+    assert_eq!(
+        of(&anna, "DELETE", &one, &none).json()["status"],
+        "forgotten"
+    );
+    assert!(
+        of(&anna, "POST", "/v1/memory/undo", &none).json()["message"]
+            .as_str()
+            .unwrap()
+            .contains("Pemba")
     );
 
     // With a conversation goes what was said in it, and no fact; and everything is there after a restart.
@@ -407,7 +689,10 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     assert_eq!(before["facts"].as_array().unwrap().len(), 2, "{before}");
     drop(service);
     let service = serve_with(home, &model, more);
-    assert_eq!(ask(&service, &anna, "GET", "/v1/memory", &none).json(), before);
+    assert_eq!(
+        ask(&service, &anna, "GET", "/v1/memory", &none).json(),
+        before
+    );
     drop(service);
     // And with a user, all of it.
     let delete = |user: &str| {
@@ -418,8 +703,14 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     assert!(deleted.contains("fact"), "{deleted}");
     let service = serve_with(home, &model, more);
     let anna = made("anna");
-    assert_eq!(ask(&service, &anna, "GET", "/v1/memory", &none).json(), json!({"facts": []}));
-    assert_eq!(ask(&service, &anna, "POST", "/v1/memory/undo", &none).status, 404);
+    assert_eq!(
+        ask(&service, &anna, "GET", "/v1/memory", &none).json(),
+        json!({"facts": []})
+    );
+    assert_eq!(
+        ask(&service, &anna, "POST", "/v1/memory/undo", &none).status,
+        404
+    );
     let berts = ask(&service, &bert, "GET", "/v1/memory", &none).json();
     assert_eq!(berts["facts"].as_array().unwrap().len(), 1, "{berts}");
     drop(service);
@@ -435,7 +726,9 @@ fn everybody_without_a_vault_has_facts_in_a_file() {
 async fn everybody_without_a_vault_has_facts_on_a_server() {
     let server = Server::start();
     let url = server.create_database("facts").await;
-    tokio::task::block_in_place(|| everybody_has_facts(&Home::new(), &[("DATABASE_URL", url.as_str())]));
+    tokio::task::block_in_place(|| {
+        everybody_has_facts(&Home::new(), &[("DATABASE_URL", url.as_str())])
+    });
 }
 
 #[test]
@@ -452,7 +745,10 @@ fn a_fact_is_remembered_once_however_its_process_dies() {
         let serve = || home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
         let service = Serving::start(serve().env("ADJUTANT_KILL_AT", boundary.to_string()));
         let bearer = format!("Bearer {anna}");
-        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+        ];
         let say = |service: &Serving, words: &str| {
             let body = json!({"message": words, "thread_id": "t1"}).to_string();
             send(&service.address, "POST", "/v1/chat", &headers, &body)
@@ -475,8 +771,15 @@ fn a_fact_is_remembered_once_however_its_process_dies() {
         for fact in facts {
             let one = format!("/v1/memory/{}", fact["id"].as_str().unwrap());
             let why = ask(&service, &anna, "GET", &one, &Value::Null).json();
-            assert_eq!(why["history"].as_array().unwrap().len(), 1, "{boundary}: {why}");
-            assert!(why["thread_id"].is_string() && why["run_id"].is_string(), "{why}");
+            assert_eq!(
+                why["history"].as_array().unwrap().len(),
+                1,
+                "{boundary}: {why}"
+            );
+            assert!(
+                why["thread_id"].is_string() && why["run_id"].is_string(),
+                "{why}"
+            );
         }
     }
     // Input, turn, model, intent, effect, result, model, end.
@@ -484,10 +787,17 @@ fn a_fact_is_remembered_once_however_its_process_dies() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a daily note is of a day of the real world")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a daily note is of a day of the real world"
+)]
 fn each_user_may_have_a_vault_of_their_own() {
     let home = Home::new();
-    let (anna, bert, eve) = (token(&home, "anna"), token(&home, "bert"), token(&home, "eve"));
+    let (anna, bert, eve) = (
+        token(&home, "anna"),
+        token(&home, "bert"),
+        token(&home, "eve"),
+    );
     let today = jiff::Zoned::now().date();
     let model = home.script(&[
         r#"{"match": "success", "text": "Done.", "repeat": true}"#,
@@ -503,13 +813,29 @@ fn each_user_may_have_a_vault_of_their_own() {
         command.env("ADJUTANT_VAULT_USERS", users);
         command
     };
-    let [of_anna, of_bert] = folders.each_ref().map(|folder| folder.display().to_string());
+    let [of_anna, of_bert] = folders
+        .each_ref()
+        .map(|folder| folder.display().to_string());
     let service = Serving::start(&mut start(&format!("anna={of_anna}, bert={of_bert}")));
-    let place = |token: &str| ask(&service, token, "GET", "/v1/me", &Value::Null).json()["memory_in"].clone();
-    assert_eq!([&anna, &bert, &eve].map(|token| place(token)), ["vault", "vault", "database"]);
+    let place = |token: &str| {
+        ask(&service, token, "GET", "/v1/me", &Value::Null).json()["memory_in"].clone()
+    };
+    assert_eq!(
+        [&anna, &bert, &eve].map(|token| place(token)),
+        ["vault", "vault", "database"]
+    );
     for (token, name) in [(&anna, "Anna"), (&bert, "Bert")] {
-        for words in [format!("log {name} fixed the boiler"), format!("keep {name} was born in Zanzibar")] {
-            let said = ask(&service, token, "POST", "/v1/chat", &json!({"message": words}));
+        for words in [
+            format!("log {name} fixed the boiler"),
+            format!("keep {name} was born in Zanzibar"),
+        ] {
+            let said = ask(
+                &service,
+                token,
+                "POST",
+                "/v1/chat",
+                &json!({"message": words}),
+            );
             assert_eq!(said.json()["content"], "Done.", "{said:?}");
         }
     }
@@ -519,12 +845,26 @@ fn each_user_may_have_a_vault_of_their_own() {
         assert!(daily.contains(own) && !daily.contains(other), "{daily}");
         assert!(facts.contains(own) && !facts.contains(other), "{facts}");
     }
-    let found =
-        ask(&service, &anna, "POST", "/v1/tools/search_notes/invoke", &json!({"args": {"query": "boiler"}}));
-    assert!(found.text.contains("Anna") && !found.text.contains("Bert"), "{found:?}");
+    let found = ask(
+        &service,
+        &anna,
+        "POST",
+        "/v1/tools/search_notes/invoke",
+        &json!({"args": {"query": "boiler"}}),
+    );
+    assert!(
+        found.text.contains("Anna") && !found.text.contains("Bert"),
+        "{found:?}"
+    );
     assert_eq!(
-        ask(&service, &eve, "POST", "/v1/tools/search_notes/invoke", &json!({"args": {"query": "boiler"}}))
-            .status,
+        ask(
+            &service,
+            &eve,
+            "POST",
+            "/v1/tools/search_notes/invoke",
+            &json!({"args": {"query": "boiler"}})
+        )
+        .status,
         404
     );
     drop(service);
@@ -539,9 +879,22 @@ fn each_user_may_have_a_vault_of_their_own() {
         "{me}"
     );
     assert!(!me.to_string().contains("\"remember\""), "{me}");
-    assert_eq!(ask(&service, &anna, "POST", "/v1/memory", &json!({"content": "x"})).status, 404);
     assert_eq!(
-        ask(&service, &bert, "GET", "/v1/memory", &Value::Null).json()["facts"].as_array().unwrap().len(),
+        ask(
+            &service,
+            &anna,
+            "POST",
+            "/v1/memory",
+            &json!({"content": "x"})
+        )
+        .status,
+        404
+    );
+    assert_eq!(
+        ask(&service, &bert, "GET", "/v1/memory", &Value::Null).json()["facts"]
+            .as_array()
+            .unwrap()
+            .len(),
         1
     );
     drop(service);

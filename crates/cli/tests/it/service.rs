@@ -33,17 +33,40 @@ impl Serving {
 
     /// The same, with its standard error.
     pub(crate) fn start_heard(command: &mut Command) -> (Self, ChildStderr) {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let announced: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
             let mut words = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut words)
+                .unwrap();
             panic!("it does not serve ({error}): {line}{words}")
         });
-        let address = announced["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+        let address = announced["url"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("http://")
+            .unwrap()
+            .to_owned();
         let words = child.stderr.take().unwrap();
-        (Self { child, announced, address }, words)
+        (
+            Self {
+                child,
+                announced,
+                address,
+            },
+            words,
+        )
     }
 
     /// Its process.
@@ -62,7 +85,14 @@ impl Serving {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        assert!(Command::new("kill").arg(name).arg(self.child.id().to_string()).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .arg(name)
+                .arg(self.child.id().to_string())
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
@@ -96,8 +126,16 @@ pub(crate) struct Reply {
 impl Reply {
     /// The value of a header; the last, if there are several.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let is_it = |line: &&str| line.split(':').next().is_some_and(|it| it.eq_ignore_ascii_case(name));
-        self.head.lines().rfind(is_it)?.split_once(':').map(|(_, value)| value.trim())
+        let is_it = |line: &&str| {
+            line.split(':')
+                .next()
+                .is_some_and(|it| it.eq_ignore_ascii_case(name))
+        };
+        self.head
+            .lines()
+            .rfind(is_it)?
+            .split_once(':')
+            .map(|(_, value)| value.trim())
     }
 
     #[track_caller]
@@ -108,14 +146,29 @@ impl Reply {
     /// It is a problem document of this code for this path, with everything that one has.
     #[track_caller]
     pub(crate) fn is_problem(&self, code: &str, path: &str) {
-        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{self:?}"
+        );
         let problem = self.json();
         assert_eq!(problem["code"], code, "{problem}");
-        assert_eq!(problem["type"], format!("urn:adjutant:error:{code}"), "{problem}");
+        assert_eq!(
+            problem["type"],
+            format!("urn:adjutant:error:{code}"),
+            "{problem}"
+        );
         assert_eq!(problem["status"], self.status, "{problem}");
         assert_eq!(problem["instance"], path, "{problem}");
-        assert_eq!(problem["request_id"].as_str(), self.header("x-request-id"), "{problem}");
-        assert!(problem["request_id"].is_string() && problem["title"].is_string(), "{problem}");
+        assert_eq!(
+            problem["request_id"].as_str(),
+            self.header("x-request-id"),
+            "{problem}"
+        );
+        assert!(
+            problem["request_id"].is_string() && problem["title"].is_string(),
+            "{problem}"
+        );
         assert!(problem["detail"].is_string(), "{problem}");
     }
 }
@@ -129,8 +182,10 @@ pub(crate) fn send(
     body: &str,
 ) -> std::io::Result<Reply> {
     let broken = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-    let mut head =
-        format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
+        body.len()
+    );
     if !headers.iter().any(|(name, _)| *name == "Host") {
         head += &format!("Host: {address}\r\n");
     }
@@ -151,12 +206,23 @@ pub(crate) fn send(
         (None, Ok(_)) => return Err(broken()),
     };
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .ok_or_else(broken)?;
     let mut body = answer.split_off(end + 4);
-    if head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked") {
+    if head
+        .to_ascii_lowercase()
+        .contains("\r\ntransfer-encoding: chunked")
+    {
         body = dechunked(&body).ok_or_else(broken)?;
     }
-    Ok(Reply { status, head, text: String::from_utf8(body).unwrap_or_default() })
+    Ok(Reply {
+        status,
+        head,
+        text: String::from_utf8(body).unwrap_or_default(),
+    })
 }
 
 /// A body without the marks of its chunks. `None`: it is not whole.
@@ -175,10 +241,17 @@ fn dechunked(mut body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// One `POST /v1/chat`. An error: no whole answer came, and nobody knows whether it was taken.
-pub(crate) fn chat(address: &str, token: &str, name: Option<&str>, body: &Value) -> std::io::Result<Answer> {
+pub(crate) fn chat(
+    address: &str,
+    token: &str,
+    name: Option<&str>,
+    body: &Value,
+) -> std::io::Result<Answer> {
     let broken = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
     let body = body.to_string();
-    let name = name.map(|name| format!("Idempotency-Key: {name}\r\n")).unwrap_or_default();
+    let name = name
+        .map(|name| format!("Idempotency-Key: {name}\r\n"))
+        .unwrap_or_default();
     let head = format!(
         "POST /v1/chat HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n{name}\r\n",
@@ -190,6 +263,13 @@ pub(crate) fn chat(address: &str, token: &str, name: Option<&str>, body: &Value)
     let mut answer = String::new();
     connection.read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
-    Ok(Answer { status, body: serde_json::from_str(body).map_err(|_| broken())? })
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .ok_or_else(broken)?;
+    Ok(Answer {
+        status,
+        body: serde_json::from_str(body).map_err(|_| broken())?,
+    })
 }

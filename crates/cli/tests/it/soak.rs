@@ -63,13 +63,18 @@ impl Choices {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says by a variable how long")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs the tests says by a variable how long"
+)]
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap())
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A file system of its own for the data, so that it can be full. `None`: none can be mounted here.
@@ -81,8 +86,13 @@ impl Disk {
         std::fs::create_dir_all(&folder).unwrap();
         let mut mount = Command::new("mount");
         let options = format!("size={}m,mode=0755", 64 + 4 * seconds);
-        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&folder);
-        mount.output().is_ok_and(|output| output.status.success()).then_some(Self(folder))
+        mount
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(&folder);
+        mount
+            .output()
+            .is_ok_and(|output| output.status.success())
+            .then_some(Self(folder))
     }
 
     /// Takes all the space there is.
@@ -149,15 +159,19 @@ impl Scene<'_> {
         body: &str,
     ) -> std::io::Result<Reply> {
         let authorization = format!("Bearer {}", self.tokens[user]);
-        let mut headers =
-            vec![("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+        let mut headers = vec![
+            ("Authorization", authorization.as_str()),
+            ("Content-Type", "application/json"),
+        ];
         headers.extend(key.map(|key| ("Idempotency-Key", key)));
         let address = locked(&self.address).clone();
         let reply = send(&address, method, path, &headers, body)?;
         for other in USERS.iter().filter(|other| **other != user) {
             if reply.text.contains(&format!("{other}-")) {
-                locked(&self.faults)
-                    .push(format!("{user} was shown {other}'s by {method} {path}: {}", reply.text));
+                locked(&self.faults).push(format!(
+                    "{user} was shown {other}'s by {method} {path}: {}",
+                    reply.text
+                ));
             }
         }
         Ok(reply)
@@ -230,12 +244,19 @@ impl Scene<'_> {
                         silent.clear();
                     }
                 }
-                2 => drop(self.send(user, "POST", "/v1/chat/completions", None, &nest.to_string())),
+                2 => drop(self.send(
+                    user,
+                    "POST",
+                    "/v1/chat/completions",
+                    None,
+                    &nest.to_string(),
+                )),
                 3 => drop(self.send(user, "POST", "/v1/chat", None, &"[".repeat(100_000))),
                 4 => {
                     let runs = locked(&self.runs).clone();
                     for (_, run) in runs.iter().filter(|(whose, _)| **whose != user) {
-                        if let Ok(reply) = self.send(user, "GET", &format!("/v1/decisions/{run}"), None, "")
+                        if let Ok(reply) =
+                            self.send(user, "GET", &format!("/v1/decisions/{run}"), None, "")
                             && reply.status == 200
                         {
                             locked(&self.faults).push(format!("{user} may read {run}"));
@@ -259,10 +280,15 @@ fn judged(
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
-    effects.iter().for_each(|effect| *times.entry(effect).or_default() += 1);
+    effects
+        .iter()
+        .for_each(|effect| *times.entry(effect).or_default() += 1);
     for (effect, times) in &times {
         if *times > 1 || !ended.contains_key(*effect) {
-            wrong.push(format!("{effect}: {times} effects, ended {:?}", ended.get(*effect)));
+            wrong.push(format!(
+                "{effect}: {times} effects, ended {:?}",
+                ended.get(*effect)
+            ));
         }
     }
     for (message, outcome) in ended {
@@ -271,7 +297,10 @@ fn judged(
         }
         match logged.get(message) {
             Some(1) => {}
-            turns => wrong.push(format!("{message}: {} turns in the log", turns.copied().unwrap_or(0))),
+            turns => wrong.push(format!(
+                "{message}: {} turns in the log",
+                turns.copied().unwrap_or(0)
+            )),
         }
     }
     wrong
@@ -279,9 +308,17 @@ fn judged(
 
 #[test]
 fn a_lost_message_and_an_effect_too_many_are_found() {
-    let strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let strings = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
     let done = |names: &[&str]| -> BTreeMap<String, String> {
-        names.iter().map(|name| ((*name).to_owned(), "SUCCESS:TASK_COMPLETED".to_owned())).collect()
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), "SUCCESS:TASK_COMPLETED".to_owned()))
+            .collect()
     };
     let once = |names: &[&str]| -> BTreeMap<String, usize> {
         names.iter().map(|name| ((*name).to_owned(), 1)).collect()
@@ -295,7 +332,11 @@ fn a_lost_message_and_an_effect_too_many_are_found() {
         (both.clone(), once(&["a"])),
         (both, [("a".to_owned(), 2), ("b".to_owned(), 1)].into()),
     ] {
-        assert_eq!(judged(&effects, &ended, &logged).len(), 1, "{effects:?} {logged:?}");
+        assert_eq!(
+            judged(&effects, &ended, &logged).len(),
+            1,
+            "{effects:?} {logged:?}"
+        );
     }
 }
 
@@ -303,7 +344,9 @@ fn a_lost_message_and_an_effect_too_many_are_found() {
 fn logged(scene: &Scene<'_>) -> BTreeMap<String, usize> {
     let mut turns = BTreeMap::new();
     for user in USERS {
-        let export = scene.send(user, "GET", "/v1/decisions/export", None, "").unwrap();
+        let export = scene
+            .send(user, "GET", "/v1/decisions/export", None, "")
+            .unwrap();
         for line in export.text.lines() {
             let decision: Value = serde_json::from_str(line).unwrap();
             if let Some(name) = decision["message"].as_str().unwrap().strip_prefix("pay ") {
@@ -316,7 +359,11 @@ fn logged(scene: &Scene<'_>) -> BTreeMap<String, usize> {
 }
 
 fn effects(file: &Path) -> Vec<String> {
-    std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+    std::fs::read_to_string(file)
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -333,12 +380,26 @@ fn nothing_is_lost_or_doubled_or_shown_to_others_whatever_happens() {
         );
     }
     let journal = home.path("effects");
-    let server = home.file("fx.sh", SERVER.replace("EFFECTS", &format!("'{}'", journal.display())));
-    home.config(&format!("[mcp.servers.fx]\ncommand = [\"sh\", \"{}\"]\n", arg(&server)));
+    let server = home.file(
+        "fx.sh",
+        SERVER.replace("EFFECTS", &format!("'{}'", journal.display())),
+    );
+    home.config(&format!(
+        "[mcp.servers.fx]\ncommand = [\"sh\", \"{}\"]\n",
+        arg(&server)
+    ));
     let token = |user: &'static str| {
-        let made =
-            Run::of(&mut home.command(&["token", "create", "--user", user, "--json"])).succeeds().json();
-        (user, made["token"].as_str().or_else(|| made["secret"].as_str()).unwrap().to_owned())
+        let made = Run::of(&mut home.command(&["token", "create", "--user", user, "--json"]))
+            .succeeds()
+            .json();
+        (
+            user,
+            made["token"]
+                .as_str()
+                .or_else(|| made["secret"].as_str())
+                .unwrap()
+                .to_owned(),
+        )
     };
     let scene = Scene {
         home: &home,
@@ -386,7 +447,10 @@ fn nothing_is_lost_or_doubled_or_shown_to_others_whatever_happens() {
             }
         }
         scene.is_over.store(true, Ordering::Relaxed);
-        let ended: Vec<_> = talks.into_iter().flat_map(|talk| talk.join().unwrap()).collect();
+        let ended: Vec<_> = talks
+            .into_iter()
+            .flat_map(|talk| talk.join().unwrap())
+            .collect();
         (ended, attacking.join().unwrap())
     });
     // Once more from the beginning: what was left is taken up. Asked again, a message has the answer that it had: all that did not end
@@ -415,7 +479,9 @@ fn nothing_is_lost_or_doubled_or_shown_to_others_whatever_happens() {
     wrong.append(&mut locked(&scene.faults));
     drop(serving);
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
-    ended.values().for_each(|outcome| *outcomes.entry(outcome).or_default() += 1);
+    ended
+        .values()
+        .for_each(|outcome| *outcomes.entry(outcome).or_default() += 1);
     println!(
         "{} messages ({outcomes:?}), {} effects, {kills} kills, {stops} stops, {fills} full disks, {attacks} attacks, \
          {} sent again",

@@ -5,14 +5,32 @@ use crate::harness::Home;
 #[test]
 fn tasks_live_and_die_without_a_model() {
     let home = Home::new();
-    assert_eq!(home.run(&["tasks", "list"]).succeeds().stdout, "You have no tasks.\n");
-    assert_eq!(home.run(&["tasks", "add", "buy", "milk"]).succeeds().stdout, "Added “buy milk”.\n");
+    assert_eq!(
+        home.run(&["tasks", "list"]).succeeds().stdout,
+        "You have no tasks.\n"
+    );
+    assert_eq!(
+        home.run(&["tasks", "add", "buy", "milk"]).succeeds().stdout,
+        "Added “buy milk”.\n"
+    );
     home.add_task("call mum");
-    home.run(&["tasks", "update", "1", "buy", "oat", "milk"]).succeeds();
-    assert_eq!(home.run(&["tasks", "done", "call", "mum"]).succeeds().stdout, "Completed “call mum”.\n");
-    assert_eq!(home.run(&["tasks", "done", "2"]).succeeds().stdout, "“call mum” was already done.\n");
+    home.run(&["tasks", "update", "1", "buy", "oat", "milk"])
+        .succeeds();
+    assert_eq!(
+        home.run(&["tasks", "done", "call", "mum"])
+            .succeeds()
+            .stdout,
+        "Completed “call mum”.\n"
+    );
+    assert_eq!(
+        home.run(&["tasks", "done", "2"]).succeeds().stdout,
+        "“call mum” was already done.\n"
+    );
     let list = home.run(&["tasks", "list"]).succeeds();
-    assert_eq!(list.stdout, "Your tasks:\n  1. buy oat milk\n  2. call mum (done)\n");
+    assert_eq!(
+        list.stdout,
+        "Your tasks:\n  1. buy oat milk\n  2. call mum (done)\n"
+    );
     assert_eq!(
         home.run(&["tasks", "list", "--status", "pending"]).stdout,
         "Open tasks:\n  1. buy oat milk\n"
@@ -24,35 +42,59 @@ fn tasks_live_and_die_without_a_model() {
 fn words_that_are_no_task_are_told_by_what_is_wrong_with_them() {
     let home = Home::new();
     let long = "x".repeat(1001);
-    for args in [&["tasks", "add", &long][..], &["tasks", "update", "1", &long]] {
+    for args in [
+        &["tasks", "add", &long][..],
+        &["tasks", "update", "1", &long],
+    ] {
         let run = home
             .run(args)
             .ends_with(1)
             .says("a task description has at most 1000 characters, this one has 1001");
-        assert!(!run.stderr.contains("xxx") && !run.stderr.contains("_task"), "{run:?}");
+        assert!(
+            !run.stderr.contains("xxx") && !run.stderr.contains("_task"),
+            "{run:?}"
+        );
     }
     let (code, told) = home.json(&["tasks", "add", &long]);
-    assert_eq!((code, &told["error"]["code"]), (1, &serde_json::json!("failed")));
+    assert_eq!(
+        (code, &told["error"]["code"]),
+        (1, &serde_json::json!("failed"))
+    );
 }
 
 #[test]
 fn the_demo_says_what_was_done_and_no_json() {
     let home = Home::new();
     let ask = |words: &str| home.run(&["-m", "demo", words]).succeeds().stdout;
-    assert_eq!(ask("Add task to buy groceries"), "[demo] Added “buy groceries”.\n");
+    assert_eq!(
+        ask("Add task to buy groceries"),
+        "[demo] Added “buy groceries”.\n"
+    );
     assert_eq!(ask("show my tasks"), "[demo] Your tasks: buy groceries.\n");
-    assert_eq!(ask("complete buy groceries"), "[demo] Completed “buy groceries”.\n");
+    assert_eq!(
+        ask("complete buy groceries"),
+        "[demo] Completed “buy groceries”.\n"
+    );
 }
 
 #[test]
 fn deleting_needs_a_yes() {
     let home = Home::new();
     home.add_task("buy milk");
-    home.run(&["tasks", "rm", "milk"]).ends_with(4).says("Delete “buy milk”").says("-y");
+    home.run(&["tasks", "rm", "milk"])
+        .ends_with(4)
+        .says("Delete “buy milk”")
+        .says("-y");
     assert_eq!(home.tasks(), ["buy milk"]);
     let (code, refused) = home.json(&["tasks", "rm", "1"]);
-    assert_eq!((code, refused["error"]["code"].as_str()), (4, Some("confirmation_needed")));
-    assert_eq!(home.run(&["tasks", "rm", "-y", "milk"]).succeeds().stdout, "Deleted “buy milk”.\n");
+    assert_eq!(
+        (code, refused["error"]["code"].as_str()),
+        (4, Some("confirmation_needed"))
+    );
+    assert_eq!(
+        home.run(&["tasks", "rm", "-y", "milk"]).succeeds().stdout,
+        "Deleted “buy milk”.\n"
+    );
     assert!(home.tasks().is_empty());
 }
 
@@ -61,9 +103,14 @@ fn what_is_not_clear_is_not_guessed() {
     let home = Home::new();
     home.add_task("buy milk");
     home.add_task("buy bread");
-    home.run(&["tasks", "done", "buy"]).ends_with(1).says("buy milk").says("buy bread");
+    home.run(&["tasks", "done", "buy"])
+        .ends_with(1)
+        .says("buy milk")
+        .says("buy bread");
     home.run(&["tasks", "done", "99"]).ends_with(1);
-    home.run(&["tasks", "add", " "]).ends_with(1).says("a task needs a description");
+    home.run(&["tasks", "add", " "])
+        .ends_with(1)
+        .says("a task needs a description");
     home.run(&["tasks", "add"]).ends_with(2);
     let (_, list) = home.json(&["tasks", "list", "--status", "completed"]);
     assert_eq!(list["result"]["data"]["count"], 0);
@@ -93,12 +140,23 @@ fn a_deleted_task_is_brought_back_by_its_number() {
     let home = Home::new();
     home.add_task("buy milk");
     home.add_task("call mum");
-    let rm = home.run(&["tasks", "rm", "-y", "1"]).succeeds().says("adjutant tasks restore 1");
+    let rm = home
+        .run(&["tasks", "rm", "-y", "1"])
+        .succeeds()
+        .says("adjutant tasks restore 1");
     assert_eq!(rm.stdout, "Deleted “buy milk”.\n");
-    assert_eq!(home.run(&["tasks", "restore", "#1"]).succeeds().stdout, "Brought “buy milk” back.\n");
-    assert_eq!(home.run(&["tasks", "restore", "1"]).succeeds().stdout, "“buy milk” was not deleted.\n");
+    assert_eq!(
+        home.run(&["tasks", "restore", "#1"]).succeeds().stdout,
+        "Brought “buy milk” back.\n"
+    );
+    assert_eq!(
+        home.run(&["tasks", "restore", "1"]).succeeds().stdout,
+        "“buy milk” was not deleted.\n"
+    );
     assert_eq!(home.tasks(), ["buy milk", "call mum"]);
-    home.run(&["tasks", "restore", "9"]).ends_with(1).says("there is no deleted task 9");
+    home.run(&["tasks", "restore", "9"])
+        .ends_with(1)
+        .says("there is no deleted task 9");
     home.run(&["tasks", "restore", "milk"]).ends_with(2);
     let (code, back) = home.json(&["tasks", "restore", "2"]);
     assert_eq!((code, back["already"].as_bool()), (0, Some(true)));
@@ -113,7 +171,10 @@ fn with_notes() -> (Home, std::path::PathBuf) {
     std::fs::create_dir_all(home.path("Notes/.obsidian")).unwrap();
     home.file("Notes/House.md", NOTE);
     let vault = home.path("Notes");
-    home.config(&format!("[vault]\npath = {:?}\ntasks = \"notes\"\n", crate::harness::arg(&vault)));
+    home.config(&format!(
+        "[vault]\npath = {:?}\ntasks = \"notes\"\n",
+        crate::harness::arg(&vault)
+    ));
     (home, vault)
 }
 
@@ -141,37 +202,78 @@ fn tasks_in_notes_are_seen_and_changed_by_the_same_commands() {
         note()
     );
     let before = note();
-    home.run(&["tasks", "done", "3"]).ends_with(1).says("every month on the 1st");
-    home.run(&["tasks", "update", "3", "pay", "the", "rent"]).succeeds();
+    home.run(&["tasks", "done", "3"])
+        .ends_with(1)
+        .says("every month on the 1st");
+    home.run(&["tasks", "update", "3", "pay", "the", "rent"])
+        .succeeds();
     assert_eq!(note(), before.replace("pay rent", "pay the rent"));
-    assert_eq!(home.run(&["tasks", "add", "buy", "milk"]).succeeds().stdout, "Added “buy milk”.\n");
-    assert_eq!(std::fs::read_to_string(vault.join("Tasks.md")).unwrap(), "- [ ] buy milk\n");
+    assert_eq!(
+        home.run(&["tasks", "add", "buy", "milk"]).succeeds().stdout,
+        "Added “buy milk”.\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(vault.join("Tasks.md")).unwrap(),
+        "- [ ] buy milk\n"
+    );
     let before = note();
-    home.run(&["tasks", "rm", "-y", "3"]).succeeds().says("restore 3");
+    home.run(&["tasks", "rm", "-y", "3"])
+        .succeeds()
+        .says("restore 3");
     assert!(!note().contains("rent"));
     home.run(&["tasks", "restore", "3"]).succeeds();
     assert_eq!(note(), before);
     // The way back of what was done last, by the memory's undo.
     home.run(&["tasks", "done", "milk"]).succeeds();
     home.run(&["memory", "undo"]).succeeds();
-    assert_eq!(std::fs::read_to_string(vault.join("Tasks.md")).unwrap(), "- [ ] buy milk\n");
+    assert_eq!(
+        std::fs::read_to_string(vault.join("Tasks.md")).unwrap(),
+        "- [ ] buy milk\n"
+    );
     // A model, a key, and the database, which has none of them.
-    assert!(home.run(&["-m", "demo", "complete buy milk"]).succeeds().stdout.contains("buy milk"));
-    assert!(std::fs::read_to_string(vault.join("Tasks.md")).unwrap().starts_with("- [x] buy milk ✅ "));
+    assert!(
+        home.run(&["-m", "demo", "complete buy milk"])
+            .succeeds()
+            .stdout
+            .contains("buy milk")
+    );
+    assert!(
+        std::fs::read_to_string(vault.join("Tasks.md"))
+            .unwrap()
+            .starts_with("- [x] buy milk ✅ ")
+    );
     for _ in 0..2 {
-        home.run(&["tasks", "add", "--idempotency-key", "k", "once"]).succeeds();
+        home.run(&["tasks", "add", "--idempotency-key", "k", "once"])
+            .succeeds();
     }
-    assert_eq!(std::fs::read_to_string(vault.join("Tasks.md")).unwrap().matches("once").count(), 1);
-    home.config(&format!("[vault]\npath = {:?}\n", crate::harness::arg(&vault)));
-    assert_eq!(home.run(&["tasks", "list"]).succeeds().stdout, "You have no tasks.\n");
+    assert_eq!(
+        std::fs::read_to_string(vault.join("Tasks.md"))
+            .unwrap()
+            .matches("once")
+            .count(),
+        1
+    );
+    home.config(&format!(
+        "[vault]\npath = {:?}\n",
+        crate::harness::arg(&vault)
+    ));
+    assert_eq!(
+        home.run(&["tasks", "list"]).succeeds().stdout,
+        "You have no tasks.\n"
+    );
 }
 
 #[test]
 fn tasks_in_notes_without_a_vault_are_told() {
     let home = Home::new();
     home.config("[vault]\ntasks = \"notes\"\n");
-    home.run(&["tasks", "list"]).ends_with(3).says("vault.tasks").says("vault.path");
-    home.run(&["-m", "demo", "hi"]).ends_with(3).says("vault.tasks");
+    home.run(&["tasks", "list"])
+        .ends_with(3)
+        .says("vault.tasks")
+        .says("vault.path");
+    home.run(&["-m", "demo", "hi"])
+        .ends_with(3)
+        .says("vault.tasks");
     home.config("[vault]\ntasks = \"paper\"\n");
     home.run(&["tasks", "list"]).ends_with(3).says("database");
 }
@@ -185,7 +287,8 @@ fn two_processes_give_every_task_one_number_and_lose_none() {
             let home = &home;
             scope.spawn(move || {
                 for number in 0..each {
-                    home.run(&["tasks", "add", &format!("w{writer} number {number}")]).succeeds();
+                    home.run(&["tasks", "add", &format!("w{writer} number {number}")])
+                        .succeeds();
                 }
             });
         }
@@ -194,6 +297,9 @@ fn two_processes_give_every_task_one_number_and_lose_none() {
     assert_eq!(note.lines().count(), 2 * each, "{note}");
     let list = home.json(&["tasks", "list"]).1;
     let tasks = list["result"]["data"]["tasks"].as_array().unwrap();
-    let ids: std::collections::BTreeSet<&str> = tasks.iter().filter_map(|task| task["id"].as_str()).collect();
+    let ids: std::collections::BTreeSet<&str> = tasks
+        .iter()
+        .filter_map(|task| task["id"].as_str())
+        .collect();
     assert_eq!((tasks.len(), ids.len()), (2 * each + 3, 2 * each + 3));
 }

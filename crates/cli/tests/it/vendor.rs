@@ -33,7 +33,11 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn json(status: u16, body: impl ToString) -> Self {
-        Self { status, headers: "content-type: application/json\r\n", body: body.to_string() }
+        Self {
+            status,
+            headers: "content-type: application/json\r\n",
+            body: body.to_string(),
+        }
     }
 
     pub(crate) fn with(self, headers: &'static str) -> Self {
@@ -42,8 +46,15 @@ impl Reply {
 
     /// Server-sent events; the last of them ends the answer, whatever it is.
     pub(crate) fn events(events: &[Value]) -> Self {
-        let body = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-        Self { status: 200, headers: "content-type: text/event-stream\r\n", body }
+        let body = events
+            .iter()
+            .map(|event| format!("data: {event}\n\n"))
+            .collect();
+        Self {
+            status: 200,
+            headers: "content-type: text/event-stream\r\n",
+            body,
+        }
     }
 }
 
@@ -58,7 +69,9 @@ impl Vendor {
     }
 
     /// A server that answers by what it is asked, until the test ends.
-    pub(crate) fn answering_by_path(reply: impl Fn(&str, &Value) -> Reply + Send + 'static) -> Self {
+    pub(crate) fn answering_by_path(
+        reply: impl Fn(&str, &Value) -> Reply + Send + 'static,
+    ) -> Self {
         Self::answering_by(move |asked| reply(&asked.line, &asked.body))
     }
 
@@ -72,7 +85,11 @@ impl Vendor {
         let port = listener.local_addr().unwrap().port();
         let (sender, asked) = channel();
         let thread = std::thread::spawn(move || serve(listener, sender));
-        Self { port, asked, thread }
+        Self {
+            port,
+            asked,
+            thread,
+        }
     }
 
     /// What it was asked so far.
@@ -86,9 +103,16 @@ impl Vendor {
 
     /// Ends a server that answers until it is told to stop.
     pub(crate) fn stop(self) {
-        let Self { port, asked, thread } = self;
+        let Self {
+            port,
+            asked,
+            thread,
+        } = self;
         drop(asked);
-        TcpStream::connect(("127.0.0.1", port)).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        TcpStream::connect(("127.0.0.1", port))
+            .unwrap()
+            .write_all(b"GET / HTTP/1.1\r\n\r\n")
+            .unwrap();
         thread.join().unwrap();
     }
 
@@ -100,15 +124,26 @@ impl Vendor {
 }
 
 /// Answers one request; whether there was one. Who only looks whether somebody listens asks nothing.
-fn answer(listener: &TcpListener, sender: &Sender<Asked>, reply: impl FnOnce(&Asked) -> Reply) -> bool {
+fn answer(
+    listener: &TcpListener,
+    sender: &Sender<Asked>,
+    reply: impl FnOnce(&Asked) -> Reply,
+) -> bool {
     let (mut peer, _) = listener.accept().unwrap();
-    let Some(asked) = read(&peer) else { return true };
-    let Reply { status, headers, body } = reply(&asked);
+    let Some(asked) = read(&peer) else {
+        return true;
+    };
+    let Reply {
+        status,
+        headers,
+        body,
+    } = reply(&asked);
     let length = body.len();
     // Nobody listens any more if the test has what it wanted.
     let told = sender.send(asked).is_ok();
-    let head =
-        format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+    );
     peer.write_all(format!("{head}{body}").as_bytes()).unwrap();
     told
 }
@@ -134,7 +169,9 @@ fn read(peer: &TcpStream) -> Option<Asked> {
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| format!("{}: {value}", name.to_lowercase()))
         .collect();
-    let length = headers.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let length = headers
+        .iter()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).unwrap();
     Some(Asked {

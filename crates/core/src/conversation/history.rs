@@ -108,10 +108,15 @@ impl History {
 
     /// Forgets all messages but the last ones. The cut falls where it falls if only those are looked at.
     fn keep_last(&mut self, messages: usize) {
-        let rest = self.kept.split_off(self.kept.len().saturating_sub(messages));
+        let rest = self
+            .kept
+            .split_off(self.kept.len().saturating_sub(messages));
         let mut places: Vec<u64> = Vec::with_capacity(rest.len());
         for (seq, messages) in self.sources.drain(..).rev() {
-            places.extend(std::iter::repeat_n(seq, messages.min(rest.len() - places.len())));
+            places.extend(std::iter::repeat_n(
+                seq,
+                messages.min(rest.len() - places.len()),
+            ));
         }
         self.kept.clear();
         (self.spoken, self.weight) = (0, 0);
@@ -141,13 +146,21 @@ impl History {
         outline: Outline,
         said: impl IntoIterator<Item = Recorded>,
     ) -> Option<Self> {
-        let Outline { messages_max: kept_max, total, kept, summary } = outline;
+        let Outline {
+            messages_max: kept_max,
+            total,
+            kept,
+            summary,
+        } = outline;
         let mut all = Self::new(None);
         for Recorded { seq, event, .. } in said {
             match &*event {
                 Event::HistorySet { messages } => all.set(seq, messages.iter().cloned()),
                 Event::TurnFinished { end, .. } => {
-                    end.messages.iter().cloned().for_each(|message| all.push(seq, message));
+                    end.messages
+                        .iter()
+                        .cloned()
+                        .for_each(|message| all.push(seq, message));
                 }
                 _ => {}
             }

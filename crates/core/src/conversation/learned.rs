@@ -46,8 +46,15 @@ impl Learned {
             Event::ConversationSummarized { .. } | Event::HistorySet { .. } => {
                 self.each(|calibration, _| calibration.prefix_changed());
             }
-            Event::ModelReplied { reply, counted: Some(counted), attempts, .. } => {
-                let Some(model) = self.asked.clone() else { return };
+            Event::ModelReplied {
+                reply,
+                counted: Some(counted),
+                attempts,
+                ..
+            } => {
+                let Some(model) = self.asked.clone() else {
+                    return;
+                };
                 for (calibration, exact) in self.of(model).both() {
                     calibration.replied(reply, *counted, *attempts, exact);
                 }
@@ -58,7 +65,9 @@ impl Learned {
 
     pub(super) fn calibration(&self, model: &ModelId, exact: bool) -> Calibration {
         let known = self.models.iter().find(|known| known.model == *model);
-        known.map_or_else(Calibration::default, |known| if exact { known.exact } else { known.estimated })
+        known.map_or_else(Calibration::default, |known| {
+            if exact { known.exact } else { known.estimated }
+        })
     }
 
     fn each(&mut self, mut change: impl FnMut(&mut Calibration, bool)) {
@@ -74,7 +83,11 @@ impl Learned {
         let at = self.models.iter().position(|known| known.model == model);
         let known = match at {
             Some(at) => self.models.remove(at),
-            None => OfModel { model, exact: Calibration::default(), estimated: Calibration::default() },
+            None => OfModel {
+                model,
+                exact: Calibration::default(),
+                estimated: Calibration::default(),
+            },
         };
         if self.models.len() >= MODELS_MAX {
             self.models.remove(0);

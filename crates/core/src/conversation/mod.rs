@@ -106,7 +106,9 @@ impl Conversation {
         self.learned.follow(&recorded.event);
         self.summary_tries.follow(&recorded.event);
         match &*recorded.event {
-            Event::HistorySet { messages } => self.history.set(recorded.seq, messages.iter().cloned()),
+            Event::HistorySet { messages } => {
+                self.history.set(recorded.seq, messages.iter().cloned())
+            }
             Event::ConversationSummarized { summary, .. } => match self.status.turn {
                 Some(_) => self.deferred = Some((recorded.seq, summary.clone())),
                 None => self.history.summarise(recorded.seq, summary.clone()),
@@ -194,10 +196,16 @@ impl Conversation {
         let said = history(before);
         let summary = self.history.summary().cloned();
         let first = self.messages().saturating_sub(said.len());
-        let gone = summary.as_ref().map_or(0, |summary| summary.summarized_at.saturating_sub(first));
+        let gone = summary
+            .as_ref()
+            .map_or(0, |summary| summary.summarized_at.saturating_sub(first));
         let since = said.get(gone.min(said.len())..).unwrap_or_default();
         let messages = trim(since, messages_max).to_vec();
-        Recalled { summary, from: self.messages() - messages.len(), messages }
+        Recalled {
+            summary,
+            from: self.messages() - messages.len(),
+            messages,
+        }
     }
 
     /// Forgets the events of the last turn, unless it is open: whoever keeps the state for the next turn does not need them.

@@ -59,7 +59,11 @@ impl Conversation {
             last_at: self.last_at,
         })?;
         let messages_from = self.history.begins_at().unwrap_or(self.seq + 1);
-        Ok(Some(Snapshot { seq: self.seq, messages_from, body }))
+        Ok(Some(Snapshot {
+            seq: self.seq,
+            messages_from,
+            body,
+        }))
     }
 
     /// Returns the state that a snapshot was made of, as [`Conversation::forget_finished_turn`] leaves it. `said`: the events from
@@ -74,7 +78,11 @@ impl Conversation {
         let body: Body = serde_json::from_str(&snapshot.body).ok()?;
         Some(Self {
             seq: snapshot.seq,
-            status: Status { turns: body.turns, session_ended: body.session_ended, ..Status::default() },
+            status: Status {
+                turns: body.turns,
+                session_ended: body.session_ended,
+                ..Status::default()
+            },
             history: History::restore(messages_max, body.history, said)?,
             learned: body.learned,
             summary_tries: body.summary_tries,

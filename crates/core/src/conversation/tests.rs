@@ -17,7 +17,12 @@ use crate::turn::trim;
 /// One thing that happens in a generated conversation.
 #[derive(Debug, Clone)]
 enum Happens {
-    Turn { model: u8, tools: usize, summary: Option<usize>, finishes: bool },
+    Turn {
+        model: u8,
+        tools: usize,
+        summary: Option<usize>,
+        finishes: bool,
+    },
     Summary(usize),
     SummaryFailed,
     HistorySet(usize),
@@ -48,7 +53,10 @@ fn summarised(turn: Option<TurnId>, at: usize) -> Event {
     Event::ConversationSummarized {
         turn,
         number: u32::from(turn.is_some()),
-        summary: Summary { summarized_at: at, text: format!("the first {at}") },
+        summary: Summary {
+            summarized_at: at,
+            text: format!("the first {at}"),
+        },
         before: 10,
         after: 5,
         usage: Usage::default(),
@@ -68,9 +76,14 @@ fn journal(happenings: &[Happens], messages_max: Option<usize>) -> Vec<Recorded>
         let events = match happening {
             Happens::HistorySet(turns) => {
                 let messages = (0..*turns).flat_map(|n| {
-                    [said(Role::User, format!("q{n}")), said(Role::Assistant, format!("a{n}"))]
+                    [
+                        said(Role::User, format!("q{n}")),
+                        said(Role::Assistant, format!("a{n}")),
+                    ]
                 });
-                vec![Event::HistorySet { messages: messages.collect() }]
+                vec![Event::HistorySet {
+                    messages: messages.collect(),
+                }]
             }
             Happens::Summary(more) => vec![summarised(None, up_to(more))],
             Happens::SummaryFailed => vec![Event::SummaryFailed {
@@ -83,9 +96,16 @@ fn journal(happenings: &[Happens], messages_max: Option<usize>) -> Vec<Recorded>
                 ms: 1,
             }],
             Happens::SessionEnded => vec![Event::SessionEnded {}],
-            Happens::Turn { model, tools, summary, finishes } => {
+            Happens::Turn {
+                model,
+                tools,
+                summary,
+                finishes,
+            } => {
                 let mut messages = vec![said(Role::User, format!("question {at}"))];
-                let inside = summary.as_ref().map(|more| summarised(Some(turn), up_to(more)));
+                let inside = summary
+                    .as_ref()
+                    .map(|more| summarised(Some(turn), up_to(more)));
                 let mut events = turn_of(turn, at, *model, *tools, inside, &mut messages);
                 ends = !finishes;
                 if *finishes {
@@ -96,7 +116,11 @@ fn journal(happenings: &[Happens], messages_max: Option<usize>) -> Vec<Recorded>
         };
         for event in events {
             let seq = journal.len() as u64 + 1;
-            journal.push(Recorded { seq, at: time(seq), event: event.into() });
+            journal.push(Recorded {
+                seq,
+                at: time(seq),
+                event: event.into(),
+            });
         }
         if ends {
             // The conversation ends with a turn that is open.
@@ -147,15 +171,25 @@ fn turn_of(
     if !calls.is_empty() {
         messages.push(
             Message::assistant(
-                calls.iter().cloned().map(|call| Part::ours(Content::ToolCall(call))).collect(),
+                calls
+                    .iter()
+                    .cloned()
+                    .map(|call| Part::ours(Content::ToolCall(call)))
+                    .collect(),
             )
             .unwrap(),
         );
     }
     for call in calls {
         let arguments = Arguments::new();
-        let verdict = GateVerdict::Run { arguments: arguments.clone() };
-        events.push(Event::CallChecked { turn, call: call.id.clone(), verdict });
+        let verdict = GateVerdict::Run {
+            arguments: arguments.clone(),
+        };
+        events.push(Event::CallChecked {
+            turn,
+            call: call.id.clone(),
+            verdict,
+        });
         events.push(Event::CallStarted {
             turn,
             call: call.id.clone(),
@@ -186,17 +220,29 @@ fn turn_of(
 
 fn replied(turn: TurnId, number: u32, asked: u8, calls: &[ToolCall]) -> Event {
     let parts = match calls {
-        [] => vec![Part::ours(Content::Text { text: "ok".to_owned() })],
-        calls => calls.iter().cloned().map(|call| Part::ours(Content::ToolCall(call))).collect(),
+        [] => vec![Part::ours(Content::Text {
+            text: "ok".to_owned(),
+        })],
+        calls => calls
+            .iter()
+            .cloned()
+            .map(|call| Part::ours(Content::ToolCall(call)))
+            .collect(),
     };
     let reply = if asked == 1 && number == 2 {
         let message = "maximum context length is 4096".to_owned();
-        Err(ModelError::ContextTooLong { provider: ProviderId::new("test").unwrap(), message })
+        Err(ModelError::ContextTooLong {
+            provider: ProviderId::new("test").unwrap(),
+            message,
+        })
     } else {
         Ok(GenerateResponse {
             parts,
             finish: FinishReason::Stop,
-            usage: Usage { input_tokens: Some(1_500), ..Usage::default() },
+            usage: Usage {
+                input_tokens: Some(1_500),
+                ..Usage::default()
+            },
             counters: Counters::default(),
             cost: None,
             model: model(asked),
@@ -226,7 +272,11 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
         },
         outcome: OutcomeCategory::ResponseGiven,
         output: None,
-        usage: Usage { input_tokens: Some(3), output_tokens: Some(1), ..Usage::default() },
+        usage: Usage {
+            input_tokens: Some(3),
+            output_tokens: Some(1),
+            ..Usage::default()
+        },
         cost: None,
         iterations: 0,
         error: None,
@@ -234,7 +284,11 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
         tools_used: Vec::new(),
         messages,
     };
-    Event::TurnFinished { turn, input: None, end }
+    Event::TurnFinished {
+        turn,
+        input: None,
+        end,
+    }
 }
 
 /// Returns the past that a turn is given, from the definition: all messages of the whole past, less those that the last summary
@@ -244,7 +298,11 @@ fn recalled_by_definition(events: &[Recorded], messages_max: Option<usize>) -> R
     let summary = super::last_summary(events).filter(|known| known.summarized_at <= history.len());
     let since = &history[summary.map_or(0, |summary| summary.summarized_at)..];
     let messages = trim(since, messages_max).to_vec();
-    Recalled { summary: summary.cloned(), from: history.len() - messages.len(), messages }
+    Recalled {
+        summary: summary.cloned(),
+        from: history.len() - messages.len(),
+        messages,
+    }
 }
 
 proptest! {
@@ -355,27 +413,57 @@ proptest! {
 fn the_current_turn_finds_its_steps_by_number_and_call() {
     let events = journal(
         &[
-            Happens::Turn { model: 0, tools: 1, summary: None, finishes: true },
-            Happens::Turn { model: 0, tools: 2, summary: None, finishes: false },
+            Happens::Turn {
+                model: 0,
+                tools: 1,
+                summary: None,
+                finishes: true,
+            },
+            Happens::Turn {
+                model: 0,
+                tools: 2,
+                summary: None,
+                finishes: false,
+            },
         ],
         None,
     );
     let conversation = Conversation::of(None, events);
     let current = conversation.current().unwrap();
-    let (earlier, call) = (CallId::new("call-0-0").unwrap(), CallId::new("call-1-1").unwrap());
+    let (earlier, call) = (
+        CallId::new("call-0-0").unwrap(),
+        CallId::new("call-1-1").unwrap(),
+    );
     assert!(current.reply(2).is_some() && current.reply(3).is_none());
-    assert!(matches!(current.verdict(&call), Some(GateVerdict::Run { .. })));
-    assert_eq!((current.times_started(&call), current.effect(&call)), (1, Some(Effect::Once)));
+    assert!(matches!(
+        current.verdict(&call),
+        Some(GateVerdict::Run { .. })
+    ));
+    assert_eq!(
+        (current.times_started(&call), current.effect(&call)),
+        (1, Some(Effect::Once))
+    );
     assert!(current.end(&call).is_some());
-    assert!(current.end(&earlier).is_none() && current.times_started(&earlier) == 0, "of another turn");
+    assert!(
+        current.end(&earlier).is_none() && current.times_started(&earlier) == 0,
+        "of another turn"
+    );
 }
 
 #[test]
 fn a_summary_is_tried_less_and_less_often_after_failures() {
     let failed = Happens::SummaryFailed;
-    let turn = Happens::Turn { model: 0, tools: 0, summary: None, finishes: true };
+    let turn = Happens::Turn {
+        model: 0,
+        tools: 0,
+        summary: None,
+        finishes: true,
+    };
     let is_time = |happenings: &[&Happens]| {
-        let happenings: Vec<Happens> = happenings.iter().map(|happening| (*happening).clone()).collect();
+        let happenings: Vec<Happens> = happenings
+            .iter()
+            .map(|happening| (*happening).clone())
+            .collect();
         Conversation::of(None, journal(&happenings, None)).is_time_to_summarize()
     };
     assert!(is_time(&[]) && is_time(&[&turn]));

@@ -81,7 +81,9 @@ impl CurrentTurn {
                 self.replies.entry(*number).or_insert(at);
                 self.last_reply = Some(at);
             }
-            Event::ConversationSummarized { .. } | Event::SummaryFailed { .. } => self.summaries.push(at),
+            Event::ConversationSummarized { .. } | Event::SummaryFailed { .. } => {
+                self.summaries.push(at)
+            }
             Event::TurnParked { .. } => self.parked.push(at),
             Event::CallChecked { call, .. } => {
                 self.places(call).checked.get_or_insert(at);
@@ -192,18 +194,30 @@ impl CurrentTurn {
         };
         let mut effects = self.of_call(call)?.started.iter().filter_map(effect);
         let first = effects.next()?;
-        Some(if effects.any(|effect| effect == Effect::Once) { Effect::Once } else { first })
+        Some(if effects.any(|effect| effect == Effect::Once) {
+            Effect::Once
+        } else {
+            first
+        })
     }
 
     /// Returns the first doubt about a call that is younger than its start number `seen`, resolved or not.
     #[must_use]
     pub fn doubt_after(&self, call: &CallId, seen: u32) -> Option<&PendingCall> {
-        self.of_call(call)?.in_doubt.iter().find_map(|at| match self.event(*at)? {
-            Event::CallInDoubt { doubt: Some(pending), .. } => {
-                pending.doubt.as_ref().is_some_and(|doubt| doubt.attempt > seen).then_some(pending)
-            }
-            _ => None,
-        })
+        self.of_call(call)?
+            .in_doubt
+            .iter()
+            .find_map(|at| match self.event(*at)? {
+                Event::CallInDoubt {
+                    doubt: Some(pending),
+                    ..
+                } => pending
+                    .doubt
+                    .as_ref()
+                    .is_some_and(|doubt| doubt.attempt > seen)
+                    .then_some(pending),
+                _ => None,
+            })
     }
 
     /// Returns what was last said about a call in doubt: of which start, by whom, what.
@@ -215,13 +229,21 @@ impl CurrentTurn {
     /// Returns whether the doubt about one start of a call is resolved.
     #[must_use]
     pub fn is_resolved(&self, call: &CallId, attempt: u32) -> bool {
-        self.resolutions(call).any(|(resolved, ..)| resolved == attempt)
+        self.resolutions(call)
+            .any(|(resolved, ..)| resolved == attempt)
     }
 
     fn resolutions(&self, call: &CallId) -> impl Iterator<Item = (u32, ResolvedBy, Verdict)> {
-        let places = self.of_call(call).map_or(&[][..], |places| &places.resolved);
+        let places = self
+            .of_call(call)
+            .map_or(&[][..], |places| &places.resolved);
         places.iter().filter_map(|at| match self.event(*at)? {
-            Event::DoubtResolved { attempt, by, verdict, .. } => Some((*attempt, *by, *verdict)),
+            Event::DoubtResolved {
+                attempt,
+                by,
+                verdict,
+                ..
+            } => Some((*attempt, *by, *verdict)),
             _ => None,
         })
     }
@@ -241,7 +263,9 @@ impl CurrentTurn {
         let ends = self.calls.keys().filter_map(|call| {
             let begun = self.end(call)?.interrupted()?.clone();
             let at = *self.of_call(call)?.started.last()?;
-            let Event::CallStarted { tool, .. } = self.event(at)? else { return None };
+            let Event::CallStarted { tool, .. } = self.event(at)? else {
+                return None;
+            };
             Some((tool.clone(), begun))
         });
         ends.collect()
@@ -252,9 +276,9 @@ impl CurrentTurn {
     #[must_use]
     pub fn answer(&self, call: &CallId) -> Option<Option<(Verdict, Option<&EditedCall>)>> {
         match self.event(self.of_call(call)?.answered?)? {
-            Event::CallAnswered { verdict, edited, .. } => {
-                Some(verdict.map(|verdict| (verdict, edited.as_ref())))
-            }
+            Event::CallAnswered {
+                verdict, edited, ..
+            } => Some(verdict.map(|verdict| (verdict, edited.as_ref()))),
             _ => None,
         }
     }
@@ -265,7 +289,11 @@ impl CurrentTurn {
     pub fn choice_after(&self, pending: &[PendingCall]) -> Option<&ToolChoice> {
         let answered = |shown: &PendingCall| self.of_call(&shown.call_id)?.answered;
         let choice = |at: usize| match self.event(at)? {
-            Event::CallAnswered { verdict: Some(Verdict::Provided), choice, .. } => Some((at, choice)),
+            Event::CallAnswered {
+                verdict: Some(Verdict::Provided),
+                choice,
+                ..
+            } => Some((at, choice)),
             _ => None,
         };
         pending
@@ -280,19 +308,30 @@ impl CurrentTurn {
     #[must_use]
     pub fn end(&self, call: &CallId) -> Option<CallEnd> {
         match self.event(self.of_call(call)?.ended?)? {
-            Event::CallFinished { arguments, result, summary, .. } => {
+            Event::CallFinished {
+                arguments,
+                result,
+                summary,
+                ..
+            } => {
                 let arguments = arguments.clone();
                 Some(match self.resolution(call) {
                     Some((_, ResolvedBy::Person | ResolvedBy::Expiry, Verdict::Leave)) => {
                         CallEnd::InDoubt { arguments }
                     }
-                    Some((_, ResolvedBy::Person, Verdict::Done)) => CallEnd::TakenAsDone { arguments },
-                    Some(_) | None => {
-                        CallEnd::Executed { arguments, result: result.clone(), summary: summary.clone() }
+                    Some((_, ResolvedBy::Person, Verdict::Done)) => {
+                        CallEnd::TakenAsDone { arguments }
                     }
+                    Some(_) | None => CallEnd::Executed {
+                        arguments,
+                        result: result.clone(),
+                        summary: summary.clone(),
+                    },
                 })
             }
-            Event::CallInDoubt { arguments, .. } => Some(CallEnd::InDoubt { arguments: arguments.clone() }),
+            Event::CallInDoubt { arguments, .. } => Some(CallEnd::InDoubt {
+                arguments: arguments.clone(),
+            }),
             _ => None,
         }
     }
@@ -301,7 +340,9 @@ impl CurrentTurn {
     #[must_use]
     pub fn ran(&self, call: &CallId) -> Option<(&str, &Arguments)> {
         match self.event(self.of_call(call)?.ended?)? {
-            Event::CallFinished { tool, arguments, .. } => Some((tool, arguments)),
+            Event::CallFinished {
+                tool, arguments, ..
+            } => Some((tool, arguments)),
             _ => None,
         }
     }

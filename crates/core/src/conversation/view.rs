@@ -29,13 +29,18 @@ pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
 /// Returns the notices about an input that was an answer: that it was refused, came too late, or was given before.
 #[must_use]
 pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
-    let notice = |code: &str, text: &str| Notice { code: code.to_owned(), text: text.to_owned() };
+    let notice = |code: &str, text: &str| Notice {
+        code: code.to_owned(),
+        text: text.to_owned(),
+    };
     let mut notices: Vec<Notice> = events
         .iter()
         .filter_map(|recorded| match &*recorded.event {
-            Event::AnswerRefused { input: refused, reason, .. } if *refused == input.id => {
-                Some(notice("answer_refused", reason))
-            }
+            Event::AnswerRefused {
+                input: refused,
+                reason,
+                ..
+            } if *refused == input.id => Some(notice("answer_refused", reason)),
             Event::CallEdited { input: edited, .. } if *edited == input.id => {
                 Some(notice("asked_again", words::ASKED_WITH_EDITED))
             }
@@ -50,9 +55,13 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
         };
         notice("message_queued", words).join(&mut notices);
     }
-    let InputBody::Answers { answers } = &input.body else { return notices };
+    let InputBody::Answers { answers } = &input.body else {
+        return notices;
+    };
     for answer in answers {
-        let Some(shown) = asked(events, answer) else { continue };
+        let Some(shown) = asked(events, answer) else {
+            continue;
+        };
         match answered_by(events, shown) {
             Some(Some(by)) if *by != input.id && !is_repeated(events, answer) => {
                 notice("answered_before", words::ANSWERED_BEFORE).join(&mut notices);
@@ -72,25 +81,36 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
 
 /// Returns the question that an answer is to, if it was ever asked.
 fn asked<'a>(events: &'a [Recorded], answer: &Answer) -> Option<&'a PendingCall> {
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::TurnParked { pending, .. } => {
-            pending.iter().find(|call| call.call_id == answer.call_id && call.digest == answer.digest)
-        }
-        _ => None,
-    })
+    events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::TurnParked { pending, .. } => pending
+                .iter()
+                .find(|call| call.call_id == answer.call_id && call.digest == answer.digest),
+            _ => None,
+        })
 }
 
 /// The input that answered what was asked, if one did; nothing, if its time ran out.
 fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option<&'a InputId>> {
-    events.iter().find_map(|recorded| match (&*recorded.event, &shown.doubt) {
-        (Event::CallAnswered { call, input, .. }, None) if *call == shown.call_id => Some(input.as_ref()),
-        (Event::DoubtResolved { call, attempt, input, .. }, Some(doubt))
-            if *call == shown.call_id && *attempt == doubt.attempt =>
-        {
-            Some(input.as_ref())
-        }
-        _ => None,
-    })
+    events
+        .iter()
+        .find_map(|recorded| match (&*recorded.event, &shown.doubt) {
+            (Event::CallAnswered { call, input, .. }, None) if *call == shown.call_id => {
+                Some(input.as_ref())
+            }
+            (
+                Event::DoubtResolved {
+                    call,
+                    attempt,
+                    input,
+                    ..
+                },
+                Some(doubt),
+            ) if *call == shown.call_id && *attempt == doubt.attempt => Some(input.as_ref()),
+            _ => None,
+        })
 }
 
 /// Returns whether an answer brings the result that was brought before: the same answer again is the same answer.
@@ -117,7 +137,9 @@ pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
 /// have been done is no step further: it may be what takes each worker down.
 #[must_use]
 pub fn times_taken_up(events: &[Recorded]) -> u32 {
-    let Some(open) = open_turn(events) else { return 0 };
+    let Some(open) = open_turn(events) else {
+        return 0;
+    };
     let is_step = |event: &Event| match event {
         Event::TurnTakenUp { .. }
         | Event::CallStarted { .. }
@@ -127,10 +149,15 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
         Event::DoubtResolved { by, .. } => *by != ResolvedBy::Probe,
         _ => true,
     };
-    let of_turn =
-        events.iter().rev().map(|recorded| &*recorded.event).filter(|event| event.turn() == Some(open));
+    let of_turn = events
+        .iter()
+        .rev()
+        .map(|recorded| &*recorded.event)
+        .filter(|event| event.turn() == Some(open));
     let since = of_turn.take_while(|event| !is_step(event));
-    let taken_up = since.filter(|event| matches!(event, Event::TurnTakenUp { .. })).count();
+    let taken_up = since
+        .filter(|event| matches!(event, Event::TurnTakenUp { .. }))
+        .count();
     u32::try_from(taken_up).unwrap_or(u32::MAX)
 }
 
@@ -142,8 +169,16 @@ pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
 
 /// Returns the response of a turn: its end, or, if it waits for a human, the question. `None` while it runs.
 #[must_use]
-pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId) -> Option<AgentResponse> {
-    let of_turn = || events.iter().filter(move |recorded| recorded.event.turn() == Some(turn));
+pub fn response(
+    conversation: ConversationId,
+    events: &[Recorded],
+    turn: TurnId,
+) -> Option<AgentResponse> {
+    let of_turn = || {
+        events
+            .iter()
+            .filter(move |recorded| recorded.event.turn() == Some(turn))
+    };
     let timing = timing(of_turn());
     let end = of_turn().find_map(|recorded| match &*recorded.event {
         Event::TurnFinished { end, .. } => Some(end.clone()),
@@ -153,32 +188,55 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
         return Some(finished(conversation, turn, end, timing));
     }
     let waiting = pending(events);
-    let (asked, content) = of_turn().rev().find_map(|recorded| match &*recorded.event {
-        Event::TurnParked { pending, content, .. } => Some((pending.len(), content.clone())),
-        _ => None,
-    })?;
+    let (asked, content) = of_turn()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::TurnParked {
+                pending, content, ..
+            } => Some((pending.len(), content.clone())),
+            _ => None,
+        })?;
     if waiting.is_empty() {
         return None;
     }
     // What was answered is not asked again.
-    let content = if waiting.len() < asked { words::questions(&waiting) } else { content };
+    let content = if waiting.len() < asked {
+        words::questions(&waiting)
+    } else {
+        content
+    };
     let mut usage = Usage::default();
     let mut cost = Some(Cost::default());
     let mut tool_calls: Vec<ToolCall> = Vec::new();
     let mut tools_used = Vec::new();
     for recorded in of_turn() {
         match &*recorded.event {
-            Event::ModelReplied { reply: Ok(reply), .. } => {
+            Event::ModelReplied {
+                reply: Ok(reply), ..
+            } => {
                 usage = usage.plus(reply.usage);
                 cost = Cost::sum(cost, reply.cost);
                 tool_calls.extend(reply.tool_calls().cloned());
             }
-            Event::ConversationSummarized { usage: more, cost: paid, .. }
-            | Event::SummaryFailed { usage: more, cost: paid, .. } => {
+            Event::ConversationSummarized {
+                usage: more,
+                cost: paid,
+                ..
+            }
+            | Event::SummaryFailed {
+                usage: more,
+                cost: paid,
+                ..
+            } => {
                 usage = usage.plus(*more);
                 cost = Cost::sum(cost, *paid);
             }
-            Event::CallFinished { tool, arguments, result, .. } => tools_used.push(ToolInvocation {
+            Event::CallFinished {
+                tool,
+                arguments,
+                result,
+                ..
+            } => tools_used.push(ToolInvocation {
                 tool: tool.clone(),
                 arguments: arguments.clone(),
                 result: result.clone(),
@@ -187,7 +245,9 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
         }
     }
     let outcome = OutcomeCategory::waiting_for(&waiting);
-    let intent = waiting.first().map_or(UserIntent::GeneralChat, |call| UserIntent::of_tool(&call.tool));
+    let intent = waiting.first().map_or(UserIntent::GeneralChat, |call| {
+        UserIntent::of_tool(&call.tool)
+    });
     Some(AgentResponse {
         conversation,
         turn,
@@ -210,7 +270,12 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
     })
 }
 
-fn finished(conversation: ConversationId, turn: TurnId, end: TurnEnd, timing: Timing) -> AgentResponse {
+fn finished(
+    conversation: ConversationId,
+    turn: TurnId,
+    end: TurnEnd,
+    timing: Timing,
+) -> AgentResponse {
     AgentResponse {
         conversation,
         turn,
@@ -242,7 +307,8 @@ fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
         }
     }
     if let (Some(first), Some(last)) = (first, last) {
-        timing.total_ms = u64::try_from(last.as_millisecond() - first.as_millisecond()).unwrap_or(0);
+        timing.total_ms =
+            u64::try_from(last.as_millisecond() - first.as_millisecond()).unwrap_or(0);
     }
     timing
 }
@@ -267,24 +333,34 @@ pub fn past<'a>(of_turn: impl IntoIterator<Item = &'a Event>) -> Option<&'a Past
 /// the summary, and any others.
 #[must_use]
 pub fn recalled_as(past: &Past, before: &[Recorded]) -> Recalled {
-    let summary = before.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::ConversationSummarized { summary, .. } if Some(recorded.seq) == past.summary => {
-            Some(summary.clone())
-        }
-        _ => None,
-    });
+    let summary = before
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::ConversationSummarized { summary, .. } if Some(recorded.seq) == past.summary => {
+                Some(summary.clone())
+            }
+            _ => None,
+        });
     let mut messages = history(before);
     messages.drain(..messages.len().saturating_sub(past.messages));
-    Recalled { summary, from: past.from, messages }
+    Recalled {
+        summary,
+        from: past.from,
+        messages,
+    }
 }
 
 /// Returns the summary that stands for the oldest turns now, if there is one.
 #[must_use]
 pub fn last_summary(events: &[Recorded]) -> Option<&Summary> {
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::ConversationSummarized { summary, .. } => Some(Some(summary)),
-        // What was set in its place is another history.
-        Event::HistorySet { .. } => Some(None),
-        _ => None,
-    })?
+    events
+        .iter()
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::ConversationSummarized { summary, .. } => Some(Some(summary)),
+            // What was set in its place is another history.
+            Event::HistorySet { .. } => Some(None),
+            _ => None,
+        })?
 }

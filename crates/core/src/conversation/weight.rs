@@ -28,10 +28,17 @@ pub fn stored_weight(event: &Event) -> usize {
 /// The parts of an event that can be long and are not said before.
 fn said_weight(event: &Event) -> usize {
     match event {
-        Event::ModelReplied { reply: Ok(reply), .. } => reply.parts.iter().map(part_weight).sum(),
-        Event::CallChecked { verdict: GateVerdict::Run { arguments }, .. }
+        Event::ModelReplied {
+            reply: Ok(reply), ..
+        } => reply.parts.iter().map(part_weight).sum(),
+        Event::CallChecked {
+            verdict: GateVerdict::Run { arguments },
+            ..
+        }
         | Event::CallStarted { arguments, .. } => arguments_weight(arguments),
-        Event::CallFinished { arguments, result, .. } => arguments_weight(arguments) + result_weight(result),
+        Event::CallFinished {
+            arguments, result, ..
+        } => arguments_weight(arguments) + result_weight(result),
         Event::TurnStarted { message, told, .. } => {
             message.len() + told.iter().map(|told| told.text.len()).sum::<usize>()
         }
@@ -46,18 +53,32 @@ pub(super) fn message_weight(message: &Message) -> usize {
 
 fn part_weight(part: &Part) -> usize {
     let content = match &part.content {
-        Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => text.len(),
-        Content::Image { source: ImageSource::Base64 { data, .. } } => data.len(),
-        Content::Image { source: ImageSource::Url(url) } => url.len(),
+        Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => {
+            text.len()
+        }
+        Content::Image {
+            source: ImageSource::Base64 { data, .. },
+        } => data.len(),
+        Content::Image {
+            source: ImageSource::Url(url),
+        } => url.len(),
         Content::ToolCall(call) => call.name.len() + arguments_weight(&call.arguments),
         Content::ToolResult { result, .. } => result_weight(result),
         Content::Opaque { kind } => kind.len(),
     };
-    size_of::<Part>() + content + part.state.as_ref().map_or(0, |state| value_weight(&state.data))
+    size_of::<Part>()
+        + content
+        + part
+            .state
+            .as_ref()
+            .map_or(0, |state| value_weight(&state.data))
 }
 
 fn arguments_weight(arguments: &Arguments) -> usize {
-    arguments.iter().map(|(name, value)| name.len() + value_weight(value)).sum()
+    arguments
+        .iter()
+        .map(|(name, value)| name.len() + value_weight(value))
+        .sum()
 }
 
 fn result_weight(result: &ToolResult) -> usize {
@@ -68,7 +89,10 @@ fn value_weight(value: &Value) -> usize {
     let inner = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(value_weight).sum(),
-        Value::Object(map) => map.iter().map(|(name, value)| name.len() + value_weight(value)).sum(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| name.len() + value_weight(value))
+            .sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
     size_of::<Value>() + inner

@@ -84,7 +84,11 @@ impl TryFrom<RawMessage> for Message {
                 Some(RawResponse { name, response }) => (Some(name), None, response),
                 None => {
                     let text = content.unwrap_or_default();
-                    (name, tool_call_id, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+                    (
+                        name,
+                        tool_call_id,
+                        serde_json::from_str(&text).unwrap_or(Value::String(text)),
+                    )
                 }
             };
             let name = name.ok_or(InvalidMessage::NotOneResult)?;
@@ -94,22 +98,35 @@ impl TryFrom<RawMessage> for Message {
             };
             return Self::tool(id, name, result(response));
         }
-        let text = content.filter(|text| !text.is_empty()).map(|text| Content::Text { text });
+        let text = content
+            .filter(|text| !text.is_empty())
+            .map(|text| Content::Text { text });
         let named = |function: RawFunction| {
             CallId::new(function.name.clone())
                 .map(|id| function.with_id(id))
                 .map_err(|_| InvalidMessage::EmptyAssistant)
         };
         let called = function_call.map(named).transpose()?;
-        let calls = tool_calls.into_iter().map(|call| call.function.with_id(call.id));
-        Self::new(role, text.into_iter().chain(called).chain(calls).map(Part::ours).collect())
+        let calls = tool_calls
+            .into_iter()
+            .map(|call| call.function.with_id(call.id));
+        Self::new(
+            role,
+            text.into_iter()
+                .chain(called)
+                .chain(calls)
+                .map(Part::ours)
+                .collect(),
+        )
     }
 }
 
 /// A result as we write it (`success`, `data`, `error`), or anything else as the data of a success.
 fn result(response: Value) -> ToolResult {
     let is_ours = response.get("success").is_some_and(Value::is_boolean)
-        && ["data", "error"].iter().any(|field| response.get(field).is_some());
+        && ["data", "error"]
+            .iter()
+            .any(|field| response.get(field).is_some());
     match is_ours.then(|| serde_json::from_value(response.clone())) {
         Some(Ok(result)) => result,
         Some(Err(_)) | None => ToolResult::ok(response),

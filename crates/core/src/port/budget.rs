@@ -49,7 +49,12 @@ impl Ask {
     ///
     /// # Errors
     /// [`Exceeded`] if the step does not fit.
-    pub fn grant(&self, scope: Scope, others: Spending, need: Spending) -> Result<Spending, Exceeded> {
+    pub fn grant(
+        &self,
+        scope: Scope,
+        others: Spending,
+        need: Spending,
+    ) -> Result<Spending, Exceeded> {
         const SHARES: u64 = 16;
         let taken = others + self.kept;
         if let Some(exceeded) = self.allowance.exceeded(scope, taken, need) {
@@ -57,7 +62,9 @@ impl Ask {
         }
         let more = Spending::from_fn(|quantity| {
             let need = need.of(quantity);
-            let Some(limit) = self.allowance.limit(quantity) else { return need };
+            let Some(limit) = self.allowance.limit(quantity) else {
+                return need;
+            };
             let room = limit.saturating_sub(taken.of(quantity));
             need.max(self.wanted.of(quantity).min(room / SHARES))
         });
@@ -91,7 +98,8 @@ pub trait BudgetStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`]; then it is not known what the blocks hold, until the next time.
-    fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Result<Granted, StoreError>>;
+    fn grant<'a>(&'a self, request: GrantRequest<'a>)
+    -> BoxFuture<'a, Result<Granted, StoreError>>;
 
     /// Books what was used, in a commit of its own: what no commit of the journal takes along.
     ///

@@ -36,7 +36,10 @@ impl ConversationSummary {
     /// Its place in the list, to go on behind it.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
-        Cursor { at: self.updated_at, id: self.id.0 }
+        Cursor {
+            at: self.updated_at,
+            id: self.id.0,
+        }
     }
 }
 
@@ -55,13 +58,19 @@ impl ConversationFilter {
     /// The newest `limit`.
     #[must_use]
     pub fn newest(limit: u32) -> Self {
-        Self { search: None, after: None, limit }
+        Self {
+            search: None,
+            after: None,
+            limit,
+        }
     }
 
     /// Whether a title holds what is searched.
     #[must_use]
     pub fn takes(&self, title: &str) -> bool {
-        self.search.as_ref().is_none_or(|words| title.to_lowercase().contains(&words.to_lowercase()))
+        self.search
+            .as_ref()
+            .is_none_or(|words| title.to_lowercase().contains(&words.to_lowercase()))
     }
 }
 
@@ -128,7 +137,8 @@ pub trait ConversationStore: Send + Sync + 'static {
     /// [`StoreError`].
     ///
     /// [`Journal::claim`]: crate::port::Journal::claim
-    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>>;
+    fn delete<'a>(&'a self, key: &'a ConversationKey)
+    -> BoxFuture<'a, Result<Deleted, StoreError>>;
 
     /// Makes a conversation that begins with the events of another one up to a place between two turns, and goes on with places
     /// of its own behind it. Reading it ([`Journal::load`]) gives both; nothing is copied. It has the other's title, unless
@@ -138,7 +148,10 @@ pub trait ConversationStore: Send + Sync + 'static {
     /// [`StoreError::Reused`] if the id is that of another conversation; any other [`StoreError`] as usual.
     ///
     /// [`Journal::load`]: crate::port::Journal::load
-    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>>;
+    fn branch<'a>(
+        &'a self,
+        branching: Branching<'a>,
+    ) -> BoxFuture<'a, Result<Branched, StoreError>>;
 
     /// Lists the places of a conversation at which others go on differently, in order: its branches, those it comes from, and
     /// their branches. Branches in which nothing was said yet are left out. Empty if the user has no such conversation.

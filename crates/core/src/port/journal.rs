@@ -146,7 +146,10 @@ impl Turns {
     #[must_use]
     pub fn known(&self) -> Known {
         let seq = self.events.last().map_or(self.after, |last| last.seq);
-        Known { seq, created_at: self.created_at }
+        Known {
+            seq,
+            created_at: self.created_at,
+        }
     }
 }
 
@@ -244,7 +247,10 @@ pub trait Journal: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn holder<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
+    fn holder<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
         let _ = key;
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -421,7 +427,10 @@ pub trait Journal: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>>;
+    fn beat<'a>(
+        &'a self,
+        beat: Beat<'a>,
+    ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>>;
 
     /// Gives up the claim that `worker` made in its epoch.
     ///

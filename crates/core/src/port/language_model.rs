@@ -36,7 +36,10 @@ pub trait LanguageModel: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ModelError`] if no answer began; later failures are items of the stream.
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>>;
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>>;
 
     /// Begins to read what the requests of an agent have in common, all messages of `request` but the last one, so that
     /// the first answer comes sooner. Returns at once; a request is never held up by it, and goes on from what was read.
@@ -68,7 +71,10 @@ impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
         (**self).generate(request)
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         (**self).stream(request)
     }
 

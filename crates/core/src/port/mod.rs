@@ -29,17 +29,19 @@ pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use fact::{FactStore, FactsChange, FactsFound};
 pub use journal::{
-    AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Rated, Restorable,
-    StoreError, Turns,
+    AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Rated,
+    Restorable, StoreError, Turns,
 };
 pub use journaled_change::JournaledChange;
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use operator::{
-    COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, Total, Totals, TotalsFilter,
-    WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
+    COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, Total, Totals,
+    TotalsFilter, WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
 };
-pub use past::{Candidate, IndexedPart, Passage, PastConversations, PastFound, PastQuery, Unindexed};
+pub use past::{
+    Candidate, IndexedPart, Passage, PastConversations, PastFound, PastQuery, Unindexed,
+};
 pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
 pub use task::TaskStore;
 pub use task_index::{NumbersChange, TaskIndex, TaskNumber};

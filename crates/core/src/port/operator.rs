@@ -55,7 +55,10 @@ pub trait OperatorStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn people<'a>(&'a self, filter: &'a PeopleFilter) -> BoxFuture<'a, Result<Vec<Person>, StoreError>>;
+    fn people<'a>(
+        &'a self,
+        filter: &'a PeopleFilter,
+    ) -> BoxFuture<'a, Result<Vec<Person>, StoreError>>;
 
     /// Returns the conversations in which something has waited for a person since before a moment, the longest first.
     ///

@@ -46,7 +46,11 @@ pub trait TaskStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>>;
+    fn get<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>>;
 
     /// Returns the place in which the tasks are kept. Default: `None`, a place that is shared with no journal.
     fn store_id(&self) -> Option<StoreId> {

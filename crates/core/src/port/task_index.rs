@@ -35,7 +35,10 @@ pub trait TaskIndex: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn numbers<'a>(&'a self, scope: &'a MemoryScope) -> BoxFuture<'a, Result<Vec<TaskNumber>, StoreError>>;
+    fn numbers<'a>(
+        &'a self,
+        scope: &'a MemoryScope,
+    ) -> BoxFuture<'a, Result<Vec<TaskNumber>, StoreError>>;
 
     /// Gives numbers that none of the user's tasks ever had.
     ///

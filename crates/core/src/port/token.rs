@@ -145,7 +145,10 @@ impl TokenRecord {
         if self.revoked_at.is_some() {
             return Some(TokenRefused::Revoked);
         }
-        self.grant.expires_at.filter(|expiry| *expiry <= now).map(|_| TokenRefused::Expired)
+        self.grant
+            .expires_at
+            .filter(|expiry| *expiry <= now)
+            .map(|_| TokenRefused::Expired)
     }
 }
 
@@ -186,7 +189,10 @@ pub trait TokenStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn tokens<'a>(&'a self, user: Option<&'a UserId>) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>>;
+    fn tokens<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+    ) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>>;
 
     /// Refuses a token from now on, and those that were made with it. `false`: there is none of that id that was not revoked
     /// before.

@@ -80,6 +80,9 @@ impl Holder {
     /// Returns the worker.
     #[must_use]
     pub fn worker(&self) -> Worker<'_> {
-        Worker { id: &self.worker, epoch: self.epoch }
+        Worker {
+            id: &self.worker,
+            epoch: self.epoch,
+        }
     }
 }

@@ -80,7 +80,9 @@ impl Graph {
         let mut anchors = references.dynamic_anchors;
         anchors.insert(ANCHOR_OF_METASCHEMAS);
         if anchors.len() > DYNAMIC_ANCHORS_MAX {
-            return Err(UnusableSchema(format!("it has more than {DYNAMIC_ANCHORS_MAX} dynamic anchors")));
+            return Err(UnusableSchema(format!(
+                "it has more than {DYNAMIC_ANCHORS_MAX} dynamic anchors"
+            )));
         }
         let unusable = |error: ReferencingError| UnusableSchema(error.to_string());
         let draft = Draft::default().detect(schema);
@@ -92,8 +94,17 @@ impl Graph {
             .add(base.as_str(), schema)
             .and_then(RegistryBuilder::prepare)
             .map_err(unusable)?;
-        let root = Place { schema, draft, resolver: Some(registry.resolver(base)), steps: 0 };
-        Builder { anchors: anchors.into_iter().collect(), ..Builder::default() }.build(root)
+        let root = Place {
+            schema,
+            draft,
+            resolver: Some(registry.resolver(base)),
+            steps: 0,
+        };
+        Builder {
+            anchors: anchors.into_iter().collect(),
+            ..Builder::default()
+        }
+        .build(root)
     }
 
     /// Returns the subschema of a number.
@@ -140,7 +151,9 @@ impl<'r> Builder<'r> {
     fn build(mut self, root: Place<'r>) -> Result<Graph, UnusableSchema> {
         self.number(root)?;
         while let Some((number, place)) = self.open.pop_front() {
-            let Value::Object(keywords) = place.schema else { continue };
+            let Value::Object(keywords) = place.schema else {
+                continue;
+            };
             let mut parts = Vec::new();
             for (to, part) in applied(keywords) {
                 parts.push((to, self.number(place.at(part))?));
@@ -148,8 +161,11 @@ impl<'r> Builder<'r> {
             for target in place.targets(keywords) {
                 parts.push((To::Reference, self.number(target)?));
             }
-            self.found[number] =
-                Subschema { own: own_load(keywords), asks_again: asks_again(keywords), parts };
+            self.found[number] = Subschema {
+                own: own_load(keywords),
+                asks_again: asks_again(keywords),
+                parts,
+            };
         }
         Ok(Graph(self.found))
     }
@@ -157,7 +173,9 @@ impl<'r> Builder<'r> {
     /// Returns the number of a subschema, which is looked at later if it is new.
     fn number(&mut self, mut place: Place<'r>) -> Result<usize, UnusableSchema> {
         if place.steps > STEPS_MAX {
-            return Err(UnusableSchema(format!("its references lead more than {STEPS_MAX} steps deep")));
+            return Err(UnusableSchema(format!(
+                "its references lead more than {STEPS_MAX} steps deep"
+            )));
         }
         place.enter();
         let key: (*const Value, usize) = (place.schema, self.dynamic_targets(&place)?);
@@ -166,9 +184,17 @@ impl<'r> Builder<'r> {
         }
         let number = self.found.len();
         if number == SUBSCHEMAS_MAX {
-            return Err(UnusableSchema(format!("it has more than {SUBSCHEMAS_MAX} subschemas")));
+            return Err(UnusableSchema(format!(
+                "it has more than {SUBSCHEMAS_MAX} subschemas"
+            )));
         }
-        self.found.push(Subschema { own: Load { checks: 1, ..Load::default() }, ..Subschema::default() });
+        self.found.push(Subschema {
+            own: Load {
+                checks: 1,
+                ..Load::default()
+            },
+            ..Subschema::default()
+        });
         self.numbers.insert(key, number);
         self.open.push_back((number, place));
         Ok(number)
@@ -176,20 +202,28 @@ impl<'r> Builder<'r> {
 
     /// Returns a number for where dynamic references lead from here on.
     fn dynamic_targets(&mut self, place: &Place<'r>) -> Result<usize, UnusableSchema> {
-        let Some(resolver) = &place.resolver else { return Ok(0) };
+        let Some(resolver) = &place.resolver else {
+            return Ok(0);
+        };
         let way = way(resolver)?;
         if let Some(number) = self.ways.get(&way) {
             return Ok(*number);
         }
         let by_anchor = self.anchors.iter().filter_map(|anchor| {
             way.iter().find_map(|document| {
-                let found = resolver.lookup(&format!("{document}#{anchor}")).ok()?.contents();
-                let is_dynamic = found.get("$dynamicAnchor").and_then(Value::as_str) == Some(anchor);
+                let found = resolver
+                    .lookup(&format!("{document}#{anchor}"))
+                    .ok()?
+                    .contents();
+                let is_dynamic =
+                    found.get("$dynamicAnchor").and_then(Value::as_str) == Some(anchor);
                 is_dynamic.then_some(std::ptr::from_ref(found))
             })
         });
-        let recursive =
-            resolver.lookup_recursive_ref().ok().map(|found| std::ptr::from_ref(found.contents()));
+        let recursive = resolver
+            .lookup_recursive_ref()
+            .ok()
+            .map(|found| std::ptr::from_ref(found.contents()));
         let base = resolver.base_uri().as_str().to_owned();
         let targets = (base, by_anchor.chain(recursive).collect());
         let next = self.targets.len();
@@ -223,13 +257,20 @@ fn way(resolver: &Resolver<'_>) -> Result<Vec<String>, UnusableSchema> {
 
 impl<'r> Place<'r> {
     fn at(&self, part: &'r Value) -> Self {
-        Self { schema: part, draft: self.draft, resolver: self.resolver.clone(), steps: self.steps + 1 }
+        Self {
+            schema: part,
+            draft: self.draft,
+            resolver: self.resolver.clone(),
+            steps: self.steps + 1,
+        }
     }
 
     /// Takes over what the subschema says of itself: its draft and its identifier.
     fn enter(&mut self) {
         self.draft = self.draft.detect(self.schema);
-        let Some(resolver) = &self.resolver else { return };
+        let Some(resolver) = &self.resolver else {
+            return;
+        };
         // An identifier that is none is told when the validator is built.
         if let Ok(inside) = resolver.in_subresource(self.draft.create_resource_ref(self.schema)) {
             self.resolver = Some(inside);
@@ -238,19 +279,28 @@ impl<'r> Place<'r> {
 
     /// Returns what the references of the subschema lead to. One that leads nowhere is told when the validator is built.
     fn targets(&self, keywords: &Map<String, Value>) -> Vec<Self> {
-        let Some(resolver) = &self.resolver else { return Vec::new() };
+        let Some(resolver) = &self.resolver else {
+            return Vec::new();
+        };
         let named = ["$ref", "$dynamicRef"]
             .into_iter()
             .filter_map(|keyword| keywords.get(keyword).and_then(Value::as_str))
             // An empty one is none to the validator.
             .filter(|reference| !reference.is_empty())
             .filter_map(|reference| resolver.lookup(reference).ok());
-        let recursive = keywords.get("$recursiveRef").and_then(|_| resolver.lookup_recursive_ref().ok());
+        let recursive = keywords
+            .get("$recursiveRef")
+            .and_then(|_| resolver.lookup_recursive_ref().ok());
         named
             .chain(recursive)
             .map(|resolved| {
                 let (schema, resolver, draft) = resolved.into_inner();
-                Self { schema, draft, resolver: Some(resolver), steps: self.steps + 1 }
+                Self {
+                    schema,
+                    draft,
+                    resolver: Some(resolver),
+                    steps: self.steps + 1,
+                }
             })
             .collect()
     }
@@ -266,13 +316,20 @@ fn applied(keywords: &Map<String, Value>) -> Vec<(To, &Value)> {
                 found.extend(all.iter().map(|one| (To::Here, one)));
             }
             ("dependentSchemas" | "dependencies", Value::Object(all)) => {
-                found.extend(all.values().filter(|one| !one.is_array()).map(|one| (To::Here, one)));
+                found.extend(
+                    all.values()
+                        .filter(|one| !one.is_array())
+                        .map(|one| (To::Here, one)),
+                );
             }
             ("items" | "prefixItems", Value::Array(all)) => {
                 found.extend(all.iter().enumerate().map(|(at, one)| (To::Nth(at), one)));
             }
             ("properties", Value::Object(all)) => {
-                found.extend(all.iter().map(|(name, one)| (To::Member(name.as_str().into()), one)));
+                found.extend(
+                    all.iter()
+                        .map(|(name, one)| (To::Member(name.as_str().into()), one)),
+                );
             }
             ("patternProperties", Value::Object(all)) => {
                 found.extend(all.values().map(|one| (To::Each, one)));
@@ -295,17 +352,25 @@ fn applied(keywords: &Map<String, Value>) -> Vec<(To, &Value)> {
 }
 
 fn asks_again(keywords: &Map<String, Value>) -> bool {
-    ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| keywords.contains_key(*keyword))
+    ["unevaluatedProperties", "unevaluatedItems"]
+        .iter()
+        .any(|keyword| keywords.contains_key(*keyword))
 }
 
 /// What the keywords of a subschema cost that lead to no other.
 fn own_load(keywords: &Map<String, Value>) -> Load {
-    let mut load = Load { checks: 1, ..Load::default() };
+    let mut load = Load {
+        checks: 1,
+        ..Load::default()
+    };
     for (keyword, value) in keywords {
         match (keyword.as_str(), value) {
             ("required", Value::Array(names)) => load.checks += names.len() as u64,
             ("dependentRequired" | "dependencies", Value::Object(all)) => {
-                let names = all.values().filter_map(Value::as_array).map(|names| names.len() as u64 + 1);
+                let names = all
+                    .values()
+                    .filter_map(Value::as_array)
+                    .map(|names| names.len() as u64 + 1);
                 load.checks += names.sum::<u64>();
             }
             ("enum", Value::Array(values)) if !is_looked_up(values) => {
@@ -313,7 +378,9 @@ fn own_load(keywords: &Map<String, Value>) -> Load {
             }
             ("pattern", Value::String(pattern)) => load = load.plus(Pattern::of(pattern).load()),
             ("patternProperties", Value::Object(patterns)) => {
-                load = patterns.keys().fold(load, |load, pattern| load.plus(Pattern::of(pattern).load()));
+                load = patterns
+                    .keys()
+                    .fold(load, |load, pattern| load.plus(Pattern::of(pattern).load()));
             }
             ("minLength" | "maxLength" | "format" | "contentEncoding" | "contentMediaType", _) => {
                 load.reads += 1

@@ -86,7 +86,11 @@ impl Schema {
             .take(8)
             .map(|error| {
                 let path = error.instance_path().to_string();
-                let path = if path.is_empty() { whole.to_owned() } else { path };
+                let path = if path.is_empty() {
+                    whole.to_owned()
+                } else {
+                    path
+                };
                 let mut reason = error.to_string();
                 if reason.len() > REASON_BYTES_MAX {
                     // What is long was said by whoever reads this.
@@ -99,13 +103,27 @@ impl Schema {
                 format!("{path}: {reason}")
             })
             .collect();
-        if places.is_empty() { misfit("") } else { Err(places.join("; ")) }
+        if places.is_empty() {
+            misfit("")
+        } else {
+            Err(places.join("; "))
+        }
     }
 
     /// Which bound a check of a value of this size would exceed.
     fn is_beyond(&self, size: &Size) -> Option<&'static str> {
-        let Weight { load, nesting, compares, .. } = &self.weight;
-        if load.checks.saturating_mul(size.parts).saturating_mul(self.runs()) > CHECKS_MAX {
+        let Weight {
+            load,
+            nesting,
+            compares,
+            ..
+        } = &self.weight;
+        if load
+            .checks
+            .saturating_mul(size.parts)
+            .saturating_mul(self.runs())
+            > CHECKS_MAX
+        {
             Some("it has too many parts for this schema")
         } else if nesting.saturating_mul(size.depth) > LEVELS_MAX {
             Some("it is nested too deep for this schema")
@@ -125,7 +143,11 @@ impl Schema {
 
     /// How often a check may be made from the beginning.
     fn runs(&self) -> u64 {
-        if self.weight.load.backtracks > 0 { RUNS_MAX } else { 1 }
+        if self.weight.load.backtracks > 0 {
+            RUNS_MAX
+        } else {
+            1
+        }
     }
 }
 

@@ -23,18 +23,27 @@ pub(super) struct Pattern {
 impl Pattern {
     /// Measures an expression of ECMA-262. One that is none is told when the validator is built.
     pub(super) fn of(pattern: &str) -> Self {
-        let parsed =
-            jsonschema_regex::to_rust_regex(pattern).ok().and_then(|it| regex_syntax::parse(&it).ok());
+        let parsed = jsonschema_regex::to_rust_regex(pattern)
+            .ok()
+            .and_then(|it| regex_syntax::parse(&it).ok());
         parsed.map_or_else(|| Self::estimated(pattern), |hir| Self::measured(&hir))
     }
 
     /// What matching it costs.
     pub(super) fn load(self) -> Load {
-        Load { checks: 0, reads: self.places.saturating_mul(PLACE), backtracks: self.backtracks.into() }
+        Load {
+            checks: 0,
+            reads: self.places.saturating_mul(PLACE),
+            backtracks: self.backtracks.into(),
+        }
     }
 
     fn measured(hir: &Hir) -> Self {
-        let leaf = |places, ranges| Self { places, ranges, backtracks: false };
+        let leaf = |places, ranges| Self {
+            places,
+            ranges,
+            backtracks: false,
+        };
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => leaf(1, 1),
             HirKind::Class(Class::Unicode(class)) => leaf(1, class.ranges().len() as u64),
@@ -43,12 +52,18 @@ impl Pattern {
             HirKind::Repetition(repeated) => {
                 let times = u64::from(repeated.max.unwrap_or(repeated.min).max(1));
                 let once = Self::measured(&repeated.sub);
-                leaf(once.places.saturating_mul(times), once.ranges.saturating_mul(times))
+                leaf(
+                    once.places.saturating_mul(times),
+                    once.ranges.saturating_mul(times),
+                )
             }
             HirKind::Capture(capture) => Self::measured(&capture.sub),
             HirKind::Concat(all) | HirKind::Alternation(all) => {
                 all.iter().map(Self::measured).fold(leaf(0, 0), |sum, one| {
-                    leaf(sum.places.saturating_add(one.places), sum.ranges.saturating_add(one.ranges))
+                    leaf(
+                        sum.places.saturating_add(one.places),
+                        sum.ranges.saturating_add(one.ranges),
+                    )
                 })
             }
         }
@@ -57,13 +72,15 @@ impl Pattern {
     /// An upper bound from the text of an expression that the linear engine does not read: as if everything in it were
     /// repeated by each of its counts.
     fn estimated(pattern: &str) -> Self {
-        let times = pattern.split('{').skip(1).filter_map(|behind| behind.split_once('}')).filter_map(
-            |(count, _)| {
+        let times = pattern
+            .split('{')
+            .skip(1)
+            .filter_map(|behind| behind.split_once('}'))
+            .filter_map(|(count, _)| {
                 let (least, most) = count.split_once(',').unwrap_or((count, count));
                 let most = if most.is_empty() { least } else { most };
                 most.trim().parse::<u64>().ok()
-            },
-        );
+            });
         let times = times.fold(1_u64, |product, times| product.saturating_mul(times.max(1)));
         let properties = (pattern.matches("\\p").count() + pattern.matches("\\P").count()) as u64;
         let length = pattern.len() as u64;

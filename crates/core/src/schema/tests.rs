@@ -29,12 +29,18 @@ fn branches_that_double_with_each_level_of_the_value_end() {
     let schema = Schema::compile(&branching()).unwrap();
     for levels in [1, 5, 18, 60, 100] {
         let misfit = schema.check(&json!({ "v": nested(levels) })).unwrap_err();
-        assert!(levels < 18 || misfit.contains("too large or too deep"), "{levels}: {misfit}");
+        assert!(
+            levels < 18 || misfit.contains("too large or too deep"),
+            "{levels}: {misfit}"
+        );
         let fits = schema.check(&json!({"v": "never"}));
         assert_eq!(fits, Ok(()));
     }
     let misfit = schema.check(&json!({ "v": nested(2) })).unwrap_err();
-    assert!(misfit.starts_with("/v: "), "a small one is told where: {misfit}");
+    assert!(
+        misfit.starts_with("/v: "),
+        "a small one is told where: {misfit}"
+    );
     let misfit = schema.check(&json!({ "v": nested(1_000) })).unwrap_err();
     assert!(misfit.contains("nested too deep"), "{misfit}");
 }
@@ -44,11 +50,15 @@ fn definitions_that_double_are_refused_before_anything_is_checked() {
     let mut definitions = serde_json::Map::new();
     for level in 0..40 {
         let next = format!("#/$defs/d{}", level + 1);
-        definitions.insert(format!("d{level}"), json!({"anyOf": [{"$ref": next}, {"$ref": next}]}));
+        definitions.insert(
+            format!("d{level}"),
+            json!({"anyOf": [{"$ref": next}, {"$ref": next}]}),
+        );
     }
     definitions.insert("d40".to_owned(), json!({"type": "integer"}));
     assert!(
-        refused(&json!({"$ref": "#/$defs/d0", "$defs": definitions})).contains("branches and references")
+        refused(&json!({"$ref": "#/$defs/d0", "$defs": definitions}))
+            .contains("branches and references")
     );
 }
 
@@ -59,9 +69,15 @@ fn what_is_asked_again_at_each_level_is_refused_before_anything_is_checked() {
         ("unevaluatedItems", json!({"prefixItems": [true]})),
     ] {
         let levels = |count: usize| {
-            (0..count).fold(inner.clone(), |inner, _| json!({"allOf": [inner], again: {"type": "string"}}))
+            (0..count).fold(
+                inner.clone(),
+                |inner, _| json!({"allOf": [inner], again: {"type": "string"}}),
+            )
         };
-        assert!(refused(&levels(30)).contains("branches and references"), "{again}");
+        assert!(
+            refused(&levels(30)).contains("branches and references"),
+            "{again}"
+        );
         let usual = Schema::compile(&levels(3)).unwrap();
         assert_eq!(usual.check(&json!({"a": 1, "b": "text"})), Ok(()));
     }
@@ -73,7 +89,11 @@ fn what_is_asked_again_at_each_level_is_refused_before_anything_is_checked() {
     }))
     .unwrap();
     assert_eq!(closed.check(&json!({"name": "Rex", "barks": true})), Ok(()));
-    assert!(closed.check(&json!({"name": "Rex", "meows": true})).is_err());
+    assert!(
+        closed
+            .check(&json!({"name": "Rex", "meows": true}))
+            .is_err()
+    );
 }
 
 /// Definitions that refer to each other twice, and the same names for others that do not.
@@ -84,7 +104,10 @@ fn references_lead_where_the_validator_follows_them() {
             let next = json!({"$ref": reference(level + 1)});
             (format!("d{level}"), json!({"anyOf": [next, next]}))
         };
-        (0..20).map(doubling).chain([("d20".to_owned(), json!({"type": "integer"}))]).collect()
+        (0..20)
+            .map(doubling)
+            .chain([("d20".to_owned(), json!({"type": "integer"}))])
+            .collect()
     };
     let light = || (0..=20).map(|level| (format!("d{level}"), json!(true)));
     // Places are counted from the document that a schema is in, not from the outermost.
@@ -100,7 +123,11 @@ fn references_lead_where_the_validator_follows_them() {
     let identified = |folder: &str, schemas: serde_json::Map<String, Value>| {
         let id = |name: &str| json!(format!("https://example.com/{folder}/{name}"));
         let named = schemas.into_iter().map(|(name, schema)| {
-            let mut schema = if schema.is_object() { schema } else { json!({}) };
+            let mut schema = if schema.is_object() {
+                schema
+            } else {
+                json!({})
+            };
             schema["$id"] = id(&name);
             (format!("{folder} {name}"), schema)
         });
@@ -116,7 +143,11 @@ fn references_lead_where_the_validator_follows_them() {
     let defs = definitions(&|level| format!("json-schema:///#/$defs/d{level}"));
     let whole = json!({"$ref": "#/$defs/d0", "$defs": defs});
     for schema in [places, names, whole] {
-        assert!(refused(&schema).contains("branches and references"), "{}", refused(&schema));
+        assert!(
+            refused(&schema).contains("branches and references"),
+            "{}",
+            refused(&schema)
+        );
     }
     // A dynamic reference leads elsewhere when its schema is come to by another way.
     let item = |folder: &str, kind: Value| {
@@ -127,7 +158,10 @@ fn references_lead_where_the_validator_follows_them() {
         })
     };
     let mut heavy = item("heavy", json!({"$ref": "#/$defs/d0"}));
-    heavy["$defs"].as_object_mut().unwrap().append(&mut definitions(&|level| format!("#/$defs/d{level}")));
+    heavy["$defs"]
+        .as_object_mut()
+        .unwrap()
+        .append(&mut definitions(&|level| format!("#/$defs/d{level}")));
     let list = json!({
         "$id": "https://example.com/list",
         "items": {"$dynamicRef": "#item"},
@@ -137,7 +171,11 @@ fn references_lead_where_the_validator_follows_them() {
         "properties": {"light": {"$ref": "https://example.com/light"}, "heavy": {"$ref": "https://example.com/heavy"}},
         "$defs": {"list": list, "light": item("light", json!({"type": "string"})), "heavy": heavy},
     });
-    assert!(refused(&dynamic).contains("branches and references"), "{}", refused(&dynamic));
+    assert!(
+        refused(&dynamic).contains("branches and references"),
+        "{}",
+        refused(&dynamic)
+    );
 }
 
 #[test]
@@ -149,9 +187,18 @@ fn lists_of_names_and_values_count() {
         json!({ "enum": names.iter().map(|name| json!({ "is": name })).collect::<Vec<_>>() }),
     ] {
         let each =
-            Schema::compile(&json!({"properties": {"v": {"type": "array", "items": keywords}}})).unwrap();
-        assert!(each.check(&objects(100)).unwrap_err().contains("too large or too deep to say where"));
-        assert!(each.check(&objects(10_000)).unwrap_err().contains("too many parts"));
+            Schema::compile(&json!({"properties": {"v": {"type": "array", "items": keywords}}}))
+                .unwrap();
+        assert!(
+            each.check(&objects(100))
+                .unwrap_err()
+                .contains("too large or too deep to say where")
+        );
+        assert!(
+            each.check(&objects(10_000))
+                .unwrap_err()
+                .contains("too many parts")
+        );
     }
     // Names that are looked up cost nothing more.
     let named = Schema::compile(&json!({"items": {"enum": names}})).unwrap();
@@ -159,15 +206,22 @@ fn lists_of_names_and_values_count() {
     let measured = json!({"allOf": vec![json!({"$ref": "#/$defs/short"}); 5_000], "$defs": {"short": {"maxLength": 1_000_000}}});
     let measured = Schema::compile(&measured).unwrap();
     assert_eq!(measured.check(&json!("a short text")), Ok(()));
-    assert!(measured.check(&json!("a".repeat(900_000))).unwrap_err().contains("text is too long"));
+    assert!(
+        measured
+            .check(&json!("a".repeat(900_000)))
+            .unwrap_err()
+            .contains("text is too long")
+    );
 }
 
 #[test]
 fn reasons_are_short_whatever_the_value_is() {
     let closed =
-        Schema::compile(&json!({"properties": {"name": true}, "additionalProperties": false})).unwrap();
-    let members: serde_json::Map<String, Value> =
-        (0..50_000).map(|number| (format!("größe {number}"), json!(1))).collect();
+        Schema::compile(&json!({"properties": {"name": true}, "additionalProperties": false}))
+            .unwrap();
+    let members: serde_json::Map<String, Value> = (0..50_000)
+        .map(|number| (format!("größe {number}"), json!(1)))
+        .collect();
     let reason = closed.check(&Value::Object(members)).unwrap_err();
     assert!(reason.len() < 400 && reason.ends_with('…'), "{reason:.500}");
 }
@@ -178,11 +232,15 @@ fn a_schema_that_is_no_use_to_check_is_refused() {
     assert!(refused(&deep).contains("nested more than"));
     let wide: Vec<Value> = (0..30_000).map(|number| json!(number)).collect();
     assert!(refused(&json!({ "enum": wide })).contains("parts"));
-    let endless =
-        json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/a"}]}}});
+    let endless = json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/a"}]}}});
     assert!(refused(&endless).contains("would not end"));
     let chain: serde_json::Map<String, Value> = (0..1_000)
-        .map(|level| (format!("d{level}"), json!({"$ref": format!("#/$defs/d{}", level + 1)})))
+        .map(|level| {
+            (
+                format!("d{level}"),
+                json!({"$ref": format!("#/$defs/d{}", level + 1)}),
+            )
+        })
         .chain([("d1000".to_owned(), json!(true))])
         .collect();
     assert!(refused(&json!({"$ref": "#/$defs/d0", "$defs": chain})).contains("steps deep"));
@@ -193,17 +251,26 @@ fn a_schema_that_is_no_use_to_check_is_refused() {
     // Letters of all languages take much room when they are repeated, also where the expression looks around.
     for pattern in ["^\\p{L}{1,60}$", "^(?!x)\\p{L}{1,60}$"] {
         let named = |count: usize| -> serde_json::Map<String, Value> {
-            (0..count).map(|number| (format!("n{number}"), json!({ "pattern": pattern }))).collect()
+            (0..count)
+                .map(|number| (format!("n{number}"), json!({ "pattern": pattern })))
+                .collect()
         };
-        assert!(Schema::compile(&json!({ "properties": named(3) })).is_ok(), "{pattern}");
-        assert!(refused(&json!({ "properties": named(30) })).contains("repeat"), "{pattern}");
+        assert!(
+            Schema::compile(&json!({ "properties": named(3) })).is_ok(),
+            "{pattern}"
+        );
+        assert!(
+            refused(&json!({ "properties": named(30) })).contains("repeat"),
+            "{pattern}"
+        );
     }
 }
 
 #[test]
 fn patterns_are_matched_in_bounded_time() {
     let with = |pattern: &str| {
-        let schema = json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}});
+        let schema =
+            json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}});
         Schema::compile(&schema).unwrap()
     };
     let hostile = with("(?<!x)(a+)+$");
@@ -211,7 +278,9 @@ fn patterns_are_matched_in_bounded_time() {
         let text = format!("{}!", "a".repeat(length));
         assert!(hostile.check(&json!({ "x": text })).is_err(), "{length}");
     }
-    let misfit = hostile.check(&json!({"x": "a".repeat(40_000)})).unwrap_err();
+    let misfit = hostile
+        .check(&json!({"x": "a".repeat(40_000)}))
+        .unwrap_err();
     assert!(misfit.contains("pattern that looks around"), "{misfit}");
     // What people write works as it did.
     let password = with(r"^(?=.*[A-Z])(?=.*\d)[A-Za-z\d]{8,}$");
@@ -224,9 +293,15 @@ fn patterns_are_matched_in_bounded_time() {
 #[test]
 fn elements_are_compared_up_to_a_bound() {
     let schema = Schema::compile(&json!({"type": "array", "uniqueItems": true})).unwrap();
-    let objects = |count: usize| Value::Array((0..count).map(|number| json!({ "n": number })).collect());
+    let objects =
+        |count: usize| Value::Array((0..count).map(|number| json!({ "n": number })).collect());
     assert_eq!(schema.check(&objects(4_000)), Ok(()));
-    assert!(schema.check(&objects(40_000)).unwrap_err().contains("compare"));
+    assert!(
+        schema
+            .check(&objects(40_000))
+            .unwrap_err()
+            .contains("compare")
+    );
 }
 
 /// What real tools and answers are like is checked to the last place.
@@ -242,23 +317,42 @@ fn usual_schemas_and_values_are_checked_as_ever() {
     }))
     .unwrap();
     let leaf = |name: Value| json!({ "name": name, "children": [] });
-    let wide: Vec<Value> = (0..500).map(|number| leaf(json!(format!("leaf {number}")))).collect();
-    assert_eq!(tree.check(&json!({ "name": "root", "children": wide })), Ok(()));
+    let wide: Vec<Value> = (0..500)
+        .map(|number| leaf(json!(format!("leaf {number}"))))
+        .collect();
+    assert_eq!(
+        tree.check(&json!({ "name": "root", "children": wide })),
+        Ok(())
+    );
     let mut deep = leaf(json!(7));
     for level in 0..20 {
         deep = json!({ "name": format!("level {level}"), "children": [deep] });
     }
     let misfit = tree.check(&deep).unwrap_err();
-    assert!(misfit.contains("/children/0/name: 7 is not of type \"string\""), "{misfit}");
-    let branches = (0..20)
-        .fold(json!({"type": "string"}), |inner, _| json!({"anyOf": [{"allOf": [inner]}, {"type": "null"}]}));
-    let misfit = Schema::compile(&json!({"properties": {"v": branches}})).unwrap().check(&json!({"v": 1}));
-    assert!(misfit.unwrap_err().starts_with("/v: 1 is not valid under any"), "branches within branches");
+    assert!(
+        misfit.contains("/children/0/name: 7 is not of type \"string\""),
+        "{misfit}"
+    );
+    let branches = (0..20).fold(
+        json!({"type": "string"}),
+        |inner, _| json!({"anyOf": [{"allOf": [inner]}, {"type": "null"}]}),
+    );
+    let misfit = Schema::compile(&json!({"properties": {"v": branches}}))
+        .unwrap()
+        .check(&json!({"v": 1}));
+    assert!(
+        misfit
+            .unwrap_err()
+            .starts_with("/v: 1 is not valid under any"),
+        "branches within branches"
+    );
     let rows = Schema::compile(&json!({
         "type": "array",
         "items": {"type": "object", "properties": {"id": {"type": "integer"}, "words": {"type": "string"}}},
     }))
     .unwrap();
-    let table: Vec<Value> = (0..20_000).map(|id| json!({ "id": id, "words": "some words" })).collect();
+    let table: Vec<Value> = (0..20_000)
+        .map(|id| json!({ "id": id, "words": "some words" }))
+        .collect();
     assert_eq!(rows.check(&Value::Array(table)), Ok(()));
 }

@@ -49,17 +49,32 @@ impl Weight {
         let mut seen = Seen::default();
         seen.value(schema, 0)?;
         let graph = Graph::of(schema, seen.references)?;
-        let mut count =
-            Count { graph: &graph, known: vec![None; graph.len()], entered: Vec::new(), nesting: 0 };
+        let mut count = Count {
+            graph: &graph,
+            known: vec![None; graph.len()],
+            entered: Vec::new(),
+            nesting: 0,
+        };
         let load = count.total(0)?.load;
         let nesting = count.nesting;
-        Ok(Self { load, nesting, compares: seen.compares, graph })
+        Ok(Self {
+            load,
+            nesting,
+            compares: seen.compares,
+            graph,
+        })
     }
 
     /// Counts the checks of this value if every place that does not fit is named: unlike a yes or no, that takes every branch
     /// to its end. Gives up at `max`.
     pub(super) fn visits(&self, value: &Value, max: u64) -> u64 {
-        Visits { graph: &self.graph, max, known: HashMap::new() }.of(0, value).to_name
+        Visits {
+            graph: &self.graph,
+            max,
+            known: HashMap::new(),
+        }
+        .of(0, value)
+        .to_name
     }
 }
 
@@ -91,10 +106,14 @@ impl<'s> Seen<'s> {
                     match (keyword.as_str(), value) {
                         ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
                         ("patternProperties", Value::Object(patterns)) => {
-                            patterns.keys().try_for_each(|pattern| self.pattern(pattern))?;
+                            patterns
+                                .keys()
+                                .try_for_each(|pattern| self.pattern(pattern))?;
                         }
                         ("uniqueItems", Value::Bool(true)) => self.compares = true,
-                        ("$ref" | "$dynamicRef" | "$recursiveRef", _) => self.references.are_any = true,
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", _) => {
+                            self.references.are_any = true
+                        }
                         ("$dynamicAnchor", Value::String(name)) => {
                             self.references.dynamic_anchors.insert(name);
                         }
@@ -104,18 +123,24 @@ impl<'s> Seen<'s> {
                 }
                 Ok(())
             }
-            Value::Array(all) => all.iter().try_for_each(|value| self.value(value, depth + 1)),
+            Value::Array(all) => all
+                .iter()
+                .try_for_each(|value| self.value(value, depth + 1)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
     }
 
     fn pattern(&mut self, pattern: &str) -> Result<(), UnusableSchema> {
         if pattern.len() > PATTERN_BYTES_MAX {
-            return Err(unusable(format!("a pattern of it is longer than {PATTERN_BYTES_MAX} bytes")));
+            return Err(unusable(format!(
+                "a pattern of it is longer than {PATTERN_BYTES_MAX} bytes"
+            )));
         }
         self.ranges = self.ranges.saturating_add(Pattern::of(pattern).ranges);
         if self.ranges > RANGES_MAX {
-            return Err(unusable("its patterns repeat too much to be checked in bounded memory"));
+            return Err(unusable(
+                "its patterns repeat too much to be checked in bounded memory",
+            ));
         }
         Ok(())
     }
@@ -145,8 +170,19 @@ impl Count<'_> {
             return Ok(total);
         }
         let graph = self.graph;
-        let Subschema { own, asks_again, parts } = graph.get(number);
-        let mut total = Total { load: *own, again: Load { checks: 1, ..Load::default() }, nesting: 0 };
+        let Subschema {
+            own,
+            asks_again,
+            parts,
+        } = graph.get(number);
+        let mut total = Total {
+            load: *own,
+            again: Load {
+                checks: 1,
+                ..Load::default()
+            },
+            nesting: 0,
+        };
         for (to, part) in parts {
             total.add(to, self.part(number, to, *part)?, *asks_again)?;
         }
@@ -163,17 +199,34 @@ impl Count<'_> {
     fn part(&mut self, number: usize, to: &To, part: usize) -> Result<Total, UnusableSchema> {
         self.entered.push((number, to.is_same_value()));
         if self.entered.len() > STEPS_MAX {
-            return Err(unusable(format!("its references lead more than {STEPS_MAX} steps deep")));
+            return Err(unusable(format!(
+                "its references lead more than {STEPS_MAX} steps deep"
+            )));
         }
-        let total = match self.entered.iter().position(|(entered, _)| *entered == part) {
+        let total = match self
+            .entered
+            .iter()
+            .position(|(entered, _)| *entered == part)
+        {
             None => self.total(part)?,
-            Some(at) if self.entered[at..].iter().all(|(_, is_same_value)| *is_same_value) => {
+            Some(at)
+                if self.entered[at..]
+                    .iter()
+                    .all(|(_, is_same_value)| *is_same_value) =>
+            {
                 return Err(unusable(
                     "it refers to itself without going into the value, so a check would not end",
                 ));
             }
             // What it costs deeper in the value is counted with the parts of the value.
-            Some(_) => Total { load: Load { checks: 1, ..Load::default() }, nesting: 1, ..Total::default() },
+            Some(_) => Total {
+                load: Load {
+                    checks: 1,
+                    ..Load::default()
+                },
+                nesting: 1,
+                ..Total::default()
+            },
         };
         self.entered.pop();
         Ok(total)
@@ -202,7 +255,9 @@ impl Total {
             )));
         }
         if self.load.reads > READS_MAX {
-            return Err(unusable("its patterns repeat too much to be checked in bounded time"));
+            return Err(unusable(
+                "its patterns repeat too much to be checked in bounded time",
+            ));
         }
         Ok(())
     }
@@ -232,17 +287,33 @@ impl Visits<'_> {
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let gives_up = Visited { to_decide: self.max, again: self.max, to_name: self.max };
+        let gives_up = Visited {
+            to_decide: self.max,
+            again: self.max,
+            to_name: self.max,
+        };
         if self.known.len() as u64 >= self.max {
             return gives_up;
         }
         // A reference that comes back to the same value would have been refused.
         let graph = self.graph;
-        let Subschema { own, asks_again, parts } = graph.get(number);
-        let mut visited = Visited { to_decide: own.checks, again: 1, to_name: own.checks };
+        let Subschema {
+            own,
+            asks_again,
+            parts,
+        } = graph.get(number);
+        let mut visited = Visited {
+            to_decide: own.checks,
+            again: 1,
+            to_name: own.checks,
+        };
         for (to, part) in parts {
             let part = self.part(to, *part, value);
-            let Visited { to_decide, again, to_name } = part;
+            let Visited {
+                to_decide,
+                again,
+                to_name,
+            } = part;
             visited = visited.plus(match to {
                 // First whether it fits, then why not.
                 To::Here => Visited {
@@ -251,7 +322,10 @@ impl Visits<'_> {
                     ..part
                 },
                 To::Reference => part,
-                To::Each if *asks_again => Visited { again: to_decide, ..part },
+                To::Each if *asks_again => Visited {
+                    again: to_decide,
+                    ..part
+                },
                 To::Each | To::Member(_) | To::Nth(_) => Visited { again: 0, ..part },
             });
             if visited.to_name >= self.max {
@@ -259,7 +333,11 @@ impl Visits<'_> {
             }
         }
         if *asks_again {
-            let Visited { to_decide, again, to_name } = visited;
+            let Visited {
+                to_decide,
+                again,
+                to_name,
+            } = visited;
             visited.to_decide = to_decide.saturating_add(again);
             visited.to_name = to_name.saturating_add(again);
         }
@@ -270,11 +348,15 @@ impl Visits<'_> {
     /// Visits what of the value a part of the schema is applied to.
     fn part(&mut self, to: &To, part: usize, value: &Value) -> Visited {
         let mut all = |values: &mut dyn Iterator<Item = &Value>| {
-            values.fold(Visited::default(), |sum, value| sum.plus(self.of(part, value)))
+            values.fold(Visited::default(), |sum, value| {
+                sum.plus(self.of(part, value))
+            })
         };
         match (to, value) {
             (To::Here | To::Reference, _) => all(&mut std::iter::once(value)),
-            (To::Member(name), Value::Object(members)) => all(&mut members.get(&**name).into_iter()),
+            (To::Member(name), Value::Object(members)) => {
+                all(&mut members.get(&**name).into_iter())
+            }
             (To::Nth(at), Value::Array(elements)) => all(&mut elements.get(*at).into_iter()),
             (To::Each, Value::Object(members)) => all(&mut members.values()),
             (To::Each, Value::Array(elements)) => all(&mut elements.iter()),

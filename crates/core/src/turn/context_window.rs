@@ -36,7 +36,9 @@ const IMAGE_TOKENS: u32 = 2000;
 
 /// The request cannot be made to fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("about {needed} tokens are needed and {window} fit, {reserve} of them reserved for the answer")]
+#[error(
+    "about {needed} tokens are needed and {window} fit, {reserve} of them reserved for the answer"
+)]
 pub struct DoesNotFit {
     /// What the smallest form needs.
     pub needed: u32,
@@ -71,13 +73,23 @@ impl Room {
     #[must_use]
     pub fn new(window: u32, reserve: u32, calibration: Calibration) -> Self {
         let window = calibration.window(window);
-        Self { window, reserve: reserve.min(window / 2), calibration, summary: None, own: 1 }
+        Self {
+            window,
+            reserve: reserve.min(window / 2),
+            calibration,
+            summary: None,
+            own: 1,
+        }
     }
 
     /// The same for a request that has a summary, and ends with so many messages of the turn itself.
     #[must_use]
     pub fn for_turn(self, summary: Option<String>, own: usize) -> Self {
-        Self { summary, own, ..self }
+        Self {
+            summary,
+            own,
+            ..self
+        }
     }
 
     /// The model's window, in its tokens.
@@ -137,10 +149,26 @@ pub fn fit(
 ) -> Result<Fitted, DoesNotFit> {
     let budget = room.budget();
     let fixed = tools_tokens(&request, count);
-    let can_read_on = request.tools.iter().any(|tool| tool.name.as_str() == READ_RESULT);
-    let mut sizes: Vec<u32> = request.messages.iter().map(|message| message_tokens(message, count)).collect();
-    let needed = |sizes: &[u32]| sizes.iter().fold(fixed, |sum, size| sum.saturating_add(*size));
-    let first = usize::from(request.messages.first().is_some_and(|message| message.role() == Role::System));
+    let can_read_on = request
+        .tools
+        .iter()
+        .any(|tool| tool.name.as_str() == READ_RESULT);
+    let mut sizes: Vec<u32> = request
+        .messages
+        .iter()
+        .map(|message| message_tokens(message, count))
+        .collect();
+    let needed = |sizes: &[u32]| {
+        sizes
+            .iter()
+            .fold(fixed, |sum, size| sum.saturating_add(*size))
+    };
+    let first = usize::from(
+        request
+            .messages
+            .first()
+            .is_some_and(|message| message.role() == Role::System),
+    );
     let last_turn = request.messages.len().saturating_sub(room.own).max(first);
     let mut notices = Vec::new();
     // By the window alone, and not by what was learned since: the same part in every request.
@@ -158,7 +186,12 @@ pub fn fit(
         }
     }
     if needed(&sizes) <= budget {
-        return Ok(Fitted { counted: needed(&sizes), request, notices, is_shortened: false });
+        return Ok(Fitted {
+            counted: needed(&sizes),
+            request,
+            notices,
+            is_shortened: false,
+        });
     }
 
     let mut cleared = 0_usize;
@@ -178,9 +211,13 @@ pub fn fit(
     let mut dropped = 0_usize;
     let mut last_turn = last_turn;
     while needed(&sizes) > budget && last_turn > first {
-        let next = turn_after(&request.messages, first).unwrap_or(last_turn).min(last_turn);
-        let block =
-            room.summary.as_deref().filter(|block| begins_with(&request.messages[first..next], block));
+        let next = turn_after(&request.messages, first)
+            .unwrap_or(last_turn)
+            .min(last_turn);
+        let block = room
+            .summary
+            .as_deref()
+            .filter(|block| begins_with(&request.messages[first..next], block));
         dropped += next - first;
         request.messages.drain(first..next);
         sizes.drain(first..next);
@@ -211,12 +248,18 @@ pub fn fit(
         && let Some(block) = &room.summary
     {
         let found = request.messages.iter().enumerate();
-        let found = found.skip(first).find_map(|(at, message)| Some((at, without_block(message, block)?)));
+        let found = found
+            .skip(first)
+            .find_map(|(at, message)| Some((at, without_block(message, block)?)));
         if let Some((at, message)) = found {
             sizes[at] = message_tokens(&message, count);
             request.messages[at] = message;
-            let text = "The conversation is long: the summary of its beginning was left out.".to_owned();
-            notices.push(Notice { code: "summary_left_out".to_owned(), text });
+            let text =
+                "The conversation is long: the summary of its beginning was left out.".to_owned();
+            notices.push(Notice {
+                code: "summary_left_out".to_owned(),
+                text,
+            });
         }
     }
     if needed(&sizes) > budget {
@@ -228,16 +271,26 @@ pub fn fit(
     }
     let text = match (cleared, dropped) {
         (0, 0) => None,
-        (0, dropped) => {
-            Some(format!("The conversation is long: its {dropped} oldest messages were left out."))
-        }
-        (cleared, 0) => Some(format!("The conversation is long: {cleared} old tool results were left out.")),
+        (0, dropped) => Some(format!(
+            "The conversation is long: its {dropped} oldest messages were left out."
+        )),
+        (cleared, 0) => Some(format!(
+            "The conversation is long: {cleared} old tool results were left out."
+        )),
         (cleared, dropped) => Some(format!(
             "The conversation is long: {cleared} old tool results and its {dropped} oldest messages were left out."
         )),
     };
-    notices.extend(text.map(|text| Notice { code: "context_trimmed".to_owned(), text }));
-    Ok(Fitted { counted: needed(&sizes), request, notices, is_shortened: true })
+    notices.extend(text.map(|text| Notice {
+        code: "context_trimmed".to_owned(),
+        text,
+    }));
+    Ok(Fitted {
+        counted: needed(&sizes),
+        request,
+        notices,
+        is_shortened: true,
+    })
 }
 
 /// Whether the first words of the person among these begin with a summary.
@@ -263,16 +316,24 @@ pub struct Parts {
 
 /// What the parts of a request take. `summary`: what stands for old turns in it.
 #[must_use]
-pub fn parts_of(request: &GenerateRequest, summary: Option<&str>, count: &dyn Fn(&str) -> u32) -> Parts {
-    let mut parts = Parts { tools: tools_tokens(request, count), ..Parts::default() };
+pub fn parts_of(
+    request: &GenerateRequest,
+    summary: Option<&str>,
+    count: &dyn Fn(&str) -> u32,
+) -> Parts {
+    let mut parts = Parts {
+        tools: tools_tokens(request, count),
+        ..Parts::default()
+    };
     for message in &request.messages {
         let size = message_tokens(message, count);
         match message.role() {
             Role::System => parts.instruction = parts.instruction.saturating_add(size),
             Role::Tool => parts.results = parts.results.saturating_add(size),
             Role::User | Role::Assistant => {
-                let block =
-                    summary.filter(|block| message.role() == Role::User && message.text().starts_with(block));
+                let block = summary.filter(|block| {
+                    message.role() == Role::User && message.text().starts_with(block)
+                });
                 let of_summary = block.map_or(0, count).min(size);
                 parts.summary = parts.summary.saturating_add(of_summary);
                 parts.history = parts.history.saturating_add(size - of_summary);
@@ -304,19 +365,25 @@ fn in_part(
     };
     let size = message_tokens(message, count).max(1);
     // In proportion, then less until it fits: text is not equally dense everywhere.
-    let mut shown = usize::try_from(u64::from(tokens) * whole.len() as u64 / u64::from(size)).unwrap_or(0);
+    let mut shown =
+        usize::try_from(u64::from(tokens) * whole.len() as u64 / u64::from(size)).unwrap_or(0);
     let chars = whole.chars().count();
     while shown > 0 {
         let (begun, rest) = whole.split_at(whole.floor_char_boundary(shown - shown / 4));
-        let (_, ended) = rest.split_at(rest.ceil_char_boundary(rest.len().saturating_sub(shown / 4)));
+        let (_, ended) =
+            rest.split_at(rest.ceil_char_boundary(rest.len().saturating_sub(shown / 4)));
         let head = begun.chars().count();
         let how = match can_read_on {
-            true => format!("; {READ_RESULT} with call {:?} and from {head} reads on", call_id.as_str()),
+            true => format!(
+                "; {READ_RESULT} with call {:?} and from {head} reads on",
+                call_id.as_str()
+            ),
             false => String::new(),
         };
         let left_out = chars - head - ended.chars().count();
-        let part =
-            format!("{begun}\n[... {left_out} of {chars} characters are left out here{how} ...]\n{ended}");
+        let part = format!(
+            "{begun}\n[... {left_out} of {chars} characters are left out here{how} ...]\n{ended}"
+        );
         let result = match result.success {
             true => ToolResult {
                 data: Some(Value::String(part).into()),
@@ -338,7 +405,8 @@ fn in_part(
 /// The text of a result that was shown in part, in which [`READ_RESULT`] counts: a string as it is, all else as JSON.
 #[must_use]
 pub fn text_of(data: &Value) -> String {
-    data.as_str().map_or_else(|| data.to_string(), str::to_owned)
+    data.as_str()
+        .map_or_else(|| data.to_string(), str::to_owned)
 }
 
 fn in_part_notice(message: &Message, tokens: u32) -> Notice {
@@ -346,33 +414,49 @@ fn in_part_notice(message: &Message, tokens: u32) -> Notice {
     let text = format!(
         "The result of {name} is long (about {tokens} tokens): the model was shown its beginning and its end. The whole is in the log."
     );
-    Notice { code: "result_in_part".to_owned(), text }
+    Notice {
+        code: "result_in_part".to_owned(),
+        text,
+    }
 }
 
 /// What a request costs to read, in tokens as `count` counts them.
 #[must_use]
 pub fn request_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
-    let messages = request.messages.iter().map(|message| message_tokens(message, count));
+    let messages = request
+        .messages
+        .iter()
+        .map(|message| message_tokens(message, count));
     messages.fold(tools_tokens(request, count), u32::saturating_add)
 }
 
 fn clear_result(message: &Message) -> Option<Message> {
     let (call_id, name, _) = message.tool_result()?;
-    let result =
-        ToolResult::ok(json!("left out: the conversation is long; call the tool again if it is needed"));
+    let result = ToolResult::ok(json!(
+        "left out: the conversation is long; call the tool again if it is needed"
+    ));
     Message::tool(call_id.clone(), name, result).ok()
 }
 
 fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
-    let schema = request.response_schema.as_ref().map_or(0, |schema| count(&schema.to_string()));
+    let schema = request
+        .response_schema
+        .as_ref()
+        .map_or(0, |schema| count(&schema.to_string()));
     let tools = request.tools.iter().zip(request.tools.parameter_texts());
     tools.fold(schema, |sum, (tool, parameters)| {
-        sum.saturating_add(count(&tool.description)).saturating_add(count(parameters)).saturating_add(8)
+        sum.saturating_add(count(&tool.description))
+            .saturating_add(count(parameters))
+            .saturating_add(8)
     })
 }
 
 /// Long texts are counted where they are, without the JSON around them.
-fn result_tokens(result: &ToolResult, json: impl FnOnce() -> u32, count: &dyn Fn(&str) -> u32) -> u32 {
+fn result_tokens(
+    result: &ToolResult,
+    json: impl FnOnce() -> u32,
+    count: &dyn Fn(&str) -> u32,
+) -> u32 {
     match result.data.as_deref() {
         Some(Value::String(text)) => count(text).saturating_add(RESULT_FRAME_TOKENS),
         _ => json(),
@@ -383,15 +467,21 @@ fn result_tokens(result: &ToolResult, json: impl FnOnce() -> u32, count: &dyn Fn
 /// cost, and what nobody can read nothing.
 #[must_use]
 pub fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
-    message.parts().iter().enumerate().fold(TOKENS_PER_MESSAGE, |sum, (at, part)| {
-        let json = || count(message.json_text(at));
-        let size = match &part.content {
-            Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => count(text),
-            Content::ToolCall(call) => count(&call.name).saturating_add(json()),
-            Content::ToolResult { result, .. } => result_tokens(result, json, count),
-            Content::Image { .. } => IMAGE_TOKENS,
-            Content::Opaque { .. } => 0,
-        };
-        sum.saturating_add(size)
-    })
+    message
+        .parts()
+        .iter()
+        .enumerate()
+        .fold(TOKENS_PER_MESSAGE, |sum, (at, part)| {
+            let json = || count(message.json_text(at));
+            let size = match &part.content {
+                Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => {
+                    count(text)
+                }
+                Content::ToolCall(call) => count(&call.name).saturating_add(json()),
+                Content::ToolResult { result, .. } => result_tokens(result, json, count),
+                Content::Image { .. } => IMAGE_TOKENS,
+                Content::Opaque { .. } => 0,
+            };
+            sum.saturating_add(size)
+        })
 }

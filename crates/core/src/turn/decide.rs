@@ -15,7 +15,11 @@ pub const DECLINE: &str = "decline";
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Decision {
     /// Words, and nothing else. `output`: what they say as JSON, if that was asked for.
-    Respond { text: String, cut: bool, output: Option<Value> },
+    Respond {
+        text: String,
+        cut: bool,
+        output: Option<Value>,
+    },
     /// Tools, and perhaps a question or refusal that ends the turn after them.
     InvokeTools { ending: Option<Ending> },
     /// A question or a refusal, told by structure.
@@ -108,22 +112,33 @@ pub(crate) fn is_control(call: &ToolCall) -> bool {
 }
 
 /// Reads an answer. `tools`: those on offer, by which a call in the text is known.
-pub(super) fn decide(reply: &GenerateResponse, tools: &[ToolDefinition]) -> Result<Decision, Unusable> {
+pub(super) fn decide(
+    reply: &GenerateResponse,
+    tools: &[ToolDefinition],
+) -> Result<Decision, Unusable> {
     let text = reply.text();
     let said = !text.trim().is_empty();
     let calls = reply.tool_calls().count();
     match (reply.finish, calls, said) {
-        (FinishReason::ContentFilter, _, _) => Ok(Decision::Filtered { message: refusal(&reply.parts) }),
+        (FinishReason::ContentFilter, _, _) => Ok(Decision::Filtered {
+            message: refusal(&reply.parts),
+        }),
         (FinishReason::MalformedCall, _, _) => Err(Unusable::MalformedCall),
         // The last of these calls may be half a call, and nothing tells which: none of them runs.
         (FinishReason::MaxTokens, 1.., _) => Err(Unusable::CutInCall),
-        (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond { text, cut: true, output: None }),
+        (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond {
+            text,
+            cut: true,
+            output: None,
+        }),
         (FinishReason::Stop | FinishReason::ToolCalls, 0, true) if is_call(&text, tools) => {
             Err(Unusable::MalformedCall)
         }
-        (FinishReason::Stop | FinishReason::ToolCalls, 0, true) => {
-            Ok(Decision::Respond { text, cut: false, output: None })
-        }
+        (FinishReason::Stop | FinishReason::ToolCalls, 0, true) => Ok(Decision::Respond {
+            text,
+            cut: false,
+            output: None,
+        }),
         (FinishReason::MaxTokens | FinishReason::Stop | FinishReason::ToolCalls, 0, false) => {
             match refusal(&reply.parts) {
                 message if !message.is_empty() => Ok(Decision::Filtered { message }),
@@ -132,7 +147,10 @@ pub(super) fn decide(reply: &GenerateResponse, tools: &[ToolDefinition]) -> Resu
             }
         }
         (FinishReason::Stop | FinishReason::ToolCalls, 1.., _) => {
-            let ending = reply.tool_calls().find(|call| is_control(call)).map(|call| ending(call, &text));
+            let ending = reply
+                .tool_calls()
+                .find(|call| is_control(call))
+                .map(|call| ending(call, &text));
             Ok(match ending {
                 Some(ending) if reply.tool_calls().all(is_control) => Decision::End(ending),
                 ending => Decision::InvokeTools { ending },
@@ -170,19 +188,33 @@ fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
     }
     let text = text.trim();
     let fence = |text: &str| {
-        Some(text.strip_prefix("```")?.strip_suffix("```")?.split_once('\n')?.1.trim().to_owned())
+        Some(
+            text.strip_prefix("```")?
+                .strip_suffix("```")?
+                .split_once('\n')?
+                .1
+                .trim()
+                .to_owned(),
+        )
     };
     let whole = fence(text).unwrap_or_else(|| text.to_owned());
     let code = ["print(", "default_api.", "Action: "]
         .iter()
-        .fold(&*whole, |code, lead| code.strip_prefix(lead).unwrap_or(code));
+        .fold(&*whole, |code, lead| {
+            code.strip_prefix(lead).unwrap_or(code)
+        });
     tools.iter().map(|tool| tool.name.as_str()).any(|name| {
         let is_json = whole.starts_with(['{', '[']) && whole.contains(&format!("\"{name}\""));
-        let is_code =
-            code.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(['(', '{', '[']));
-        let is_action =
-            whole.starts_with("Action:") && whole.contains("Action Input:") && code.starts_with(name);
-        (is_json && ["\"name\"", "\"function\"", "\"tool\""].iter().any(|key| whole.contains(key)))
+        let is_code = code
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.trim_start().starts_with(['(', '{', '[']));
+        let is_action = whole.starts_with("Action:")
+            && whole.contains("Action Input:")
+            && code.starts_with(name);
+        (is_json
+            && ["\"name\"", "\"function\"", "\"tool\""]
+                .iter()
+                .any(|key| whole.contains(key)))
             || is_code
             || is_action
     })
@@ -191,17 +223,34 @@ fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
 /// What a control call says; without words of its own, the text beside it speaks.
 fn ending(call: &ToolCall, text: &str) -> Ending {
     let words = |key: &str| {
-        let own = call.arguments.get(key).and_then(Value::as_str).unwrap_or_default().trim();
-        if own.is_empty() { text.trim().to_owned() } else { own.to_owned() }
+        let own = call
+            .arguments
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .trim();
+        if own.is_empty() {
+            text.trim().to_owned()
+        } else {
+            own.to_owned()
+        }
     };
-    if call.name == DECLINE { Ending::Decline(words("message")) } else { Ending::Ask(words("question")) }
+    if call.name == DECLINE {
+        Ending::Decline(words("message"))
+    } else {
+        Ending::Ask(words("question"))
+    }
 }
 
 fn refusal(parts: &[Part]) -> String {
     parts
         .iter()
-        .filter_map(
-            |part| if let Content::Refusal { text } = &part.content { Some(text.as_str()) } else { None },
-        )
+        .filter_map(|part| {
+            if let Content::Refusal { text } = &part.content {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
         .collect()
 }

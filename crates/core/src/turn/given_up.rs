@@ -21,27 +21,48 @@ pub fn given_up(
 ) -> TurnEnd {
     let mut messages = said_in(events, turn);
     let has_result = |call: &&ToolCall| {
-        messages.iter().any(|message| message.tool_result().is_some_and(|(id, _, _)| *id == call.id))
+        messages.iter().any(|message| {
+            message
+                .tool_result()
+                .is_some_and(|(id, _, _)| *id == call.id)
+        })
     };
-    let calls = messages.iter().flat_map(Message::parts).filter_map(|part| match &part.content {
-        Content::ToolCall(call) => Some(call),
-        _ => None,
-    });
+    let calls = messages
+        .iter()
+        .flat_map(Message::parts)
+        .filter_map(|part| match &part.content {
+            Content::ToolCall(call) => Some(call),
+            _ => None,
+        });
     let open: Vec<ToolCall> = calls.filter(|call| !has_result(call)).cloned().collect();
     for call in open {
-        let result = ToolResult::failed("the turn was given up; it is not known whether this was done");
+        let result =
+            ToolResult::failed("the turn was given up; it is not known whether this was done");
         messages.extend(Message::tool(call.id, call.name, result).ok());
     }
-    let said = Part::ours(Content::Text { text: words.to_owned() });
+    let said = Part::ours(Content::Text {
+        text: words.to_owned(),
+    });
     messages.extend(Message::assistant(vec![said]).ok());
-    let (mut usage, mut cost, mut tools_used) = (Usage::default(), Some(Cost::default()), Vec::new());
-    for recorded in events.iter().filter(|recorded| recorded.event.turn() == Some(turn)) {
+    let (mut usage, mut cost, mut tools_used) =
+        (Usage::default(), Some(Cost::default()), Vec::new());
+    for recorded in events
+        .iter()
+        .filter(|recorded| recorded.event.turn() == Some(turn))
+    {
         match &*recorded.event {
-            Event::ModelReplied { reply: Ok(reply), .. } => {
+            Event::ModelReplied {
+                reply: Ok(reply), ..
+            } => {
                 usage = usage.plus(reply.usage);
                 cost = Cost::sum(cost, reply.cost);
             }
-            Event::CallFinished { tool, arguments, result, .. } => tools_used.push(ToolInvocation {
+            Event::CallFinished {
+                tool,
+                arguments,
+                result,
+                ..
+            } => tools_used.push(ToolInvocation {
                 tool: tool.clone(),
                 arguments: arguments.clone(),
                 result: result.clone(),

@@ -43,7 +43,9 @@ pub use crate::calibration::{Calibration, window_in};
 pub use crate::call_end::CallEnd;
 use crate::confirmation::PendingCall;
 use crate::cost::Cost;
-use crate::decision::{AgentDecision, DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
+use crate::decision::{
+    AgentDecision, DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent,
+};
 use crate::error::ModelError;
 use crate::event::{Refusal, RequestedCall, TurnEnd};
 use crate::fingerprint::sorted;
@@ -218,7 +220,10 @@ impl Turn {
             state @ (State::AwaitingModel
             | State::AwaitingTools(_)
             | State::AwaitingUser(_)
-            | State::Finished) => Err(OutOfOrder { input: "a start", state: state.name() }),
+            | State::Finished) => Err(OutOfOrder {
+                input: "a start",
+                state: state.name(),
+            }),
         }
     }
 
@@ -240,9 +245,13 @@ impl Turn {
                 }
                 Err(error) => self.fail(error),
             }),
-            state @ (State::New | State::AwaitingTools(_) | State::AwaitingUser(_) | State::Finished) => {
-                Err(OutOfOrder { input: "a model reply", state: state.name() })
-            }
+            state @ (State::New
+            | State::AwaitingTools(_)
+            | State::AwaitingUser(_)
+            | State::Finished) => Err(OutOfOrder {
+                input: "a model reply",
+                state: state.name(),
+            }),
         }
     }
 
@@ -257,7 +266,13 @@ impl Turn {
 
     /// Old turns were put into few words: they stand for them in [`Turn::request`] from now on. What that took counts as the
     /// turn's.
-    pub fn on_summary(&mut self, summary: Summary, usage: Usage, cost: Option<Cost>, notice: Notice) {
+    pub fn on_summary(
+        &mut self,
+        summary: Summary,
+        usage: Usage,
+        cost: Option<Cost>,
+        notice: Notice,
+    ) {
         self.usage = self.usage.plus(usage);
         self.cost = Cost::sum(self.cost, cost);
         self.setup.recalled.summarise(summary);
@@ -305,15 +320,24 @@ impl Turn {
         let mut round = match &self.state {
             State::AwaitingTools(round) | State::AwaitingUser(round) => round.clone(),
             state @ (State::New | State::AwaitingModel | State::Finished) => {
-                return Err(OutOfOrder { input: "the end of calls", state: state.name() });
+                return Err(OutOfOrder {
+                    input: "the end of calls",
+                    state: state.name(),
+                });
             }
         };
         if !ends.iter().all(|(id, _)| round.has(id)) {
-            return Err(OutOfOrder { input: "the end of another call", state: self.state.name() });
+            return Err(OutOfOrder {
+                input: "the end of another call",
+                state: self.state.name(),
+            });
         }
         let approved = round.take(ends);
         if !round.is_complete() {
-            return Err(OutOfOrder { input: "the end of some calls only", state: "waiting for all of them" });
+            return Err(OutOfOrder {
+                input: "the end of some calls only",
+                state: "waiting for all of them",
+            });
         }
         self.approved |= approved;
         self.state = State::Finished;
@@ -332,13 +356,17 @@ impl Turn {
             StopReason::Cancelled => (OutcomeCategory::Cancelled, words::STOPPED, None),
             StopReason::Deadline => {
                 let deadline = self.setup.limits.turn_deadline;
-                let value = deadline.map(|time| format!("{} s", time.as_secs_f64())).unwrap_or_default();
+                let value = deadline
+                    .map(|time| format!("{} s", time.as_secs_f64()))
+                    .unwrap_or_default();
                 let error = limit("turn deadline", value, "agent.turn_deadline");
                 (OutcomeCategory::DeadlineLimit, words::DEADLINE, Some(error))
             }
-            StopReason::Budget(exceeded) => {
-                (OutcomeCategory::BudgetLimit, words::budget(&exceeded), Some(exceeded.into()))
-            }
+            StopReason::Budget(exceeded) => (
+                OutcomeCategory::BudgetLimit,
+                words::budget(&exceeded),
+                Some(exceeded.into()),
+            ),
         };
         if let State::AwaitingTools(mut round) | State::AwaitingUser(mut round) =
             std::mem::replace(&mut self.state, State::Finished)
@@ -425,7 +453,8 @@ impl Turn {
         let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
         // Only an empty list of parts is refused, and that was asked again above.
         self.messages.extend(Message::assistant(reply.parts).ok());
-        self.asked_for.extend(calls.iter().filter(|call| !is_control(call)).cloned());
+        self.asked_for
+            .extend(calls.iter().filter(|call| !is_control(call)).cloned());
         match decision {
             Decision::Respond { text, cut, output } => self.respond(text, cut, output),
             Decision::End(ending) => {
@@ -443,7 +472,9 @@ impl Turn {
     /// Words, a question or a refusal where the caller wants a call are no answer.
     fn as_chosen(&self, decision: Decision) -> Result<Decision, Unusable> {
         match decision {
-            Decision::Respond { cut: false, .. } | Decision::End(_) if self.setup.choice.requires_call() => {
+            Decision::Respond { cut: false, .. } | Decision::End(_)
+                if self.setup.choice.requires_call() =>
+            {
                 Err(Unusable::NoCall)
             }
             decision => Ok(decision),
@@ -453,9 +484,18 @@ impl Turn {
     /// Words that are to be JSON of a certain form are read as that. An answer that was cut is none.
     fn in_form(&self, decision: Decision) -> Result<Decision, Unusable> {
         match (decision, &self.setup.output) {
-            (Decision::Respond { text, cut: false, .. }, Some(schema)) => {
+            (
+                Decision::Respond {
+                    text, cut: false, ..
+                },
+                Some(schema),
+            ) => {
                 let read = schema.read(&text).map_err(Unusable::Misfit)?;
-                Ok(Decision::Respond { text: read.text, cut: false, output: Some(read.value) })
+                Ok(Decision::Respond {
+                    text: read.text,
+                    cut: false,
+                    output: Some(read.value),
+                })
             }
             (decision, _) => Ok(decision),
         }
@@ -463,10 +503,26 @@ impl Turn {
 
     fn respond(&mut self, text: String, cut: bool, output: Option<Value>) -> Action {
         if cut {
-            let max = self.setup.config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |max| max.get());
-            self.add_notice(Notice { code: "answer_cut".to_owned(), text: words::answer_cut(max) });
-            let error = limit("output tokens", max.to_string(), "llm.max_tokens, or LLM_MAX_TOKENS");
-            return self.finish(self.plain_kind(), OutcomeCategory::MaxTokensLimit, text, Some(error));
+            let max = self
+                .setup
+                .config
+                .max_tokens
+                .map_or(OUTPUT_TOKENS_MAX, |max| max.get());
+            self.add_notice(Notice {
+                code: "answer_cut".to_owned(),
+                text: words::answer_cut(max),
+            });
+            let error = limit(
+                "output tokens",
+                max.to_string(),
+                "llm.max_tokens, or LLM_MAX_TOKENS",
+            );
+            return self.finish(
+                self.plain_kind(),
+                OutcomeCategory::MaxTokensLimit,
+                text,
+                Some(error),
+            );
         }
         if output.is_some() {
             return self.conclude(text, output);
@@ -498,7 +554,10 @@ impl Turn {
     /// What the words of the model amount to. After something was changed, was refused by the person or went wrong, that is what
     /// the turn is; after something was looked up, an offer is a courtesy.
     fn reading(&self, text: &str) -> Reading {
-        let only_read = self.used.iter().all(|used| used.result.success && !self.changes(&used.tool));
+        let only_read = self
+            .used
+            .iter()
+            .all(|used| used.result.success && !self.changes(&used.tool));
         let went_well = self.failures.iter().all(|failure| failure.is_unknown);
         if self.setup.style == ToolStyle::OneRound
             || !only_read
@@ -516,17 +575,24 @@ impl Turn {
 
     /// Whether a known tool does more than read.
     fn changes(&self, tool: &str) -> bool {
-        self.knows(tool).is_some_and(|known| !known.annotations.read_only)
+        self.knows(tool)
+            .is_some_and(|known| !known.annotations.read_only)
     }
 
     fn knows(&self, tool: &str) -> Option<&ToolDefinition> {
-        self.setup.tools.iter().find(|known| known.name.as_str() == tool)
+        self.setup
+            .tools
+            .iter()
+            .find(|known| known.name.as_str() == tool)
     }
 
     fn invoke(&mut self, calls: Vec<ToolCall>, ending: Option<Ending>) -> Action {
         for call in calls.iter().filter(|call| !is_control(call)) {
             // Two that cannot be read are the same if their text is.
-            let unread = call.malformed.as_ref().map_or("", |malformed| malformed.text.as_str());
+            let unread = call
+                .malformed
+                .as_ref()
+                .map_or("", |malformed| malformed.text.as_str());
             let key = format!(
                 "{} {unread} {}",
                 call.name,
@@ -535,7 +601,10 @@ impl Turn {
             let count = self.identical.entry(key).or_insert(0);
             *count += 1;
             if *count > self.setup.limits.identical_calls_max {
-                let malformed = call.malformed.as_ref().map(|malformed| malformed.text.clone());
+                let malformed = call
+                    .malformed
+                    .as_ref()
+                    .map(|malformed| malformed.text.clone());
                 self.close(
                     Round::new(calls, None),
                     "it was not run: the same call was made too often in this turn",
@@ -543,7 +612,8 @@ impl Turn {
                 if let Some(raw) = malformed {
                     return self.fail(ModelError::InvalidResponse {
                         provider: self.setup.model.provider.clone(),
-                        reason: "the arguments of its call could not be read, again and again".to_owned(),
+                        reason: "the arguments of its call could not be read, again and again"
+                            .to_owned(),
                         raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
                     });
                 }
@@ -558,7 +628,11 @@ impl Turn {
                 );
             }
         }
-        let run = calls.iter().filter(|call| !is_control(call)).cloned().collect();
+        let run = calls
+            .iter()
+            .filter(|call| !is_control(call))
+            .cloned()
+            .collect();
         self.state = State::AwaitingTools(Round::new(calls, ending));
         Action::CallTools(run)
     }
@@ -586,7 +660,12 @@ impl Turn {
                 let (bound, value, key) = words::iterations_bound(&self.setup.limits);
                 let text = self.with_done(words::TOO_COMPLEX);
                 let error = TurnError::Limit { bound, value, key };
-                self.finish(self.plain_kind(), OutcomeCategory::IterationsLimit, text, Some(error))
+                self.finish(
+                    self.plain_kind(),
+                    OutcomeCategory::IterationsLimit,
+                    text,
+                    Some(error),
+                )
             }
             None => self.call_model(),
         }
@@ -602,16 +681,29 @@ impl Turn {
                 None if is_control(&call) => ToolResult::ok("shown to the person".into()),
                 Some(CallEnd::InDoubt { arguments }) => {
                     let preview = round.doubted.iter().find(|(id, _)| *id == call.id);
-                    self.note_left_open(&call.name, arguments, preview.map(|(_, preview)| preview.as_str()))
+                    self.note_left_open(
+                        &call.name,
+                        arguments,
+                        preview.map(|(_, preview)| preview.as_str()),
+                    )
                 }
-                Some(CallEnd::Waiting(PendingCall { arguments, preview, doubt: Some(_), .. })) => {
-                    self.note_left_open(&call.name, arguments, Some(&preview))
-                }
-                Some(CallEnd::Waiting(PendingCall { awaits: Some(_), .. })) => ToolResult::failed(
+                Some(CallEnd::Waiting(PendingCall {
+                    arguments,
+                    preview,
+                    doubt: Some(_),
+                    ..
+                })) => self.note_left_open(&call.name, arguments, Some(&preview)),
+                Some(CallEnd::Waiting(PendingCall {
+                    awaits: Some(_), ..
+                })) => ToolResult::failed(
                     "it was stopped before the program that was to do this brought a result; it is not known whether it was done",
                 ),
                 None | Some(CallEnd::Waiting(_)) => ToolResult::failed(unrun),
-                Some(CallEnd::Executed { arguments, result, summary }) => {
+                Some(CallEnd::Executed {
+                    arguments,
+                    result,
+                    summary,
+                }) => {
                     self.note_executed(&call.name, &result, summary);
                     let told = if round.edited.contains(&call.id) {
                         result.clone().of_edited(&arguments)
@@ -626,20 +718,24 @@ impl Turn {
                     self.note_executed(&call.name, &result, Some(words::CONFIRMED_DONE.to_owned()));
                     self.note_used(&call.name, arguments, result)
                 }
-                Some(CallEnd::Refused { refusal, message }) => self.note_refused(&call, refusal, message),
+                Some(CallEnd::Refused { refusal, message }) => {
+                    self.note_refused(&call, refusal, message)
+                }
                 Some(CallEnd::Asked { question }) => {
                     ToolResult::failed(format!("not done; the person was asked: {question}"))
                 }
                 Some(CallEnd::Denied { arguments }) => {
                     self.denied.push((call.name.clone(), arguments.clone()));
-                    self.summaries.push(Done::Words(words::NOTHING_CHANGED.to_owned()));
+                    self.summaries
+                        .push(Done::Words(words::NOTHING_CHANGED.to_owned()));
                     let result = ToolResult::failed("the person refused this; it was not done");
                     self.note_used(&call.name, arguments, result)
                 }
                 Some(CallEnd::Expired { arguments }) => {
                     self.expired = true;
                     self.summaries.push(Done::Words(words::EXPIRED.to_owned()));
-                    let result = ToolResult::failed("nobody confirmed this in time; it was not done");
+                    let result =
+                        ToolResult::failed("nobody confirmed this in time; it was not done");
                     self.note_used(&call.name, arguments, result)
                 }
                 Some(CallEnd::NoResult { arguments }) => {
@@ -649,21 +745,34 @@ impl Turn {
                     self.note_used(&call.name, arguments, result)
                 }
             };
-            self.messages.extend(Message::tool(call.id, call.name, result).ok());
+            self.messages
+                .extend(Message::tool(call.id, call.name, result).ok());
         }
     }
 
-    fn note_left_open(&mut self, tool: &str, arguments: Arguments, preview: Option<&str>) -> ToolResult {
+    fn note_left_open(
+        &mut self,
+        tool: &str,
+        arguments: Arguments,
+        preview: Option<&str>,
+    ) -> ToolResult {
         self.left_open = true;
         let text = words::in_doubt(preview);
         self.summaries.push(Done::Words(text.clone()));
-        self.add_notice(Notice { code: "in_doubt".to_owned(), text });
+        self.add_notice(Notice {
+            code: "in_doubt".to_owned(),
+            text,
+        });
         self.note_used(tool, arguments, ToolResult::left_open())
     }
 
     /// Adds a call to those that the answer lists, and returns its result.
     fn note_used(&mut self, tool: &str, arguments: Arguments, result: ToolResult) -> ToolResult {
-        self.used.push(ToolInvocation { tool: tool.to_owned(), arguments, result: result.clone() });
+        self.used.push(ToolInvocation {
+            tool: tool.to_owned(),
+            arguments,
+            result: result.clone(),
+        });
         result
     }
 
@@ -673,7 +782,9 @@ impl Turn {
             Refusal::Failed => Some(message.clone()),
             // Where nothing may be called nobody has asked for a step.
             Refusal::UnknownTool if !self.may_call() => None,
-            Refusal::UnknownTool | Refusal::InvalidArguments => Some(words::CALL_NOT_DONE.to_owned()),
+            Refusal::UnknownTool | Refusal::InvalidArguments => {
+                Some(words::CALL_NOT_DONE.to_owned())
+            }
             Refusal::Forbidden => Some(words::NOT_ALLOWED.to_owned()),
             // The call that was made before says how the turn ended.
             Refusal::DeniedBefore | Refusal::InDoubt => None,
@@ -685,10 +796,18 @@ impl Turn {
             if !matches!(self.summaries.last(), Some(Done::Words(last)) if *last == told) {
                 self.summaries.push(Done::Words(told.clone()));
             }
-            self.note_failure(&call.name, message.clone(), told, refusal == Refusal::UnknownTool);
+            self.note_failure(
+                &call.name,
+                message.clone(),
+                told,
+                refusal == Refusal::UnknownTool,
+            );
         }
         let result = ToolResult::failed(message);
-        if matches!(refusal, Refusal::Forbidden | Refusal::DeniedBefore | Refusal::Failed) {
+        if matches!(
+            refusal,
+            Refusal::Forbidden | Refusal::DeniedBefore | Refusal::Failed
+        ) {
             return self.note_used(&call.name, call.arguments.clone(), result);
         }
         result
@@ -701,7 +820,13 @@ impl Turn {
 
     fn note_failure(&mut self, tool: &str, message: String, told: String, is_unknown: bool) {
         let (tool, round) = (tool.to_owned(), self.iterations);
-        self.failures.push(Failure { tool, message, told, round, is_unknown });
+        self.failures.push(Failure {
+            tool,
+            message,
+            told,
+            round,
+            is_unknown,
+        });
     }
 
     /// Forgets what a success of this tool makes good: what failed in earlier rounds, of this tool, or of tools that only
@@ -734,10 +859,18 @@ impl Turn {
     /// The turn ends with a question or a refusal of the model.
     fn end(&mut self, ending: Ending) -> Action {
         let (kind, outcome, text) = match ending {
-            Ending::Ask(text) => (DecisionKind::AskClarification, OutcomeCategory::UnclearIntent, text),
+            Ending::Ask(text) => (
+                DecisionKind::AskClarification,
+                OutcomeCategory::UnclearIntent,
+                text,
+            ),
             Ending::Decline(text) => (self.plain_kind(), OutcomeCategory::OutOfScope, text),
         };
-        let text = if text.is_empty() { words::SAY_MORE.to_owned() } else { text };
+        let text = if text.is_empty() {
+            words::SAY_MORE.to_owned()
+        } else {
+            text
+        };
         let text = self.with_done(&text);
         self.finish(kind, outcome, text, None)
     }
@@ -748,15 +881,16 @@ impl Turn {
             // One round of constrained actions leaves no answer of the model that could have the form.
             return self.fail(ModelError::InvalidResponse {
                 provider: self.setup.model.provider.clone(),
-                reason: "it was given one round of actions, and the answer has to fit a JSON Schema"
-                    .to_owned(),
+                reason:
+                    "it was given one round of actions, and the answer has to fit a JSON Schema"
+                        .to_owned(),
                 raw: text,
             });
         }
-        let error = self
-            .failures
-            .last()
-            .map(|failure| TurnError::Tool { tool: failure.tool.clone(), message: failure.message.clone() });
+        let error = self.failures.last().map(|failure| TurnError::Tool {
+            tool: failure.tool.clone(),
+            message: failure.message.clone(),
+        });
         let outcome = if self.left_open {
             OutcomeCategory::InDoubt
         } else if error.is_some() {
@@ -776,7 +910,9 @@ impl Turn {
 
     fn fail(&mut self, error: ModelError) -> Action {
         let outcome = match &error {
-            ModelError::RateLimited { .. } | ModelError::Quota { .. } => OutcomeCategory::RateLimited,
+            ModelError::RateLimited { .. } | ModelError::Quota { .. } => {
+                OutcomeCategory::RateLimited
+            }
             ModelError::ContextTooLong { .. } => OutcomeCategory::ContextLimit,
             ModelError::Refused { .. } => OutcomeCategory::ContentFilter,
             ModelError::Timeout { .. }
@@ -789,7 +925,12 @@ impl Turn {
             | ModelError::Truncated { .. } => OutcomeCategory::LlmFailure,
         };
         let text = self.with_done(&words::for_model_error(&error));
-        self.finish(self.plain_kind(), outcome, text, Some(TurnError::Model { error }))
+        self.finish(
+            self.plain_kind(),
+            outcome,
+            text,
+            Some(TurnError::Model { error }),
+        )
     }
 
     /// Asks once more for an answer that cannot be used; nothing of it is kept.
@@ -801,15 +942,29 @@ impl Turn {
                 // The paths in the note mean something only beside what they are about.
                 self.again.extend(Message::assistant(reply.parts).ok());
             }
-            self.again.extend(Message::user(format!("[{}]", why.note())).ok());
+            self.again
+                .extend(Message::user(format!("[{}]", why.note())).ok());
             return self.call_model();
         }
         let reason = match why {
             Unusable::CutInCall | Unusable::CutInThought => {
-                let max = self.setup.config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |max| max.get());
-                let error = limit("output tokens", max.to_string(), "llm.max_tokens, or LLM_MAX_TOKENS");
+                let max = self
+                    .setup
+                    .config
+                    .max_tokens
+                    .map_or(OUTPUT_TOKENS_MAX, |max| max.get());
+                let error = limit(
+                    "output tokens",
+                    max.to_string(),
+                    "llm.max_tokens, or LLM_MAX_TOKENS",
+                );
                 let text = self.with_done(words::TOO_COMPLEX);
-                return self.finish(self.plain_kind(), OutcomeCategory::MaxTokensLimit, text, Some(error));
+                return self.finish(
+                    self.plain_kind(),
+                    OutcomeCategory::MaxTokensLimit,
+                    text,
+                    Some(error),
+                );
             }
             Unusable::Empty => "the answer was empty, again".to_owned(),
             Unusable::MalformedCall => "the call in it was malformed, again".to_owned(),
@@ -818,9 +973,10 @@ impl Turn {
         };
         let raw = match why {
             Unusable::Misfit(_) | Unusable::NoCall => reply.text(),
-            Unusable::Empty | Unusable::CutInCall | Unusable::CutInThought | Unusable::MalformedCall => {
-                serde_json::to_string(&reply.parts).unwrap_or_default()
-            }
+            Unusable::Empty
+            | Unusable::CutInCall
+            | Unusable::CutInThought
+            | Unusable::MalformedCall => serde_json::to_string(&reply.parts).unwrap_or_default(),
         };
         self.fail(ModelError::InvalidResponse {
             provider: self.setup.model.provider.clone(),
@@ -847,7 +1003,9 @@ impl Turn {
             false => &setup.tools,
         };
         let (native, prompted) = match &setup.output {
-            Some(schema) if schema.is_of_an_object() && setup.schema_support.covers(!tools.is_empty()) => {
+            Some(schema)
+                if schema.is_of_an_object() && setup.schema_support.covers(!tools.is_empty()) =>
+            {
                 (Some(schema.as_json().clone()), None)
             }
             Some(schema) => (None, Some(schema.instruction())),
@@ -861,7 +1019,12 @@ impl Turn {
         let mut messages = Vec::with_capacity(1 + said);
         messages.extend(Message::system(instruction));
         messages.extend(setup.recalled.messages.iter().cloned());
-        messages.extend(self.messages.iter().take(1).map(|message| self.with_context(message)));
+        messages.extend(
+            self.messages
+                .iter()
+                .take(1)
+                .map(|message| self.with_context(message)),
+        );
         messages.extend(self.messages.iter().skip(1).cloned());
         messages.extend(self.again.iter().cloned());
         if let Some(block) = self.summary_block() {
@@ -881,15 +1044,24 @@ impl Turn {
         if self.setup.context.trim().is_empty() {
             return message.clone();
         }
-        let context = Part::ours(Content::Text { text: format!("{}\n\n", self.setup.context.trim_end()) });
-        let parts = std::iter::once(context).chain(message.parts().iter().cloned()).collect();
+        let context = Part::ours(Content::Text {
+            text: format!("{}\n\n", self.setup.context.trim_end()),
+        });
+        let parts = std::iter::once(context)
+            .chain(message.parts().iter().cloned())
+            .collect();
         Message::new(message.role(), parts).unwrap_or_else(|_| message.clone())
     }
 
     /// What stands for old turns in its requests. A model that is given one round of actions reads only what was said last.
     #[must_use]
     pub fn summary_block(&self) -> Option<String> {
-        let summary = self.setup.recalled.summary.as_ref().filter(|_| self.setup.style == ToolStyle::Native);
+        let summary = self
+            .setup
+            .recalled
+            .summary
+            .as_ref()
+            .filter(|_| self.setup.style == ToolStyle::Native);
         summary.map(Summary::block)
     }
 
@@ -904,9 +1076,17 @@ impl Turn {
 
     /// Puts what was done before an unhappy end in front of it: an effect is never left unsaid.
     fn with_done(&self, text: &str) -> String {
-        let done: Vec<Cow<'_, str>> =
-            self.summaries.iter().filter(|done| !done.is_empty()).map(Done::text).collect();
-        if done.is_empty() { text.to_owned() } else { format!("{}\n{text}", done.join("\n")) }
+        let done: Vec<Cow<'_, str>> = self
+            .summaries
+            .iter()
+            .filter(|done| !done.is_empty())
+            .map(Done::text)
+            .collect();
+        if done.is_empty() {
+            text.to_owned()
+        } else {
+            format!("{}\n{text}", done.join("\n"))
+        }
     }
 
     /// The kind of a turn that ends neither waiting nor asking.
@@ -940,9 +1120,13 @@ impl Turn {
                     .map(|used| UserIntent::of_tool(&used.tool))
                     .or_else(|| {
                         // What a model makes up is nothing that the person wanted.
-                        let is_known =
-                            |call: &&ToolCall| self.setup.call.is_some() || self.knows(&call.name).is_some();
-                        self.asked_for.iter().find(is_known).map(|call| UserIntent::of_tool(&call.name))
+                        let is_known = |call: &&ToolCall| {
+                            self.setup.call.is_some() || self.knows(&call.name).is_some()
+                        };
+                        self.asked_for
+                            .iter()
+                            .find(is_known)
+                            .map(|call| UserIntent::of_tool(&call.name))
                     })
                     .unwrap_or(UserIntent::GeneralChat)
             }
@@ -957,13 +1141,18 @@ impl Turn {
         error: Option<TurnError>,
     ) -> Action {
         self.state = State::Finished;
-        let text = if text.trim().is_empty() { words::DONE.to_owned() } else { text };
+        let text = if text.trim().is_empty() {
+            words::DONE.to_owned()
+        } else {
+            text
+        };
         // The next turn's model has to know what this one said, also where no model wrote it.
         let said = |last: &Message| last.text() == text || self.output.is_some();
         let last_said = self.messages.last().is_some_and(said);
         if !last_said {
-            self.messages
-                .extend(Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok());
+            self.messages.extend(
+                Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok(),
+            );
         }
         Action::Finish(Box::new(TurnEnd {
             decision: AgentDecision {
@@ -987,5 +1176,9 @@ impl Turn {
 }
 
 fn limit(bound: &str, value: String, key: &str) -> TurnError {
-    TurnError::Limit { bound: bound.to_owned(), value, key: key.to_owned() }
+    TurnError::Limit {
+        bound: bound.to_owned(),
+        value,
+        key: key.to_owned(),
+    }
 }

@@ -186,19 +186,28 @@ const LANGUAGES: [&Language; 4] = [&ENGLISH, &GERMAN, &SPANISH, &FRENCH];
 /// Says what an answer amounts to.
 pub(super) fn read(answer: &str) -> Reading {
     let sentences = sentences(answer);
-    if declines(&sentences) { Reading::Refusal } else { asks(&sentences) }
+    if declines(&sentences) {
+        Reading::Refusal
+    } else {
+        asks(&sentences)
+    }
 }
 
 /// Whether the beginning of an answer declines what was asked.
 fn declines(sentences: &[Sentence]) -> bool {
     let mut before = 0;
     for (index, sentence) in sentences.iter().take(3).enumerate() {
-        if LANGUAGES.iter().any(|language| index == 0 && sentence.begins_with(language.affirms)) {
+        if LANGUAGES
+            .iter()
+            .any(|language| index == 0 && sentence.begins_with(language.affirms))
+        {
             return false;
         }
         let declines = |language: &&Language| {
-            let is_led_to = before <= WORDS_OF_OPENING_MAX || sentence.begins_with(language.regrets);
-            let declines = sentence.has(language.declines) || (is_led_to && sentence.is_unable(language));
+            let is_led_to =
+                before <= WORDS_OF_OPENING_MAX || sentence.begins_with(language.regrets);
+            let declines =
+                sentence.has(language.declines) || (is_led_to && sentence.is_unable(language));
             declines && !sentence.has(language.conditions)
         };
         if !sentence.is_question && LANGUAGES.iter().any(declines) {
@@ -211,8 +220,11 @@ fn declines(sentences: &[Sentence]) -> bool {
 
 /// Whether an answer asks for something that is needed to go on.
 fn asks(sentences: &[Sentence]) -> Reading {
-    let is_courtesy =
-        |sentence: &Sentence| LANGUAGES.iter().any(|language| sentence.has(language.courtesies));
+    let is_courtesy = |sentence: &Sentence| {
+        LANGUAGES
+            .iter()
+            .any(|language| sentence.has(language.courtesies))
+    };
     for (index, sentence) in sentences.iter().enumerate() {
         let (before, behind) = (&sentences[..index], &sentences[index + 1..]);
         let explains = behind.iter().filter(|sentence| !sentence.is_item).count();
@@ -241,13 +253,19 @@ fn asks(sentences: &[Sentence]) -> Reading {
             if lead.is_open && items.iter().all(|item| item.is_item && item.is_question) =>
         {
             let is_put = |language: &&Language| {
-                items.iter().all(|item| item.has(language.you) || item.begins_with(language.what))
+                items
+                    .iter()
+                    .all(|item| item.has(language.you) || item.begins_with(language.what))
             };
             LANGUAGES.iter().any(is_put)
         }
         _ => false,
     };
-    if asked { Reading::Question } else { Reading::Answer }
+    if asked {
+        Reading::Question
+    } else {
+        Reading::Answer
+    }
 }
 
 /// One sentence outside of code and quotations, or one item of a list.
@@ -267,7 +285,9 @@ struct Sentence {
 
 impl Sentence {
     fn has(&self, phrases: &str) -> bool {
-        phrases.split(", ").any(|phrase| self.behind(phrase).is_some())
+        phrases
+            .split(", ")
+            .any(|phrase| self.behind(phrase).is_some())
     }
 
     fn begins_with(&self, phrases: &str) -> bool {
@@ -277,31 +297,46 @@ impl Sentence {
     /// What stands behind a phrase, with a space before and after it.
     fn behind(&self, phrase: &str) -> Option<&str> {
         if let Some(phrase) = phrase.strip_prefix('^') {
-            return self.begins_with(phrase).then(|| &self.text[phrase.len() + 1..]);
+            return self
+                .begins_with(phrase)
+                .then(|| &self.text[phrase.len() + 1..]);
         }
-        phrase.split(" .. ").try_fold(self.text.as_str(), |text, part| {
-            let at = text.find(&format!(" {part} "))?;
-            Some(&text[at + part.len() + 1..])
-        })
+        phrase
+            .split(" .. ")
+            .try_fold(self.text.as_str(), |text, part| {
+                let at = text.find(&format!(" {part} "))?;
+                Some(&text[at + part.len() + 1..])
+            })
     }
 
     /// What it asks of the person, read in this language.
     fn asks(&self, language: &Language, is_last: bool) -> Reading {
-        let begin = [language.what, language.asks, language.offers, language.invites];
+        let begin = [
+            language.what,
+            language.asks,
+            language.offers,
+            language.invites,
+        ];
         let opens = |text: &str| begin.iter().any(|phrases| begins_with(text, phrases));
-        let is_asked = self.is_question || (self.is_open && opens(&self.text) && self.has(language.you));
+        let is_asked =
+            self.is_question || (self.is_open && opens(&self.text) && self.has(language.you));
         if !is_asked {
             let requests = self.has(language.requests) && !self.has(language.conditions);
-            return if requests { Reading::Question } else { Reading::Answer };
+            return if requests {
+                Reading::Question
+            } else {
+                Reading::Answer
+            };
         }
         // Behind a colon in the middle may stand what is talked about, such as the titles of tasks.
-        let is_told_of = self.last_part > 0 && !opens(&self.text) && !opens(&self.text[self.last_part..]);
+        let is_told_of =
+            self.last_part > 0 && !opens(&self.text) && !opens(&self.text[self.last_part..]);
         let is_short = is_last && (self.has(language.what) || self.has(language.asks));
         if is_told_of || !(is_short || self.has(language.you)) {
             return Reading::Answer;
         }
-        let offers =
-            self.begins_with(language.offers) || (self.has(language.offers) && !self.has(language.what));
+        let offers = self.begins_with(language.offers)
+            || (self.has(language.offers) && !self.has(language.what));
         match (offers, self.begins_with(language.invites)) {
             (false, false) => Reading::Question,
             (false, true) if !self.has(language.or) => Reading::Answer,
@@ -311,18 +346,27 @@ impl Sentence {
 
     /// Whether it says "I cannot" of something else than what an answer may be unable to do.
     fn is_unable(&self, language: &Language) -> bool {
-        language.cannot.split(", ").filter_map(|phrase| self.behind(phrase)).any(|rest| {
-            let next = rest.trim_start().find(' ').map_or("", |end| &rest[end + 1..]);
-            !language.limits.split(", ").any(|limit| {
-                let limit = format!(" {limit} ");
-                rest.starts_with(&limit) || next.starts_with(&limit) || rest.ends_with(&limit)
+        language
+            .cannot
+            .split(", ")
+            .filter_map(|phrase| self.behind(phrase))
+            .any(|rest| {
+                let next = rest
+                    .trim_start()
+                    .find(' ')
+                    .map_or("", |end| &rest[end + 1..]);
+                !language.limits.split(", ").any(|limit| {
+                    let limit = format!(" {limit} ");
+                    rest.starts_with(&limit) || next.starts_with(&limit) || rest.ends_with(&limit)
+                })
             })
-        })
     }
 }
 
 fn begins_with(text: &str, phrases: &str) -> bool {
-    phrases.split(", ").any(|phrase| text.starts_with(&format!(" {phrase} ")))
+    phrases
+        .split(", ")
+        .any(|phrase| text.starts_with(&format!(" {phrase} ")))
 }
 
 fn words(sentences: &[Sentence]) -> usize {
@@ -343,7 +387,11 @@ fn sentences(answer: &str) -> Vec<Sentence> {
         let line = unquoted(line);
         let mut rest = line.as_str();
         while !rest.is_empty() {
-            let (sentence, behind) = if is_item { (rest, "") } else { rest.split_at(end_of_sentence(rest)) };
+            let (sentence, behind) = if is_item {
+                (rest, "")
+            } else {
+                rest.split_at(end_of_sentence(rest))
+            };
             sentences.extend(sentence_of(sentence, is_item));
             rest = behind;
         }
@@ -353,7 +401,10 @@ fn sentences(answer: &str) -> Vec<Sentence> {
 
 /// Whether a line is an item of a list, a row or a heading, and what it says.
 fn item(line: &str) -> (bool, &str) {
-    if let Some(rest) = ["- ", "* ", "• ", "+ ", "|", "#"].iter().find_map(|mark| line.strip_prefix(mark)) {
+    if let Some(rest) = ["- ", "* ", "• ", "+ ", "|", "#"]
+        .iter()
+        .find_map(|mark| line.strip_prefix(mark))
+    {
         return (true, rest);
     }
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -380,7 +431,9 @@ fn unquoted(line: &str) -> String {
             '«' => &['»'],
             _ => &[],
         };
-        let ends = |(at, mark): &(usize, &str)| !behind[at + mark.len()..].starts_with(char::is_alphanumeric);
+        let ends = |(at, mark): &(usize, &str)| {
+            !behind[at + mark.len()..].starts_with(char::is_alphanumeric)
+        };
         // A mark without its other half does not make it read the line again and again.
         let near = &behind[..behind.floor_char_boundary(QUOTATION_MAX)];
         match near.match_indices(closes).find(ends) {
@@ -422,20 +475,38 @@ fn sentence_of(text: &str, is_item: bool) -> Option<Sentence> {
     }
     let (first, last) = text.rsplit_once(": ").unwrap_or(("", text));
     let (first, last) = (plain(first), plain(last));
-    let words = [&first, &last].into_iter().flat_map(|part| part.split_whitespace()).count();
+    let words = [&first, &last]
+        .into_iter()
+        .flat_map(|part| part.split_whitespace())
+        .count();
     let (text, last_part) = if first.is_empty() {
         (format!(" {last} "), 0)
     } else {
         (format!(" {first} {last} "), first.len() + 1)
     };
-    (words > 0).then_some(Sentence { text, words, is_question, is_open, is_item, last_part })
+    (words > 0).then_some(Sentence {
+        text,
+        words,
+        is_question,
+        is_open,
+        is_item,
+        last_part,
+    })
 }
 
 /// Lower case, without marks, one space between words.
 fn plain(text: &str) -> String {
     let lower = text.to_lowercase().replace('’', "'");
-    let plain: String =
-        lower.chars().map(|c| if c.is_alphanumeric() || c == '\'' { c } else { ' ' }).collect();
+    let plain: String = lower
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || c == '\'' {
+                c
+            } else {
+                ' '
+            }
+        })
+        .collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -446,16 +517,43 @@ mod tests {
     #[test]
     fn only_what_is_put_to_the_person_asks_them() {
         for (answer, reading) in [
-            ("You have two tasks. Which one do you mean?", Reading::Question),
-            ("Which one do you mean? There are two. Both are from May. The list is long.", Reading::Question),
-            ("Which one do you mean? One. Two. Three. Four.", Reading::Answer),
+            (
+                "You have two tasks. Which one do you mean?",
+                Reading::Question,
+            ),
+            (
+                "Which one do you mean? There are two. Both are from May. The list is long.",
+                Reading::Question,
+            ),
+            (
+                "Which one do you mean? One. Two. Three. Four.",
+                Reading::Answer,
+            ),
             ("I know the song “Which one do you mean?”", Reading::Answer),
-            ("Here it is:\n```\nWhich one do you mean?\n```", Reading::Answer),
-            ("> Which one do you mean?\n\nThat is what you wrote.", Reading::Answer),
-            ("Your tasks:\n- Which one do you mean?\n- Milk", Reading::Answer),
-            ("Done with that. Is there anything else I can do?", Reading::Answer),
-            ("Nothing to do. Would you like to add a task?", Reading::Answer),
-            ("That is a task. Would you like me to add it?", Reading::Offer),
+            (
+                "Here it is:\n```\nWhich one do you mean?\n```",
+                Reading::Answer,
+            ),
+            (
+                "> Which one do you mean?\n\nThat is what you wrote.",
+                Reading::Answer,
+            ),
+            (
+                "Your tasks:\n- Which one do you mean?\n- Milk",
+                Reading::Answer,
+            ),
+            (
+                "Done with that. Is there anything else I can do?",
+                Reading::Answer,
+            ),
+            (
+                "Nothing to do. Would you like to add a task?",
+                Reading::Answer,
+            ),
+            (
+                "That is a task. Would you like me to add it?",
+                Reading::Offer,
+            ),
             ("Czy mam to dodać?", Reading::Question),
             ("Dobrze. Czy mam to dodać?", Reading::Answer),
             ("", Reading::Answer),
@@ -472,20 +570,32 @@ mod tests {
             ("I’m sorry, but I can’t book flights.", Reading::Refusal),
             ("Das kann ich leider nicht buchen.", Reading::Refusal),
             ("I can't find any tasks.", Reading::Answer),
-            ("I can't do that without a name. What is it called?", Reading::Question),
+            (
+                "I can't do that without a name. What is it called?",
+                Reading::Question,
+            ),
             ("Yes. I can't undo it, though.", Reading::Answer),
-            ("There are two tasks about the garden on it. I can't show their dates.", Reading::Answer),
+            (
+                "There are two tasks about the garden on it. I can't show their dates.",
+                Reading::Answer,
+            ),
             ("He said: \"I can't do that.\"", Reading::Answer),
         ] {
             assert_eq!(read(answer), reading, "{answer}");
         }
         let behind = "It is far. ".repeat(40);
-        assert_eq!(read(&format!("I can't book flights. {behind}")), Reading::Answer);
+        assert_eq!(
+            read(&format!("I can't book flights. {behind}")),
+            Reading::Answer
+        );
     }
 
     #[test]
     fn marks_without_their_other_half_leave_the_rest_as_it_is() {
-        assert_eq!(read("It's 5\" long. Which one do you mean?"), Reading::Question);
+        assert_eq!(
+            read("It's 5\" long. Which one do you mean?"),
+            Reading::Question
+        );
         assert_eq!(read(&"„".repeat(5_000)), Reading::Answer);
     }
 }

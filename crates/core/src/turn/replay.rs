@@ -28,18 +28,23 @@ pub(crate) struct Replay {
 /// What a turn has said so far, the person's message first. Empty: it has no beginning among the events.
 #[must_use]
 pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
-    replay(events, turn).map(|replay| replay.messages).unwrap_or_default()
+    replay(events, turn)
+        .map(|replay| replay.messages)
+        .unwrap_or_default()
 }
 
 /// Takes a turn through its events as far as they go. Of those before it, the ones that [`Past`](crate::Past) needs are enough, if that is
 /// recorded; else all are needed. `None`: it has no beginning among them.
 pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
-    let at = events
-        .iter()
-        .position(|recorded| matches!(&*recorded.event, Event::TurnStarted { turn, .. } if *turn == id))?;
+    let at = events.iter().position(
+        |recorded| matches!(&*recorded.event, Event::TurnStarted { turn, .. } if *turn == id),
+    )?;
     let (before, of_turn) = events.split_at(at);
-    let of_turn: Vec<&Event> =
-        of_turn.iter().map(|recorded| &*recorded.event).filter(|event| event.turn() == Some(id)).collect();
+    let of_turn: Vec<&Event> = of_turn
+        .iter()
+        .map(|recorded| &*recorded.event)
+        .filter(|event| event.turn() == Some(id))
+        .collect();
     let Some(Event::TurnStarted {
         message,
         message_chars,
@@ -58,20 +63,30 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         turn: id,
         model: model.clone(),
         instruction: String::new(),
-        recalled: past(of_turn.iter().copied())
-            .map_or_else(|| recalled(before, limits.history_messages_max), |past| recalled_as(past, before)),
+        recalled: past(of_turn.iter().copied()).map_or_else(
+            || recalled(before, limits.history_messages_max),
+            |past| recalled_as(past, before),
+        ),
         call: call.clone(),
         message: message.clone(),
         message_chars: *message_chars,
         told: told.clone(),
         tools: ToolSet::default(),
-        choice: client.as_ref().map(|client| client.choice.clone()).unwrap_or_default(),
-        context: client.as_ref().map(|client| client.context.clone()).unwrap_or_default(),
+        choice: client
+            .as_ref()
+            .map(|client| client.choice.clone())
+            .unwrap_or_default(),
+        context: client
+            .as_ref()
+            .map(|client| client.context.clone())
+            .unwrap_or_default(),
         control_functions: true,
         config: GenerationConfig::default(),
         limits: limits.clone(),
         style: ToolStyle::Native,
-        output: output_schema.clone().and_then(|schema| OutputSchema::new(schema).ok()),
+        output: output_schema
+            .clone()
+            .and_then(|schema| OutputSchema::new(schema).ok()),
         schema_support: SchemaSupport::Native,
     })
     .ok()?;
@@ -96,33 +111,49 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
                 }
             }
             Action::CallTools(calls) => {
-                let ends = calls.iter().map(|call| Some((call.id.clone(), first_end(&of_turn, call)?)));
-                ends.collect::<Option<Vec<_>>>().and_then(|ends| turn.on_call_ends(ends).ok())
+                let ends = calls
+                    .iter()
+                    .map(|call| Some((call.id.clone(), first_end(&of_turn, call)?)));
+                ends.collect::<Option<Vec<_>>>()
+                    .and_then(|ends| turn.on_call_ends(ends).ok())
             }
             Action::AskUser { pending, .. } => {
                 if let Some(choice) = choice_after(&of_turn, &pending) {
                     turn.choose(choice);
                 }
-                let ends =
-                    pending.iter().map(|shown| Some((shown.call_id.clone(), last_end(&of_turn, shown)?)));
-                ends.collect::<Option<Vec<_>>>().and_then(|ends| turn.on_call_ends(ends).ok())
+                let ends = pending
+                    .iter()
+                    .map(|shown| Some((shown.call_id.clone(), last_end(&of_turn, shown)?)));
+                ends.collect::<Option<Vec<_>>>()
+                    .and_then(|ends| turn.on_call_ends(ends).ok())
             }
-            Action::Finish(end) => return Some(Replay { requests, messages: end.messages }),
+            Action::Finish(end) => {
+                return Some(Replay {
+                    requests,
+                    messages: end.messages,
+                });
+            }
         };
     }
     let so_far = match &turn.state {
         State::AwaitingTools(round) | State::AwaitingUser(round) => results_so_far(&of_turn, round),
         State::New | State::AwaitingModel | State::Finished => Vec::new(),
     };
-    Some(Replay { requests, messages: turn.messages.into_iter().chain(so_far).collect() })
+    Some(Replay {
+        requests,
+        messages: turn.messages.into_iter().chain(so_far).collect(),
+    })
 }
 
 /// The answer to a model call, if there was one, and how often it was sent.
 fn reply(events: &[&Event], wanted: usize) -> Option<(Result<GenerateResponse, ModelError>, u32)> {
     events.iter().find_map(|event| match event {
-        Event::ModelReplied { number, reply, attempts, .. } if usize::try_from(*number) == Ok(wanted) => {
-            Some((reply.clone(), *attempts))
-        }
+        Event::ModelReplied {
+            number,
+            reply,
+            attempts,
+            ..
+        } if usize::try_from(*number) == Ok(wanted) => Some((reply.clone(), *attempts)),
         _ => None,
     })
 }
@@ -145,23 +176,36 @@ fn was_unread(events: &[&Event], said: &GenerateResponse, number: usize) -> bool
 /// How a call of the model ended at first: that it waits is an end, too.
 fn first_end(events: &[&Event], call: &ToolCall) -> Option<CallEnd> {
     let verdict = events.iter().find_map(|event| match event {
-        Event::CallChecked { call: checked, verdict, .. } if *checked == call.id => Some(verdict),
+        Event::CallChecked {
+            call: checked,
+            verdict,
+            ..
+        } if *checked == call.id => Some(verdict),
         _ => None,
     })?;
     match verdict {
         GateVerdict::Confirm { pending } | GateVerdict::Await { pending } => {
             Some(CallEnd::Waiting(pending.clone()))
         }
-        GateVerdict::Ask { question } => Some(CallEnd::Asked { question: question.clone() }),
-        GateVerdict::Refuse { refusal, message } => {
-            Some(CallEnd::Refused { refusal: *refusal, message: message.clone() })
-        }
+        GateVerdict::Ask { question } => Some(CallEnd::Asked {
+            question: question.clone(),
+        }),
+        GateVerdict::Refuse { refusal, message } => Some(CallEnd::Refused {
+            refusal: *refusal,
+            message: message.clone(),
+        }),
         GateVerdict::Run { .. } => {
             let doubt = events.iter().find_map(|event| match event {
-                Event::CallInDoubt { call: doubted, doubt, .. } if *doubted == call.id => doubt.clone(),
+                Event::CallInDoubt {
+                    call: doubted,
+                    doubt,
+                    ..
+                } if *doubted == call.id => doubt.clone(),
                 _ => None,
             });
-            doubt.map(CallEnd::Waiting).or_else(|| executed(events, &call.id))
+            doubt
+                .map(CallEnd::Waiting)
+                .or_else(|| executed(events, &call.id))
         }
     }
 }
@@ -178,20 +222,27 @@ fn last_end(events: &[&Event], shown: &PendingCall) -> Option<CallEnd> {
     let arguments = || shown.arguments.clone();
     match verdict {
         Some(Verdict::Approved | Verdict::Provided) => executed(events, &shown.call_id),
-        None if shown.awaits_result() => Some(CallEnd::NoResult { arguments: arguments() }),
-        Some(_) => Some(CallEnd::Denied { arguments: arguments() }),
-        None => Some(CallEnd::Expired { arguments: arguments() }),
+        None if shown.awaits_result() => Some(CallEnd::NoResult {
+            arguments: arguments(),
+        }),
+        Some(_) => Some(CallEnd::Denied {
+            arguments: arguments(),
+        }),
+        None => Some(CallEnd::Expired {
+            arguments: arguments(),
+        }),
     }
 }
 
 /// Returns the tool choice that came with the last result of these calls. `None`: no result came, and nothing changes.
 fn choice_after(events: &[&Event], pending: &[PendingCall]) -> Option<ToolChoice> {
     events.iter().rev().find_map(|event| match event {
-        Event::CallAnswered { call, verdict: Some(Verdict::Provided), choice, .. }
-            if pending.iter().any(|shown| shown.call_id == *call) =>
-        {
-            Some(choice.clone())
-        }
+        Event::CallAnswered {
+            call,
+            verdict: Some(Verdict::Provided),
+            choice,
+            ..
+        } if pending.iter().any(|shown| shown.call_id == *call) => Some(choice.clone()),
         _ => None,
     })
 }
@@ -199,26 +250,41 @@ fn choice_after(events: &[&Event], pending: &[PendingCall]) -> Option<ToolChoice
 /// How a call ended that was begun.
 fn executed(events: &[&Event], wanted: &CallId) -> Option<CallEnd> {
     let settled = events.iter().rev().find_map(|event| match event {
-        Event::DoubtResolved { call, by, verdict, .. } if call == wanted => Some((*by, *verdict)),
+        Event::DoubtResolved {
+            call, by, verdict, ..
+        } if call == wanted => Some((*by, *verdict)),
         _ => None,
     });
     events.iter().find_map(|event| match event {
-        Event::CallFinished { call, arguments, result, summary, .. } if call == wanted => {
+        Event::CallFinished {
+            call,
+            arguments,
+            result,
+            summary,
+            ..
+        } if call == wanted => {
             let arguments = arguments.clone();
             Some(match settled {
                 Some((ResolvedBy::Person | ResolvedBy::Expiry, Verdict::Leave)) => {
                     CallEnd::InDoubt { arguments }
                 }
                 Some((ResolvedBy::Person, Verdict::Done)) => CallEnd::TakenAsDone { arguments },
-                Some(_) | None => {
-                    CallEnd::Executed { arguments, result: result.clone(), summary: summary.clone() }
-                }
+                Some(_) | None => CallEnd::Executed {
+                    arguments,
+                    result: result.clone(),
+                    summary: summary.clone(),
+                },
             })
         }
         // From before a person was asked: it stays open.
-        Event::CallInDoubt { call, arguments, doubt: None, .. } if call == wanted => {
-            Some(CallEnd::InDoubt { arguments: arguments.clone() })
-        }
+        Event::CallInDoubt {
+            call,
+            arguments,
+            doubt: None,
+            ..
+        } if call == wanted => Some(CallEnd::InDoubt {
+            arguments: arguments.clone(),
+        }),
         _ => None,
     })
 }
@@ -228,17 +294,16 @@ fn results_so_far(events: &[&Event], round: &Round) -> Vec<Message> {
     let result = |wanted: &CallId| {
         events.iter().find_map(|event| match event {
             Event::CallFinished { call, result, .. } if call == wanted => Some(result.clone()),
-            Event::CallChecked { call, verdict: GateVerdict::Refuse { message, .. }, .. }
-                if call == wanted =>
-            {
-                Some(ToolResult::failed(message.clone()))
-            }
+            Event::CallChecked {
+                call,
+                verdict: GateVerdict::Refuse { message, .. },
+                ..
+            } if call == wanted => Some(ToolResult::failed(message.clone())),
             _ => None,
         })
     };
-    let told = round
-        .calls
-        .iter()
-        .filter_map(|(call, _)| Message::tool(call.id.clone(), call.name.clone(), result(&call.id)?).ok());
+    let told = round.calls.iter().filter_map(|(call, _)| {
+        Message::tool(call.id.clone(), call.name.clone(), result(&call.id)?).ok()
+    });
     told.collect()
 }

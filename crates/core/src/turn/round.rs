@@ -24,14 +24,22 @@ impl Round {
     /// Calls of which nothing is known yet.
     pub(super) fn new(calls: Vec<ToolCall>, ending: Option<Ending>) -> Self {
         let calls = calls.into_iter().map(|call| (call, None)).collect();
-        Self { calls, edited: Vec::new(), doubted: Vec::new(), ending, handed_over: false }
+        Self {
+            calls,
+            edited: Vec::new(),
+            doubted: Vec::new(),
+            ending,
+            handed_over: false,
+        }
     }
 
     /// Notes how calls ended. True if one of them had waited for a human and ran.
     pub(super) fn take(&mut self, ends: Vec<(CallId, CallEnd)>) -> bool {
         let mut approved = false;
         for (id, end) in ends {
-            let Some((_, slot)) = self.calls.iter_mut().find(|(call, _)| call.id == id) else { continue };
+            let Some((_, slot)) = self.calls.iter_mut().find(|(call, _)| call.id == id) else {
+                continue;
+            };
             if let (Some(CallEnd::Waiting(shown)), Some(arguments)) = (&*slot, end.began_with())
                 && !shown.awaits_result()
             {
@@ -41,7 +49,12 @@ impl Round {
                 }
             }
             self.handed_over |= matches!(&end, CallEnd::Waiting(shown) if shown.awaits_result());
-            if let CallEnd::Waiting(PendingCall { preview, doubt: Some(_), .. }) = &end {
+            if let CallEnd::Waiting(PendingCall {
+                preview,
+                doubt: Some(_),
+                ..
+            }) = &end
+            {
                 self.doubted.push((id.clone(), preview.clone()));
             }
             *slot = Some(end);
@@ -56,7 +69,9 @@ impl Round {
 
     /// Whether something is known of every call.
     pub(super) fn is_complete(&self) -> bool {
-        self.calls.iter().all(|(call, end)| end.is_some() || is_control(call))
+        self.calls
+            .iter()
+            .all(|(call, end)| end.is_some() || is_control(call))
     }
 
     /// Returns whether one of its calls was left to the caller to execute.
@@ -66,15 +81,24 @@ impl Round {
 
     /// Returns whether the caller did not bring the result of a call in time.
     pub(super) fn has_no_result(&self) -> bool {
-        self.calls.iter().any(|(_, end)| matches!(end, Some(CallEnd::NoResult { .. })))
+        self.calls
+            .iter()
+            .any(|(_, end)| matches!(end, Some(CallEnd::NoResult { .. })))
     }
 
     /// Returns the calls that wait, in order.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
         let waiting = |end: &Option<CallEnd>| {
-            if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None }
+            if let Some(CallEnd::Waiting(pending)) = end {
+                Some(pending.clone())
+            } else {
+                None
+            }
         };
-        self.calls.iter().filter_map(|(_, end)| waiting(end)).collect()
+        self.calls
+            .iter()
+            .filter_map(|(_, end)| waiting(end))
+            .collect()
     }
 
     /// What the person is to be asked, if that is what a call led to.
@@ -100,7 +124,9 @@ impl Round {
         let mut lines: Vec<String> = Vec::new();
         for (_, end) in &self.calls {
             match end {
-                Some(CallEnd::Executed { result, summary, .. }) => {
+                Some(CallEnd::Executed {
+                    result, summary, ..
+                }) => {
                     lines.extend(summary.clone().or_else(|| result.error.clone()));
                 }
                 Some(CallEnd::Asked { question }) => lines.push(question.clone()),
@@ -128,7 +154,11 @@ impl CallEnd {
             Self::Executed { arguments, .. }
             | Self::InDoubt { arguments }
             | Self::TakenAsDone { arguments }
-            | Self::Waiting(PendingCall { arguments, doubt: Some(_), .. }) => Some(arguments),
+            | Self::Waiting(PendingCall {
+                arguments,
+                doubt: Some(_),
+                ..
+            }) => Some(arguments),
             Self::Refused { .. }
             | Self::Waiting(_)
             | Self::Asked { .. }

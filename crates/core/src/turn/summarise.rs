@@ -65,16 +65,35 @@ impl Summarise {
     /// What of the past to put into few words: whole turns, the oldest first, until no more than `keep` tokens of it are left
     /// as they were; 0: every turn that has ended. `None`: there is nothing to gain.
     #[must_use]
-    pub fn plan(recalled: &Recalled, usable: u32, keep: u32, count: &dyn Fn(&str) -> u32) -> Option<Self> {
+    pub fn plan(
+        recalled: &Recalled,
+        usable: u32,
+        keep: u32,
+        count: &dyn Fn(&str) -> u32,
+    ) -> Option<Self> {
         let tokens_max = (usable / PART).min(crate::limits::SUMMARY_TOKENS_MAX);
         if tokens_max < TOKENS_MIN || recalled.messages.is_empty() {
             return None;
         }
-        let sizes: Vec<u32> =
-            recalled.messages.iter().map(|message| shown_tokens(message, usable, count)).collect();
-        let sum = |sizes: &[u32]| sizes.iter().fold(0_u32, |sum, size| sum.saturating_add(*size));
-        let begins = |at: &usize| recalled.messages.get(*at).is_none_or(|next| next.role() == Role::User);
-        let cut = (0..=sizes.len()).filter(begins).find(|at| sum(&sizes[*at..]) <= keep)?;
+        let sizes: Vec<u32> = recalled
+            .messages
+            .iter()
+            .map(|message| shown_tokens(message, usable, count))
+            .collect();
+        let sum = |sizes: &[u32]| {
+            sizes
+                .iter()
+                .fold(0_u32, |sum, size| sum.saturating_add(*size))
+        };
+        let begins = |at: &usize| {
+            recalled
+                .messages
+                .get(*at)
+                .is_none_or(|next| next.role() == Role::User)
+        };
+        let cut = (0..=sizes.len())
+            .filter(begins)
+            .find(|at| sum(&sizes[*at..]) <= keep)?;
         if cut == 0 {
             return None;
         }
@@ -85,7 +104,13 @@ impl Summarise {
             lines.push((None, json!({ "summary_of_what_came_before": earlier.text })));
         }
         lines.extend(recalled.messages[..cut].iter().flat_map(lines_of));
-        Some(Self { summarized_at: recalled.from + cut, messages: cut, counted, tokens_max, lines })
+        Some(Self {
+            summarized_at: recalled.from + cut,
+            messages: cut,
+            counted,
+            tokens_max,
+            lines,
+        })
     }
 
     /// What the model is asked for. `within`: the tokens that the request may have; of what does not fit, the beginning and
@@ -105,16 +130,28 @@ impl Summarise {
             let focus = unmarked(focus, FOCUS_MARK);
             format!("\n<{FOCUS_MARK}>\n{focus}\n</{FOCUS_MARK}>")
         });
-        let around = count(&instruction).saturating_add(count(&focus)).saturating_add(64);
+        let around = count(&instruction)
+            .saturating_add(count(&focus))
+            .saturating_add(64);
         let room = within.saturating_sub(around);
         let mut lines = Vec::new();
         for shown in SHOWN {
-            lines = self.lines.iter().map(|line| shown_line(line, shown)).collect();
-            if lines.iter().fold(0_u32, |sum, line| sum.saturating_add(count(line))) <= room {
+            lines = self
+                .lines
+                .iter()
+                .map(|line| shown_line(line, shown))
+                .collect();
+            if lines
+                .iter()
+                .fold(0_u32, |sum, line| sum.saturating_add(count(line)))
+                <= room
+            {
                 break;
             }
         }
-        let mut size = lines.iter().fold(0_u32, |sum, line| sum.saturating_add(count(line)));
+        let mut size = lines
+            .iter()
+            .fold(0_u32, |sum, line| sum.saturating_add(count(line)));
         // What came before all of it stays, if there is something.
         let first = usize::from(self.lines.first().is_some_and(|(shown, _)| shown.is_none()));
         let gone = lines[first..]
@@ -126,12 +163,17 @@ impl Summarise {
             })
             .count();
         lines.drain(first..first + gone);
-        let text =
-            format!("<{MARK}>\n{}\n</{MARK}>{focus}\nWrite the summary.", unmarked(&lines.join("\n"), MARK));
+        let text = format!(
+            "<{MARK}>\n{}\n</{MARK}>{focus}\nWrite the summary.",
+            unmarked(&lines.join("\n"), MARK)
+        );
         let messages = [Message::system(instruction), Message::user(text)];
         let max_tokens = MaxTokens::new(self.tokens_max).ok();
         GenerateRequest {
-            config: GenerationConfig { max_tokens, ..config.clone() },
+            config: GenerationConfig {
+                max_tokens,
+                ..config.clone()
+            },
             ..GenerateRequest::new(messages.into_iter().flatten().collect())
         }
     }
@@ -149,15 +191,23 @@ impl Summarise {
             return Err(Unsummarised::Filtered);
         }
         let text = reply.text();
-        let most = usize::try_from(self.tokens_max).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
+        let most = usize::try_from(self.tokens_max)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(CHARS_PER_TOKEN);
         let text = super::cut(text.trim(), most).unwrap_or_else(|| text.trim().to_owned());
         if text.is_empty() {
             return Err(Unsummarised::Empty);
         }
-        let summary = Summary { summarized_at: self.summarized_at, text };
+        let summary = Summary {
+            summarized_at: self.summarized_at,
+            text,
+        };
         let after = count(&summary.block());
         if after >= self.counted {
-            return Err(Unsummarised::NotShorter { before: self.counted, after });
+            return Err(Unsummarised::NotShorter {
+                before: self.counted,
+                after,
+            });
         }
         Ok((summary, after))
     }
@@ -165,18 +215,42 @@ impl Summarise {
 
 impl Turn {
     /// Takes what the events say about a summary before a model call of this turn. True if the request is another now.
-    pub fn take_summary<'a>(&mut self, events: impl Iterator<Item = &'a Event>, before_call: usize) -> bool {
+    pub fn take_summary<'a>(
+        &mut self,
+        events: impl Iterator<Item = &'a Event>,
+        before_call: usize,
+    ) -> bool {
         for event in events {
             match event {
                 Event::ConversationSummarized {
-                    turn, number, summary, before, after, usage, cost, ..
-                } if *turn == Some(self.setup.turn) && usize::try_from(*number) == Ok(before_call) => {
+                    turn,
+                    number,
+                    summary,
+                    before,
+                    after,
+                    usage,
+                    cost,
+                    ..
+                } if *turn == Some(self.setup.turn)
+                    && usize::try_from(*number) == Ok(before_call) =>
+                {
                     let messages = summary.summarized_at;
-                    self.on_summary(summary.clone(), *usage, *cost, summarized(messages, *before, *after));
+                    self.on_summary(
+                        summary.clone(),
+                        *usage,
+                        *cost,
+                        summarized(messages, *before, *after),
+                    );
                     return true;
                 }
-                Event::SummaryFailed { turn, number, usage, cost, .. }
-                    if *turn == Some(self.setup.turn) && usize::try_from(*number) == Ok(before_call) =>
+                Event::SummaryFailed {
+                    turn,
+                    number,
+                    usage,
+                    cost,
+                    ..
+                } if *turn == Some(self.setup.turn)
+                    && usize::try_from(*number) == Ok(before_call) =>
                 {
                     self.on_summary_failed(*usage, *cost, not_summarized());
                     return false;
@@ -189,11 +263,17 @@ impl Turn {
 }
 
 fn summarized(messages: usize, before: u32, after: u32) -> Notice {
-    Notice { code: "context_summarized".to_owned(), text: words::summarized(messages, before, after) }
+    Notice {
+        code: "context_summarized".to_owned(),
+        text: words::summarized(messages, before, after),
+    }
 }
 
 fn not_summarized() -> Notice {
-    Notice { code: "context_not_summarized".to_owned(), text: words::NOT_SUMMARIZED.to_owned() }
+    Notice {
+        code: "context_not_summarized".to_owned(),
+        text: words::NOT_SUMMARIZED.to_owned(),
+    }
 }
 
 /// A message as lines of JSON, so that nobody's words can pass for somebody else's; with the size of the text in it.
@@ -205,17 +285,27 @@ fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
         Role::Assistant | Role::System | Role::Tool => "assistant",
     };
     // What memory told is said anew where it is needed; a summary would keep what was forgotten since.
-    let text = if message.role() == Role::User { words_alone(&text) } else { &text };
+    let text = if message.role() == Role::User {
+        words_alone(&text)
+    } else {
+        &text
+    };
     if !text.trim().is_empty() {
         lines.push((Some(text.len()), json!({ who: text })));
     }
     for part in message.parts() {
         match &part.content {
             Content::ToolCall(call) => {
-                lines.push((Some(0), json!({ "assistant_calls": call.name, "with": call.arguments })));
+                lines.push((
+                    Some(0),
+                    json!({ "assistant_calls": call.name, "with": call.arguments }),
+                ));
             }
             Content::ToolResult { name, result, .. } => {
-                lines.push((Some(0), json!({ "result_of": name, "is": result.to_text() })));
+                lines.push((
+                    Some(0),
+                    json!({ "result_of": name, "is": result.to_text() }),
+                ));
             }
             Content::Image { .. } => lines.push((Some(0), json!({ who: "[a picture]" }))),
             Content::Text { .. }
@@ -238,7 +328,10 @@ fn shown_line((shown, line): &(Option<usize>, Value), chars: usize) -> String {
             .map(|(key, value)| (key.clone(), shortened(value, chars)))
             .collect::<serde_json::Map<_, _>>()
     });
-    shorter.map_or_else(|| line.to_string(), |fields| Value::Object(fields).to_string())
+    shorter.map_or_else(
+        || line.to_string(),
+        |fields| Value::Object(fields).to_string(),
+    )
 }
 
 /// The beginning and the end of what is long.

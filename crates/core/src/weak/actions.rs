@@ -68,7 +68,12 @@ pub(super) fn schema(
     let calls: Vec<Value> = tools
         .iter()
         .filter(|tool| guard.offers(tool))
-        .filter_map(|tool| Some(action(tool.name.as_str(), arguments(tool, things, chars_max, guard)?)))
+        .filter_map(|tool| {
+            Some(action(
+                tool.name.as_str(),
+                arguments(tool, things, chars_max, guard)?,
+            ))
+        })
         .collect();
     let fits = |control: &&Control| match control.function {
         Some(DECLINE) => true,
@@ -128,14 +133,25 @@ fn arguments(
     let required: Vec<String> = fields
         .get("required")
         .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .map(|names| {
+            names
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        })
         .unwrap_or_default();
-    let properties =
-        fields.entry("properties").or_insert_with(|| Value::Object(Map::new())).as_object_mut()?;
+    let properties = fields
+        .entry("properties")
+        .or_insert_with(|| Value::Object(Map::new()))
+        .as_object_mut()?;
     for reference in &tool.references {
         let names = things.names(&reference.kind, |thing| guard.offers_for(tool, thing));
         if !names.is_empty() {
-            properties.insert(reference.argument.clone(), json!({ "type": "string", "enum": names }));
+            properties.insert(
+                reference.argument.clone(),
+                json!({ "type": "string", "enum": names }),
+            );
         } else if required.contains(&reference.argument) {
             return None;
         } else {
@@ -150,24 +166,34 @@ fn bounded(schema: &Value, chars_max: usize) -> Value {
     match schema {
         Value::Object(fields) => {
             let free = fields.get("type").and_then(Value::as_str) == Some("string")
-                && !["enum", "const", "pattern", "format"].iter().any(|key| fields.contains_key(*key));
+                && !["enum", "const", "pattern", "format"]
+                    .iter()
+                    .any(|key| fields.contains_key(*key));
             if free {
-                let own =
-                    fields.get("maxLength").and_then(Value::as_u64).and_then(|max| usize::try_from(max).ok());
+                let own = fields
+                    .get("maxLength")
+                    .and_then(Value::as_u64)
+                    .and_then(|max| usize::try_from(max).ok());
                 return text(own.map_or(chars_max, |own| own.min(chars_max)));
             }
             fields
                 .iter()
                 // A property may have one of these names: then its value is a schema, not a text.
                 .filter(|(key, value)| {
-                    !matches!(key.as_str(), "description" | "title" | "$schema" | "default" | "examples")
-                        || value.is_object()
+                    !matches!(
+                        key.as_str(),
+                        "description" | "title" | "$schema" | "default" | "examples"
+                    ) || value.is_object()
                 })
                 .map(|(key, value)| (key.clone(), bounded(value, chars_max)))
                 .collect::<Map<_, _>>()
                 .into()
         }
-        Value::Array(items) => items.iter().map(|item| bounded(item, chars_max)).collect::<Vec<_>>().into(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| bounded(item, chars_max))
+            .collect::<Vec<_>>()
+            .into(),
         other => other.clone(),
     }
 }

@@ -57,10 +57,16 @@ pub(super) fn decode(
         None if guard.is_certain() => contents(&[], &guard, tools),
         None => vec![asked(0, &Doubt::NotUnderstood)],
     };
-    let calls = contents.iter().any(|content| matches!(content, Content::ToolCall(_)));
+    let calls = contents
+        .iter()
+        .any(|content| matches!(content, Content::ToolCall(_)));
     parts.extend(contents.into_iter().map(Part::ours));
     response.parts = parts;
-    response.finish = if calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+    response.finish = if calls {
+        FinishReason::ToolCalls
+    } else {
+        FinishReason::Stop
+    };
     response
 }
 
@@ -70,23 +76,34 @@ fn read(text: &str) -> Option<Vec<Action>> {
         let (start, end) = (text.find(open)?, text.rfind(close)?);
         text.get(start..=end)
     };
-    let actions: Vec<Action> = match list('[', ']').and_then(|list| serde_json::from_str(list).ok()) {
+    let actions: Vec<Action> = match list('[', ']').and_then(|list| serde_json::from_str(list).ok())
+    {
         Some(actions) => actions,
         None => vec![serde_json::from_str(list('{', '}')?).ok()?],
     };
-    (1..=ACTIONS_MAX).contains(&actions.len()).then_some(actions)
+    (1..=ACTIONS_MAX)
+        .contains(&actions.len())
+        .then_some(actions)
 }
 
 fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) -> Vec<Content> {
     if let Some(doubt) = guard.bare_mention().or_else(|| guard.words_missing()) {
         return vec![asked(0, &doubt)];
     }
-    let word = actions.iter().find_map(|action| Some((actions::control(&action.tool)?, &action.args)));
+    let word = actions
+        .iter()
+        .find_map(|action| Some((actions::control(&action.tool)?, &action.args)));
     let mut proposed = Vec::new();
     let mut doubt = None;
-    for action in actions.iter().filter(|action| actions::control(&action.tool).is_none()) {
+    for action in actions
+        .iter()
+        .filter(|action| actions::control(&action.tool).is_none())
+    {
         match tools.iter().find(|tool| tool.name.as_str() == action.tool) {
-            Some(tool) => proposed.push(Proposed { tool, arguments: action.args.clone() }),
+            Some(tool) => proposed.push(Proposed {
+                tool,
+                arguments: action.args.clone(),
+            }),
             None => doubt = Some(Doubt::NotUnderstood),
         }
     }
@@ -107,7 +124,9 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
         .collect();
     match (doubt, word) {
         (Some(doubt), _) => contents.push(asked(contents.len(), &doubt)),
-        (None, Some((control, args))) if contents.is_empty() => contents.push(said(control, args, guard)),
+        (None, Some((control, args))) if contents.is_empty() => {
+            contents.push(said(control, args, guard))
+        }
         (None, Some(_) | None) => {}
     }
     contents
@@ -115,20 +134,43 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
 
 /// A word to the person.
 fn said(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
-    let words = args.get(control.argument).and_then(Value::as_str).unwrap_or_default().trim();
+    let words = args
+        .get(control.argument)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .trim();
     if words.is_empty() || guard.claims_a_change(words) {
         return asked(0, &guard.not_done());
     }
     match control.function {
-        Some(name) => call(0, name, [(control.argument.to_owned(), json!(words))].into_iter().collect()),
-        None => Content::Text { text: words.to_owned() },
+        Some(name) => call(
+            0,
+            name,
+            [(control.argument.to_owned(), json!(words))]
+                .into_iter()
+                .collect(),
+        ),
+        None => Content::Text {
+            text: words.to_owned(),
+        },
     }
 }
 
 fn asked(index: usize, doubt: &Doubt<'_>) -> Content {
-    call(index, ASK_USER, [("question".to_owned(), json!(doubt.question()))].into_iter().collect())
+    call(
+        index,
+        ASK_USER,
+        [("question".to_owned(), json!(doubt.question()))]
+            .into_iter()
+            .collect(),
+    )
 }
 
 fn call(index: usize, name: &str, arguments: Arguments) -> Content {
-    Content::ToolCall(ToolCall::from_object(index, None, name.to_owned(), arguments))
+    Content::ToolCall(ToolCall::from_object(
+        index,
+        None,
+        name.to_owned(),
+        arguments,
+    ))
 }

@@ -17,31 +17,43 @@ const PROMISE_WORDS: usize = 4;
 impl Guard<'_> {
     /// Returns whether words to the person say that something was changed or will be: nothing is when there is no call.
     pub(super) fn claims_a_change(&self, words: &str) -> bool {
-        english::clauses(words).iter().any(|clause| self.claims(clause) || self.promises(clause))
+        english::clauses(words)
+            .iter()
+            .any(|clause| self.claims(clause) || self.promises(clause))
     }
 
     fn claims(&self, clause: &[String]) -> bool {
         clause.iter().enumerate().any(|(at, word)| {
             let past = word.ends_with("ed")
-                && self.verbs.iter().any(|verb| english::likeness(word, verb) == Likeness::Same);
+                && self
+                    .verbs
+                    .iter()
+                    .any(|verb| english::likeness(word, verb) == Likeness::Same);
             let by_us = |table: &str| at == 0 || is_in(table, &clause[at - 1]);
             past && by_us("been have i i've now successfully") || is_in(KEPT, word) && by_us(BY_US)
         })
     }
 
     fn promises(&self, clause: &[String]) -> bool {
-        let begins = clause.iter().position(|word| matches!(word.as_str(), "i'll" | "we'll")).or_else(|| {
-            clause.windows(2).position(|pair| {
-                matches!(
-                    (pair[0].as_str(), pair[1].as_str()),
-                    ("i" | "we", "will" | "shall") | ("i'm", "going") | ("let", "me")
-                )
-            })
-        });
+        let begins = clause
+            .iter()
+            .position(|word| matches!(word.as_str(), "i'll" | "we'll"))
+            .or_else(|| {
+                clause.windows(2).position(|pair| {
+                    matches!(
+                        (pair[0].as_str(), pair[1].as_str()),
+                        ("i" | "we", "will" | "shall") | ("i'm", "going") | ("let", "me")
+                    )
+                })
+            });
         let Some(begins) = begins else { return false };
         let promised = clause[begins + 1..].iter().take(PROMISE_WORDS);
-        promised.clone().any(|word| is_in(PROMISED, word) || self.verbs.contains(&word.as_str()))
-            || clause.windows(2).any(|pair| pair[0] == "make" && pair[1] == "sure")
+        promised
+            .clone()
+            .any(|word| is_in(PROMISED, word) || self.verbs.contains(&word.as_str()))
+            || clause
+                .windows(2)
+                .any(|pair| pair[0] == "make" && pair[1] == "sure")
     }
 }
 

@@ -35,8 +35,8 @@ const IRREGULAR: &str = "\
 
 /// What may follow a common beginning of two forms of one word.
 const ENDINGS: &[&str] = &[
-    "", "s", "es", "d", "ed", "ing", "ings", "e", "en", "ten", "er", "ers", "y", "ies", "ied", "ion",
-    "ation", "ations", "ment", "al", "or",
+    "", "s", "es", "d", "ed", "ing", "ings", "e", "en", "ten", "er", "ers", "y", "ies", "ied",
+    "ion", "ation", "ations", "ment", "al", "or",
 ];
 
 const NEGATIONS: &str = "\
@@ -101,13 +101,25 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
 /// The words that may name a particular thing, and the numbers that belong to them: "chapter 4".
 pub(super) fn content(text: &str) -> Vec<String> {
     let words = tokens(text);
-    let names = |at: usize| if is_number(&words[at]) { counts(&words, at) } else { !is_plain(&words[at]) };
-    (0..words.len()).filter(|&at| names(at)).map(|at| words[at].clone()).collect()
+    let names = |at: usize| {
+        if is_number(&words[at]) {
+            counts(&words, at)
+        } else {
+            !is_plain(&words[at])
+        }
+    };
+    (0..words.len())
+        .filter(|&at| names(at))
+        .map(|at| words[at].clone())
+        .collect()
 }
 
 /// Whether a number belongs to the word before it.
 fn counts(words: &[String], at: usize) -> bool {
-    at > 0 && !is_plain(&words[at - 1]) && !is_number(&words[at - 1]) && !is_in(NUMBER_MARKS, &words[at - 1])
+    at > 0
+        && !is_plain(&words[at - 1])
+        && !is_number(&words[at - 1])
+        && !is_in(NUMBER_MARKS, &words[at - 1])
 }
 
 /// Whether a word names no particular thing.
@@ -147,7 +159,12 @@ pub(super) enum Likeness {
 
 /// Compares two words in lower case.
 pub(super) fn likeness(a: &str, b: &str) -> Likeness {
-    if a == b || one_ending(a, b) || IRREGULAR.split(',').any(|forms| is_in(forms, a) && is_in(forms, b)) {
+    if a == b
+        || one_ending(a, b)
+        || IRREGULAR
+            .split(',')
+            .any(|forms| is_in(forms, a) && is_in(forms, b))
+    {
         return Likeness::Same;
     }
     let shorter = a.chars().count().min(b.chars().count());
@@ -167,19 +184,31 @@ pub(super) fn likeness(a: &str, b: &str) -> Likeness {
 
 /// Whether a list of words has this word, in any form.
 pub(super) fn has(words: &[String], word: &str) -> bool {
-    words.iter().any(|other| likeness(other, word) != Likeness::Different)
+    words
+        .iter()
+        .any(|other| likeness(other, word) != Likeness::Different)
 }
 
 fn one_ending(a: &str, b: &str) -> bool {
-    let common: usize = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).map(|(x, _)| x.len_utf8()).sum();
+    let common: usize = a
+        .chars()
+        .zip(b.chars())
+        .take_while(|(x, y)| x == y)
+        .map(|(x, _)| x.len_utf8())
+        .sum();
     // Every cut down to three letters: "filed" and "files" share "file" as well as "fil".
     (3..=common).rev().any(|cut| {
-        let (Some((stem, rest_a)), Some((_, rest_b))) = (a.split_at_checked(cut), b.split_at_checked(cut))
+        let (Some((stem, rest_a)), Some((_, rest_b))) =
+            (a.split_at_checked(cut), b.split_at_checked(cut))
         else {
             return false;
         };
-        let doubled =
-            |rest: &str| stem.chars().last().and_then(|last| rest.strip_prefix(last)).is_some_and(is_ending);
+        let doubled = |rest: &str| {
+            stem.chars()
+                .last()
+                .and_then(|last| rest.strip_prefix(last))
+                .is_some_and(is_ending)
+        };
         (is_ending(rest_a) || doubled(rest_a)) && (is_ending(rest_b) || doubled(rest_b))
     })
 }
@@ -196,7 +225,9 @@ pub(super) fn named_numbers(text: &str, kinds: &[&str]) -> Vec<String> {
     let mut naming = false;
     for word in &words {
         let marks = is_in(NUMBER_MARKS, word)
-            || kinds.iter().any(|kind| word == kind || word.strip_suffix('s') == Some(kind));
+            || kinds
+                .iter()
+                .any(|kind| word == kind || word.strip_suffix('s') == Some(kind));
         if is_number(word) && naming {
             found.push(word.clone());
         } else if marks {
@@ -212,7 +243,10 @@ pub(super) fn named_numbers(text: &str, kinds: &[&str]) -> Vec<String> {
 pub(super) fn numbers(text: &str) -> Vec<String> {
     let words = tokens(text);
     let own = |at: &usize| is_number(&words[*at]) && !counts(&words, *at);
-    (0..words.len()).filter(own).map(|at| words[at].clone()).collect()
+    (0..words.len())
+        .filter(own)
+        .map(|at| words[at].clone())
+        .collect()
 }
 
 /// The place in a list that the text names: "the second one", "last task". Counted from 1; `None` in the pair: the last.
@@ -255,12 +289,16 @@ pub(super) fn clauses(text: &str) -> Vec<Vec<String>> {
 
 /// Whether a clause says that something is not done, or not yet.
 pub(super) fn denies(clause: &[String]) -> bool {
-    if clause.iter().any(|word| word.ends_with("n't") || is_in(NEGATIONS, word)) {
+    if clause
+        .iter()
+        .any(|word| word.ends_with("n't") || is_in(NEGATIONS, word))
+    {
         return true;
     }
     let orders = clause.iter().any(|word| is_in(ORDERS_A_MARK, word));
-    let has_to =
-        clause.windows(2).any(|pair| matches!(pair[0].as_str(), "have" | "has" | "got") && pair[1] == "to");
+    let has_to = clause
+        .windows(2)
+        .any(|pair| matches!(pair[0].as_str(), "have" | "has" | "got") && pair[1] == "to");
     !orders && (has_to || clause.iter().any(|word| is_in(STILL_TO_COME, word)))
 }
 
@@ -280,35 +318,48 @@ pub(super) fn forbids(clause: &[String]) -> Option<&str> {
 /// Whether the text asks how things are instead of asking to change them.
 pub(super) fn asks_for_a_fact(text: &str) -> bool {
     let words = tokens(text);
-    let Some(first) = words.first() else { return false };
+    let Some(first) = words.first() else {
+        return false;
+    };
     let begins = |with: &str| is_in(with, first);
     begins(QUESTION_WORDS) || (text.trim_end().ends_with('?') && begins(QUESTION_VERBS))
 }
 
 /// Whether the text asks what the listener is or does, and names nothing: "What can you do?"
 pub(super) fn asks_about_the_listener(text: &str) -> bool {
-    const ASKS: &[&str] = &["what can you do", "what do you do", "what are you", "who are you"];
+    const ASKS: &[&str] = &[
+        "what can you do",
+        "what do you do",
+        "what are you",
+        "who are you",
+    ];
     let words = tokens(text).join(" ");
-    ASKS.iter().any(|ask| format!(" {words} ").contains(&format!(" {ask} "))) && content(text).is_empty()
+    ASKS.iter()
+        .any(|ask| format!(" {words} ").contains(&format!(" {ask} ")))
+        && content(text).is_empty()
 }
 
 /// Whether the text has a word for saying something in other words.
 pub(super) fn rewords(text: &str) -> bool {
-    tokens(text).iter().any(|word| word.ends_with("n't") || is_in(REWORDS, word))
+    tokens(text)
+        .iter()
+        .any(|word| word.ends_with("n't") || is_in(REWORDS, word))
 }
 
 /// Whether the text has a word for making something go.
 pub(super) fn destroys(text: &str) -> bool {
-    tokens(text).iter().any(|word| word.ends_with("n't") || is_in(DESTROYS, word))
+    tokens(text)
+        .iter()
+        .any(|word| word.ends_with("n't") || is_in(DESTROYS, word))
 }
 
 /// Whether a text says beyond doubt that something is to go.
 pub(super) fn orders_away(text: &str) -> bool {
     let words = tokens(text);
     words.iter().any(|word| is_in(ORDERS_AWAY, word))
-        || words
-            .windows(2)
-            .any(|pair| matches!(pair[0].as_str(), "can" | "may" | "must" | "should") && pair[1] == "go")
+        || words.windows(2).any(|pair| {
+            matches!(pair[0].as_str(), "can" | "may" | "must" | "should") && pair[1] == "go"
+        })
 }
 
 /// Whether a word says that something is to be put on a list.
@@ -334,17 +385,23 @@ pub(super) fn looks_back(text: &str) -> bool {
 /// The words of a message, or of a part of it, from its verb on, if it is an order.
 pub(super) fn order(message: &[String]) -> &[String] {
     const BEFORE_THE_VERB: &[&str] = &[
-        "please", "plz", "yo", "hiya", "pls", "can", "could", "would", "you", "hey", "hi", "hello", "ok",
-        "okay", "now", "just", "kindly", "i'd", "i", "want", "like", "to", "let's", "lets", "and", "also",
-        "then", "actually", "oh", "yes", "no",
+        "please", "plz", "yo", "hiya", "pls", "can", "could", "would", "you", "hey", "hi", "hello",
+        "ok", "okay", "now", "just", "kindly", "i'd", "i", "want", "like", "to", "let's", "lets",
+        "and", "also", "then", "actually", "oh", "yes", "no",
     ];
-    let start = message.iter().position(|word| !BEFORE_THE_VERB.contains(&word.as_str()));
+    let start = message
+        .iter()
+        .position(|word| !BEFORE_THE_VERB.contains(&word.as_str()));
     &message[start.unwrap_or(message.len())..]
 }
 
 /// Returns where a row of words stands in others.
 pub(super) fn place_in_row(words: &[String], row: &[String]) -> Option<usize> {
-    if row.is_empty() { None } else { words.windows(row.len()).position(|window| window == row) }
+    if row.is_empty() {
+        None
+    } else {
+        words.windows(row.len()).position(|window| window == row)
+    }
 }
 
 /// Returns whether a row of words stands in others.

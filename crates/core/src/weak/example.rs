@@ -52,17 +52,27 @@ struct Head {
 impl Examples {
     pub(super) fn from_jsonl(text: &str) -> Result<Self, InvalidExamples> {
         let mut examples = Self::default();
-        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let invalid = |reason: String| InvalidExamples { line: index + 1, reason };
+        for (index, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
+            let invalid = |reason: String| InvalidExamples {
+                line: index + 1,
+                reason,
+            };
             if index == 0
                 && let Ok(head) = serde_json::from_str::<Head>(line)
             {
                 examples.instruction = Some(head.instruction);
                 continue;
             }
-            let example: Example = serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
+            let example: Example =
+                serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
             if example.message.trim().is_empty() || example.answer.is_empty() {
-                return Err(invalid("an example needs a message and an answer".to_owned()));
+                return Err(invalid(
+                    "an example needs a message and an answer".to_owned(),
+                ));
             }
             if example.answer.iter().any(|action| !action.args.is_object()) {
                 return Err(invalid("args must be an object".to_owned()));
@@ -74,14 +84,22 @@ impl Examples {
 
     /// Returns whether one of them shows a tool.
     pub(super) fn show(&self, tool: &ToolDefinition) -> bool {
-        self.all.iter().flat_map(|example| &example.answer).any(|action| action.tool == tool.name.as_str())
+        self.all
+            .iter()
+            .flat_map(|example| &example.answer)
+            .any(|action| action.tool == tool.name.as_str())
     }
 
     /// The examples that these tools can answer.
-    pub(super) fn fitting<'a>(&'a self, tools: &'a [&ToolDefinition]) -> impl Iterator<Item = &'a Example> {
+    pub(super) fn fitting<'a>(
+        &'a self,
+        tools: &'a [&ToolDefinition],
+    ) -> impl Iterator<Item = &'a Example> {
         let known = |name: &str| {
             actions::control(name).is_some() || tools.iter().any(|tool| tool.name.as_str() == name)
         };
-        self.all.iter().filter(move |example| example.answer.iter().all(|action| known(&action.tool)))
+        self.all
+            .iter()
+            .filter(move |example| example.answer.iter().all(|action| known(&action.tool)))
     }
 }

@@ -70,7 +70,10 @@ impl WeakTools {
     /// # Errors
     /// [`InvalidExamples`] names the line.
     pub fn from_jsonl(text: &str) -> Result<Self, InvalidExamples> {
-        Examples::from_jsonl(text).map(|examples| Self { examples, on_demand: Vec::new() })
+        Examples::from_jsonl(text).map(|examples| Self {
+            examples,
+            on_demand: Vec::new(),
+        })
     }
 
     /// Adds the examples of further tools, which take words of the person as they are: a `fact`, an `activity` for a diary, a `query`.
@@ -95,7 +98,8 @@ impl WeakTools {
         let tools = offered(request);
         let things = Things::new(references, &said, &tools);
         let guard = Guard::new(&said, references, &tools);
-        let is_on_demand = |tool: &&ToolDefinition| self.on_demand.iter().any(|examples| examples.show(tool));
+        let is_on_demand =
+            |tool: &&ToolDefinition| self.on_demand.iter().any(|examples| examples.show(tool));
         let (more, always): (Vec<_>, Vec<_>) = tools.iter().copied().partition(is_on_demand);
         let mut messages = prompt::head(&self.examples, request, &always);
         if !guard.quotes.is_empty() || guard.only_declines() {
@@ -105,9 +109,12 @@ impl WeakTools {
         messages.extend(prompt::last(&said, &things, &tools, &guard));
         let mut encoded = GenerateRequest::new(messages);
         encoded.config = request.config.clone();
-        let wanted =
-            OUTPUT_TOKENS_BASE + u32::try_from(said.message.chars().count() / 2).unwrap_or(u32::MAX / 2);
-        let allowed = request.config.max_tokens.map_or(wanted, |max| max.get().min(wanted));
+        let wanted = OUTPUT_TOKENS_BASE
+            + u32::try_from(said.message.chars().count() / 2).unwrap_or(u32::MAX / 2);
+        let allowed = request
+            .config
+            .max_tokens
+            .map_or(wanted, |max| max.get().min(wanted));
         encoded.config.max_tokens = MaxTokens::new(allowed).ok();
         encoded.time_left = request.time_left;
         encoded.trace.clone_from(&request.trace);
@@ -135,7 +142,11 @@ impl WeakTools {
 
 /// The tools of a request, without the control functions of the turn: those have their own form here.
 fn offered(request: &GenerateRequest) -> Vec<&ToolDefinition> {
-    request.tools.iter().filter(|tool| !crate::RESERVED.contains(&tool.name.as_str())).collect()
+    request
+        .tools
+        .iter()
+        .filter(|tool| !crate::RESERVED.contains(&tool.name.as_str()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -50,16 +50,25 @@ impl Quotes {
 /// Returns what the words are that a tool takes as they are, if it is such a tool.
 pub(super) fn quotes(tool: &ToolDefinition) -> Option<Quotes> {
     let takes = |quotes: &Quotes| {
-        let argument =
-            tool.parameters.get("properties").and_then(|properties| properties.get(quotes.argument()));
-        argument.and_then(|argument| argument.get("type")).and_then(Value::as_str) == Some("string")
+        let argument = tool
+            .parameters
+            .get("properties")
+            .and_then(|properties| properties.get(quotes.argument()));
+        argument
+            .and_then(|argument| argument.get("type"))
+            .and_then(Value::as_str)
+            == Some("string")
     };
     let kinds: &[Quotes] = match (tool.annotations.read_only, tool.annotations.destructive) {
         (true, _) => &[Quotes::Seeks],
         (false, true) => &[Quotes::Forgets],
         (false, false) => &[Quotes::Keeps, Quotes::Logs],
     };
-    kinds.iter().copied().filter(|_| tool.references.is_empty()).find(takes)
+    kinds
+        .iter()
+        .copied()
+        .filter(|_| tool.references.is_empty())
+        .find(takes)
 }
 
 pub(super) fn nature(tool: &ToolDefinition) -> Nature {
@@ -88,8 +97,13 @@ pub(super) fn free_texts(tool: &ToolDefinition) -> impl Iterator<Item = &str> {
         .filter(move |(name, schema)| {
             schema.get("type").and_then(Value::as_str) == Some("string")
                 && schema.get("enum").is_none()
-                && required.is_some_and(|required| required.iter().any(|required| required == name.as_str()))
-                && tool.references.iter().all(|reference| reference.argument != **name)
+                && required.is_some_and(|required| {
+                    required.iter().any(|required| required == name.as_str())
+                })
+                && tool
+                    .references
+                    .iter()
+                    .all(|reference| reference.argument != **name)
         })
         .map(|(name, _)| name.as_str())
 }

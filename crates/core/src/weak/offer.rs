@@ -20,20 +20,25 @@ impl Guard<'_> {
             _ if self.says_nothing() || self.ordered_instead(tool) => false,
             _ if english::asks_about_the_listener(&self.said.message) => false,
             Nature::Looks => !self.orders_a_change() && !self.names_by_number(tool),
-            Nature::Makes | Nature::Rewords | Nature::Settles | Nature::Destroys | Nature::Quotes(_) => {
-                !self.wants_a_fact()
-            }
+            Nature::Makes
+            | Nature::Rewords
+            | Nature::Settles
+            | Nature::Destroys
+            | Nature::Quotes(_) => !self.wants_a_fact(),
         }
     }
 
     /// Whether a tool may be offered for a thing: if the message speaks of things, only for those, and not for what it
     /// says is not so.
     pub(super) fn offers_for(&self, tool: &ToolDefinition, thing: &Reference) -> bool {
-        let Some(at) = self.things.iter().position(|other| *other == thing) else { return false };
-        let spoken_of = |at: usize| !self.hits[at].is_empty() || self.numbers.contains(&self.things[at].id);
+        let Some(at) = self.things.iter().position(|other| *other == thing) else {
+            return false;
+        };
+        let spoken_of =
+            |at: usize| !self.hits[at].is_empty() || self.numbers.contains(&self.things[at].id);
         let same_kind = |other: &usize| self.things[*other].kind == thing.kind;
-        let any =
-            (0..self.things.len()).filter(same_kind).any(spoken_of) && self.place(&thing.kind).is_none();
+        let any = (0..self.things.len()).filter(same_kind).any(spoken_of)
+            && self.place(&thing.kind).is_none();
         if any && !spoken_of(at) {
             return false;
         }
@@ -45,7 +50,9 @@ impl Guard<'_> {
             Nature::Settles => !prefers_open && !self.denied(at) && !self.ordered_away(at),
             Nature::Destroys => self.destroys(tool) && !self.forbidden(tool),
             Nature::Rewords if prefers_open || !self.rewords(tool) => false,
-            Nature::Rewords => !any || self.numbers.contains(&thing.id) || !self.verb_only(at, None),
+            Nature::Rewords => {
+                !any || self.numbers.contains(&thing.id) || !self.verb_only(at, None)
+            }
             Nature::Looks | Nature::Makes | Nature::Quotes(_) => true,
         }
     }
@@ -57,7 +64,9 @@ impl Guard<'_> {
         }
         let words = english::tokens(&self.said.message);
         let rewords = |verb: &String| {
-            self.tools.iter().any(|tool| nature(tool) == Nature::Rewords && is_verb_of(tool, verb))
+            self.tools
+                .iter()
+                .any(|tool| nature(tool) == Nature::Rewords && is_verb_of(tool, verb))
         };
         if order(&words).first().is_some_and(rewords) {
             // "Rename it to mend the roof and add tiles": all of it may be new words.
@@ -66,20 +75,36 @@ impl Guard<'_> {
         let clauses = english::clauses(&self.said.message);
         let is_order = |verb: &String| {
             let changing = |tool: &&&ToolDefinition| !tool.annotations.read_only;
-            english::makes(verb) || self.tools.iter().filter(changing).any(|tool| is_verb_of(tool, verb))
+            english::makes(verb)
+                || self
+                    .tools
+                    .iter()
+                    .filter(changing)
+                    .any(|tool| is_verb_of(tool, verb))
         };
         let orders = |clause: &Vec<String>| order(clause).first().is_some_and(is_order);
         let speaks = |clause: &Vec<String>| clause.iter().any(|word| !english::is_plain(word));
         let first = clauses.iter().position(speaks).unwrap_or(clauses.len());
-        if clauses.iter().skip(first + 1).any(|clause| orders(clause) && speaks(clause)) { 2 } else { 1 }
+        if clauses
+            .iter()
+            .skip(first + 1)
+            .any(|clause| orders(clause) && speaks(clause))
+        {
+            2
+        } else {
+            1
+        }
     }
 
     /// Whether the person wants to know something, which neither a change nor a question answers.
     pub(super) fn wants_a_fact(&self) -> bool {
         let makes = |tool: &&&ToolDefinition| nature(tool) == Nature::Makes;
-        let asks_to_make = english::tokens(&self.said.message)
-            .iter()
-            .any(|word| self.tools.iter().filter(makes).any(|tool| is_named_for(tool, word)));
+        let asks_to_make = english::tokens(&self.said.message).iter().any(|word| {
+            self.tools
+                .iter()
+                .filter(makes)
+                .any(|tool| is_named_for(tool, word))
+        });
         english::asks_for_a_fact(&self.said.message) && !asks_to_make && !self.said.answers()
     }
 
@@ -88,7 +113,8 @@ impl Guard<'_> {
         let clauses = english::clauses(&self.said.message);
         let mut orders = clauses.iter().filter_map(|clause| {
             let verb = order(clause).first()?;
-            let is_meant = |tool: &&&ToolDefinition| !tool.annotations.read_only && is_verb_of(tool, verb);
+            let is_meant =
+                |tool: &&&ToolDefinition| !tool.annotations.read_only && is_verb_of(tool, verb);
             let meant: Vec<&ToolDefinition> = self.tools.iter().filter(is_meant).copied().collect();
             (!meant.is_empty()).then_some(meant)
         });
@@ -106,7 +132,10 @@ impl Guard<'_> {
 
     /// "Check 9": a tool that looks at everything is not what is meant.
     fn names_by_number(&self, tool: &ToolDefinition) -> bool {
-        let known = self.things.iter().any(|thing| self.numbers.contains(&thing.id));
+        let known = self
+            .things
+            .iter()
+            .any(|thing| self.numbers.contains(&thing.id));
         known && tool.references.is_empty() && !self.said.message.contains('?')
     }
 
@@ -114,9 +143,13 @@ impl Guard<'_> {
     fn orders_a_change(&self) -> bool {
         let words = english::tokens(&self.said.message);
         let is_verb = |looks: bool, verb: &String| {
-            self.tools.iter().any(|tool| tool.annotations.read_only == looks && is_verb_of(tool, verb))
+            self.tools
+                .iter()
+                .any(|tool| tool.annotations.read_only == looks && is_verb_of(tool, verb))
         };
-        order(&words).first().is_some_and(|verb| is_verb(false, verb))
+        order(&words)
+            .first()
+            .is_some_and(|verb| is_verb(false, verb))
             && !words.iter().any(|word| is_verb(true, word))
     }
 
@@ -124,11 +157,17 @@ impl Guard<'_> {
     fn says_nothing(&self) -> bool {
         let words = english::tokens(&self.said.message);
         let kind = |word: &String| {
-            things::kinds(&self.tools).any(|kind| english::likeness(kind, word) == english::Likeness::Same)
+            things::kinds(&self.tools)
+                .any(|kind| english::likeness(kind, word) == english::Likeness::Same)
         };
-        let question = english::asks_for_a_fact(&self.said.message) || self.said.message.contains('?');
+        let question =
+            english::asks_for_a_fact(&self.said.message) || self.said.message.contains('?');
         let pointed = things::kinds(&self.tools).any(|kind| self.place(kind).is_some());
-        !(question || pointed || self.said.answers() || self.says_what_to_do() || words.iter().any(kind))
+        !(question
+            || pointed
+            || self.said.answers()
+            || self.says_what_to_do()
+            || words.iter().any(kind))
             && self.words.is_empty()
     }
 
@@ -147,7 +186,8 @@ impl Guard<'_> {
         let clauses = english::clauses(&self.said.message);
         let speaks = |clause: &&Vec<String>| {
             clause.iter().any(|word| {
-                *word == self.things[thing].id || (!english::is_plain(word) && english::has(&own, word))
+                *word == self.things[thing].id
+                    || (!english::is_plain(word) && english::has(&own, word))
             })
         };
         let about: Vec<&Vec<String>> = clauses.iter().filter(speaks).collect();
@@ -185,7 +225,9 @@ impl Guard<'_> {
         self.said.answers()
             || english::destroys(&self.said.message)
             || !english::is_english(&self.said.message)
-            || english::tokens(&self.said.message).iter().any(|word| is_verb_of(tool, word))
+            || english::tokens(&self.said.message)
+                .iter()
+                .any(|word| is_verb_of(tool, word))
     }
 
     pub(super) fn forbidden(&self, tool: &ToolDefinition) -> bool {

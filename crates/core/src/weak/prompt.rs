@@ -25,18 +25,36 @@ pub(super) fn head(
     tools: &[&ToolDefinition],
 ) -> Vec<Message> {
     let own = || {
-        let instruction =
-            request.messages.iter().find(|message| message.role() == Role::System).map(Message::text);
+        let instruction = request
+            .messages
+            .iter()
+            .find(|message| message.role() == Role::System)
+            .map(Message::text);
         instruction.unwrap_or_default()
     };
-    let mut system = examples.instruction.clone().unwrap_or_else(own).trim().to_owned();
+    let mut system = examples
+        .instruction
+        .clone()
+        .unwrap_or_else(own)
+        .trim()
+        .to_owned();
     system.push_str("\nAnswer with a JSON list of actions. Actions:\n");
     list_actions(&mut system, tools);
-    for Control { name, argument, description, .. } in &CONTROLS {
+    for Control {
+        name,
+        argument,
+        description,
+        ..
+    } in &CONTROLS
+    {
         let _ = writeln!(system, "- {name}({argument}): {description}");
     }
     let mut messages: Vec<Message> = Message::system(system.trim_end()).into_iter().collect();
-    messages.extend(examples.fitting(tools).flat_map(|example| turns(shown(example, tools), example)));
+    messages.extend(
+        examples
+            .fitting(tools)
+            .flat_map(|example| turns(shown(example, tools), example)),
+    );
     messages
 }
 
@@ -62,13 +80,21 @@ pub(super) fn on_demand(
 
 fn list_actions(text: &mut String, tools: &[&ToolDefinition]) {
     for tool in tools {
-        let _ = writeln!(text, "- {}({}): {}", tool.name, parameters(tool), one_line(&tool.description));
+        let _ = writeln!(
+            text,
+            "- {}({}): {}",
+            tool.name,
+            parameters(tool),
+            one_line(&tool.description)
+        );
     }
 }
 
 /// Returns what the person says in an example, and the answer.
 fn turns(said: String, example: &Example) -> Vec<Message> {
-    let answer = Message::assistant(vec![Part::ours(Content::Text { text: written(&example.answer) })]);
+    let answer = Message::assistant(vec![Part::ours(Content::Text {
+        text: written(&example.answer),
+    })]);
     Message::user(said).into_iter().chain(answer).collect()
 }
 
@@ -85,12 +111,23 @@ pub(super) fn last(
     } else {
         listed(&things.shown, things.hidden, tools)
     };
-    if let Some(before) =
-        said.before.as_deref().filter(|_| said.answers() || english::looks_back(&said.message))
+    if let Some(before) = said
+        .before
+        .as_deref()
+        .filter(|_| said.answers() || english::looks_back(&said.message))
     {
         let cut: String = one_line(before).chars().take(BEFORE_CHARS_MAX).collect();
-        let earlier = said.earlier.as_deref().filter(|_| said.answers()).map(one_line).unwrap_or_default();
-        push_before(&mut text, &earlier.chars().take(BEFORE_CHARS_MAX).collect::<String>(), &cut);
+        let earlier = said
+            .earlier
+            .as_deref()
+            .filter(|_| said.answers())
+            .map(one_line)
+            .unwrap_or_default();
+        push_before(
+            &mut text,
+            &earlier.chars().take(BEFORE_CHARS_MAX).collect::<String>(),
+            &cut,
+        );
     }
     push_message(&mut text, &said.message);
     Message::user(text).ok()
@@ -102,7 +139,11 @@ fn shown(example: &Example, tools: &[&ToolDefinition]) -> String {
         text = listed(&references.iter().collect::<Vec<_>>(), 0, tools);
     }
     if let Some(before) = &example.before {
-        push_before(&mut text, example.earlier.as_deref().unwrap_or_default(), before);
+        push_before(
+            &mut text,
+            example.earlier.as_deref().unwrap_or_default(),
+            before,
+        );
     }
     push_message(&mut text, &example.message);
     text
@@ -114,8 +155,12 @@ fn listed(shown: &[&Reference], hidden: usize, tools: &[&ToolDefinition]) -> Str
     for kind in things::kinds(tools) {
         let of_kind: Vec<&&Reference> = shown.iter().filter(|thing| thing.kind == kind).collect();
         let mut heading = kind.chars();
-        let heading: String =
-            heading.next().into_iter().flat_map(char::to_uppercase).chain(heading).collect();
+        let heading: String = heading
+            .next()
+            .into_iter()
+            .flat_map(char::to_uppercase)
+            .chain(heading)
+            .collect();
         if of_kind.is_empty() {
             let _ = writeln!(text, "{heading}s: none");
             continue;
@@ -140,7 +185,11 @@ fn push_before(text: &mut String, earlier: &str, before: &str) {
 }
 
 fn push_message(text: &mut String, message: &str) {
-    let lines: Vec<String> = message.lines().map(one_line).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<String> = message
+        .lines()
+        .map(one_line)
+        .filter(|line| !line.is_empty())
+        .collect();
     let line = lines.join("; ");
     // Capitals are other tokens, which a small model misspells.
     let shouted = line.contains(char::is_uppercase) && !line.contains(char::is_lowercase);
@@ -150,7 +199,10 @@ fn push_message(text: &mut String, message: &str) {
 
 /// The answer as the model writes it: compact JSON.
 fn written(actions: &[Action]) -> String {
-    let actions: Vec<Value> = actions.iter().map(|action| json!({ &action.tool: action.args })).collect();
+    let actions: Vec<Value> = actions
+        .iter()
+        .map(|action| json!({ &action.tool: action.args }))
+        .collect();
     Value::from(actions).to_string()
 }
 

@@ -35,13 +35,18 @@ impl<'a> Quote<'a> {
         tools: &[&'a ToolDefinition],
         speaks_of_things: bool,
     ) -> (Vec<Self>, More) {
-        let takers: Vec<(&ToolDefinition, Quotes)> =
-            tools.iter().filter_map(|tool| Some((*tool, quotes(tool)?))).collect();
+        let takers: Vec<(&ToolDefinition, Quotes)> = tools
+            .iter()
+            .filter_map(|tool| Some((*tool, quotes(tool)?)))
+            .collect();
         if takers.is_empty() {
             return (Vec::new(), More::default());
         }
         let mut speech = Speech::read(said);
-        let more = More { is_there: speech.has_more, is_beyond: speech.beyond && !speaks_of_things };
+        let more = More {
+            is_there: speech.has_more,
+            is_beyond: speech.beyond && !speaks_of_things,
+        };
         let all = takers.into_iter().filter_map(|(tool, quotes)| {
             let (words, may_be_a_thing) = match quotes {
                 Quotes::Keeps => (speech.keep.take(), false),
@@ -51,7 +56,11 @@ impl<'a> Quote<'a> {
             };
             let words = words?;
             let certain = words.certain && !(may_be_a_thing && speaks_of_things);
-            Some(Self { tool, quotes, words: Quoted { certain, ..words } })
+            Some(Self {
+                tool,
+                quotes,
+                words: Quoted { certain, ..words },
+            })
         });
         (all.collect(), more)
     }
@@ -63,7 +72,11 @@ impl<'a> Quote<'a> {
 
     /// Returns whether the tool cannot be called without words.
     pub(super) fn needs_words(&self) -> bool {
-        let required = self.tool.parameters.get("required").and_then(Value::as_array);
+        let required = self
+            .tool
+            .parameters
+            .get("required")
+            .and_then(Value::as_array);
         required.is_some_and(|names| names.iter().any(|name| name == self.quotes.argument()))
     }
 
@@ -74,7 +87,10 @@ impl<'a> Quote<'a> {
             (json!({}), json!([]))
         } else {
             let shown = things::shortened(&self.words.texts.join(" "));
-            (json!({ argument: { "type": "string", "enum": [shown] } }), json!([argument]))
+            (
+                json!({ argument: { "type": "string", "enum": [shown] } }),
+                json!([argument]),
+            )
         };
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }

@@ -16,7 +16,10 @@ pub(super) struct Said {
 
 impl Said {
     pub(super) fn read(messages: &[Message]) -> Self {
-        let Some(at) = messages.iter().rposition(|message| message.role() == Role::User) else {
+        let Some(at) = messages
+            .iter()
+            .rposition(|message| message.role() == Role::User)
+        else {
             return Self::default();
         };
         let last_of = |role: Role, end: usize| {
@@ -36,7 +39,9 @@ impl Said {
 
     /// Whether the assistant's last words were a question: the message may be the answer.
     pub(super) fn answers(&self) -> bool {
-        self.before.as_deref().is_some_and(|before| before.trim_end().ends_with('?'))
+        self.before
+            .as_deref()
+            .is_some_and(|before| before.trim_end().ends_with('?'))
     }
 }
 

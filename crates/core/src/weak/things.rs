@@ -32,7 +32,12 @@ impl<'a> Things<'a> {
             .collect();
         let mut words = english::content(&said.message);
         if english::looks_back(&said.message) || said.answers() {
-            words.extend(said.before.as_deref().map(english::content).unwrap_or_default());
+            words.extend(
+                said.before
+                    .as_deref()
+                    .map(english::content)
+                    .unwrap_or_default(),
+            );
         }
         let numbers = english::numbers(&said.message);
         let mut ranked: Vec<(bool, usize, bool, usize, &Reference)> = known
@@ -46,7 +51,10 @@ impl<'a> Things<'a> {
         ranked.sort_by_key(|(named, hits, open, at, _)| Reverse((*named, *hits, *open, *at)));
         ranked.truncate(SHOWN_MAX);
         ranked.sort_by_key(|(_, _, _, at, _)| *at);
-        let shown: Vec<&Reference> = ranked.into_iter().map(|(_, _, _, _, thing)| thing).collect();
+        let shown: Vec<&Reference> = ranked
+            .into_iter()
+            .map(|(_, _, _, _, thing)| thing)
+            .collect();
         let hidden = known.len() - shown.len();
         Self { shown, hidden }
     }
@@ -54,7 +62,11 @@ impl<'a> Things<'a> {
     /// The names an answer may use for things of a kind, each once.
     pub(super) fn names(&self, kind: &str, offered: impl Fn(&Reference) -> bool) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for thing in self.shown.iter().filter(|thing| thing.kind == kind && offered(thing)) {
+        for thing in self
+            .shown
+            .iter()
+            .filter(|thing| thing.kind == kind && offered(thing))
+        {
             let name = name(thing);
             if !names.contains(&name) {
                 names.push(name);
@@ -66,8 +78,11 @@ impl<'a> Things<'a> {
 
 /// The kinds of thing that tools name, in order, each once.
 pub(super) fn kinds<'a>(tools: &'a [&ToolDefinition]) -> impl Iterator<Item = &'a str> {
-    let all: Vec<&str> =
-        tools.iter().flat_map(|tool| &tool.references).map(|reference| reference.kind.as_str()).collect();
+    let all: Vec<&str> = tools
+        .iter()
+        .flat_map(|tool| &tool.references)
+        .map(|reference| reference.kind.as_str())
+        .collect();
     let first: Vec<&str> = all
         .iter()
         .enumerate()
@@ -85,7 +100,10 @@ pub(super) fn name(thing: &Reference) -> String {
 /// Words on one line, bounded.
 pub(super) fn shortened(words: &str) -> String {
     let line: String = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = line
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if line.chars().count() <= LABEL_CHARS_MAX {
         return line;
     }
@@ -100,20 +118,34 @@ pub(super) fn shortened(words: &str) -> String {
 ///
 /// A mistyped word counts only where no thing has the word as it stands.
 pub(super) fn hits(words: &[String], things: &[&Reference]) -> Vec<Vec<usize>> {
-    let own: Vec<Vec<String>> = things.iter().map(|thing| english::content(&thing.label)).collect();
+    let own: Vec<Vec<String>> = things
+        .iter()
+        .map(|thing| english::content(&thing.label))
+        .collect();
     let mut hits = vec![Vec::new(); things.len()];
     for (at, word) in words.iter().enumerate() {
         let likeness: Vec<Likeness> = own
             .iter()
             .map(|own| {
-                own.iter().map(|other| english::likeness(word, other)).max().unwrap_or(Likeness::Different)
+                own.iter()
+                    .map(|other| english::likeness(word, other))
+                    .max()
+                    .unwrap_or(Likeness::Different)
             })
             .collect();
-        let best = likeness.iter().copied().max().unwrap_or(Likeness::Different);
+        let best = likeness
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(Likeness::Different);
         if best == Likeness::Different {
             continue;
         }
-        for (thing, _) in likeness.iter().enumerate().filter(|(_, likeness)| **likeness == best) {
+        for (thing, _) in likeness
+            .iter()
+            .enumerate()
+            .filter(|(_, likeness)| **likeness == best)
+        {
             hits[thing].push(at);
         }
     }

@@ -16,30 +16,52 @@ impl<'a> Guard<'a> {
         name: &str,
         text: Option<&str>,
     ) -> Result<usize, Doubt<'a>> {
-        let of_kind: Vec<usize> = (0..self.things.len()).filter(|&at| self.things[at].kind == kind).collect();
+        let of_kind: Vec<usize> = (0..self.things.len())
+            .filter(|&at| self.things[at].kind == kind)
+            .collect();
         let which = |candidates: Vec<usize>| match candidates[..] {
             [] => self.unnamed(kind),
-            _ => {
-                Doubt::Which { kind, candidates: candidates.into_iter().map(|at| self.things[at]).collect() }
-            }
+            _ => Doubt::Which {
+                kind,
+                candidates: candidates.into_iter().map(|at| self.things[at]).collect(),
+            },
         };
-        let mut chosen: Vec<usize> =
-            of_kind.iter().copied().filter(|&at| things::name(self.things[at]) == name).collect();
+        let mut chosen: Vec<usize> = of_kind
+            .iter()
+            .copied()
+            .filter(|&at| things::name(self.things[at]) == name)
+            .collect();
         let message = &self.said.message;
-        let by_id = |id: &String| of_kind.iter().copied().find(|&at| self.things[at].id == *id);
+        let by_id = |id: &String| {
+            of_kind
+                .iter()
+                .copied()
+                .find(|&at| self.things[at].id == *id)
+        };
 
         // A number that is given as a name wins over words, and over the model.
         let named = english::named_numbers(message, &[kind]);
         let known: Vec<usize> = named.iter().filter_map(by_id).collect();
         if let (Some(id), true) = (named.first(), known.is_empty()) {
-            return Err(Doubt::NoSuch { kind, id: id.clone() });
+            return Err(Doubt::NoSuch {
+                kind,
+                id: id.clone(),
+            });
         }
         if let Some(&at) = known.iter().find(|at| chosen.contains(at)) {
             return Ok(at);
         }
-        let alone = all.iter().filter(|other| !other.tool.references.is_empty()).count() == 1;
+        let alone = all
+            .iter()
+            .filter(|other| !other.tool.references.is_empty())
+            .count()
+            == 1;
         if let [only] = known[..] {
-            return if alone { Ok(only) } else { Err(which(vec![only])) };
+            return if alone {
+                Ok(only)
+            } else {
+                Err(which(vec![only]))
+            };
         }
         if !known.is_empty() {
             return Err(which(known));
@@ -51,7 +73,11 @@ impl<'a> Guard<'a> {
                 .as_deref()
                 .map(|before| self.quoted_in(before, &of_kind))
                 .unwrap_or_default();
-            let row = if mentioned.is_empty() { &of_kind } else { &mentioned };
+            let row = if mentioned.is_empty() {
+                &of_kind
+            } else {
+                &mentioned
+            };
             let meant = match place {
                 None => row.last(),
                 Some(number) => row.get(number - 1),
@@ -66,7 +92,9 @@ impl<'a> Guard<'a> {
         if chosen.len() > 1 && nature(call.tool) == Nature::Settles {
             chosen.retain(|&at| !self.things[at].done);
         }
-        let [chosen] = chosen[..] else { return Err(which(chosen)) };
+        let [chosen] = chosen[..] else {
+            return Err(which(chosen));
+        };
 
         // A number on its own counts as long as nothing else in the message could be what is counted.
         let others = self.unexplained(chosen, text);
@@ -84,19 +112,29 @@ impl<'a> Guard<'a> {
                 .rivals(chosen, &of_kind, call, all, text)
                 .map_or(Ok(chosen), |rivals| Err(which(rivals)));
         }
-        if contains_in_row(&english::tokens(message), &english::tokens(&self.things[chosen].label)) {
+        if contains_in_row(
+            &english::tokens(message),
+            &english::tokens(&self.things[chosen].label),
+        ) {
             return Ok(chosen);
         }
         // Nothing in the message speaks of it. "It" may be what was spoken of just before, or the only one there is.
         if others.is_empty() {
-            for earlier in [&self.said.before, &self.said.earlier].into_iter().flatten() {
+            for earlier in [&self.said.before, &self.said.earlier]
+                .into_iter()
+                .flatten()
+            {
                 match self.quoted_in(earlier, &of_kind)[..] {
                     [] => {}
                     [only] if only == chosen => return Ok(chosen),
                     ref several => return Err(which(several.to_vec())),
                 }
             }
-            if of_kind.iter().filter(|&&at| !self.things[at].done).all(|&at| at == chosen) {
+            if of_kind
+                .iter()
+                .filter(|&&at| !self.things[at].done)
+                .all(|&at| at == chosen)
+            {
                 return Ok(chosen);
             }
         }
@@ -105,7 +143,12 @@ impl<'a> Guard<'a> {
 
     /// The question which thing is meant, where nothing that was said speaks for any of them.
     pub(super) fn unnamed(&self, kind: &'a str) -> Doubt<'a> {
-        let open = self.things.iter().copied().filter(|thing| thing.kind == kind && !thing.done).collect();
+        let open = self
+            .things
+            .iter()
+            .copied()
+            .filter(|thing| thing.kind == kind && !thing.done)
+            .collect();
         Doubt::Unnamed { kind, open }
     }
 
@@ -129,9 +172,12 @@ impl<'a> Guard<'a> {
     pub(super) fn verb_only(&self, thing: usize, text: Option<&str>) -> bool {
         let own = english::content(&self.things[thing].label);
         let is_verb = |at: &usize| {
-            own.first().is_some_and(|verb| english::has(std::slice::from_ref(verb), &self.words[*at]))
+            own.first()
+                .is_some_and(|verb| english::has(std::slice::from_ref(verb), &self.words[*at]))
         };
-        own.len() > 1 && self.hits[thing].iter().all(is_verb) && !self.unexplained(thing, text).is_empty()
+        own.len() > 1
+            && self.hits[thing].iter().all(is_verb)
+            && !self.unexplained(thing, text).is_empty()
     }
 
     /// Whether other open things are hit by the same words, or only a verb speaks for this one.
@@ -146,17 +192,25 @@ impl<'a> Guard<'a> {
         // Words of the new text say what it will be, not which one it is.
         let new = text.map(english::tokens).unwrap_or_default();
         let own = english::content(&self.things[chosen].label);
-        let counts = |at: &&usize| !new.contains(&self.words[**at]) || english::has(&own, &self.words[**at]);
+        let counts =
+            |at: &&usize| !new.contains(&self.words[**at]) || english::has(&own, &self.words[**at]);
         let mine: Vec<usize> = self.hits[chosen].iter().filter(counts).copied().collect();
         let whole = own.iter().all(|word| english::has(&self.words, word));
         let mut rivals: Vec<usize> = Vec::new();
-        for &other in of_kind.iter().filter(|&&other| other != chosen && !self.things[other].done) {
+        for &other in of_kind
+            .iter()
+            .filter(|&&other| other != chosen && !self.things[other].done)
+        {
             let theirs: Vec<usize> = self.hits[other].iter().filter(counts).copied().collect();
             let more = theirs.len() > mine.len();
             let others_own = english::content(&self.things[other].label);
-            let whole_too = others_own.iter().all(|word| english::has(&self.words, word));
+            let whole_too = others_own
+                .iter()
+                .all(|word| english::has(&self.words, word));
             let named_too = all.iter().any(|call| {
-                call.arguments.values().any(|value| value.as_str() == Some(&things::name(self.things[other])))
+                call.arguments
+                    .values()
+                    .any(|value| value.as_str() == Some(&things::name(self.things[other])))
             });
             if mine.iter().all(|at| theirs.contains(at))
                 && (whole_too || !whole || more)
@@ -169,11 +223,13 @@ impl<'a> Guard<'a> {
             Nature::Settles => self.verb_only(chosen, text),
             // "Remind me to call Ann" does not speak of "Call Bob": "call" is a word of the new text.
             Nature::Rewords => {
-                let count =
-                    |words: &[String], word: &String| words.iter().filter(|other| *other == word).count();
+                let count = |words: &[String], word: &String| {
+                    words.iter().filter(|other| *other == word).count()
+                };
                 let spoken = english::tokens(&self.said.message);
-                let outside =
-                    mine.iter().any(|&at| count(&spoken, &self.words[at]) > count(&new, &self.words[at]));
+                let outside = mine
+                    .iter()
+                    .any(|&at| count(&spoken, &self.words[at]) > count(&new, &self.words[at]));
                 !outside && self.verb_only(chosen, None)
             }
             Nature::Looks | Nature::Makes | Nature::Destroys | Nature::Quotes(_) => false,
@@ -192,7 +248,8 @@ impl<'a> Guard<'a> {
         let mut found: Vec<(usize, usize)> = of_kind
             .iter()
             .filter_map(|&at| {
-                place_in_row(&words, &english::tokens(&self.things[at].label)).map(|place| (place, at))
+                place_in_row(&words, &english::tokens(&self.things[at].label))
+                    .map(|place| (place, at))
             })
             .collect();
         found.sort_unstable();
@@ -201,6 +258,8 @@ impl<'a> Guard<'a> {
 
     /// The number of a thing, if the message has it.
     pub(super) fn named(&self, thing: usize) -> Option<&String> {
-        self.numbers.iter().find(|number| **number == self.things[thing].id)
+        self.numbers
+            .iter()
+            .find(|number| **number == self.things[thing].id)
     }
 }

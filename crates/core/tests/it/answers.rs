@@ -57,7 +57,9 @@ impl Labelled {
 
     fn content(&self) -> Content {
         match (&self.answer, &self.call) {
-            (Some(answer), None) => Content::Text { text: answer.clone() },
+            (Some(answer), None) => Content::Text {
+                text: answer.clone(),
+            },
             (None, Some(name)) => Content::ToolCall(match &self.arguments_text {
                 Some(text) => ToolCall::from_json_text(0, None, name.clone(), text),
                 None => ToolCall::from_object(0, None, name.clone(), self.arguments.clone()),
@@ -80,17 +82,30 @@ fn gate() -> Gate {
         fn definition(&self) -> &ToolDefinition {
             &self.0
         }
-        fn call<'a>(&'a self, _: &'a ToolContext, _: Arguments) -> BoxFuture<'a, Result<Value, ToolError>> {
+        fn call<'a>(
+            &'a self,
+            _: &'a ToolContext,
+            _: Arguments,
+        ) -> BoxFuture<'a, Result<Value, ToolError>> {
             panic!("the gate executes nothing")
         }
     }
     let mut registry = ToolRegistry::new();
     for (name, read_only) in TOOLS {
-        let definition = ToolDefinition::new(name, "Keeps tasks.", json!({"type": "object"})).unwrap();
-        let annotations = Annotations { read_only, ..Annotations::default() };
-        registry.register(Arc::new(Known(definition.annotated(annotations)))).unwrap();
+        let definition =
+            ToolDefinition::new(name, "Keeps tasks.", json!({"type": "object"})).unwrap();
+        let annotations = Annotations {
+            read_only,
+            ..Annotations::default()
+        };
+        registry
+            .register(Arc::new(Known(definition.annotated(annotations))))
+            .unwrap();
     }
-    Gate { registry, policy: Policy::default() }
+    Gate {
+        registry,
+        policy: Policy::default(),
+    }
 }
 
 /// How a turn ended, and how often the model was asked.
@@ -129,7 +144,11 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         action = match action {
             Action::CallModel(_) => {
                 asked += 1;
-                let said = if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() };
+                let said = if replies.len() > 1 {
+                    replies.remove(0)
+                } else {
+                    replies[0].clone()
+                };
                 turn.on_model_result(Ok(GenerateResponse {
                     finish: if matches!(said, Content::ToolCall(_)) {
                         FinishReason::ToolCalls
@@ -144,9 +163,12 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
                     losses: Vec::new(),
                 }))
             }
-            Action::CallTools(calls) => {
-                turn.on_call_ends(calls.iter().map(|call| (call.id.clone(), end_of(&gate, call))).collect())
-            }
+            Action::CallTools(calls) => turn.on_call_ends(
+                calls
+                    .iter()
+                    .map(|call| (call.id.clone(), end_of(&gate, call)))
+                    .collect(),
+            ),
             Action::AskUser { content, .. } => panic!("nothing here waits: {content}"),
             Action::Finish(end) => return Ended { end: *end, asked },
         }
@@ -160,9 +182,11 @@ fn end_of(gate: &Gate, call: &ToolCall) -> CallEnd {
         |malformed| malformed.text.clone(),
     );
     match check(gate, &call.name, &text, &[]) {
-        GateVerdict::Run { arguments } => {
-            CallEnd::Executed { arguments, result: ToolResult::ok(json!("ok")), summary: None }
-        }
+        GateVerdict::Run { arguments } => CallEnd::Executed {
+            arguments,
+            result: ToolResult::ok(json!("ok")),
+            summary: None,
+        },
         GateVerdict::Refuse { refusal, message } => CallEnd::Refused { refusal, message },
         other => panic!("nothing here waits: {other:?}"),
     }
@@ -170,16 +194,28 @@ fn end_of(gate: &Gate, call: &ToolCall) -> CallEnd {
 
 /// The category of a labelled answer.
 fn category(labelled: &Labelled) -> String {
-    let before = labelled
-        .after
-        .iter()
-        .map(|tool| Content::ToolCall(ToolCall::from_object(0, None, tool.clone(), Arguments::new())));
-    play(labelled.user.as_deref(), before.chain([labelled.content()]).collect()).end.outcome.to_string()
+    let before = labelled.after.iter().map(|tool| {
+        Content::ToolCall(ToolCall::from_object(
+            0,
+            None,
+            tool.clone(),
+            Arguments::new(),
+        ))
+    });
+    play(
+        labelled.user.as_deref(),
+        before.chain([labelled.content()]).collect(),
+    )
+    .end
+    .outcome
+    .to_string()
 }
 
 /// Whether a call of a tool that there is not was told the model, changed nothing, and is not what the person wanted.
 fn is_ignored(labelled: &Labelled) -> bool {
-    let sorry = Content::Text { text: "Something went wrong there.".to_owned() };
+    let sorry = Content::Text {
+        text: "Something went wrong there.".to_owned(),
+    };
     let Ended { end, asked } = play(labelled.user.as_deref(), vec![labelled.content(), sorry]);
     asked == 2
         && end.tools_used.is_empty()
@@ -195,10 +231,26 @@ const FAILURE: [&str; 1] = ["ERROR:LLM_FAILURE"];
 /// Kind, what is right for it, and the labelled answers.
 fn kinds() -> [(&'static str, &'static [&'static str], Vec<Labelled>); 4] {
     [
-        ("answer", &SUCCESS, read(include_str!("../answers/answer.jsonl"))),
-        ("question", &QUESTION, read(include_str!("../answers/question.jsonl"))),
-        ("refusal", &REFUSAL, read(include_str!("../answers/refusal.jsonl"))),
-        ("malformed", &FAILURE, read(include_str!("../answers/malformed.jsonl"))),
+        (
+            "answer",
+            &SUCCESS,
+            read(include_str!("../answers/answer.jsonl")),
+        ),
+        (
+            "question",
+            &QUESTION,
+            read(include_str!("../answers/question.jsonl")),
+        ),
+        (
+            "refusal",
+            &REFUSAL,
+            read(include_str!("../answers/refusal.jsonl")),
+        ),
+        (
+            "malformed",
+            &FAILURE,
+            read(include_str!("../answers/malformed.jsonl")),
+        ),
     ]
 }
 
@@ -219,12 +271,19 @@ impl std::fmt::Display for Count {
 fn categories_of_labelled_answers() {
     let mut tables = String::new();
     for held_out in [false, true] {
-        let _ = writeln!(tables, "{}", if held_out { "held out" } else { "development" });
+        let _ = writeln!(
+            tables,
+            "{}",
+            if held_out { "held out" } else { "development" }
+        );
         let mut called: BTreeMap<&str, Count> = BTreeMap::new();
         for (kind, right, all) in kinds() {
             let mut became: BTreeMap<String, usize> = BTreeMap::new();
             let mut by_source: BTreeMap<String, Count> = BTreeMap::new();
-            for labelled in all.iter().filter(|labelled| labelled.is_held_out() == held_out) {
+            for labelled in all
+                .iter()
+                .filter(|labelled| labelled.is_held_out() == held_out)
+            {
                 let category = category(labelled);
                 let is_right = right.contains(&category.as_str());
                 for name in ["all", &labelled.source, &format!("{}.", labelled.lang)] {
@@ -244,10 +303,20 @@ fn categories_of_labelled_answers() {
                 }
                 *became.entry(category).or_default() += 1;
             }
-            let sources: Vec<String> =
-                by_source.iter().map(|(source, count)| format!("{source} {count}")).collect();
-            let became: Vec<String> = became.iter().map(|(category, n)| format!("{n} {category}")).collect();
-            let _ = writeln!(tables, "  {kind}: {}\n    {}", sources.join(", "), became.join(", "));
+            let sources: Vec<String> = by_source
+                .iter()
+                .map(|(source, count)| format!("{source} {count}"))
+                .collect();
+            let became: Vec<String> = became
+                .iter()
+                .map(|(category, n)| format!("{n} {category}"))
+                .collect();
+            let _ = writeln!(
+                tables,
+                "  {kind}: {}\n    {}",
+                sources.join(", "),
+                became.join(", ")
+            );
         }
         for (name, count) in called {
             let _ = writeln!(tables, "  called a {name}: right {count}");
@@ -259,20 +328,39 @@ fn categories_of_labelled_answers() {
                 "refusal" => (DECLINE, "message"),
                 _ => continue,
             };
-            let half: Vec<&Labelled> =
-                all.iter().filter(|labelled| labelled.is_held_out() == held_out).collect();
+            let half: Vec<&Labelled> = all
+                .iter()
+                .filter(|labelled| labelled.is_held_out() == held_out)
+                .collect();
             let is_right = |labelled: &&&Labelled| {
-                let words = [(argument.to_owned(), json!(labelled.answer))].into_iter().collect();
-                let call = Content::ToolCall(ToolCall::from_object(0, None, name.to_owned(), words));
-                right.contains(&play(labelled.user.as_deref(), vec![call]).end.outcome.as_str())
+                let words = [(argument.to_owned(), json!(labelled.answer))]
+                    .into_iter()
+                    .collect();
+                let call =
+                    Content::ToolCall(ToolCall::from_object(0, None, name.to_owned(), words));
+                right.contains(
+                    &play(labelled.user.as_deref(), vec![call])
+                        .end
+                        .outcome
+                        .as_str(),
+                )
             };
-            let count = Count { right: half.iter().filter(is_right).count(), of: half.len() };
+            let count = Count {
+                right: half.iter().filter(is_right).count(),
+                of: half.len(),
+            };
             let _ = writeln!(tables, "  {kind} by {name}: {count}");
         }
         let unknown = read(include_str!("../answers/unknown-tool.jsonl"));
-        let half = || unknown.iter().filter(|labelled| labelled.is_held_out() == held_out);
-        let count =
-            Count { right: half().filter(|labelled| is_ignored(labelled)).count(), of: half().count() };
+        let half = || {
+            unknown
+                .iter()
+                .filter(|labelled| labelled.is_held_out() == held_out)
+        };
+        let count = Count {
+            right: half().filter(|labelled| is_ignored(labelled)).count(),
+            of: half().count(),
+        };
         let _ = writeln!(tables, "  unknown tool: {count}");
     }
     expect![[r#"

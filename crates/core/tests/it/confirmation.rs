@@ -6,10 +6,29 @@ use uuid::Uuid;
 
 #[test]
 fn only_bare_words_are_an_answer() {
-    for yes in ["yes", "Yes.", " y ", "YES!", "ok", "go ahead", "yes, delete it", "do it"] {
+    for yes in [
+        "yes",
+        "Yes.",
+        " y ",
+        "YES!",
+        "ok",
+        "go ahead",
+        "yes, delete it",
+        "do it",
+    ] {
         assert_eq!(read_words(yes), Reading::Yes, "{yes}");
     }
-    for no in ["no", "No!", "n", "cancel", "don't", "don’t do it", "never mind", "no, thanks", "keep it"] {
+    for no in [
+        "no",
+        "No!",
+        "n",
+        "cancel",
+        "don't",
+        "don’t do it",
+        "never mind",
+        "no, thanks",
+        "keep it",
+    ] {
         assert_eq!(read_words(no), Reading::No, "{no}");
     }
     for unclear in [
@@ -41,7 +60,11 @@ fn only_the_three_answers_resolve_a_doubt() {
         ("leave it", Verdict::Leave),
         ("Never mind.", Verdict::Leave),
     ] {
-        assert_eq!(read_doubt_words(words), DoubtReading::Verdict(verdict), "{words}");
+        assert_eq!(
+            read_doubt_words(words),
+            DoubtReading::Verdict(verdict),
+            "{words}"
+        );
     }
     for unclear in [
         "",
@@ -59,7 +82,11 @@ fn only_the_three_answers_resolve_a_doubt() {
         "leave it to me to try again",
         "not done, leave it",
     ] {
-        assert_eq!(read_doubt_words(unclear), DoubtReading::Unclear, "{unclear}");
+        assert_eq!(
+            read_doubt_words(unclear),
+            DoubtReading::Unclear,
+            "{unclear}"
+        );
     }
 }
 
@@ -75,10 +102,22 @@ fn plain_words_answer_what_they_fit_and_nothing_where_it_is_not_clear_what_is_me
     };
     let (asked, doubtful) = (|id| call(id, false), |id| call(id, true));
     for (waiting, text, expected) in [
-        (vec![asked("a"), asked("b")], "yes", vec![("a", Verdict::Approved), ("b", Verdict::Approved)]),
-        (vec![asked("a"), asked("b")], "no", vec![("a", Verdict::Denied), ("b", Verdict::Denied)]),
+        (
+            vec![asked("a"), asked("b")],
+            "yes",
+            vec![("a", Verdict::Approved), ("b", Verdict::Approved)],
+        ),
+        (
+            vec![asked("a"), asked("b")],
+            "no",
+            vec![("a", Verdict::Denied), ("b", Verdict::Denied)],
+        ),
         (vec![asked("a")], "it was done", vec![]),
-        (vec![doubtful("a")], "it was done", vec![("a", Verdict::Done)]),
+        (
+            vec![doubtful("a")],
+            "it was done",
+            vec![("a", Verdict::Done)],
+        ),
         (vec![doubtful("a")], "yes", vec![]),
         // Which of them?
         (vec![doubtful("a"), doubtful("b")], "it was done", vec![]),
@@ -92,8 +131,18 @@ fn plain_words_answer_what_they_fit_and_nothing_where_it_is_not_clear_what_is_me
             .collect();
         assert_eq!(read, expected, "{text} to {}", waiting.len());
     }
-    for verdict in [Verdict::Approved, Verdict::Denied, Verdict::Done, Verdict::Retry, Verdict::Leave] {
-        assert_ne!(asked("a").takes(verdict), doubtful("a").takes(verdict), "{verdict:?}");
+    for verdict in [
+        Verdict::Approved,
+        Verdict::Denied,
+        Verdict::Done,
+        Verdict::Retry,
+        Verdict::Leave,
+    ] {
+        assert_ne!(
+            asked("a").takes(verdict),
+            doubtful("a").takes(verdict),
+            "{verdict:?}"
+        );
     }
 }
 
@@ -109,14 +158,47 @@ fn the_digest_of_a_doubt_is_of_one_start_only() {
 fn a_digest_binds_turn_call_tool_and_arguments_but_not_their_order() {
     let (turn, call) = (TurnId(Uuid::from_u128(1)), CallId::new("c").unwrap());
     let object = |value: serde_json::Value| value.as_object().cloned().unwrap();
-    let base = digest(turn, &call, "remove", &object(json!({"a": 1, "b": {"d": 1, "c": 2}})));
-    assert_eq!(base, digest(turn, &call, "remove", &object(json!({"b": {"c": 2, "d": 1}, "a": 1}))));
+    let base = digest(
+        turn,
+        &call,
+        "remove",
+        &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+    );
+    assert_eq!(
+        base,
+        digest(
+            turn,
+            &call,
+            "remove",
+            &object(json!({"b": {"c": 2, "d": 1}, "a": 1}))
+        )
+    );
     assert_eq!(base.len(), 64);
     for other in [
-        digest(TurnId(Uuid::from_u128(2)), &call, "remove", &object(json!({"a": 1, "b": {"d": 1, "c": 2}}))),
-        digest(turn, &CallId::new("d").unwrap(), "remove", &object(json!({"a": 1, "b": {"d": 1, "c": 2}}))),
-        digest(turn, &call, "add", &object(json!({"a": 1, "b": {"d": 1, "c": 2}}))),
-        digest(turn, &call, "remove", &object(json!({"a": 1, "b": {"d": 1, "c": 3}}))),
+        digest(
+            TurnId(Uuid::from_u128(2)),
+            &call,
+            "remove",
+            &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+        ),
+        digest(
+            turn,
+            &CallId::new("d").unwrap(),
+            "remove",
+            &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+        ),
+        digest(
+            turn,
+            &call,
+            "add",
+            &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+        ),
+        digest(
+            turn,
+            &call,
+            "remove",
+            &object(json!({"a": 1, "b": {"d": 1, "c": 3}})),
+        ),
     ] {
         assert_ne!(base, other);
     }

@@ -1,6 +1,10 @@
 //! The rules of the vocabulary and the gate, from outside.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail a test by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail a test by panicking"
+)]
 
 mod answers;
 mod confirmation;

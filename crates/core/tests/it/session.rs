@@ -2,7 +2,8 @@
 
 use adjutant_core::port::Loaded;
 use adjutant_core::{
-    Event, Input, InputBody, InputId, Message, Recorded, SESSION_IDLE_MAX, Session, SessionState, session,
+    Event, Input, InputBody, InputId, Message, Recorded, SESSION_IDLE_MAX, Session, SessionState,
+    session,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -21,7 +22,10 @@ fn known(bodies: &[Value]) -> Loaded {
         at: at(i64::try_from(seq).unwrap()),
         event: event(body).into(),
     });
-    Loaded { events: events.collect(), inbox: Vec::new() }
+    Loaded {
+        events: events.collect(),
+        inbox: Vec::new(),
+    }
 }
 
 fn started(words: &str) -> Value {
@@ -48,7 +52,13 @@ fn ended() -> Value {
 /// A turn of two messages, which take this many tokens each with what stands around them.
 fn said() -> [Value; 2] {
     let words = "word".repeat(96);
-    [started(&words), finished(&[Message::user(&words).unwrap(), Message::user(&words).unwrap()])]
+    [
+        started(&words),
+        finished(&[
+            Message::user(&words).unwrap(),
+            Message::user(&words).unwrap(),
+        ]),
+    ]
 }
 
 const TOKENS: u32 = 2 * (96 + 4);
@@ -65,7 +75,10 @@ fn check(known: &Loaded, now: Timestamp, state: SessionState) {
 #[test]
 fn what_nobody_has_said_anything_in_is_empty() {
     let empty = at_once(&Loaded::default());
-    assert_eq!((empty.state, empty.started_at, empty.messages), (SessionState::Empty, None, 0));
+    assert_eq!(
+        (empty.state, empty.started_at, empty.messages),
+        (SessionState::Empty, None, 0)
+    );
     // A cancellation of nothing is no word either.
     let ignored = json!({"event": "input_ignored", "input": "i0", "reason": "nothing"});
     check(&known(&[ignored]), at(2), SessionState::Empty);
@@ -75,9 +88,18 @@ fn what_nobody_has_said_anything_in_is_empty() {
 fn a_session_lasts_from_its_first_input_to_the_last_that_happened() {
     let [started, finished] = said();
     let session = at_once(&known(&[started, finished]));
-    assert_eq!((session.started_at, session.last_activity), (Some(at(0)), Some(at(2))));
-    assert_eq!((session.turns, session.messages, session.token_estimate), (1, 2, TOKENS));
-    assert_eq!((session.state, session.summarized_at), (SessionState::Active, None));
+    assert_eq!(
+        (session.started_at, session.last_activity),
+        (Some(at(0)), Some(at(2)))
+    );
+    assert_eq!(
+        (session.turns, session.messages, session.token_estimate),
+        (1, 2, TOKENS)
+    );
+    assert_eq!(
+        (session.state, session.summarized_at),
+        (SessionState::Active, None)
+    );
 }
 
 #[test]
@@ -85,17 +107,28 @@ fn it_is_closed_by_its_person_or_by_a_day_without_anything_and_open_with_the_nex
     let [started, finished] = said();
     let talk = [started.clone(), finished.clone()];
     let idle = at(2).checked_add(SESSION_IDLE_MAX).unwrap();
-    check(&known(&talk), idle - SignedDuration::from_secs(1), SessionState::Active);
+    check(
+        &known(&talk),
+        idle - SignedDuration::from_secs(1),
+        SessionState::Active,
+    );
     check(&known(&talk), idle, SessionState::Closed);
     let left = [started.clone(), finished.clone(), ended()];
     check(&known(&left), at(4), SessionState::Closed);
     let mut back = known(&left);
     let body = InputBody::message("again");
-    back.inbox.push(Input::new(InputId::new("i2").unwrap(), at(9), body));
+    back.inbox
+        .push(Input::new(InputId::new("i2").unwrap(), at(9), body));
     check(&back, at(10), SessionState::Active);
     assert_eq!(at_once(&back).last_activity, Some(at(9)));
     check(
-        &known(&[started, finished.clone(), ended(), said()[0].clone(), finished]),
+        &known(&[
+            started,
+            finished.clone(),
+            ended(),
+            said()[0].clone(),
+            finished,
+        ]),
         at(6),
         SessionState::Active,
     );
@@ -105,9 +138,21 @@ fn it_is_closed_by_its_person_or_by_a_day_without_anything_and_open_with_the_nex
 fn what_runs_is_not_over_however_long_it_takes_and_what_waits_may_be() {
     let [started, _] = said();
     let late = at(1_000_000);
-    check(&known(std::slice::from_ref(&started)), late, SessionState::Active);
-    check(&known(&[started.clone(), parked()]), late, SessionState::Closed);
-    check(&known(&[started, parked(), ended()]), at(4), SessionState::Closed);
+    check(
+        &known(std::slice::from_ref(&started)),
+        late,
+        SessionState::Active,
+    );
+    check(
+        &known(&[started.clone(), parked()]),
+        late,
+        SessionState::Closed,
+    );
+    check(
+        &known(&[started, parked(), ended()]),
+        at(4),
+        SessionState::Closed,
+    );
 }
 
 #[test]
@@ -121,10 +166,16 @@ fn it_is_to_be_summarized_from_so_many_tokens_on_and_is_short_again_after_that()
     events.push(json!({"event": "conversation_summarized", "number": 0, "summary": {"summarized_at": 2, "text": "Words."},
         "before": 200, "after": 2, "usage": {}, "cost": null, "ms": 1}));
     let short = session(&known(&events), at(10), Some(TOKENS));
-    assert_eq!((short.state, short.summarized_at, short.messages), (SessionState::Active, Some(2), 2));
+    assert_eq!(
+        (short.state, short.summarized_at, short.messages),
+        (SessionState::Active, Some(2), 2)
+    );
     assert!((1..TOKENS).contains(&short.token_estimate), "{short:?}");
     // What is said after it counts on top.
     events.extend([started, finished]);
     let longer = session(&known(&events), at(10), None);
-    assert_eq!((longer.messages, longer.token_estimate), (4, short.token_estimate + TOKENS));
+    assert_eq!(
+        (longer.messages, longer.token_estimate),
+        (4, short.token_estimate + TOKENS)
+    );
 }

@@ -24,7 +24,11 @@ fn events(bodies: &[(i64, Value)]) -> Vec<Recorded> {
     };
     (1..)
         .zip(bodies)
-        .map(|(seq, (ms, body))| Recorded { seq, at: at(*ms), event: event(body).into() })
+        .map(|(seq, (ms, body))| Recorded {
+            seq,
+            at: at(*ms),
+            event: event(body).into(),
+        })
         .collect()
 }
 
@@ -34,7 +38,11 @@ fn started() -> Value {
 }
 
 fn replied(number: u32, ms: u64, parts: &Value) -> Value {
-    let finish = if parts.to_string().contains("tool_call") { "tool_calls" } else { "stop" };
+    let finish = if parts.to_string().contains("tool_call") {
+        "tool_calls"
+    } else {
+        "stop"
+    };
     json!({"event": "model_replied", "number": number, "ms": ms, "attempts": 2, "reply": {"Ok": {
         "model": {"provider": "scripted", "name": "demo"}, "finish": finish, "parts": parts,
         "usage": {"input_tokens": 10, "output_tokens": 2}}}})
@@ -71,12 +79,18 @@ fn ended(outcome: &str) -> Value {
 
 /// Kind, name, offset and length of each step.
 fn told(steps: &[Step]) -> Vec<(StepKind, &str, u64, Option<u64>)> {
-    steps.iter().map(|step| (step.kind, step.name.as_str(), step.offset_ms, step.ms)).collect()
+    steps
+        .iter()
+        .map(|step| (step.kind, step.name.as_str(), step.offset_ms, step.ms))
+        .collect()
 }
 
 #[test]
 fn the_steps_cover_the_turn_and_what_runs_side_by_side_overlaps() {
-    let looks = json!([call("list_tasks", &json!({})), call("list_notes", &json!({}))]);
+    let looks = json!([
+        call("list_tasks", &json!({})),
+        call("list_notes", &json!({}))
+    ]);
     let run = json!({"gate": "run", "arguments": {}});
     let steps = trace(
         &events(&[
@@ -86,7 +100,10 @@ fn the_steps_cover_the_turn_and_what_runs_side_by_side_overlaps() {
             (107, checked(2, &run)),
             (147, finished(1, "list_tasks", 40)),
             (157, finished(2, "list_notes", 50)),
-            (260, replied(2, 103, &json!([{"type": "text", "text": "Two."}]))),
+            (
+                260,
+                replied(2, 103, &json!([{"type": "text", "text": "Two."}])),
+            ),
             (262, ended("SUCCESS:TASK_COMPLETED")),
         ]),
         turn(),
@@ -105,11 +122,17 @@ fn the_steps_cover_the_turn_and_what_runs_side_by_side_overlaps() {
             (StepKind::Engine, "engine", 260, Some(2)),
         ]
     );
-    assert_eq!((steps[2].attempt, steps[2].usage.unwrap().input_tokens), (Some(2), Some(10)));
+    assert_eq!(
+        (steps[2].attempt, steps[2].usage.unwrap().input_tokens),
+        (Some(2), Some(10))
+    );
     // The second call has what the first had, the two calls, and their results.
     let request = steps[6].request.as_ref().unwrap();
     assert_eq!(
-        (&request["repeated"], request["messages"].as_array().unwrap().len()),
+        (
+            &request["repeated"],
+            request["messages"].as_array().unwrap().len()
+        ),
         (&json!(1), 3),
         "{request}"
     );
@@ -126,7 +149,11 @@ fn replied_after(loaded: i64, took: u64, ms: u64) -> Value {
 #[test]
 fn reading_the_state_is_a_step_between_the_queue_and_the_first_model_call() {
     let steps = trace(
-        &events(&[(5, started()), (140, replied_after(35, 30, 100)), (140, ended("SUCCESS:TASK_COMPLETED"))]),
+        &events(&[
+            (5, started()),
+            (140, replied_after(35, 30, 100)),
+            (140, ended("SUCCESS:TASK_COMPLETED")),
+        ]),
         turn(),
         LogContent::Full,
     );
@@ -163,56 +190,108 @@ fn reading_the_state_is_a_step_between_the_queue_and_the_first_model_call() {
 
 #[test]
 fn a_wait_lasts_until_the_last_of_what_waits_is_answered() {
-    let drops =
-        json!([call("delete_task", &json!({"task_id": "1"})), call("delete_task", &json!({"task_id": "2"}))]);
+    let drops = json!([
+        call("delete_task", &json!({"task_id": "1"})),
+        call("delete_task", &json!({"task_id": "2"}))
+    ]);
     let confirm = |number| json!({"gate": "confirm", "pending": pending(number)});
     let mut turn_so_far = vec![
         (0, started()),
         (30, replied(1, 30, &drops)),
         (30, checked(1, &confirm(1))),
         (30, checked(2, &confirm(2))),
-        (30, json!({"event": "turn_parked", "pending": [pending(1), pending(2)], "content": "Delete both?"})),
-        (500, json!({"event": "call_answered", "call": id(1), "input": "i2", "verdict": "approved"})),
+        (
+            30,
+            json!({"event": "turn_parked", "pending": [pending(1), pending(2)], "content": "Delete both?"}),
+        ),
+        (
+            500,
+            json!({"event": "call_answered", "call": id(1), "input": "i2", "verdict": "approved"}),
+        ),
     ];
     let waiting = trace(&events(&turn_so_far), turn(), LogContent::Full);
     let wait = waiting.last().unwrap();
-    assert_eq!((wait.kind, wait.offset_ms, wait.ms), (StepKind::Wait, 30, None), "{waiting:?}");
+    assert_eq!(
+        (wait.kind, wait.offset_ms, wait.ms),
+        (StepKind::Wait, 30, None),
+        "{waiting:?}"
+    );
     // While it waits, the conversation shows the calls and the question.
     let said = transcript(&events(&turn_so_far));
     assert_eq!(
-        said.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(),
+        said.iter()
+            .map(|message| message.content.as_str())
+            .collect::<Vec<_>>(),
         ["drop both", "", "Delete both?"]
     );
-    assert_eq!(said[1].tool_calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>(), [id(1), id(2)]);
+    assert_eq!(
+        said[1]
+            .tool_calls
+            .iter()
+            .map(|call| call.id.to_string())
+            .collect::<Vec<_>>(),
+        [id(1), id(2)]
+    );
 
     turn_so_far.extend([
-        (800, json!({"event": "call_answered", "call": id(2), "input": "i3", "verdict": "denied"})),
+        (
+            800,
+            json!({"event": "call_answered", "call": id(2), "input": "i3", "verdict": "denied"}),
+        ),
         (810, finished(1, "delete_task", 10)),
         (820, ended("SUCCESS:TASK_COMPLETED")),
     ]);
     let steps = trace(&events(&turn_so_far), turn(), LogContent::Full);
-    let wait = steps.iter().find(|step| step.kind == StepKind::Wait).unwrap();
+    let wait = steps
+        .iter()
+        .find(|step| step.kind == StepKind::Wait)
+        .unwrap();
     assert_eq!((wait.offset_ms, wait.ms), (30, Some(770)));
     let answers = &wait.response.as_ref().unwrap()["answers"];
-    assert_eq!((&answers[0]["verdict"], &answers[1]["verdict"]), (&json!("approved"), &json!("denied")));
-    assert_eq!(steps.last().map(|step| step.offset_ms + step.ms.unwrap()), Some(820));
+    assert_eq!(
+        (&answers[0]["verdict"], &answers[1]["verdict"]),
+        (&json!("approved"), &json!("denied"))
+    );
+    assert_eq!(
+        steps.last().map(|step| step.offset_ms + step.ms.unwrap()),
+        Some(820)
+    );
 }
 
 #[test]
 fn a_turn_that_was_stopped_shows_what_it_was_at() {
     let open = events(&[(0, started())]);
     let running = trace(&open, turn(), LogContent::Full);
-    assert_eq!(told(&running).last(), Some(&(StepKind::Model, "scripted/demo", 0, None)), "{running:?}");
+    assert_eq!(
+        told(&running).last(),
+        Some(&(StepKind::Model, "scripted/demo", 0, None)),
+        "{running:?}"
+    );
     let stopped = events(&[(0, started()), (700, ended("CANCELLED:BY_USER"))]);
     let steps = trace(&stopped, turn(), LogContent::Full);
-    assert_eq!(told(&steps).last(), Some(&(StepKind::Model, "scripted/demo", 0, Some(700))), "{steps:?}");
-    assert_eq!(steps.last().unwrap().error.as_ref().unwrap()["code"], "stopped");
+    assert_eq!(
+        told(&steps).last(),
+        Some(&(StepKind::Model, "scripted/demo", 0, Some(700))),
+        "{steps:?}"
+    );
+    assert_eq!(
+        steps.last().unwrap().error.as_ref().unwrap()["code"],
+        "stopped"
+    );
     // A budget ends a turn before the model is asked.
     let unpaid = events(&[(0, started()), (3, ended("LIMIT:BUDGET"))]);
     let steps = trace(&unpaid, turn(), LogContent::Full);
-    assert!(steps.iter().all(|step| step.kind != StepKind::Model), "{steps:?}");
     assert!(
-        trace(&open, "22222222-0000-7000-8000-000000000001".parse().unwrap(), LogContent::Full).is_empty()
+        steps.iter().all(|step| step.kind != StepKind::Model),
+        "{steps:?}"
+    );
+    assert!(
+        trace(
+            &open,
+            "22222222-0000-7000-8000-000000000001".parse().unwrap(),
+            LogContent::Full
+        )
+        .is_empty()
     );
 }
 
@@ -222,7 +301,10 @@ fn words_that_were_taken_for_a_call_are_asked_for_again_in_the_trace_too() {
     let steps = trace(
         &events(&[
             (1, started()),
-            (10, replied(1, 5, &said("<tool_call>{\"name\": \"add_task\""))),
+            (
+                10,
+                replied(1, 5, &said("<tool_call>{\"name\": \"add_task\"")),
+            ),
             (20, replied(2, 5, &said("Added."))),
         ]),
         turn(),
@@ -231,10 +313,18 @@ fn words_that_were_taken_for_a_call_are_asked_for_again_in_the_trace_too() {
     let asked: Vec<String> = steps
         .iter()
         .filter(|step| step.kind == StepKind::Model)
-        .map(|step| step.request.as_ref().map(Value::to_string).unwrap_or_default())
+        .map(|step| {
+            step.request
+                .as_ref()
+                .map(Value::to_string)
+                .unwrap_or_default()
+        })
         .collect();
     assert_eq!(asked.len(), 2);
-    assert!(!asked[0].contains("could not be read") && asked[1].contains("could not be read"), "{asked:?}");
+    assert!(
+        !asked[0].contains("could not be read") && asked[1].contains("could not be read"),
+        "{asked:?}"
+    );
 }
 
 #[test]
@@ -245,14 +335,23 @@ fn a_trace_says_no_more_than_the_log_may() {
         (0, started()),
         (30, replied(1, 30, &drops)),
         (30, checked(1, &refuse)),
-        (60, replied(2, 30, &json!([{"type": "text", "text": "No Erika."}]))),
+        (
+            60,
+            replied(2, 30, &json!([{"type": "text", "text": "No Erika."}])),
+        ),
         (60, ended("SUCCESS:RESPONSE_GIVEN")),
     ]);
     let of = |content| serde_json::to_string(&trace(&all, turn(), content)).unwrap();
     assert!(of(LogContent::Full).contains("It is Erika."));
     for content in [LogContent::Redacted, LogContent::None] {
         let told = of(content);
-        assert!(!told.contains("Erika") && !told.contains("drop both"), "{content}: {told}");
-        assert!(told.contains("delete_task") && told.contains("refused"), "{content}: {told}");
+        assert!(
+            !told.contains("Erika") && !told.contains("drop both"),
+            "{content}: {told}"
+        );
+        assert!(
+            told.contains("delete_task") && told.contains("refused"),
+            "{content}: {told}"
+        );
     }
 }

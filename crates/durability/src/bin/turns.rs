@@ -13,9 +13,9 @@ use std::task::{Context, Poll};
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    Arguments, BoxFuture, CallId, Capabilities, Content, Counters, Delta, FinishReason, GenerateRequest,
-    GenerateResponse, LanguageModel, ModelError, ModelId, OutcomeCategory, Part, ProviderId, Role,
-    SchemaSupport, Tool, ToolCall, ToolContext, ToolDefinition, ToolError, Usage,
+    Arguments, BoxFuture, CallId, Capabilities, Content, Counters, Delta, FinishReason,
+    GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId, OutcomeCategory, Part,
+    ProviderId, Role, SchemaSupport, Tool, ToolCall, ToolContext, ToolDefinition, ToolError, Usage,
 };
 use adjutant_runtime::{Agent, RunContext};
 use adjutant_store::sqlite;
@@ -27,14 +27,21 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "usage: turns memory|sqlite TURNS [LAST]";
 const TOOL: &str = "look_up";
-const ANSWER: [&str; 8] = ["It", " says", " that", " the", " answer", " is", " forty", "-two."];
+const ANSWER: [&str; 8] = [
+    "It", " says", " that", " the", " answer", " is", " forty", "-two.",
+];
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let (store, turns) = (arguments.next().ok_or(USAGE)?, arguments.next().ok_or(USAGE)?);
+    let (store, turns) = (
+        arguments.next().ok_or(USAGE)?,
+        arguments.next().ok_or(USAGE)?,
+    );
     let turns: u32 = turns.parse()?;
     let last = arguments.next().map(|last| last.parse()).transpose()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(run(&store, turns, last))
 }
 
@@ -44,14 +51,19 @@ async fn run(store: &str, turns: u32, last: Option<u32>) -> Result<(), Failure> 
     let now = Timestamp::new(1_790_000_000, 123_456_789)?;
     let builder = Agent::builder("turns")
         .model(Canned::new()?)
-        .instruction("You answer questions. Look up what you do not know, then answer in one sentence.")
+        .instruction(
+            "You answer questions. Look up what you do not know, then answer in one sentence.",
+        )
         .tool(LookUp::new()?)
         .clock(move || now);
     let (agent, opened) = match store {
         "memory" => (builder.build()?, None),
         "sqlite" => {
             let opened = Arc::new(sqlite::Store::open(&folder.path().join("turns.db")).await?);
-            (builder.journal(Arc::clone(&opened), "turns").build()?, Some(opened))
+            (
+                builder.journal(Arc::clone(&opened), "turns").build()?,
+                Some(opened),
+            )
         }
         _ => return Err(USAGE.into()),
     };
@@ -59,13 +71,18 @@ async fn run(store: &str, turns: u32, last: Option<u32>) -> Result<(), Failure> 
     for turn in 0..turns {
         // The service and the terminal make one for each message as well; nobody keeps the history.
         let mut context = match last {
-            Some(_) => RunContext { conversation, ..RunContext::default() },
+            Some(_) => RunContext {
+                conversation,
+                ..RunContext::default()
+            },
             None => RunContext::default(),
         };
         if last == Some(turns - turn) {
             count("on")?;
         }
-        let response = agent.run_in(&mut context, "What is the answer to question number one?").await?;
+        let response = agent
+            .run_in(&mut context, "What is the answer to question number one?")
+            .await?;
         if response.outcome != OutcomeCategory::TaskCompleted || response.tools_used.len() != 1 {
             return Err(format!("{}: {}", response.outcome, response.content).into());
         }
@@ -82,9 +99,14 @@ async fn run(store: &str, turns: u32, last: Option<u32>) -> Result<(), Failure> 
 /// Switches valgrind's counting `on` or `off`.
 fn count(state: &str) -> Result<(), Failure> {
     let mut control = Command::new("callgrind_control");
-    let told =
-        control.args(["-i", state]).arg(std::process::id().to_string()).stdout(Stdio::null()).status()?;
-    told.success().then_some(()).ok_or_else(|| "callgrind_control failed".into())
+    let told = control
+        .args(["-i", state])
+        .arg(std::process::id().to_string())
+        .stdout(Stdio::null())
+        .status()?;
+    told.success()
+        .then_some(())
+        .ok_or_else(|| "callgrind_control failed".into())
 }
 
 /// A model that calls the tool, and then says what it found.
@@ -96,7 +118,10 @@ struct Canned {
 impl Canned {
     fn new() -> Result<Self, Failure> {
         Ok(Self {
-            id: ModelId { provider: ProviderId::new("canned")?, name: "canned".to_owned() },
+            id: ModelId {
+                provider: ProviderId::new("canned")?,
+                name: "canned".to_owned(),
+            },
             capabilities: Capabilities {
                 context_window: 128_000,
                 weak_tools: false,
@@ -110,10 +135,22 @@ impl Canned {
 
     /// Returns the answer in pieces, the whole one last.
     fn pieces(&self, request: &GenerateRequest) -> Result<VecDeque<Delta>, ModelError> {
-        let called = request.messages.last().is_some_and(|last| last.role() == Role::Tool);
+        let called = request
+            .messages
+            .last()
+            .is_some_and(|last| last.role() == Role::Tool);
         let (mut pieces, content, finish): (VecDeque<_>, _, _) = if called {
-            let pieces = ANSWER.iter().map(|word| Delta::Text((*word).to_owned())).collect();
-            (pieces, Content::Text { text: ANSWER.concat() }, FinishReason::Stop)
+            let pieces = ANSWER
+                .iter()
+                .map(|word| Delta::Text((*word).to_owned()))
+                .collect();
+            (
+                pieces,
+                Content::Text {
+                    text: ANSWER.concat(),
+                },
+                FinishReason::Stop,
+            )
         } else {
             let (name, arguments) = (TOOL.to_owned(), r#"{"number":1}"#.to_owned());
             let call = ToolCall {
@@ -126,13 +163,28 @@ impl Canned {
                 arguments: Arguments::from_iter([("number".to_owned(), json!(1))]),
                 malformed: None,
             };
-            let piece = Delta::ToolCall { index: 0, name, arguments };
-            (VecDeque::from([piece]), Content::ToolCall(call), FinishReason::ToolCalls)
+            let piece = Delta::ToolCall {
+                index: 0,
+                name,
+                arguments,
+            };
+            (
+                VecDeque::from([piece]),
+                Content::ToolCall(call),
+                FinishReason::ToolCalls,
+            )
         };
         pieces.push_back(Delta::Finished(GenerateResponse {
-            parts: vec![Part { content, state: None }],
+            parts: vec![Part {
+                content,
+                state: None,
+            }],
             finish,
-            usage: Usage { input_tokens: Some(120), output_tokens: Some(12), ..Usage::default() },
+            usage: Usage {
+                input_tokens: Some(120),
+                output_tokens: Some(12),
+                ..Usage::default()
+            },
             counters: Counters::default(),
             cost: None,
             model: self.id.clone(),
@@ -166,7 +218,10 @@ impl LanguageModel for Canned {
         })
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(async move { Ok(Box::pin(Pieces(self.pieces(request)?)) as DeltaStream) })
     }
 }
@@ -193,7 +248,11 @@ impl LookUp {
             "required": ["number"],
             "additionalProperties": false
         });
-        Ok(Self(ToolDefinition::new(TOOL, "Looks up a fact.", parameters)?))
+        Ok(Self(ToolDefinition::new(
+            TOOL,
+            "Looks up a fact.",
+            parameters,
+        )?))
     }
 }
 

@@ -38,7 +38,11 @@ fn stopped_in_the_middle<S: Store>(open: impl AsyncFn() -> Arc<S>) -> Conversati
     let doomed = Runtime::new().unwrap();
     let key = doomed.block_on(async {
         let store = open().await;
-        let first = agent("first", &store, [text("Too late.").after(Duration::from_secs(3600))]);
+        let first = agent(
+            "first",
+            &store,
+            [text("Too late.").after(Duration::from_secs(3600))],
+        );
         let context = RunContext::default();
         let mut events = first.stream(&context, "say hello").detached();
         while !matches!(events.next().await, Some(RunEvent::TurnStarted { .. })) {}
@@ -57,7 +61,11 @@ fn only_its_own_agent_goes_on<S: Store>(open: impl AsyncFn() -> Arc<S>) {
         let store = open().await;
         let before = store.load(&key).await.unwrap();
         assert_eq!(
-            before.events.iter().map(|recorded| recorded.event.kind()).collect::<Vec<_>>(),
+            before
+                .events
+                .iter()
+                .map(|recorded| recorded.event.kind())
+                .collect::<Vec<_>>(),
             ["turn_started"]
         );
 
@@ -67,21 +75,40 @@ fn only_its_own_agent_goes_on<S: Store>(open: impl AsyncFn() -> Arc<S>) {
         assert_eq!(other.drop_turn(&key).await.unwrap(), None);
         let context = other.context(&key).await.unwrap();
         assert_eq!((context.history.len(), context.pending.len()), (0, 0));
-        let theirs = ConversationKey { agent: other.name().clone(), ..key.clone() };
+        let theirs = ConversationKey {
+            agent: other.name().clone(),
+            ..key.clone()
+        };
         assert_eq!(store.summary(&theirs).await.unwrap(), None);
         assert_eq!(store.load(&key).await.unwrap(), before, "nothing moved");
 
         let first = agent("first", &store, [text("Hello.")]);
         let ended = first.resume(None).await.unwrap();
         assert_eq!(ended.len(), 1);
-        assert_eq!((ended[0].content.as_str(), ended[0].outcome), ("Hello.", OutcomeCategory::ResponseGiven));
-        let decision = store.decision(&key.user, ended[0].turn).await.unwrap().unwrap();
-        assert_eq!((decision.key(), decision.version.as_deref()), (key.clone(), Some("7")));
+        assert_eq!(
+            (ended[0].content.as_str(), ended[0].outcome),
+            ("Hello.", OutcomeCategory::ResponseGiven)
+        );
+        let decision = store
+            .decision(&key.user, ended[0].turn)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (decision.key(), decision.version.as_deref()),
+            (key.clone(), Some("7"))
+        );
         assert_eq!(first.resume(None).await.unwrap(), []);
 
         // The same id with the other agent is another conversation.
-        let mut same_id = RunContext { conversation: key.conversation, ..RunContext::default() };
-        assert_eq!(other.run_in(&mut same_id, "hello").await.unwrap().content, "Mine now.");
+        let mut same_id = RunContext {
+            conversation: key.conversation,
+            ..RunContext::default()
+        };
+        assert_eq!(
+            other.run_in(&mut same_id, "hello").await.unwrap().content,
+            "Mine now."
+        );
         assert_eq!(first.context(&key).await.unwrap().history.len(), 2);
     });
 }
@@ -102,7 +129,9 @@ fn of_two_agents_on_a_file_each_goes_on_with_its_own() {
 #[test]
 fn of_two_agents_on_a_server_each_goes_on_with_its_own() {
     let server = Server::start();
-    let url = Runtime::new().unwrap().block_on(server.create_database("agents"));
+    let url = Runtime::new()
+        .unwrap()
+        .block_on(server.create_database("agents"));
     only_its_own_agent_goes_on(async || Arc::new(postgres::Store::connect(&url, 2).await.unwrap()));
 }
 
@@ -111,10 +140,20 @@ async fn finishes_what_the_first_version_left<S: Store>(store: S) {
     let store = Arc::new(store);
     let other = agent("other", &store, [text("Mine now.").forever()]);
     assert_eq!(other.resume(None).await.unwrap(), []);
-    let product = agent(AgentName::adjutant().as_str(), &store, [text("Hello.").forever()]);
+    let product = agent(
+        AgentName::adjutant().as_str(),
+        &store,
+        [text("Hello.").forever()],
+    );
     let ended = product.resume(None).await.unwrap();
-    let outcomes: Vec<_> = ended.iter().map(|end| (end.content.as_str(), end.outcome)).collect();
-    assert_eq!(outcomes, vec![("Hello.", OutcomeCategory::ResponseGiven); 2]);
+    let outcomes: Vec<_> = ended
+        .iter()
+        .map(|end| (end.content.as_str(), end.outcome))
+        .collect();
+    assert_eq!(
+        outcomes,
+        vec![("Hello.", OutcomeCategory::ResponseGiven); 2]
+    );
     let waiting = store.parked(product.name(), None).await.unwrap();
     assert_eq!(waiting.len(), 1, "what waits for a person goes on waiting");
 }
@@ -123,7 +162,9 @@ async fn finishes_what_the_first_version_left<S: Store>(store: S) {
 async fn a_file_of_the_first_version_goes_on() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
     let mut hand = options.connect().await.unwrap();
     let old = include_str!("../../../store/tests/fixtures/first_version.sqlite.sql");
     sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
@@ -135,7 +176,12 @@ async fn a_file_of_the_first_version_goes_on() {
 async fn a_server_of_the_first_version_goes_on() {
     let server = Server::start();
     let url = server.create_database("old").await;
-    let mut hand = url.parse::<sqlx::postgres::PgConnectOptions>().unwrap().connect().await.unwrap();
+    let mut hand = url
+        .parse::<sqlx::postgres::PgConnectOptions>()
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
     let old = include_str!("../../../store/tests/fixtures/first_version.postgres.sql");
     sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
     hand.close().await.unwrap();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::{Begin, Journal, Loaded, TaskStore};
-use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input, Task, TaskFilter, UserId};
+use adjutant_core::{
+    AgentName, CallId, ConversationKey, Effect, Event, Input, Task, TaskFilter, UserId,
+};
 use adjutant_durability::{Called, Setup, Style, tool_name};
 use adjutant_store::{postgres, sqlite};
 use sqlx::{Connection as _, PgConnection};
@@ -69,13 +71,23 @@ impl Bench {
         let runtime = Runtime::new().unwrap();
         // In memory where that can be: nobody loses power here.
         let memory = std::path::Path::new("/dev/shm");
-        let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap();
+        let folder = if memory.is_dir() {
+            TempDir::new_in(memory)
+        } else {
+            TempDir::new()
+        }
+        .unwrap();
         type Parts = (String, Option<Server>, Arc<dyn Journal>, Arc<dyn TaskStore>);
         let (database, server, journal, tasks): Parts = match kind {
             Kind::Sqlite => {
                 let path = folder.path().join("adjutant.db");
                 let store = Arc::new(runtime.block_on(sqlite::Store::open(&path)).unwrap());
-                (path.to_str().unwrap().to_owned(), None, store.clone(), store)
+                (
+                    path.to_str().unwrap().to_owned(),
+                    None,
+                    store.clone(),
+                    store,
+                )
             }
             Kind::Postgres => {
                 let server = Server::start();
@@ -97,7 +109,15 @@ impl Bench {
             patience: Duration::from_secs(60),
             confirmation_expiry: Duration::from_secs(3600),
         };
-        Self { world, setup, server, _folder: folder, journal, tasks, runtime }
+        Self {
+            world,
+            setup,
+            server,
+            _folder: folder,
+            journal,
+            tasks,
+            runtime,
+        }
     }
 
     pub(crate) fn start(&self, harm: Harm) -> Worker {
@@ -106,7 +126,13 @@ impl Bench {
 
     /// A worker of this name, so that others wait for the end of its claims.
     pub(crate) fn start_as(&self, name: &str, harm: Harm) -> Worker {
-        Worker::start(&Setup { name: Some(name.to_owned()), ..self.setup.clone() }, harm)
+        Worker::start(
+            &Setup {
+                name: Some(name.to_owned()),
+                ..self.setup.clone()
+            },
+            harm,
+        )
     }
 
     pub(crate) fn load(&self, key: &ConversationKey) -> Loaded {
@@ -114,27 +140,39 @@ impl Bench {
     }
 
     pub(crate) fn tasks(&self, user: &UserId) -> Vec<Task> {
-        self.runtime.block_on(self.tasks.list(user, TaskFilter::All)).unwrap()
+        self.runtime
+            .block_on(self.tasks.list(user, TaskFilter::All))
+            .unwrap()
     }
 
     /// Conversations that somebody has to go on with.
     pub(crate) fn unsettled(&self) -> Vec<ConversationKey> {
-        self.runtime.block_on(self.journal.unsettled(&self.setup.agent, None)).unwrap()
+        self.runtime
+            .block_on(self.journal.unsettled(&self.setup.agent, None))
+            .unwrap()
     }
 
     /// Takes the claim of a worker that is gone away from it, as the end of its lease does.
     pub(crate) fn release(&self, key: &ConversationKey, worker: &str) {
-        self.runtime.block_on(give_back(&*self.journal, key, worker));
+        self.runtime
+            .block_on(give_back(&*self.journal, key, worker));
     }
 
     pub(crate) fn submit(&self, key: &ConversationKey, input: &Input) {
-        self.runtime.block_on(self.journal.submit(key, input)).unwrap();
+        self.runtime
+            .block_on(self.journal.submit(key, input))
+            .unwrap();
     }
 
     /// Plays a scene whose workers are killed at these boundaries, one after the other; the last one lives.
     pub(crate) fn play(&self, talk: Talk, kills: &[u32]) -> Played {
         let mut kill_at = kills.iter().copied();
-        let mut start = || self.start(Harm { kill_at: kill_at.next(), ..Harm::default() });
+        let mut start = || {
+            self.start(Harm {
+                kill_at: kill_at.next(),
+                ..Harm::default()
+            })
+        };
         let (mut talk, mut worker) = (talk, start());
         let (mut killed, mut open) = (Vec::new(), BTreeSet::new());
         while let Some(request) = talk.next() {
@@ -142,7 +180,10 @@ impl Bench {
                 Ok(heard) => talk.hear(heard.unwrap_or_else(|error| panic!("{killed:?}: {error}"))),
                 Err(Gone) => {
                     let words = worker.last_words();
-                    assert!(words.starts_with("killed at boundary"), "after {killed:?}: {words}");
+                    assert!(
+                        words.starts_with("killed at boundary"),
+                        "after {killed:?}: {words}"
+                    );
                     killed.push(words);
                     open.extend(self.left_open(&worker, &talk.key));
                     worker = start();
@@ -155,7 +196,8 @@ impl Bench {
     /// Returns the calls of a conversation that a killed worker had begun and not ended.
     pub(crate) fn left_open(&self, killed: &Worker, key: &ConversationKey) -> BTreeSet<CallId> {
         if let Some(sessions) = killed.sessions() {
-            self.runtime.block_on(end_of(sessions, &self.setup.database));
+            self.runtime
+                .block_on(end_of(sessions, &self.setup.database));
         }
         open_calls(&self.load(key))
     }
@@ -163,7 +205,14 @@ impl Bench {
     pub(crate) fn played(&self, talk: Talk, kills: Vec<String>, open: BTreeSet<CallId>) -> Played {
         let loaded = self.load(&talk.key);
         let seen = self.world.seen(talk.key.conversation);
-        Played { talk, probed: self.setup.probe, kills, open, loaded, seen }
+        Played {
+            talk,
+            probed: self.setup.probe,
+            kills,
+            open,
+            loaded,
+            seen,
+        }
     }
 
     /// The same without a kill.
@@ -177,8 +226,13 @@ impl Bench {
 async fn end_of(sessions: &str, database: &str) {
     let mut connection = PgConnection::connect(database).await.unwrap();
     loop {
-        let open = sqlx::query_scalar("SELECT count(*) FROM pg_stat_activity WHERE application_name = $1");
-        let open: i64 = open.bind(sessions).fetch_one(&mut connection).await.unwrap();
+        let open =
+            sqlx::query_scalar("SELECT count(*) FROM pg_stat_activity WHERE application_name = $1");
+        let open: i64 = open
+            .bind(sessions)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
         if open == 0 {
             return connection.close().await.unwrap();
         }
@@ -191,7 +245,9 @@ pub(crate) fn open_calls(loaded: &Loaded) -> BTreeSet<CallId> {
     for recorded in &loaded.events {
         match &*recorded.event {
             Event::CallStarted { call, .. } => drop(open.insert(call.clone())),
-            Event::CallFinished { call, .. } | Event::CallInDoubt { call, .. } => drop(open.remove(call)),
+            Event::CallFinished { call, .. } | Event::CallInDoubt { call, .. } => {
+                drop(open.remove(call))
+            }
             _ => {}
         }
     }
@@ -210,9 +266,15 @@ impl Played {
             }
         }
         let count = |id: &CallId| {
-            let keys: BTreeSet<&str> =
-                of_effect().filter(|called| called.call == *id).map(|called| called.key.as_str()).collect();
-            (id.clone(), of_effect().filter(|called| called.call == *id).count(), keys.len())
+            let keys: BTreeSet<&str> = of_effect()
+                .filter(|called| called.call == *id)
+                .map(|called| called.key.as_str())
+                .collect();
+            (
+                id.clone(),
+                of_effect().filter(|called| called.call == *id).count(),
+                keys.len(),
+            )
         };
         ids.into_iter().map(count).collect()
     }
@@ -227,7 +289,10 @@ impl Played {
     }
 
     pub(crate) fn model_calls(&self) -> usize {
-        self.seen.iter().filter(|seen| **seen == Seen::Model).count()
+        self.seen
+            .iter()
+            .filter(|seen| **seen == Seen::Model)
+            .count()
     }
 
     /// Calls of the journal whose fate was unknown.

@@ -25,8 +25,13 @@ use crate::server::Server;
 use crate::size::cases;
 
 const TODAY: Date = date(2026, 11, 22);
-const NONE: Allowance =
-    Allowance { tokens: None, model_calls: None, tool_calls: None, time: None, cost: None };
+const NONE: Allowance = Allowance {
+    tokens: None,
+    model_calls: None,
+    tool_calls: None,
+    time: None,
+    cost: None,
+};
 
 /// So many users have spent something today, in both databases' words.
 const USERS: usize = 100_000;
@@ -48,7 +53,10 @@ struct Counted<S> {
 }
 
 impl<S: Store> BudgetStore for Counted<S> {
-    fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Result<Granted, StoreError>> {
+    fn grant<'a>(
+        &'a self,
+        request: GrantRequest<'a>,
+    ) -> BoxFuture<'a, Result<Granted, StoreError>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.store.grant(request)
     }
@@ -72,7 +80,11 @@ impl<S: Store> BudgetStore for Counted<S> {
     }
 }
 
-fn agent<S: Store>(counted: &Arc<Counted<S>>, worker: &str, budgets: Budgets) -> (Agent, ScriptedModel) {
+fn agent<S: Store>(
+    counted: &Arc<Counted<S>>,
+    worker: &str,
+    budgets: Budgets,
+) -> (Agent, ScriptedModel) {
     let noon: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
     let model = ScriptedModel::new([text("Hi.").usage(100, 20).forever()]);
     let agent = Agent::builder("adjutant")
@@ -86,31 +98,56 @@ fn agent<S: Store>(counted: &Arc<Counted<S>>, worker: &str, budgets: Budgets) ->
 }
 
 fn counted<S: Store>(store: Arc<S>) -> Arc<Counted<S>> {
-    Arc::new(Counted { store, asked: AtomicUsize::new(0) })
+    Arc::new(Counted {
+        store,
+        asked: AtomicUsize::new(0),
+    })
 }
 
 async fn say(agent: &Agent, user: usize) -> OutcomeCategory {
     let user = UserId::new(format!("user {user}")).unwrap();
-    agent.run_in(&mut RunContext::new(user), "hello").await.unwrap().outcome
+    agent
+        .run_in(&mut RunContext::new(user), "hello")
+        .await
+        .unwrap()
+        .outcome
 }
 
 fn everyone(allowance: Allowance) -> Budgets {
-    Budgets { everyone_per_day: allowance, ..Budgets::default() }
+    Budgets {
+        everyone_per_day: allowance,
+        ..Budgets::default()
+    }
 }
 
 async fn on_file(folder: &TempDir) -> Arc<sqlite::Store> {
     let path = folder.path().join("adjutant.db");
     let store = Arc::new(sqlite::Store::open(&path).await.unwrap());
-    let mut hand = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
-    sqlx::raw_sql(SPENT_IN_SQLITE).execute(&mut hand).await.unwrap();
+    let mut hand = SqliteConnectOptions::new()
+        .filename(&path)
+        .connect()
+        .await
+        .unwrap();
+    sqlx::raw_sql(SPENT_IN_SQLITE)
+        .execute(&mut hand)
+        .await
+        .unwrap();
     store
 }
 
 async fn on_server(server: &Server, name: &str) -> Arc<postgres::Store> {
     let url = server.create_database(name).await;
     let store = Arc::new(postgres::Store::connect(&url, 4).await.unwrap());
-    let mut hand = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
-    sqlx::raw_sql(AssertSqlSafe(SPENT_IN_POSTGRES)).execute(&mut hand).await.unwrap();
+    let mut hand = url
+        .parse::<PgConnectOptions>()
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    sqlx::raw_sql(AssertSqlSafe(SPENT_IN_POSTGRES))
+        .execute(&mut hand)
+        .await
+        .unwrap();
     store
 }
 
@@ -118,7 +155,11 @@ async fn on_server(server: &Server, name: &str) -> Arc<postgres::Store> {
 async fn a_thousand_steps<S: Store>(database: &str, store: Arc<S>) {
     let turns = cases(1000, 200);
     let counted = counted(store);
-    let plenty = Allowance { tokens: Some(1 << 40), model_calls: Some(1 << 20), ..NONE };
+    let plenty = Allowance {
+        tokens: Some(1 << 40),
+        model_calls: Some(1 << 20),
+        ..NONE
+    };
     let (agent, _) = agent(&counted, "one", everyone(plenty));
     for user in 1..=turns {
         assert_eq!(say(&agent, user).await, OutcomeCategory::ResponseGiven);
@@ -128,8 +169,14 @@ async fn a_thousand_steps<S: Store>(database: &str, store: Arc<S>) {
     assert!(asked < 100, "asked {asked} times");
     let spent = counted.spent(None, TODAY).await.unwrap();
     let calls = USERS + turns;
-    assert_eq!((spent.model_calls, spent.tokens), (calls as u64, 120 * calls as u64));
-    let first = counted.spent(Some(&UserId::new("user 1").unwrap()), TODAY).await.unwrap();
+    assert_eq!(
+        (spent.model_calls, spent.tokens),
+        (calls as u64, 120 * calls as u64)
+    );
+    let first = counted
+        .spent(Some(&UserId::new("user 1").unwrap()), TODAY)
+        .await
+        .unwrap();
     assert_eq!((first.model_calls, first.tokens), (2, 240));
 }
 
@@ -143,7 +190,10 @@ async fn a_small_remainder<S: Store>(store: Arc<S>) {
             agent(
                 &counted,
                 &format!("replica {number}"),
-                everyone(Allowance { model_calls: Some(calls), ..NONE }),
+                everyone(Allowance {
+                    model_calls: Some(calls),
+                    ..NONE
+                }),
             )
         })
         .collect();
@@ -155,8 +205,10 @@ async fn a_small_remainder<S: Store>(store: Arc<S>) {
         answered
     };
     // Two turns of each at once.
-    let works =
-        agents.iter().enumerate().flat_map(|(number, (agent, _))| [work(agent, number), work(agent, number)]);
+    let works = agents
+        .iter()
+        .enumerate()
+        .flat_map(|(number, (agent, _))| [work(agent, number), work(agent, number)]);
     let answered: usize = futures::future::join_all(works).await.into_iter().sum();
     let made: usize = agents.iter().map(|(_, model)| model.calls_made()).sum();
     assert_eq!((answered, made), (LEFT, LEFT));
@@ -191,13 +243,26 @@ async fn of_a_small_remainder_all_is_spent_and_no_more() {
 async fn pace<S: Store>(database: &str, store: Arc<S>) {
     let turns = 10_000;
     let counted = counted(store);
-    let plenty = Allowance { tokens: Some(1 << 40), model_calls: Some(1 << 20), ..NONE };
+    let plenty = Allowance {
+        tokens: Some(1 << 40),
+        model_calls: Some(1 << 20),
+        ..NONE
+    };
     for (bounds, budgets) in [
         ("no bound", Budgets::default()),
         ("everyone's", everyone(plenty)),
-        ("everyone's and the user's", Budgets { per_day: plenty, ..everyone(plenty) }),
+        (
+            "everyone's and the user's",
+            Budgets {
+                per_day: plenty,
+                ..everyone(plenty)
+            },
+        ),
     ] {
-        let agents = [agent(&counted, "one", budgets).0, agent(&counted, "two", budgets).0];
+        let agents = [
+            agent(&counted, "one", budgets).0,
+            agent(&counted, "two", budgets).0,
+        ];
         let began = Instant::now();
         counted.asked.store(0, Ordering::SeqCst);
         let all = futures::stream::iter(0..turns).map(|number| say(&agents[number % 2], number));

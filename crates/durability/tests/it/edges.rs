@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use adjutant_core::{Effect, Event, GateVerdict, Input, InputBody, InputId, OutcomeCategory, Verdict};
+use adjutant_core::{
+    Effect, Event, GateVerdict, Input, InputBody, InputId, OutcomeCategory, Verdict,
+};
 use adjutant_durability::{EFFECTS, Request, Setup};
 
 use crate::bench::{Bench, Kind, Played, open_calls};
@@ -44,7 +46,11 @@ fn silent(kind: Kind, manner: Manner, patience: Duration) {
         finish(&mut talk, &worker);
         bench.world.set(talk.key.conversation, Manner::Prompt);
         let played = played(&bench, talk);
-        assert_eq!(played.in_doubt().len(), usize::from(effect != Effect::None), "{about}");
+        assert_eq!(
+            played.in_doubt().len(),
+            usize::from(effect != Effect::None),
+            "{about}"
+        );
         // What takes a key was tried once more with the same one before anybody was asked.
         invariants::basics(&played, 1, &about);
     }
@@ -52,23 +58,32 @@ fn silent(kind: Kind, manner: Manner, patience: Duration) {
 
 #[test]
 fn a_tool_that_does_not_answer_in_time_is_in_doubt() {
-    KINDS.into_iter().for_each(|kind| silent(kind, Manner::HoldTools, Duration::from_millis(300)));
+    KINDS
+        .into_iter()
+        .for_each(|kind| silent(kind, Manner::HoldTools, Duration::from_millis(300)));
 }
 
 #[test]
 fn a_connection_that_closes_after_sending_is_in_doubt() {
-    KINDS.into_iter().for_each(|kind| silent(kind, Manner::CutTools, Duration::from_secs(60)));
+    KINDS
+        .into_iter()
+        .for_each(|kind| silent(kind, Manner::CutTools, Duration::from_secs(60)));
 }
 
 #[test]
 fn a_message_that_is_sent_twice_at_once_is_one_message() {
     for kind in KINDS {
         let bench = Bench::new(kind);
-        let workers = [bench.start_as("one", Harm::default()), bench.start_as("two", Harm::default())];
+        let workers = [
+            bench.start_as("one", Harm::default()),
+            bench.start_as("two", Harm::default()),
+        ];
         for effect in EFFECTS {
             let mut talk = Talk::new(&TWO, effect);
             let request = talk.next().unwrap();
-            let answers = workers.each_ref().map(|worker| worker.say(&request).unwrap());
+            let answers = workers
+                .each_ref()
+                .map(|worker| worker.say(&request).unwrap());
             for answer in answers {
                 let heard = hear(&answer).unwrap().unwrap();
                 assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
@@ -86,7 +101,10 @@ fn a_message_that_is_sent_twice_at_once_is_one_message() {
 fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
     for kind in KINDS {
         let bench = Bench::new(kind);
-        let workers = [bench.start_as("one", Harm::default()), bench.start_as("two", Harm::default())];
+        let workers = [
+            bench.start_as("one", Harm::default()),
+            bench.start_as("two", Harm::default()),
+        ];
         for (scene, model_calls) in [(APPROVE, 2), (CALL_APPROVED, 0)] {
             let mut talk = Talk::new(&scene, Effect::Once);
             let asks = talk.next().unwrap();
@@ -98,7 +116,11 @@ fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
                         0 => approves.input.clone(),
                         _ => InputId::new(format!("race-{number}")).unwrap(),
                     };
-                    let request = Request { number: 1000 + number, input, ..approves.clone() };
+                    let request = Request {
+                        number: 1000 + number,
+                        input,
+                        ..approves.clone()
+                    };
                     workers[usize::from(number % 2 == 1)].say(&request).unwrap()
                 })
                 .collect();
@@ -109,7 +131,11 @@ fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
             }
             let played = played(&bench, talk);
             let calls = played.calls(Effect::Once);
-            assert_eq!(calls.iter().map(|(_, times, _)| *times).collect::<Vec<_>>(), [1], "{kind:?}");
+            assert_eq!(
+                calls.iter().map(|(_, times, _)| *times).collect::<Vec<_>>(),
+                [1],
+                "{kind:?}"
+            );
             assert_eq!(played.model_calls(), model_calls, "{kind:?}");
             check(&played, &format!("{kind:?}, {scene:?}"));
         }
@@ -120,22 +146,34 @@ fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
 fn a_confirmation_that_is_given_twice_runs_once() {
     for kind in KINDS {
         let bench = Bench::new(kind);
-        let workers = [bench.start_as("one", Harm::default()), bench.start_as("two", Harm::default())];
+        let workers = [
+            bench.start_as("one", Harm::default()),
+            bench.start_as("two", Harm::default()),
+        ];
         for effect in EFFECTS {
             let mut talk = Talk::new(&APPROVE, effect);
             let question = talk.next().unwrap();
             talk.hear(workers[0].ask(&question).unwrap().unwrap());
             let yes = talk.next().unwrap();
             // The same words from two places: inputs of their own, about the same call.
-            let again = Request { input: InputId::new("again").unwrap(), ..yes.clone() };
-            let answers = [workers[0].say(&yes).unwrap(), workers[1].say(&again).unwrap()];
+            let again = Request {
+                input: InputId::new("again").unwrap(),
+                ..yes.clone()
+            };
+            let answers = [
+                workers[0].say(&yes).unwrap(),
+                workers[1].say(&again).unwrap(),
+            ];
             let [first, second] = answers.each_ref().map(|answer| hear(answer).unwrap());
             for heard in [&first, &second].into_iter().flatten() {
                 assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
             }
             talk.hear(first.or(second).unwrap());
             // And once more, long after.
-            let late = Request { input: InputId::new("late").unwrap(), ..yes };
+            let late = Request {
+                input: InputId::new("late").unwrap(),
+                ..yes
+            };
             if let Ok(heard) = workers[1].ask(&late).unwrap() {
                 assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
             }
@@ -160,16 +198,33 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
             assert_eq!(heard.outcome, OutcomeCategory::ConfirmationExpired);
             talk.hear(heard);
             let loaded = bench.load(&talk.key);
-            let asked = loaded.events.iter().find_map(|recorded| match &*recorded.event {
-                Event::CallChecked { verdict: GateVerdict::Confirm { pending }, .. } => Some(pending),
-                _ => None,
-            });
-            let body = InputBody::Answers { answers: vec![asked.unwrap().answer(Verdict::Approved)] };
-            let yes = Request { number: 1000, input: InputId::new("late").unwrap(), body, ..question };
+            let asked = loaded
+                .events
+                .iter()
+                .find_map(|recorded| match &*recorded.event {
+                    Event::CallChecked {
+                        verdict: GateVerdict::Confirm { pending },
+                        ..
+                    } => Some(pending),
+                    _ => None,
+                });
+            let body = InputBody::Answers {
+                answers: vec![asked.unwrap().answer(Verdict::Approved)],
+            };
+            let yes = Request {
+                number: 1000,
+                input: InputId::new("late").unwrap(),
+                body,
+                ..question
+            };
             // It answers nothing that waits, however often it is sent.
             for _ in 0..2 {
                 let heard = worker.ask(&yes).unwrap().unwrap();
-                assert_eq!(heard.outcome, OutcomeCategory::ConfirmationExpired, "{kind:?}, {effect:?}");
+                assert_eq!(
+                    heard.outcome,
+                    OutcomeCategory::ConfirmationExpired,
+                    "{kind:?}, {effect:?}"
+                );
             }
             let played = played(&bench, talk);
             assert!(played.calls(effect).is_empty(), "{kind:?}, {effect:?}");
@@ -187,7 +242,10 @@ fn cancelled_at_every_boundary(kind: Kind) {
             scope.spawn(move || {
                 let cancelled = (1..).map_while(|boundary| cancelled_at(bench, effect, boundary));
                 let cancelled = cancelled.filter(|cancelled| *cancelled).count();
-                assert!(cancelled > 6, "{kind:?}, {effect:?}: only {cancelled} turns were stopped");
+                assert!(
+                    cancelled > 6,
+                    "{kind:?}, {effect:?}: only {cancelled} turns were stopped"
+                );
             });
         }
     });
@@ -198,7 +256,10 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
     let mut talk = Talk::new(&ONE, effect);
     let conversation = talk.key.conversation;
     let request = talk.next().unwrap();
-    let harm = Harm { stop_at: Some(boundary), ..Harm::default() };
+    let harm = Harm {
+        stop_at: Some(boundary),
+        ..Harm::default()
+    };
     let worker = bench.start_as(&format!("for-{conversation}"), harm);
     let answer = worker.say(&request).unwrap();
     let words = worker.stopped_before(&answer)?;
@@ -220,7 +281,9 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
         },
     );
     worker.signal("-CONT");
-    let heard = hear(&answer).unwrap().unwrap_or_else(|error| panic!("{words}: {error}"));
+    let heard = hear(&answer)
+        .unwrap()
+        .unwrap_or_else(|error| panic!("{words}: {error}"));
     bench.world.set(conversation, Manner::Prompt);
     let cancelled = match heard.outcome {
         OutcomeCategory::Cancelled => true,
@@ -231,7 +294,10 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
     // Whatever became of the wish to stop, the conversation goes on.
     talk.then(&PLAIN, effect);
     finish(&mut talk, &worker);
-    check(&played(bench, talk), &format!("{effect:?}, cancelled where it {words}"));
+    check(
+        &played(bench, talk),
+        &format!("{effect:?}, cancelled where it {words}"),
+    );
     Some(cancelled)
 }
 
@@ -258,7 +324,9 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
             bench.world.set(conversation, Manner::HoldTools);
             let request = talk.next().unwrap();
             let answer = worker.say(&request).unwrap();
-            bench.world.wait_for(conversation, |seen| seen.iter().any(|seen| matches!(seen, Seen::Tool(_))));
+            bench.world.wait_for(conversation, |seen| {
+                seen.iter().any(|seen| matches!(seen, Seen::Tool(_)))
+            });
             let id = InputId::new("cancel").unwrap();
             bench.submit(
                 &talk.key,
@@ -300,9 +368,18 @@ fn full_disk(scene: &Scene, effect: Effect) {
     // What is written goes to a log beside the database, which is empty when a process begins.
     for (refused, room) in (0..).step_by(20).enumerate() {
         let bench = Bench::new(Kind::Sqlite);
-        let setup = Setup { name: None, ..bench.setup.clone() };
+        let setup = Setup {
+            name: None,
+            ..bench.setup.clone()
+        };
         let disk_kib = Some(room);
-        let cramped = Worker::start(&setup, Harm { disk_kib, ..Harm::default() });
+        let cramped = Worker::start(
+            &setup,
+            Harm {
+                disk_kib,
+                ..Harm::default()
+            },
+        );
         let mut talk = Talk::new(scene, effect);
         let request = talk.next().unwrap();
         let about = format!("{effect:?}, room for {room} KiB");
@@ -315,11 +392,16 @@ fn full_disk(scene: &Scene, effect: Effect) {
                 return invariants::check(&bench.played(talk, kills, open), &golden);
             }
             Ok(Err(error)) => {
-                let told = ["full", "write", "room", "space"].iter().any(|word| error.contains(word));
+                let told = ["full", "write", "room", "space"]
+                    .iter()
+                    .any(|word| error.contains(word));
                 assert!(told, "{about}: {error}");
             }
             // It could not even begin.
-            Err(_) => assert!(!cramped.last_words().is_empty(), "{about}: it died without a word"),
+            Err(_) => assert!(
+                !cramped.last_words().is_empty(),
+                "{about}: it died without a word"
+            ),
         }
         kills.push(about);
         open = open_calls(&bench.load(&talk.key));

@@ -10,9 +10,16 @@ pub(crate) fn check(played: &Played, golden: &Played) {
     let about = format!("{:?}, {:?}", played.talk.effect, played.kills);
     basics(played, played.kills.len(), &about);
     only_what_was_open_is_in_doubt(played, &about);
-    assert_eq!(summaries(played), summaries(golden), "{about}: what was summarised");
+    assert_eq!(
+        summaries(played),
+        summaries(golden),
+        "{about}: what was summarised"
+    );
     let model_calls = played.model_calls();
-    assert!(model_calls <= golden.model_calls() + played.kills.len(), "{about}: {model_calls} model calls");
+    assert!(
+        model_calls <= golden.model_calls() + played.kills.len(),
+        "{about}: {model_calls} model calls"
+    );
     if played.in_doubt().is_empty() {
         assert_eq!(history(played), history(golden), "{about}");
         assert_eq!(played.talk.outcome(), golden.talk.outcome(), "{about}");
@@ -32,11 +39,21 @@ pub(crate) fn basics(played: &Played, kills: usize, about: &str) {
 pub(crate) fn only_what_was_open_is_in_doubt(played: &Played, about: &str) {
     let doubts = played.in_doubt();
     if played.probed {
-        return assert!(doubts.is_empty(), "{about}: the tool could have been asked about {doubts:?}");
+        return assert!(
+            doubts.is_empty(),
+            "{about}: the tool could have been asked about {doubts:?}"
+        );
     }
-    let open: Vec<_> =
-        played.open.iter().filter(|call| played.has_effect(call, Effect::Once)).cloned().collect();
-    assert!(doubts.iter().eq(&open), "{about}: in doubt {doubts:?}, open at a kill {open:?}");
+    let open: Vec<_> = played
+        .open
+        .iter()
+        .filter(|call| played.has_effect(call, Effect::Once))
+        .cloned()
+        .collect();
+    assert!(
+        doubts.iter().eq(&open),
+        "{about}: in doubt {doubts:?}, open at a kill {open:?}"
+    );
 }
 
 /// How much of the history each summary stands for: none is made twice, and none is missing.
@@ -52,7 +69,9 @@ pub(crate) fn summaries(played: &Played) -> Vec<usize> {
 /// The history in words that are the same in every conversation.
 pub(crate) fn history(played: &Played) -> Vec<String> {
     let events = &played.loaded.events;
-    let ConversationKey { conversation: id, .. } = &played.talk.key;
+    let ConversationKey {
+        conversation: id, ..
+    } = &played.talk.key;
     let turns: Vec<TurnId> = events
         .iter()
         .filter_map(|recorded| match &*recorded.event {
@@ -62,7 +81,9 @@ pub(crate) fn history(played: &Played) -> Vec<String> {
         .collect();
     let history = conversation::history(events);
     let words = history.iter().map(|message| {
-        let mut text = serde_json::to_string(message).unwrap().replace(&id.to_string(), "CONVERSATION");
+        let mut text = serde_json::to_string(message)
+            .unwrap()
+            .replace(&id.to_string(), "CONVERSATION");
         for (number, turn) in turns.iter().enumerate() {
             let hex = turn.0.simple().to_string();
             text = text.replace(&hex[16..], &format!("TURN{number}"));

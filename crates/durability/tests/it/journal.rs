@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::port::Loaded;
-use adjutant_core::{CallId, Content, Effect, Event, InputId, Message, ResolvedBy, Verdict, conversation};
+use adjutant_core::{
+    CallId, Content, Effect, Event, InputId, Message, ResolvedBy, Verdict, conversation,
+};
 use adjutant_durability::Called;
 
 /// Accepted inputs were taken in their order, each message started at most one turn, and each turn ended once.
@@ -12,13 +14,23 @@ pub(crate) fn every_input_has_its_end(loaded: &Loaded, inputs: &[InputId], about
     let events = || loaded.events.iter().map(|recorded| &*recorded.event);
     let mut taken_before = 0;
     for input in inputs {
-        let takers: Vec<&Event> = events().filter(|event| event.takes_input() == Some(input)).collect();
-        let at = events().position(|event| event.takes_input() == Some(input)).unwrap_or_default();
-        assert!(at >= taken_before, "{about}: {input} was taken before the one that came before it");
+        let takers: Vec<&Event> = events()
+            .filter(|event| event.takes_input() == Some(input))
+            .collect();
+        let at = events()
+            .position(|event| event.takes_input() == Some(input))
+            .unwrap_or_default();
+        assert!(
+            at >= taken_before,
+            "{about}: {input} was taken before the one that came before it"
+        );
         taken_before = at;
         let turns: Vec<_> = takers.iter().map(|event| event.turn()).collect();
         assert!(!takers.is_empty(), "{about}: nobody took {input}");
-        assert!(turns.iter().all(|turn| turn == &turns[0]), "{about}: {input} was taken twice: {takers:?}");
+        assert!(
+            turns.iter().all(|turn| turn == &turns[0]),
+            "{about}: {input} was taken twice: {takers:?}"
+        );
     }
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     for event in events() {
@@ -30,7 +42,10 @@ pub(crate) fn every_input_has_its_end(loaded: &Loaded, inputs: &[InputId], about
     }
     assert!(ends.values().all(|ends| *ends == 1), "{about}: {ends:?}");
     let seqs: Vec<u64> = loaded.events.iter().map(|recorded| recorded.seq).collect();
-    assert!(seqs.iter().copied().eq(1..=seqs.len() as u64), "{about}: {seqs:?}");
+    assert!(
+        seqs.iter().copied().eq(1..=seqs.len() as u64),
+        "{about}: {seqs:?}"
+    );
 }
 
 /// Once is once, unless a person says to try again; keyed has one key; and what is read is read again only after a kill.
@@ -44,7 +59,10 @@ pub(crate) fn no_effect_is_repeated(loaded: &Loaded, seen: &[Called], kills: usi
         let is_once = of_call().any(|called| called.effect == Effect::Once);
         let allowed = 1 + if is_once { wished(loaded, call) } else { kills };
         let times = of_call().count();
-        assert!(times <= allowed, "{about}: {call} was called {times} times, {allowed} are allowed");
+        assert!(
+            times <= allowed,
+            "{about}: {call} was called {times} times, {allowed} are allowed"
+        );
     }
 }
 
@@ -64,7 +82,9 @@ pub(crate) fn every_call_has_one_result(loaded: &Loaded, about: &str) {
     let history = conversation::history(&loaded.events);
     let parts = || history.iter().flat_map(Message::parts);
     for part in parts() {
-        let Content::ToolCall(call) = &part.content else { continue };
+        let Content::ToolCall(call) = &part.content else {
+            continue;
+        };
         let results = parts().filter(
             |part| matches!(&part.content, Content::ToolResult { call_id, .. } if *call_id == call.id),
         );
@@ -74,9 +94,12 @@ pub(crate) fn every_call_has_one_result(loaded: &Loaded, about: &str) {
 
 /// Returns the calls whose fate was unknown.
 pub(crate) fn in_doubt(loaded: &Loaded) -> BTreeSet<CallId> {
-    let doubts = loaded.events.iter().filter_map(|recorded| match &*recorded.event {
-        Event::CallInDoubt { call, .. } => Some(call.clone()),
-        _ => None,
-    });
+    let doubts = loaded
+        .events
+        .iter()
+        .filter_map(|recorded| match &*recorded.event {
+            Event::CallInDoubt { call, .. } => Some(call.clone()),
+            _ => None,
+        });
     doubts.collect()
 }

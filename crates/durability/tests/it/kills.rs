@@ -32,7 +32,11 @@ fn twice(effect: Effect) -> &'static [Scene] {
 fn at_every_boundary(bench: &Bench, scene: &Scene, effect: Effect) -> u32 {
     let golden = bench.golden(scene, effect);
     invariants::check(&golden, &golden);
-    assert_eq!(invariants::summaries(&golden).len(), usize::from(scene.long), "{scene:?}");
+    assert_eq!(
+        invariants::summaries(&golden).len(),
+        usize::from(scene.long),
+        "{scene:?}"
+    );
     let mut last = 0;
     for boundary in (1..).filter(|boundary| size::takes(*boundary, one_of(effect))) {
         let played = bench.play(Talk::new(scene, effect), &[boundary]);
@@ -72,7 +76,10 @@ fn askable(kind: Kind) -> Bench {
 #[test]
 fn a_tool_that_can_be_asked_leaves_no_doubt_on_sqlite() {
     let pairs = at_every_pair(&askable(Kind::Sqlite), &ONE, Effect::Once);
-    assert!(pairs > size::cases(80, 8), "only {pairs} pairs of places to die at");
+    assert!(
+        pairs > size::cases(80, 8),
+        "only {pairs} pairs of places to die at"
+    );
 }
 
 #[test]
@@ -83,11 +90,17 @@ fn a_tool_that_can_be_asked_leaves_no_doubt_on_postgres() {
 
 fn single_kills(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
-    for scene in SCENES.iter().filter(|scene| scene.effects().contains(&effect)) {
+    for scene in SCENES
+        .iter()
+        .filter(|scene| scene.effects().contains(&effect))
+    {
         let boundaries = at_every_boundary(&bench, scene, effect);
         // Input, claim, model or call, answer, end: at least.
         let least = if scene.tools && scene.model { 12 } else { 6 };
-        assert!(boundaries >= least, "{scene:?}: only {boundaries} places to die at");
+        assert!(
+            boundaries >= least,
+            "{scene:?}: only {boundaries} places to die at"
+        );
     }
 }
 
@@ -95,7 +108,10 @@ fn double_kills(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
     for scene in twice(effect) {
         let pairs = at_every_pair(&bench, scene, effect);
-        assert!(pairs > size::cases(80, 8), "{scene:?}: only {pairs} pairs of places to die at");
+        assert!(
+            pairs > size::cases(80, 8),
+            "{scene:?}: only {pairs} pairs of places to die at"
+        );
     }
 }
 
@@ -119,7 +135,12 @@ fn doubts(kind: Kind, verdict: Verdict) {
             invariants::check(&played, &golden);
             if verdict == Verdict::Retry {
                 // In the end it was done, and known to be.
-                assert_eq!(invariants::history(&played), invariants::history(&golden), "{:?}", played.kills);
+                assert_eq!(
+                    invariants::history(&played),
+                    invariants::history(&golden),
+                    "{:?}",
+                    played.kills
+                );
             }
             if played.kills.len() < 2 {
                 break;
@@ -127,7 +148,10 @@ fn doubts(kind: Kind, verdict: Verdict) {
             kills += 1;
         }
     }
-    assert!(kills > size::cases(30, 2), "only {kills} places to die at with a doubt");
+    assert!(
+        kills > size::cases(30, 2),
+        "only {kills} places to die at with a doubt"
+    );
 }
 
 #[test]

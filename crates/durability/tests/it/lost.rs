@@ -44,7 +44,8 @@ impl Proxy {
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let server = UnixStream::connect(&socket).unwrap();
-                let (from_client, to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let (from_client, to_server) =
+                    (client.try_clone().unwrap(), server.try_clone().unwrap());
                 let of_a_turn = Arc::new(AtomicBool::new(false));
                 let asked = Arc::clone(&of_a_turn);
                 // Either end may close at any time.
@@ -55,7 +56,10 @@ impl Proxy {
                 let plan = Arc::clone(&shared);
                 std::thread::spawn(move || {
                     let _ = hand_back(&server, &client, &of_a_turn, &plan);
-                    let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+                    let _ = (
+                        client.shutdown(Shutdown::Both),
+                        server.shutdown(Shutdown::Both),
+                    );
                 });
             }
         });
@@ -64,7 +68,10 @@ impl Proxy {
 
     /// The answer to the end of a transaction is lost, that of the one with this number from now on.
     fn lose(&self, number: u32) {
-        *self.plan.lock().unwrap() = Plan { left: Some(number), is_lost: false };
+        *self.plan.lock().unwrap() = Plan {
+            left: Some(number),
+            is_lost: false,
+        };
     }
 
     /// Returns whether an answer was lost; from now on none is.
@@ -75,7 +82,9 @@ impl Proxy {
 
 /// Reads the next message: `kind` is as long as the message's type, which the first message of a client does not have
 /// (PostgreSQL's documentation, "Message Formats").
-fn message<const KIND: usize>(mut from: impl Read) -> std::io::Result<([u8; KIND], Vec<u8>, Vec<u8>)> {
+fn message<const KIND: usize>(
+    mut from: impl Read,
+) -> std::io::Result<([u8; KIND], Vec<u8>, Vec<u8>)> {
     let (mut kind, mut length) = ([0; KIND], [0; 4]);
     from.read_exact(&mut kind)?;
     from.read_exact(&mut length)?;
@@ -86,14 +95,21 @@ fn message<const KIND: usize>(mut from: impl Read) -> std::io::Result<([u8; KIND
 }
 
 /// Hands a client's messages to the server, and notes those that call a function of [`OF_A_TURN`].
-fn hand_on(client: &TcpStream, mut server: &UnixStream, of_a_turn: &AtomicBool) -> std::io::Result<()> {
+fn hand_on(
+    client: &TcpStream,
+    mut server: &UnixStream,
+    of_a_turn: &AtomicBool,
+) -> std::io::Result<()> {
     let ([], _, startup) = message(client)?;
     server.write_all(&startup)?;
     loop {
         let ([kind], body, whole) = message(client)?;
         if kind == b'Q' {
             let statement = String::from_utf8_lossy(&body);
-            of_a_turn.store(OF_A_TURN.iter().any(|call| statement.contains(call)), Ordering::SeqCst);
+            of_a_turn.store(
+                OF_A_TURN.iter().any(|call| statement.contains(call)),
+                Ordering::SeqCst,
+            );
         }
         server.write_all(&whole)?;
     }
@@ -118,7 +134,10 @@ fn hand_back(
             let mut plan = plan.lock().unwrap();
             plan.left = plan.left.map(|left| left - 1);
             if plan.left == Some(0) {
-                *plan = Plan { left: None, is_lost: true };
+                *plan = Plan {
+                    left: None,
+                    is_lost: true,
+                };
                 return Ok(());
             }
         }
@@ -129,10 +148,24 @@ fn hand_back(
 
 /// Plays a scene again and again, each time with another lost answer, until there is none left to lose. Returns how many were
 /// lost, and how many of them somebody was told about.
-fn every_answer_is_lost_once(bench: &Bench, proxy: &Proxy, scene: &Scene, effect: Effect) -> (u32, u32) {
+fn every_answer_is_lost_once(
+    bench: &Bench,
+    proxy: &Proxy,
+    scene: &Scene,
+    effect: Effect,
+) -> (u32, u32) {
     let golden = bench.golden(scene, effect);
-    let database = format!("postgres://postgres@{}/faults?sslmode=disable", proxy.address);
-    let worker = Worker::start(&Setup { database, ..bench.setup.clone() }, Harm::default());
+    let database = format!(
+        "postgres://postgres@{}/faults?sslmode=disable",
+        proxy.address
+    );
+    let worker = Worker::start(
+        &Setup {
+            database,
+            ..bench.setup.clone()
+        },
+        Harm::default(),
+    );
     // It is connected by then.
     let mut before = Talk::new(&PLAIN, effect);
     let request = before.next().unwrap();
@@ -146,7 +179,10 @@ fn every_answer_is_lost_once(bench: &Bench, proxy: &Proxy, scene: &Scene, effect
             match worker.ask(&request).unwrap() {
                 Ok(heard) => talk.hear(heard),
                 Err(error) => {
-                    assert!(error.contains("cannot be reached"), "{scene:?}, answer {lost}: {error}");
+                    assert!(
+                        error.contains("cannot be reached"),
+                        "{scene:?}, answer {lost}: {error}"
+                    );
                     errors.push(format!("answer {lost}: {error}"));
                     open = open_calls(&bench.load(&talk.key));
                     assert!(errors.len() < 2, "{errors:?}: only one answer is lost");
@@ -164,14 +200,23 @@ fn every_answer_is_lost_once(bench: &Bench, proxy: &Proxy, scene: &Scene, effect
 
 fn lost_answers(effect: Effect) {
     let bench = Bench::new(Kind::Postgres);
-    let options: PgConnectOptions = bench.server.as_ref().unwrap().url("faults").parse().unwrap();
+    let options: PgConnectOptions = bench
+        .server
+        .as_ref()
+        .unwrap()
+        .url("faults")
+        .parse()
+        .unwrap();
     let folder: &Path = options.get_socket().unwrap();
     let proxy = Proxy::new(folder.join(".s.PGSQL.5432"));
     for scene in [ONE, APPROVE, CALL] {
         let (lost, told) = every_answer_is_lost_once(&bench, &proxy, &scene, effect);
         // Begin, and the end; with an effect, intent and result too.
         let least = if effect == Effect::None { 2 } else { 4 };
-        assert!(lost >= least && told == lost, "{scene:?}, {effect:?}: {told} of {lost} were told");
+        assert!(
+            lost >= least && told == lost,
+            "{scene:?}, {effect:?}: {told} of {lost} were told"
+        );
     }
 }
 

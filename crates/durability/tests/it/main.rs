@@ -4,7 +4,11 @@
 //! The worker is a process of its own (`src`). Its model and its tools are in this process, which is never killed and logs
 //! every call. Boundaries number themselves: a run that is not killed has passed the last one.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "panicking is how a test fails, in its helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "panicking is how a test fails, in its helpers too"
+)]
 
 mod agents; // two agents on one store, and one that is older than names
 mod bench; // databases and workers to try things on

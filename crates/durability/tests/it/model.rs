@@ -9,7 +9,9 @@ use crate::scene::BROUGHT_TOOL;
 /// The answer, if it is asked to put old turns into few words.
 pub(crate) fn summary(request: &Value) -> Option<String> {
     let instruction = request["messages"][0]["content"].as_str()?;
-    instruction.starts_with("You keep the record").then(|| text("Questions were answered."))
+    instruction
+        .starts_with("You keep the record")
+        .then(|| text("Questions were answered."))
 }
 
 /// What the model was asked.
@@ -24,17 +26,28 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn read(request: &Value) -> Self {
         let messages = request["messages"].as_array().unwrap();
-        let said = messages.iter().rposition(|message| message["role"] == "user").unwrap();
+        let said = messages
+            .iter()
+            .rposition(|message| message["role"] == "user")
+            .unwrap();
         // What was summarised stands before the person's own words, which are the last line.
         let content = messages[said]["content"].as_str().unwrap();
         let own = content.lines().last().unwrap_or_default();
         let words: Vec<&str> = own.split_whitespace().collect();
-        let [scene, effect, conversation] = words[..] else { panic!("not from a scene: {words:?}") };
+        let [scene, effect, conversation] = words[..] else {
+            panic!("not from a scene: {words:?}")
+        };
         Self {
             conversation: conversation.parse().unwrap(),
             scene: scene.to_owned(),
-            effect: EFFECTS.into_iter().find(|known| format!("{known:?}") == effect).unwrap(),
-            results: messages[said..].iter().filter(|message| message["role"] == "tool").count(),
+            effect: EFFECTS
+                .into_iter()
+                .find(|known| format!("{known:?}") == effect)
+                .unwrap(),
+            results: messages[said..]
+                .iter()
+                .filter(|message| message["role"] == "tool")
+                .count(),
         }
     }
 
@@ -72,7 +85,10 @@ fn calls(calls: &[(String, Value)]) -> String {
             "function": {"name": name, "arguments": arguments.to_string()},
         })
     });
-    events(json!({"tool_calls": calls.collect::<Vec<_>>()}), "tool_calls")
+    events(
+        json!({"tool_calls": calls.collect::<Vec<_>>()}),
+        "tool_calls",
+    )
 }
 
 fn events(delta: Value, finish: &str) -> String {

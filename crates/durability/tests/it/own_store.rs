@@ -18,7 +18,10 @@ fn call_events(played: &Played) -> Vec<&'static str> {
         )
     };
     let events = played.loaded.events.iter().map(|recorded| &*recorded.event);
-    events.filter(|event| of_call(event)).map(Event::kind).collect()
+    events
+        .filter(|event| of_call(event))
+        .map(Event::kind)
+        .collect()
 }
 
 fn killed_at_every_boundary(kind: Kind) {
@@ -27,8 +30,15 @@ fn killed_at_every_boundary(kind: Kind) {
         let played = bench.play(Talk::new(&TASK, Effect::None), &[boundary]);
         let about = format!("{kind:?}, {:?}", played.kills);
         invariants::basics(&played, played.kills.len(), &about);
-        assert!(played.open.is_empty(), "{about}: an intent was written without its end");
-        assert_eq!(call_events(&played), ["call_checked", "call_started", "call_finished"], "{about}");
+        assert!(
+            played.open.is_empty(),
+            "{about}: an intent was written without its end"
+        );
+        assert_eq!(
+            call_events(&played),
+            ["call_checked", "call_started", "call_finished"],
+            "{about}"
+        );
         assert_eq!(bench.tasks(&played.talk.key.user).len(), 1, "{about}");
         // Question, call, result, answer.
         assert_eq!(invariants::history(&played).len(), 4, "{about}");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{ConversationStore, Journal, LogStore};
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, CancellationToken, OutcomeCategory, Tool, ToolContext, ToolDefinition,
-    ToolError,
+    Annotations, Arguments, BoxFuture, CancellationToken, OutcomeCategory, Tool, ToolContext,
+    ToolDefinition, ToolError,
 };
 use adjutant_providers::scripted::{Reply, ScriptedModel, call, text};
 use adjutant_runtime::{Agent, RunContext};
@@ -31,7 +31,10 @@ struct Careful(ToolDefinition);
 impl Careful {
     fn new() -> Self {
         let definition = ToolDefinition::new("drop", "Drops.", json!({"type": "object"})).unwrap();
-        let annotations = Annotations { destructive: true, ..Annotations::default() };
+        let annotations = Annotations {
+            destructive: true,
+            ..Annotations::default()
+        };
         Self(definition.annotated(annotations))
     }
 }
@@ -41,7 +44,11 @@ impl Tool for Careful {
         &self.0
     }
 
-    fn call<'a>(&'a self, _: &'a ToolContext, _: Arguments) -> BoxFuture<'a, Result<Value, ToolError>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a ToolContext,
+        _: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
         panic!("nobody said yes")
     }
 }
@@ -60,9 +67,17 @@ fn agent<S: Store>(store: &Arc<S>, worker: &str, reply: Reply, now: &str) -> Age
 
 /// Leaves so many conversations behind that wait for a yes.
 async fn park<S: Store>(store: &Arc<S>, conversations: usize) {
-    let agent = agent(store, "the first", call("drop", json!({})), "2026-01-01T00:00:00Z");
+    let agent = agent(
+        store,
+        "the first",
+        call("drop", json!({})),
+        "2026-01-01T00:00:00Z",
+    );
     for _ in 0..conversations {
-        let asked = agent.run_in(&mut RunContext::default(), "drop it").await.unwrap();
+        let asked = agent
+            .run_in(&mut RunContext::default(), "drop it")
+            .await
+            .unwrap();
         assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
     }
 }
@@ -73,11 +88,17 @@ async fn take_up<S: Store>(stores: Vec<Arc<S>>, conversations: usize) {
     let agents = stores.iter().enumerate().map(|(number, store)| {
         // It waits a little, so that others come in between.
         let reply = text("It was not dropped.").after(Duration::from_millis(2));
-        agent(store, &format!("replica {number}"), reply, "2026-02-01T00:00:00Z")
+        agent(
+            store,
+            &format!("replica {number}"),
+            reply,
+            "2026-02-01T00:00:00Z",
+        )
     });
     let agents: Vec<Agent> = agents.collect();
     let never = CancellationToken::new();
-    let swept = futures::future::join_all(agents.iter().map(|agent| agent.sweep(None, &never))).await;
+    let swept =
+        futures::future::join_all(agents.iter().map(|agent| agent.sweep(None, &never))).await;
     let mut turns = Vec::new();
     for swept in swept {
         let swept = swept.unwrap();
@@ -98,8 +119,14 @@ async fn take_up<S: Store>(stores: Vec<Arc<S>>, conversations: usize) {
 /// commits something now and then.
 fn check(database: &str, conversations: usize, counted: &[(usize, usize)]) {
     for (replicas, commits) in counted {
-        let each = format!("{}.{:02}", commits / conversations, commits * 100 / conversations % 100);
-        println!("{database}: {conversations} conversations, {replicas} replicas: {each} commits each");
+        let each = format!(
+            "{}.{:02}",
+            commits / conversations,
+            commits * 100 / conversations % 100
+        );
+        println!(
+            "{database}: {conversations} conversations, {replicas} replicas: {each} commits each"
+        );
         let most = conversations * 2 + conversations / 8 + replicas * 2 + 4;
         assert!(*commits <= most, "{commits} commits, {most} at most");
     }
@@ -109,7 +136,11 @@ fn check(database: &str, conversations: usize, counted: &[(usize, usize)]) {
 async fn commits_since(server: &mut PgConnection, place: &str) -> usize {
     let query = "SELECT count(*) FROM pg_get_wal_records_info(CAST($1 AS pg_lsn), pg_current_wal_flush_lsn())
          WHERE resource_manager = 'Transaction' AND record_type LIKE 'COMMIT%'";
-    let (commits,): (i64,) = sqlx::query_as(query).bind(place).fetch_one(server).await.unwrap();
+    let (commits,): (i64,) = sqlx::query_as(query)
+        .bind(place)
+        .fetch_one(server)
+        .await
+        .unwrap();
     usize::try_from(commits).unwrap()
 }
 
@@ -119,10 +150,15 @@ async fn replicas_on_a_server_share_what_expired_at_the_same_cost() {
     let server = Server::start();
     let options: PgConnectOptions = server.url("postgres").parse().unwrap();
     let mut counting = options.connect().await.unwrap();
-    sqlx::query("CREATE EXTENSION pg_walinspect").execute(&mut counting).await.unwrap();
+    sqlx::query("CREATE EXTENSION pg_walinspect")
+        .execute(&mut counting)
+        .await
+        .unwrap();
     let mut counted = Vec::new();
     for replicas in [1, 4, 8] {
-        let url = server.create_database(&format!("replicas_{replicas}")).await;
+        let url = server
+            .create_database(&format!("replicas_{replicas}"))
+            .await;
         let mut stores = Vec::new();
         for _ in 0..replicas {
             stores.push(Arc::new(postgres::Store::connect(&url, 4).await.unwrap()));
@@ -150,7 +186,11 @@ fn commits_in(log: &Path) -> usize {
     let (header, frames) = log.split_at(32);
     let page = usize::try_from(number(&header[8..12])).unwrap();
     let of_now = |frame: &&[u8]| frame[8..16] == header[16..24];
-    frames.chunks_exact(24 + page).take_while(of_now).filter(|frame| number(&frame[4..8]) != 0).count()
+    frames
+        .chunks_exact(24 + page)
+        .take_while(of_now)
+        .filter(|frame| number(&frame[4..8]) != 0)
+        .count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -166,7 +206,11 @@ async fn replicas_on_a_file_share_what_expired_at_the_same_cost() {
         }
         park(&stores[0], conversations).await;
         // One that reads all the time keeps the log from being begun anew.
-        let mut reader = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+        let mut reader = SqliteConnectOptions::new()
+            .filename(&path)
+            .connect()
+            .await
+            .unwrap();
         sqlx::raw_sql("BEGIN; SELECT count(*) FROM adjutant_conversation")
             .execute(&mut reader)
             .await

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use adjutant_core::{
-    AgentName, Answer, ClientSide, ClientTool, ConversationId, ConversationKey, Effect, InputBody, InputId,
-    OutcomeCategory, PendingCall, RequestedCall, ToolResult, UserId, Verdict,
+    AgentName, Answer, ClientSide, ClientTool, ConversationId, ConversationKey, Effect, InputBody,
+    InputId, OutcomeCategory, PendingCall, RequestedCall, ToolResult, UserId, Verdict,
 };
 use adjutant_durability::{EFFECTS, Heard, Request, Style, tool_name};
 use uuid::Uuid;
@@ -47,11 +47,19 @@ pub(crate) struct Scene {
 }
 
 const fn scene(says: &'static [Say]) -> Scene {
-    Scene { says, long: false, tools: true, model: true }
+    Scene {
+        says,
+        long: false,
+        tools: true,
+        model: true,
+    }
 }
 
 const fn without_tools(says: &'static [Say]) -> Scene {
-    Scene { tools: false, ..scene(says) }
+    Scene {
+        tools: false,
+        ..scene(says)
+    }
 }
 
 pub(crate) const PLAIN: Scene = without_tools(&[Say::Play("plain")]);
@@ -66,21 +74,46 @@ pub(crate) const BROUGHT: Scene = scene(&[Say::Bring("brought"), Say::Approve]);
 pub(crate) const DENY: Scene = scene(&[Say::Play("careful"), Say::Words("no")]);
 /// A call that changes the tasks of the worker's own store.
 pub(crate) const TASK: Scene = without_tools(&[Say::Play("task")]);
-pub(crate) const CALL: Scene = Scene { model: false, ..scene(&[Say::Call { careful: false }]) };
-pub(crate) const CALL_APPROVED: Scene =
-    Scene { model: false, ..scene(&[Say::Call { careful: true }, Say::Approve]) };
+pub(crate) const CALL: Scene = Scene {
+    model: false,
+    ..scene(&[Say::Call { careful: false }])
+};
+pub(crate) const CALL_APPROVED: Scene = Scene {
+    model: false,
+    ..scene(&[Say::Call { careful: true }, Say::Approve])
+};
 pub(crate) const CLARIFY: Scene = without_tools(&[Say::Play("ask"), Say::Play("that")]);
 pub(crate) const LIMITED: Scene = without_tools(&[Say::Play("limited")]);
-pub(crate) const LONG: Scene = Scene { long: true, ..without_tools(&[Say::Play("plain")]) };
+pub(crate) const LONG: Scene = Scene {
+    long: true,
+    ..without_tools(&[Say::Play("plain")])
+};
 
 /// All of them.
-pub(crate) const SCENES: [Scene; 13] =
-    [PLAIN, ONE, TWO, ORDER, CHAIN, APPROVE, BROUGHT, DENY, CALL, CALL_APPROVED, CLARIFY, LIMITED, LONG];
+pub(crate) const SCENES: [Scene; 13] = [
+    PLAIN,
+    ONE,
+    TWO,
+    ORDER,
+    CHAIN,
+    APPROVE,
+    BROUGHT,
+    DENY,
+    CALL,
+    CALL_APPROVED,
+    CLARIFY,
+    LIMITED,
+    LONG,
+];
 
 impl Scene {
     /// The classes of effect that make a difference to it.
     pub(crate) fn effects(&self) -> &'static [Effect] {
-        if self.tools { &EFFECTS } else { &[Effect::None] }
+        if self.tools {
+            &EFFECTS
+        } else {
+            &[Effect::None]
+        }
     }
 }
 
@@ -123,7 +156,10 @@ impl Talk {
 
     /// The same conversation, before anything was said or heard in it.
     pub(crate) fn again(&self, scene: &Scene) -> Self {
-        Self { key: self.key.clone(), ..Self::new(scene, self.effect) }
+        Self {
+            key: self.key.clone(),
+            ..Self::new(scene, self.effect)
+        }
     }
 
     /// The same with another agent.
@@ -168,16 +204,19 @@ impl Talk {
                 Some(_) => call.answer(self.verdict),
                 None => approved(call),
             });
-            return Some(InputBody::Answers { answers: answers.collect() });
+            return Some(InputBody::Answers {
+                answers: answers.collect(),
+            });
         }
         // A turn that was interrupted too often is given up, and asks nothing: then there is nothing to answer.
         while self.pending.is_empty() && self.to_say.front().is_some_and(Say::answers) {
             self.to_say.pop_front();
         }
         Some(match self.to_say.pop_front()? {
-            Say::Play(scene) => {
-                InputBody::message(format!("{scene} {:?} {}", self.effect, self.key.conversation))
-            }
+            Say::Play(scene) => InputBody::message(format!(
+                "{scene} {:?} {}",
+                self.effect, self.key.conversation
+            )),
             Say::Bring(scene) => InputBody::Message {
                 text: format!("{scene} {:?} {}", self.effect, self.key.conversation),
                 output_schema: None,
@@ -189,10 +228,19 @@ impl Talk {
             },
             Say::Words(words) => InputBody::message(words),
             Say::Call { careful } => InputBody::Call(RequestedCall {
-                tool: tool_name(self.effect, if careful { Style::Careful } else { Style::Beside }),
+                tool: tool_name(
+                    self.effect,
+                    if careful {
+                        Style::Careful
+                    } else {
+                        Style::Beside
+                    },
+                ),
                 arguments: [("n".to_owned(), 1.into())].into_iter().collect(),
             }),
-            Say::Approve => InputBody::Answers { answers: self.pending.iter().map(approved).collect() },
+            Say::Approve => InputBody::Answers {
+                answers: self.pending.iter().map(approved).collect(),
+            },
         })
     }
 
@@ -205,7 +253,9 @@ impl Talk {
 
     /// The inputs so far.
     pub(crate) fn inputs(&self) -> Vec<InputId> {
-        (0..self.said).map(|n| InputId::new(format!("i{n}")).unwrap()).collect()
+        (0..self.said)
+            .map(|n| InputId::new(format!("i{n}")).unwrap())
+            .collect()
     }
 
     /// How the last turn stands.
@@ -231,10 +281,19 @@ fn what_does_not_wait_is_not_answered() {
     for scene in [APPROVE, DENY] {
         let mut talk = Talk::new(&scene, Effect::None);
         talk.then(&PLAIN, Effect::None);
-        assert!(matches!(talk.next().unwrap().body, InputBody::Message { .. }));
+        assert!(matches!(
+            talk.next().unwrap().body,
+            InputBody::Message { .. }
+        ));
         let outcome = OutcomeCategory::Poisoned;
-        talk.hear(Heard { outcome, content: "I had to give this up.".to_owned(), pending: Vec::new() });
-        let InputBody::Message { text, .. } = talk.next().unwrap().body else { panic!("an answer") };
+        talk.hear(Heard {
+            outcome,
+            content: "I had to give this up.".to_owned(),
+            pending: Vec::new(),
+        });
+        let InputBody::Message { text, .. } = talk.next().unwrap().body else {
+            panic!("an answer")
+        };
         assert!(text.starts_with("plain "), "{text}");
     }
 }

@@ -23,7 +23,12 @@ const TURNS: [usize; 2] = [25, 8];
 const WORKERS: usize = 2;
 const SCENES: [Scene; 6] = [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY];
 /// Long enough for a worker that lives and is slow, short enough to wait for after one that was killed.
-const HARM: Harm = Harm { kill_at: None, stop_at: None, lease_ms: Some(2000), disk_kib: None };
+const HARM: Harm = Harm {
+    kill_at: None,
+    stop_at: None,
+    lease_ms: Some(2000),
+    disk_kib: None,
+};
 /// All of it has to be done by then.
 const PATIENCE: Duration = Duration::from_secs(1200);
 /// Between two attempts of a client who got no answer.
@@ -42,7 +47,12 @@ impl Replicas {
     fn new(bench: &Bench) -> Self {
         let started = AtomicUsize::new(0);
         let workers = std::array::from_fn(|_| Mutex::new(Self::fresh(bench, &started)));
-        Self { workers, started, conflicts: AtomicUsize::new(0), until: Instant::now() + PATIENCE }
+        Self {
+            workers,
+            started,
+            conflicts: AtomicUsize::new(0),
+            until: Instant::now() + PATIENCE,
+        }
     }
 
     fn fresh(bench: &Bench, started: &AtomicUsize) -> Arc<Worker> {
@@ -84,7 +94,10 @@ fn converse(replicas: &Replicas, seed: u64) -> Talk {
     let mut dice = Dice(seed);
     let mut talk = Talk::new(&Scene { says: &[], ..PLAIN }, Effect::None);
     for _ in 0..size::cases(TURNS[0], TURNS[1]) {
-        talk.then(&SCENES[dice.roll(SCENES.len())], EFFECTS[dice.roll(EFFECTS.len())]);
+        talk.then(
+            &SCENES[dice.roll(SCENES.len())],
+            EFFECTS[dice.roll(EFFECTS.len())],
+        );
         while let Some(request) = talk.next() {
             replicas.ask(&mut talk, &request, &mut dice);
         }
@@ -107,8 +120,9 @@ fn storm(kind: Kind, victim: Victim) {
     let bench = &bench;
     let replicas = &Replicas::new(bench);
     let (talks, kills): (Vec<Talk>, usize) = std::thread::scope(|scope| {
-        let talking: Vec<_> =
-            (1..=CONVERSATIONS).map(|seed| scope.spawn(move || converse(replicas, seed))).collect();
+        let talking: Vec<_> = (1..=CONVERSATIONS)
+            .map(|seed| scope.spawn(move || converse(replicas, seed)))
+            .collect();
         let server = &mut server;
         let killing = scope.spawn(move || {
             let mut dice = Dice(99);
@@ -126,7 +140,10 @@ fn storm(kind: Kind, victim: Victim) {
             }
             unreachable!("there are always more numbers")
         });
-        let talks: Vec<_> = talking.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let talks: Vec<_> = talking
+            .into_iter()
+            .map(std::thread::ScopedJoinHandle::join)
+            .collect();
         bench.world.end();
         let kills = killing.join().unwrap();
         (talks.into_iter().collect::<Result<_, _>>().unwrap(), kills)
@@ -136,11 +153,18 @@ fn storm(kind: Kind, victim: Victim) {
     assert_eq!(bench.unsettled(), [], "after {kills} kills");
     for talk in talks {
         let about = format!("{} after {kills} kills", talk.key.conversation);
-        assert!(talk.pending().is_empty(), "{about}: {:?} still waits", talk.pending());
+        assert!(
+            talk.pending().is_empty(),
+            "{about}: {:?} still waits",
+            talk.pending()
+        );
         let played = bench.played(talk, Vec::new(), Default::default());
         invariants::basics(&played, interruptions, &about);
         assert!(
-            played.in_doubt().iter().all(|call| played.has_effect(call, Effect::Once)),
+            played
+                .in_doubt()
+                .iter()
+                .all(|call| played.has_effect(call, Effect::Once)),
             "{about}: what can be repeated is in doubt"
         );
     }
@@ -149,17 +173,30 @@ fn storm(kind: Kind, victim: Victim) {
 /// SIGKILL for PostgreSQL's first process and for all that it started.
 fn kill_server(server: &mut Server) {
     let options: PgConnectOptions = server.url("postgres").parse().unwrap();
-    let first = std::fs::read_to_string(options.get_socket().unwrap().join("data/postmaster.pid")).unwrap();
+    let first =
+        std::fs::read_to_string(options.get_socket().unwrap().join("data/postmaster.pid")).unwrap();
     let first = first.lines().next().unwrap();
-    let listed = Command::new("ps").args(["-o", "pid=", "--ppid", first]).output().unwrap();
+    let listed = Command::new("ps")
+        .args(["-o", "pid=", "--ppid", first])
+        .output()
+        .unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     let others: Vec<&str> = listed.split_whitespace().collect();
     assert!(others.len() > 4, "what PostgreSQL started: {listed}");
     // The first one first, so that it starts nothing more. Some of the others may have ended meanwhile.
-    let _ =
-        Command::new("kill").arg("-KILL").arg(first).args(&others).stderr(Stdio::null()).status().unwrap();
+    let _ = Command::new("kill")
+        .arg("-KILL")
+        .arg(first)
+        .args(&others)
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
     let is_there = |pid: &str| {
-        let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
+        let state = Command::new("ps")
+            .args(["-o", "stat=", "-p", pid])
+            .output()
+            .unwrap()
+            .stdout;
         !(state.is_empty() || state.starts_with(b"Z"))
     };
     let until = Instant::now() + PATIENCE;

@@ -28,12 +28,28 @@ impl Side {
         let agent = AgentName::new(agent).unwrap();
         let talk = Talk::new(scene, effect).with(&agent);
         let name = bench.setup.name.as_ref().map(|_| agent.as_str().to_owned());
-        let setup = Setup { agent, name, resumes: true, ..bench.setup.clone() };
-        Self { setup, talk, kills: Vec::new(), open: BTreeSet::new() }
+        let setup = Setup {
+            agent,
+            name,
+            resumes: true,
+            ..bench.setup.clone()
+        };
+        Self {
+            setup,
+            talk,
+            kills: Vec::new(),
+            open: BTreeSet::new(),
+        }
     }
 
     fn start(&self, kill_at: Option<u32>) -> Worker {
-        Worker::start(&self.setup, Harm { kill_at, ..Harm::default() })
+        Worker::start(
+            &self.setup,
+            Harm {
+                kill_at,
+                ..Harm::default()
+            },
+        )
     }
 
     /// Says everything that is left.
@@ -47,11 +63,18 @@ impl Side {
 
 /// Both work at the same time, and are killed at these boundaries.
 fn work_and_die(sides: &mut [Side; 2], bench: &Bench, kill_at: [u32; 2]) {
-    let workers = [sides[0].start(Some(kill_at[0])), sides[1].start(Some(kill_at[1]))];
+    let workers = [
+        sides[0].start(Some(kill_at[0])),
+        sides[1].start(Some(kill_at[1])),
+    ];
     let mut alive = [true, true];
     loop {
         let asked = [0, 1].map(|side: usize| {
-            let request = if alive[side] { sides[side].talk.next() } else { None };
+            let request = if alive[side] {
+                sides[side].talk.next()
+            } else {
+                None
+            };
             request.map(|request| workers[side].say(&request))
         });
         let answers = asked.map(|asked| asked.map(|asked| asked.and_then(|answer| hear(&answer))));
@@ -67,7 +90,8 @@ fn work_and_die(sides: &mut [Side; 2], bench: &Bench, kill_at: [u32; 2]) {
                     alive[side] = false;
                     let this = &mut sides[side];
                     this.kills.push(words);
-                    this.open.extend(bench.left_open(&workers[side], &this.talk.key));
+                    this.open
+                        .extend(bench.left_open(&workers[side], &this.talk.key));
                     if let Some(name) = &this.setup.name {
                         bench.release(&this.talk.key, name);
                     }
@@ -85,17 +109,31 @@ fn at_every_pair(kind: Kind, scene: &Scene, effect: Effect) -> usize {
     let mut pairs = 0;
     for first in 1.. {
         for second in (1..).filter(|second| size::takes(first + second, ONE_OF)) {
-            let mut sides = ["worker", "other"].map(|agent| Side::new(&bench, agent, scene, effect));
+            let mut sides =
+                ["worker", "other"].map(|agent| Side::new(&bench, agent, scene, effect));
             work_and_die(&mut sides, &bench, [first, second]);
             let killed = [0, 1].map(|side: usize| !sides[side].kills.is_empty());
             // The other one goes on alone first.
             let before = bench.load(&sides[0].talk.key);
             sides[1].finish();
-            assert_eq!(bench.load(&sides[0].talk.key), before, "{:?} moved", sides[0].kills);
+            assert_eq!(
+                bench.load(&sides[0].talk.key),
+                before,
+                "{:?} moved",
+                sides[0].kills
+            );
             let before = bench.load(&sides[1].talk.key);
             sides[0].finish();
-            assert_eq!(bench.load(&sides[1].talk.key), before, "{:?} moved", sides[1].kills);
-            for Side { talk, kills, open, .. } in sides {
+            assert_eq!(
+                bench.load(&sides[1].talk.key),
+                before,
+                "{:?} moved",
+                sides[1].kills
+            );
+            for Side {
+                talk, kills, open, ..
+            } in sides
+            {
                 let played = bench.played(talk, kills, open);
                 invariants::check(&played, &golden);
             }
@@ -111,7 +149,10 @@ fn at_every_pair(kind: Kind, scene: &Scene, effect: Effect) -> usize {
 
 fn two_agents(kind: Kind, scene: &Scene, effect: Effect) {
     let pairs = at_every_pair(kind, scene, effect);
-    assert!(pairs > size::cases(80, 10), "only {pairs} pairs of places to die at");
+    assert!(
+        pairs > size::cases(80, 10),
+        "only {pairs} pairs of places to die at"
+    );
 }
 
 #[test]

@@ -55,16 +55,26 @@ impl Worker {
         let mut command = Command::new(program);
         if let Some(kib) = harm.disk_kib {
             command = Command::new("sh");
-            command.args(["-c", &format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$1\""), program]);
+            command.args([
+                "-c",
+                &format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$1\""),
+                program,
+            ]);
         }
         let mut setup = setup.clone();
-        let sessions =
-            setup.database.starts_with("postgres://").then(|| format!("worker-{}", Uuid::now_v7()));
+        let sessions = setup
+            .database
+            .starts_with("postgres://")
+            .then(|| format!("worker-{}", Uuid::now_v7()));
         if let Some(name) = &sessions {
-            setup.database.push_str(&format!("&application_name={name}"));
+            setup
+                .database
+                .push_str(&format!("&application_name={name}"));
         }
         // Nothing here speaks TLS, and to read the system's certificates is a quarter of a start.
-        command.env("SSL_CERT_FILE", "/dev/null").arg(serde_json::to_string(&setup).unwrap());
+        command
+            .env("SSL_CERT_FILE", "/dev/null")
+            .arg(serde_json::to_string(&setup).unwrap());
         command.envs(variables);
         for (name, value) in [
             ("ADJUTANT_KILL_AT", harm.kill_at),
@@ -76,16 +86,29 @@ impl Worker {
                 None => command.env_remove(name),
             };
         }
-        let mut process =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
-        let replies = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let replies = BufReader::new(process.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let to_wake = Arc::clone(&waiting);
         std::thread::spawn(move || {
             for line in replies {
                 // A line that was cut off by a kill is no reply.
-                let Ok(reply) = serde_json::from_str::<Reply>(&line) else { continue };
-                let sender = to_wake.lock().unwrap().as_mut().unwrap().remove(&reply.number);
+                let Ok(reply) = serde_json::from_str::<Reply>(&line) else {
+                    continue;
+                };
+                let sender = to_wake
+                    .lock()
+                    .unwrap()
+                    .as_mut()
+                    .unwrap()
+                    .remove(&reply.number);
                 // Whoever asked may not wait any more.
                 let _ = sender.unwrap().send(reply.result);
             }
@@ -93,11 +116,20 @@ impl Worker {
             to_wake.lock().unwrap().take();
         });
         let (say, words) = channel();
-        let lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let lines = BufReader::new(process.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         std::thread::spawn(move || lines.for_each(|line| drop(say.send(line))));
         let stdin = Mutex::new(process.stdin.take());
         let (process, next, words) = (Mutex::new(process), Mutex::new(0), Mutex::new(words));
-        Self { process, stdin, waiting, next, words, sessions }
+        Self {
+            process,
+            stdin,
+            waiting,
+            next,
+            words,
+            sessions,
+        }
     }
 
     /// Returns the name of its sessions at PostgreSQL, where it has any.
@@ -121,11 +153,23 @@ impl Worker {
             *next
         };
         let (sender, receiver) = channel();
-        self.waiting.lock().unwrap().as_mut().ok_or(Gone)?.insert(number, sender);
-        let request = Request { number, ..request.clone() };
+        self.waiting
+            .lock()
+            .unwrap()
+            .as_mut()
+            .ok_or(Gone)?
+            .insert(number, sender);
+        let request = Request {
+            number,
+            ..request.clone()
+        };
         let line = serde_json::to_string(&request).unwrap() + "\n";
         let mut stdin = self.stdin.lock().unwrap();
-        stdin.as_mut().ok_or(Gone)?.write_all(line.as_bytes()).map_err(|_| Gone)?;
+        stdin
+            .as_mut()
+            .ok_or(Gone)?
+            .write_all(line.as_bytes())
+            .map_err(|_| Gone)?;
         Ok((number, receiver))
     }
 
@@ -136,14 +180,26 @@ impl Worker {
 
     /// What it said about its end, or about standing still.
     pub(crate) fn last_words(&self) -> String {
-        self.words.lock().unwrap().recv_timeout(PATIENCE).unwrap_or_default()
+        self.words
+            .lock()
+            .unwrap()
+            .recv_timeout(PATIENCE)
+            .unwrap_or_default()
     }
 
     /// What it said about standing still; `None` if it answered instead.
-    pub(crate) fn stopped_before(&self, answer: &Receiver<Result<Heard, String>>) -> Option<String> {
+    pub(crate) fn stopped_before(
+        &self,
+        answer: &Receiver<Result<Heard, String>>,
+    ) -> Option<String> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            if let Ok(words) = self.words.lock().unwrap().recv_timeout(Duration::from_millis(2)) {
+            if let Ok(words) = self
+                .words
+                .lock()
+                .unwrap()
+                .recv_timeout(Duration::from_millis(2))
+            {
                 return Some(words);
             }
             if let Ok(heard) = answer.try_recv() {
@@ -156,7 +212,13 @@ impl Worker {
 
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.process.lock().unwrap().id();
-        assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([name, &pid.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     /// Lets it end by itself.
@@ -182,7 +244,9 @@ impl Drop for Worker {
 }
 
 /// Waits for an answer.
-pub(crate) fn hear(receiver: &Receiver<Result<Heard, String>>) -> Result<Result<Heard, String>, Gone> {
+pub(crate) fn hear(
+    receiver: &Receiver<Result<Heard, String>>,
+) -> Result<Result<Heard, String>, Gone> {
     match receiver.recv_timeout(PATIENCE) {
         Ok(result) => Ok(result),
         Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Err(Gone),

@@ -64,28 +64,52 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let shared: Arc<Shared> = Arc::default();
-        Self { model: listen(&shared, ask_model), tools: listen(&shared, call_tool), shared }
+        Self {
+            model: listen(&shared, ask_model),
+            tools: listen(&shared, call_tool),
+            shared,
+        }
     }
 
     /// Everything that was called in a conversation.
     pub(crate) fn seen(&self, conversation: ConversationId) -> Vec<Seen> {
-        self.shared.state.lock().unwrap().seen.get(&conversation).cloned().unwrap_or_default()
+        self.shared
+            .state
+            .lock()
+            .unwrap()
+            .seen
+            .get(&conversation)
+            .cloned()
+            .unwrap_or_default()
     }
 
     pub(crate) fn set(&self, conversation: ConversationId, manner: Manner) {
-        self.shared.state.lock().unwrap().manners.insert(conversation, manner);
+        self.shared
+            .state
+            .lock()
+            .unwrap()
+            .manners
+            .insert(conversation, manner);
         self.shared.changed.notify_all();
     }
 
     /// Waits until a conversation has seen what is wanted.
     pub(crate) fn wait_for(&self, conversation: ConversationId, wanted: impl Fn(&[Seen]) -> bool) {
-        drop(self.shared.wait(|state| state.seen.get(&conversation).is_some_and(|seen| wanted(seen))));
+        drop(self.shared.wait(|state| {
+            state
+                .seen
+                .get(&conversation)
+                .is_some_and(|seen| wanted(seen))
+        }));
     }
 
     /// Waits until so many more calls were made; returns `false` if no more are made.
     pub(crate) fn wait_for_more(&self, calls: usize) -> bool {
         let wanted = self.shared.state.lock().unwrap().total + calls;
-        !self.shared.wait(|state| state.total >= wanted || state.is_over).is_over
+        !self
+            .shared
+            .wait(|state| state.total >= wanted || state.is_over)
+            .is_over
     }
 
     /// Ends every [`World::wait_for_more`], also those that begin later.
@@ -98,7 +122,10 @@ impl World {
 impl Shared {
     fn wait(&self, done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let state = self.state.lock().unwrap();
-        let (state, late) = self.changed.wait_timeout_while(state, PATIENCE, |state| !done(state)).unwrap();
+        let (state, late) = self
+            .changed
+            .wait_timeout_while(state, PATIENCE, |state| !done(state))
+            .unwrap();
         assert!(!late.timed_out(), "what must happen did not");
         state
     }
@@ -111,7 +138,13 @@ impl Shared {
     }
 
     fn manner(&self, conversation: ConversationId) -> Manner {
-        self.state.lock().unwrap().manners.get(&conversation).copied().unwrap_or_default()
+        self.state
+            .lock()
+            .unwrap()
+            .manners
+            .get(&conversation)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Waits until the conversation is not treated like this any more.
@@ -122,7 +155,10 @@ impl Shared {
     }
 }
 
-fn listen(shared: &Arc<Shared>, serve: fn(&Shared, TcpStream) -> std::io::Result<()>) -> SocketAddr {
+fn listen(
+    shared: &Arc<Shared>,
+    serve: fn(&Shared, TcpStream) -> std::io::Result<()>,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let shared = Arc::clone(shared);
@@ -140,14 +176,27 @@ fn call_tool(shared: &Shared, mut connection: TcpStream) -> std::io::Result<()> 
     let mut line = String::new();
     BufReader::new(connection.try_clone()?).read_line(&mut line)?;
     // Cut off before it was said: nothing was done.
-    let Some(line) = line.strip_suffix('\n') else { return Ok(()) };
+    let Some(line) = line.strip_suffix('\n') else {
+        return Ok(());
+    };
     let called: Called = serde_json::from_str(line)?;
     let conversation = called.conversation;
     let answer = json!({"did": called.n});
     if called.probe {
-        let seen = shared.state.lock().unwrap().seen.get(&conversation).cloned().unwrap_or_default();
-        let done = seen.contains(&Seen::Tool(Called { probe: false, ..called }));
-        return connection.write_all(format!("{}\n", if done { answer } else { Value::Null }).as_bytes());
+        let seen = shared
+            .state
+            .lock()
+            .unwrap()
+            .seen
+            .get(&conversation)
+            .cloned()
+            .unwrap_or_default();
+        let done = seen.contains(&Seen::Tool(Called {
+            probe: false,
+            ..called
+        }));
+        return connection
+            .write_all(format!("{}\n", if done { answer } else { Value::Null }).as_bytes());
     }
     shared.see(conversation, Seen::Tool(called));
     shared.hold(conversation, Manner::HoldTools);
@@ -181,9 +230,19 @@ fn ask_model(shared: &Shared, mut connection: TcpStream) -> std::io::Result<()> 
     let asked = model::Asked::read(&request);
     shared.see(asked.conversation, Seen::Model);
     shared.hold(asked.conversation, Manner::HoldModel);
-    let limited = asked.is_limited() && shared.state.lock().unwrap().limited.insert(asked.conversation);
+    let limited = asked.is_limited()
+        && shared
+            .state
+            .lock()
+            .unwrap()
+            .limited
+            .insert(asked.conversation);
     let (status, kind, body) = if limited {
-        ("429 Too Many Requests", "application/json", json!({"error": {"message": "too many"}}).to_string())
+        (
+            "429 Too Many Requests",
+            "application/json",
+            json!({"error": {"message": "too many"}}).to_string(),
+        )
     } else {
         ("200 OK", "text/event-stream", asked.answer())
     };

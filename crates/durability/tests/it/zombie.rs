@@ -13,7 +13,12 @@ use crate::world::{Manner, Seen};
 
 /// Long enough that a worker stands still before its first sign of life: one that stands still while it gives one holds
 /// SQLite's lock, and then nobody can take over.
-const LEASE: Harm = Harm { kill_at: None, stop_at: None, lease_ms: Some(1000), disk_kib: None };
+const LEASE: Harm = Harm {
+    kill_at: None,
+    stop_at: None,
+    lease_ms: Some(1000),
+    disk_kib: None,
+};
 
 /// Lets `other` say everything that is left.
 fn finish(talk: &mut Talk, other: &Worker) {
@@ -30,11 +35,20 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
     for boundary in (1..).filter(|boundary| size::takes(*boundary, 3)) {
         let mut talk = Talk::new(&ONE, effect);
         let request = talk.next().unwrap();
-        let sleeper = bench.start_as("sleeper", Harm { stop_at: Some(boundary), ..LEASE });
+        let sleeper = bench.start_as(
+            "sleeper",
+            Harm {
+                stop_at: Some(boundary),
+                ..LEASE
+            },
+        );
         let answer = sleeper.say(&request).unwrap();
         let Some(words) = sleeper.stopped_before(&answer) else {
             assert!(boundary > 12, "only {boundary} places to stand still at");
-            assert!(refused > size::cases(8, 1), "only {refused} of {boundary} were refused");
+            assert!(
+                refused > size::cases(8, 1),
+                "only {refused} of {boundary} were refused"
+            );
             return;
         };
         let open = open_calls(&bench.load(&talk.key));
@@ -44,7 +58,10 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
             // It stood still where it had nothing to write any more, or nothing yet: it finds everything done.
             Ok(heard) => assert_eq!(heard.outcome, talk.outcome(), "{words}"),
             Err(error) => {
-                assert!(error.contains("another process is writing"), "{words}: {error}");
+                assert!(
+                    error.contains("another process is writing"),
+                    "{words}: {error}"
+                );
                 refused += 1;
             }
         }
@@ -62,7 +79,9 @@ fn in_a_tool(kind: Kind, effect: Effect) {
     bench.world.set(conversation, Manner::HoldTools);
     let sleeper = bench.start_as("sleeper", LEASE);
     let answer = sleeper.say(&request).unwrap();
-    bench.world.wait_for(conversation, |seen| seen.iter().any(|seen| matches!(seen, Seen::Tool(_))));
+    bench.world.wait_for(conversation, |seen| {
+        seen.iter().any(|seen| matches!(seen, Seen::Tool(_)))
+    });
     sleeper.signal("-STOP");
     let open: BTreeSet<_> = open_calls(&bench.load(&talk.key));
     assert_eq!(open.len(), 1);
@@ -71,7 +90,10 @@ fn in_a_tool(kind: Kind, effect: Effect) {
     sleeper.signal("-CONT");
     let refused = hear(&answer).unwrap().unwrap_err();
     assert!(refused.contains("another process is writing"), "{refused}");
-    invariants::check(&bench.played(talk, vec!["stopped in a tool".to_owned()], open), &golden);
+    invariants::check(
+        &bench.played(talk, vec!["stopped in a tool".to_owned()], open),
+        &golden,
+    );
 }
 
 /// A worker stands still between the intent of a call that must not be repeated and its sending, until another one has asked a
@@ -82,7 +104,13 @@ fn before_a_tool(kind: Kind) {
         let mut talk = Talk::new(&ONE, Effect::Once).in_doubt(Verdict::Retry);
         let conversation = talk.key.conversation;
         let request = talk.next().unwrap();
-        let sleeper = bench.start_as("sleeper", Harm { stop_at: Some(boundary), ..LEASE });
+        let sleeper = bench.start_as(
+            "sleeper",
+            Harm {
+                stop_at: Some(boundary),
+                ..LEASE
+            },
+        );
         let answer = sleeper.say(&request).unwrap();
         let words = sleeper.stopped_before(&answer).unwrap();
         if !words.contains("intent recorded, tool not begun") {
@@ -95,7 +123,10 @@ fn before_a_tool(kind: Kind) {
         let refused = hear(&answer).unwrap().unwrap_err();
         assert!(refused.contains("another process is writing"), "{refused}");
         let sent = bench.world.seen(conversation);
-        let sent = sent.iter().filter(|seen| matches!(seen, Seen::Tool(_))).count();
+        let sent = sent
+            .iter()
+            .filter(|seen| matches!(seen, Seen::Tool(_)))
+            .count();
         assert_eq!(sent, 1, "{words}");
         return;
     }

@@ -29,10 +29,18 @@ impl GgufFile {
     /// Opens and checks the header; tensors are read on demand.
     pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
         let file = File::open(path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => LoadError::NotFound { path: path.to_owned() },
-            _ => LoadError::Unreadable { path: path.to_owned(), source },
+            std::io::ErrorKind::NotFound => LoadError::NotFound {
+                path: path.to_owned(),
+            },
+            _ => LoadError::Unreadable {
+                path: path.to_owned(),
+                source,
+            },
         })?;
-        let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
+        let unreadable = |source| LoadError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
         let metadata = file.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
             return Err(LoadError::Damaged {
@@ -41,12 +49,23 @@ impl GgufFile {
             });
         }
         if metadata.len() == 0 {
-            return Err(LoadError::Damaged { path: path.to_owned(), reason: "it is empty".into() });
+            return Err(LoadError::Damaged {
+                path: path.to_owned(),
+                reason: "it is empty".into(),
+            });
         }
         let mapped = MappedFile::open(&file).map_err(unreadable)?;
-        let content = Content::read(&mut Cursor::new(mapped.bytes()))
-            .map_err(|error| LoadError::Damaged { path: path.to_owned(), reason: first_line(&error) })?;
-        let gguf = Self { path: path.to_owned(), content, mapped };
+        let content = Content::read(&mut Cursor::new(mapped.bytes())).map_err(|error| {
+            LoadError::Damaged {
+                path: path.to_owned(),
+                reason: first_line(&error),
+            }
+        })?;
+        let gguf = Self {
+            path: path.to_owned(),
+            content,
+            mapped,
+        };
         gguf.check_extent()?;
         Ok(gguf)
     }
@@ -56,7 +75,10 @@ impl GgufFile {
     }
 
     pub(crate) fn damaged(&self, reason: impl Into<String>) -> LoadError {
-        LoadError::Damaged { path: self.path.clone(), reason: reason.into() }
+        LoadError::Damaged {
+            path: self.path.clone(),
+            reason: reason.into(),
+        }
     }
 
     /// Tells this file from others without reading all of it: its whole header, its size, and pieces of the weights.
@@ -64,7 +86,9 @@ impl GgufFile {
         const PIECES: usize = 64;
         const PIECE_BYTES: usize = 4096;
         let bytes = self.mapped.bytes();
-        let header = usize::try_from(self.content.tensor_data_offset).unwrap_or(usize::MAX).min(bytes.len());
+        let header = usize::try_from(self.content.tensor_data_offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         let mut digest = Sha256::new();
         digest.update(bytes.len().to_le_bytes());
         digest.update(&bytes[..header]);
@@ -125,11 +149,18 @@ impl GgufFile {
     /// A small tensor (norm, bias) as floats, of exactly `shape`.
     pub(crate) fn floats(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
         self.check_shape(name, shape)?;
-        self.read(name)?.dequantize(&Device::Cpu).map_err(|error| self.unusable(name, &error))
+        self.read(name)?
+            .dequantize(&Device::Cpu)
+            .map_err(|error| self.unusable(name, &error))
     }
 
     /// A table of which single rows are looked up, `(rows, width)`; kept as it is in the file.
-    pub(crate) fn table(&self, name: &str, rows: usize, width: usize) -> Result<QTensor, LoadError> {
+    pub(crate) fn table(
+        &self,
+        name: &str,
+        rows: usize,
+        width: usize,
+    ) -> Result<QTensor, LoadError> {
         self.check_shape(name, &[rows, width])?;
         match self.mapped_blocks(name)? {
             Some(blocks) => QTensor::new(QStorage::Cpu(blocks), (rows, width))
@@ -142,35 +173,54 @@ impl GgufFile {
     ///
     /// Q4_K and Q6_K whose rows fill whole super-blocks stay in the file; everything else becomes Q8_0, because
     /// candle has no fast kernel for the rest.
-    pub(crate) fn matrix(&self, name: &str, rows: usize, width: usize) -> Result<Arc<QTensor>, LoadError> {
+    pub(crate) fn matrix(
+        &self,
+        name: &str,
+        rows: usize,
+        width: usize,
+    ) -> Result<Arc<QTensor>, LoadError> {
         let info = self.check_shape(name, &[rows, width])?;
-        let fast = matches!(info.ggml_dtype, GgmlDType::Q4K | GgmlDType::Q6K | GgmlDType::Q8_0);
+        let fast = matches!(
+            info.ggml_dtype,
+            GgmlDType::Q4K | GgmlDType::Q6K | GgmlDType::Q8_0
+        );
         if fast && width.is_multiple_of(ROW_UNIT) {
             return Ok(Arc::new(self.table(name, rows, width)?));
         }
         let blocks: Box<dyn QuantizedType> = match self.mapped_blocks(name)? {
-            Some(source) => {
-                requantised(rows, width, |row| floats_of(source.embedding(&[row], rows, width)?))
-            }
+            Some(source) => requantised(rows, width, |row| {
+                floats_of(source.embedding(&[row], rows, width)?)
+            }),
             None => {
                 let all = self.floats(name, &[rows, width])?;
                 requantised(rows, width, |row| all.get(row as usize)?.to_vec1::<f32>())
             }
         }
         .map_err(|error| self.unusable(name, &error))?;
-        let tensor = QTensor::new(QStorage::Cpu(blocks), (rows, width.next_multiple_of(ROW_UNIT)));
-        Ok(Arc::new(tensor.map_err(|error| self.unusable(name, &error))?))
+        let tensor = QTensor::new(
+            QStorage::Cpu(blocks),
+            (rows, width.next_multiple_of(ROW_UNIT)),
+        );
+        Ok(Arc::new(
+            tensor.map_err(|error| self.unusable(name, &error))?,
+        ))
     }
 
     fn read(&self, name: &str) -> Result<QTensor, LoadError> {
         let mut reader = Cursor::new(self.mapped.bytes());
-        self.content.tensor(&mut reader, name, &Device::Cpu).map_err(|error| self.unusable(name, &error))
+        self.content
+            .tensor(&mut reader, name, &Device::Cpu)
+            .map_err(|error| self.unusable(name, &error))
     }
 
     fn mapped_blocks(&self, name: &str) -> Result<Option<Box<dyn QuantizedType>>, LoadError> {
         let info = self.info(name)?;
-        let Some(extent) = self.extent(info) else { return Err(self.truncated(name)) };
-        Ok(self.mapped.blocks(info.ggml_dtype, extent.start, extent.len()))
+        let Some(extent) = self.extent(info) else {
+            return Err(self.truncated(name));
+        };
+        Ok(self
+            .mapped
+            .blocks(info.ggml_dtype, extent.start, extent.len()))
     }
 
     fn info(&self, name: &str) -> Result<&TensorInfo, LoadError> {
@@ -181,8 +231,10 @@ impl GgufFile {
     fn check_shape(&self, name: &str, expected: &[usize]) -> Result<&TensorInfo, LoadError> {
         let info = self.info(name)?;
         if info.shape.dims() != expected {
-            let reason =
-                format!("the tensor `{name}` has the shape {:?}, expected {expected:?}", info.shape.dims());
+            let reason = format!(
+                "the tensor `{name}` has the shape {:?}, expected {expected:?}",
+                info.shape.dims()
+            );
             return Err(self.damaged(reason));
         }
         Ok(info)
@@ -200,9 +252,15 @@ impl GgufFile {
     }
 
     fn extent(&self, info: &TensorInfo) -> Option<std::ops::Range<usize>> {
-        let elements = info.shape.dims().iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
-        let bytes = (elements / info.ggml_dtype.block_size()).checked_mul(info.ggml_dtype.type_size())?;
-        let start = usize::try_from(self.content.tensor_data_offset.checked_add(info.offset)?).ok()?;
+        let elements = info
+            .shape
+            .dims()
+            .iter()
+            .try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
+        let bytes =
+            (elements / info.ggml_dtype.block_size()).checked_mul(info.ggml_dtype.type_size())?;
+        let start =
+            usize::try_from(self.content.tensor_data_offset.checked_add(info.offset)?).ok()?;
         Some(start..start.checked_add(bytes)?)
     }
 
@@ -214,7 +272,10 @@ impl GgufFile {
     }
 
     fn unusable(&self, name: &str, error: &candle_core::Error) -> LoadError {
-        self.damaged(format!("the tensor `{name}` cannot be used: {}", first_line(error)))
+        self.damaged(format!(
+            "the tensor `{name}` cannot be used: {}",
+            first_line(error)
+        ))
     }
 }
 
@@ -258,5 +319,10 @@ fn whole_number(value: &Value) -> Option<usize> {
 
 /// candle appends a backtrace to its messages when one is enabled; people need the first line only.
 fn first_line(error: &candle_core::Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+    error
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -27,10 +27,19 @@ struct LayerKv {
 
 impl KvCache {
     pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Computed<Self> {
-        let mut cache = Self { layers: Vec::new(), kv_heads, head_dim, capacity: 0, len: 0 };
+        let mut cache = Self {
+            layers: Vec::new(),
+            kv_heads,
+            head_dim,
+            capacity: 0,
+            len: 0,
+        };
         cache.capacity = GROWTH;
         for _ in 0..layers {
-            cache.layers.push(LayerKv { keys: cache.zeros(GROWTH)?, values: cache.zeros(GROWTH)? });
+            cache.layers.push(LayerKv {
+                keys: cache.zeros(GROWTH)?,
+                values: cache.zeros(GROWTH)?,
+            });
         }
         Ok(cache)
     }
@@ -62,7 +71,10 @@ impl KvCache {
         }
         let capacity = needed.div_ceil(GROWTH) * GROWTH;
         for index in 0..self.layers.len() {
-            let grown = LayerKv { keys: self.zeros(capacity)?, values: self.zeros(capacity)? };
+            let grown = LayerKv {
+                keys: self.zeros(capacity)?,
+                values: self.zeros(capacity)?,
+            };
             if self.len > 0 {
                 let (keys, values) = self.seen(index, self.len)?;
                 grown.keys.slice_set(&keys, 0, 0)?;
@@ -79,8 +91,18 @@ impl KvCache {
     ///
     /// They are rounded to half floats, which is how files have them: what a process computed itself and what it reads from
     /// a file are the same numbers, and lead to the same answer.
-    pub(crate) fn extend(&self, layer: usize, keys: &Tensor, values: &Tensor) -> Computed<(Tensor, Tensor)> {
-        let rounded = |floats: &Tensor| floats.contiguous()?.to_dtype(DType::F16)?.to_dtype(DType::F32);
+    pub(crate) fn extend(
+        &self,
+        layer: usize,
+        keys: &Tensor,
+        values: &Tensor,
+    ) -> Computed<(Tensor, Tensor)> {
+        let rounded = |floats: &Tensor| {
+            floats
+                .contiguous()?
+                .to_dtype(DType::F16)?
+                .to_dtype(DType::F32)
+        };
         let slot = &self.layers[layer];
         slot.keys.slice_set(&rounded(keys)?, 0, self.len)?;
         slot.values.slice_set(&rounded(values)?, 0, self.len)?;
@@ -98,9 +120,17 @@ impl KvCache {
     }
 
     /// One layer's `len` positions from `from` on, keys and values.
-    pub(crate) fn range(&self, layer: usize, from: usize, len: usize) -> Computed<(Tensor, Tensor)> {
+    pub(crate) fn range(
+        &self,
+        layer: usize,
+        from: usize,
+        len: usize,
+    ) -> Computed<(Tensor, Tensor)> {
         let slot = &self.layers[layer];
-        Ok((slot.keys.narrow(0, from, len)?, slot.values.narrow(0, from, len)?))
+        Ok((
+            slot.keys.narrow(0, from, len)?,
+            slot.values.narrow(0, from, len)?,
+        ))
     }
 
     /// `floats` as keys or values of `tokens` tokens.
@@ -109,6 +139,10 @@ impl KvCache {
     }
 
     fn zeros(&self, capacity: usize) -> Computed<Tensor> {
-        Tensor::zeros((capacity, self.kv_heads, self.head_dim), DType::F32, &Device::Cpu)
+        Tensor::zeros(
+            (capacity, self.kv_heads, self.head_dim),
+            DType::F32,
+            &Device::Cpu,
+        )
     }
 }

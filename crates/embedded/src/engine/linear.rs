@@ -35,7 +35,11 @@ impl Linear {
             false => None,
         };
         let padded_width = weight.shape().dims().last().copied().unwrap_or(inputs);
-        Ok(Self { weight, bias, padded_width })
+        Ok(Self {
+            weight,
+            bias,
+            padded_width,
+        })
     }
 
     /// `input` is `(rows, inputs)`; its rows are padded as the weights are.
@@ -45,11 +49,20 @@ impl Linear {
     }
 
     /// Several products of one input; few rows share the work of quantising it.
-    pub(super) fn forward_all<const N: usize>(layers: [&Self; N], input: &Tensor) -> Computed<[Tensor; N]> {
-        let width = layers.iter().map(|layer| layer.padded_width).max().unwrap_or(0);
+    pub(super) fn forward_all<const N: usize>(
+        layers: [&Self; N],
+        input: &Tensor,
+    ) -> Computed<[Tensor; N]> {
+        let width = layers
+            .iter()
+            .map(|layer| layer.padded_width)
+            .max()
+            .unwrap_or(0);
         let input = padded(input, width)?;
         let fused = match input.dim(0)? <= FUSED_ROWS_MAX {
-            true => QTensor::gemv_fused_shared_lhs(&layers.map(|layer| layer.weight.as_ref()), &input)?,
+            true => {
+                QTensor::gemv_fused_shared_lhs(&layers.map(|layer| layer.weight.as_ref()), &input)?
+            }
             false => None,
         };
         let mut fused = fused.unwrap_or_default().into_iter();
@@ -60,7 +73,8 @@ impl Linear {
                 None => layer.forward(&input)?,
             });
         }
-        <[Tensor; N]>::try_from(outputs).map_err(|_| candle_core::Error::msg("one output per layer"))
+        <[Tensor; N]>::try_from(outputs)
+            .map_err(|_| candle_core::Error::msg("one output per layer"))
     }
 
     /// Makes candle pack the weights now instead of during the first answer.

@@ -13,8 +13,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use candle_core::quantized::k_quants::{
-    self, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K,
-    BlockQ8_0,
+    self, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K,
+    BlockQ6K, BlockQ8_0,
 };
 use candle_core::quantized::{GgmlDType, GgmlType, QuantizedType};
 use candle_core::{CpuStorage, Result};
@@ -45,7 +45,10 @@ impl MappedFile {
         {
             // SAFETY: the mapping is shared with the file and never written, so dropped pages come back unchanged.
             // Failure only means that the memory stays in use.
-            let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            let _ = unsafe {
+                self.map
+                    .unchecked_advise(memmap2::UncheckedAdvice::DontNeed)
+            };
         }
     }
 
@@ -77,7 +80,11 @@ impl MappedFile {
             GgmlDType::Q4K => boxed::<BlockQ4K>(self, offset, len_bytes),
             GgmlDType::Q5K => boxed::<BlockQ5K>(self, offset, len_bytes),
             GgmlDType::Q6K => boxed::<BlockQ6K>(self, offset, len_bytes),
-            GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 | GgmlDType::Q8_1 | GgmlDType::Q8K => None,
+            GgmlDType::F32
+            | GgmlDType::F16
+            | GgmlDType::BF16
+            | GgmlDType::Q8_1
+            | GgmlDType::Q8K => None,
         }
     }
 }
@@ -105,7 +112,12 @@ impl<T: GgmlType> MappedBlocks<T> {
 
     fn as_slice(&self) -> &[T] {
         // SAFETY: `new` checked range and alignment; the block types are plain numbers, valid for every bit pattern.
-        unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(self.offset).cast::<T>(), self.len_blocks) }
+        unsafe {
+            std::slice::from_raw_parts(
+                self.map.as_ptr().add(self.offset).cast::<T>(),
+                self.len_blocks,
+            )
+        }
     }
 }
 
@@ -130,7 +142,10 @@ impl<T: GgmlType> QuantizedType for MappedBlocks<T> {
     fn embedding(&self, ids: &[u32], rows: usize, hidden: usize) -> Result<CpuStorage> {
         let row_blocks = hidden / T::BLCK_SIZE;
         if !hidden.is_multiple_of(T::BLCK_SIZE) || self.len_blocks != rows * row_blocks {
-            candle_core::bail!("{rows} rows of {hidden} do not fit {} blocks", self.len_blocks)
+            candle_core::bail!(
+                "{rows} rows of {hidden} do not fit {} blocks",
+                self.len_blocks
+            )
         }
         let mut out = vec![0f32; ids.len() * hidden];
         for (row, &id) in out.chunks_exact_mut(hidden).zip(ids) {

@@ -31,7 +31,12 @@ pub(crate) trait Network: Send + Sync {
 
     /// Reads `tokens` behind what `cache` remembers. With `wants_logits`, gives the scores of the token that follows
     /// the last one. `tokens` must not be empty.
-    fn forward(&self, tokens: &[u32], cache: &mut KvCache, wants_logits: bool) -> Computed<Option<Vec<f32>>>;
+    fn forward(
+        &self,
+        tokens: &[u32],
+        cache: &mut KvCache,
+        wants_logits: bool,
+    ) -> Computed<Option<Vec<f32>>>;
 
     /// Independent pieces of work that make the first answer faster.
     fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> Computed<()> + Send + Sync + '_>>;
@@ -62,7 +67,9 @@ fn pack(file: &GgufFile, network: &dyn Network) -> Result<(), LoadError> {
     let work = || -> Computed<()> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(index) else { return Ok(()) };
+            let Some(job) = jobs.get(index) else {
+                return Ok(());
+            };
             job()?;
             if index.is_multiple_of(JOBS_PER_RELEASE) {
                 file.release_pages();
@@ -74,7 +81,9 @@ fn pack(file: &GgufFile, network: &dyn Network) -> Result<(), LoadError> {
         let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let own = work();
         let joined = helpers.into_iter().map(|helper| {
-            helper.join().unwrap_or_else(|_| Err(candle_core::Error::msg("packing the weights failed")))
+            helper
+                .join()
+                .unwrap_or_else(|_| Err(candle_core::Error::msg("packing the weights failed")))
         });
         joined.fold(own, |outcome, result| outcome.and(result))
     });

@@ -53,8 +53,9 @@ struct Block {
 impl Qwen2 {
     pub(super) fn load(file: &GgufFile) -> Result<Self, LoadError> {
         let shape = Shape::read(file)?;
-        let blocks: Vec<Block> =
-            (0..shape.layers).map(|index| Block::load(file, index, &shape)).collect::<Result<_, _>>()?;
+        let blocks: Vec<Block> = (0..shape.layers)
+            .map(|index| Block::load(file, index, &shape))
+            .collect::<Result<_, _>>()?;
         let embedding = file.table("token_embd.weight", shape.vocabulary, shape.hidden)?;
         // Small models use the embedding table for both ends and have no tensor of their own for the output.
         let output = match file.has_tensor("output.weight") {
@@ -62,19 +63,33 @@ impl Qwen2 {
             false => Linear::load(file, "token_embd", shape.hidden, shape.vocabulary)?,
         };
         let final_norm = file.floats("output_norm.weight", &[shape.hidden])?;
-        Ok(Self { embedding, blocks, final_norm, output, shape })
+        Ok(Self {
+            embedding,
+            blocks,
+            final_norm,
+            output,
+            shape,
+        })
     }
 
     /// Cosines and sines for the positions `start..start + count`, `(count, head_dim / 2)` each.
     fn rotations(&self, start: usize, count: usize) -> Computed<(Tensor, Tensor)> {
         let half = self.shape.head_dim / 2;
-        let step = |pair: usize| self.shape.rope_base.powf(-((2 * pair) as f32) / self.shape.head_dim as f32);
+        let step = |pair: usize| {
+            self.shape
+                .rope_base
+                .powf(-((2 * pair) as f32) / self.shape.head_dim as f32)
+        };
         let steps: Vec<f32> = (0..half).map(step).collect();
-        let angles =
-            (start..start + count).flat_map(|position| steps.iter().map(move |s| position as f32 * s));
-        let (cosines, sines): (Vec<f32>, Vec<f32>) = angles.map(|angle| (angle.cos(), angle.sin())).unzip();
+        let angles = (start..start + count)
+            .flat_map(|position| steps.iter().map(move |s| position as f32 * s));
+        let (cosines, sines): (Vec<f32>, Vec<f32>) =
+            angles.map(|angle| (angle.cos(), angle.sin())).unzip();
         let shape = (count, half);
-        Ok((Tensor::from_vec(cosines, shape, &Device::Cpu)?, Tensor::from_vec(sines, shape, &Device::Cpu)?))
+        Ok((
+            Tensor::from_vec(cosines, shape, &Device::Cpu)?,
+            Tensor::from_vec(sines, shape, &Device::Cpu)?,
+        ))
     }
 }
 
@@ -97,15 +112,28 @@ impl Network for Qwen2 {
         jobs
     }
 
-    fn forward(&self, tokens: &[u32], cache: &mut KvCache, wants_logits: bool) -> Computed<Option<Vec<f32>>> {
+    fn forward(
+        &self,
+        tokens: &[u32],
+        cache: &mut KvCache,
+        wants_logits: bool,
+    ) -> Computed<Option<Vec<f32>>> {
         let count = tokens.len();
         let start = cache.len();
         cache.reserve(count)?;
         let rotations = self.rotations(start, count)?;
         let mask = causal_mask(start, count)?;
-        let mut hidden = self.embedding.embedding(&Tensor::new(tokens, &Device::Cpu)?)?;
+        let mut hidden = self
+            .embedding
+            .embedding(&Tensor::new(tokens, &Device::Cpu)?)?;
         for (index, block) in self.blocks.iter().enumerate() {
-            hidden = block.forward(&hidden, &self.shape, &rotations, mask.as_ref(), (cache, index))?;
+            hidden = block.forward(
+                &hidden,
+                &self.shape,
+                &rotations,
+                mask.as_ref(),
+                (cache, index),
+            )?;
         }
         cache.advance(count);
         if !wants_logits {
@@ -121,7 +149,10 @@ impl Block {
     fn load(file: &GgufFile, index: usize, shape: &Shape) -> Result<Self, LoadError> {
         let name = |part: &str| format!("blk.{index}.{part}");
         let (hidden, inner) = (shape.hidden, shape.inner);
-        let (q_width, kv_width) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
+        let (q_width, kv_width) = (
+            shape.heads * shape.head_dim,
+            shape.kv_heads * shape.head_dim,
+        );
         Ok(Self {
             attention_norm: file.floats(&name("attn_norm.weight"), &[hidden])?,
             query: Linear::load(file, &name("attn_q"), hidden, q_width)?,
@@ -136,7 +167,15 @@ impl Block {
     }
 
     fn linears(&self) -> [&Linear; 7] {
-        [&self.query, &self.key, &self.value, &self.attention_output, &self.gate, &self.up, &self.down]
+        [
+            &self.query,
+            &self.key,
+            &self.value,
+            &self.attention_output,
+            &self.gate,
+            &self.up,
+            &self.down,
+        ]
     }
 
     fn forward(
@@ -151,8 +190,16 @@ impl Block {
         let normed = rms_norm(input, &self.attention_norm, shape.norm_epsilon)?;
         let [query, key] = Linear::forward_all([&self.query, &self.key], &normed)?;
         let value = self.value.forward(&normed)?;
-        let query = rope_thd(&query.reshape((1, rows, shape.heads, shape.head_dim))?, cosines, sines)?;
-        let key = rope_thd(&key.reshape((1, rows, shape.kv_heads, shape.head_dim))?, cosines, sines)?;
+        let query = rope_thd(
+            &query.reshape((1, rows, shape.heads, shape.head_dim))?,
+            cosines,
+            sines,
+        )?;
+        let key = rope_thd(
+            &key.reshape((1, rows, shape.kv_heads, shape.head_dim))?,
+            cosines,
+            sines,
+        )?;
         let value = value.reshape((rows, shape.kv_heads, shape.head_dim))?;
         let (keys, values) = cache.extend(index, &key.squeeze(0)?, &value)?;
         let attended = attend(&query, &keys, &values, mask, shape)?;
@@ -185,7 +232,9 @@ fn attend(
             &keys,
             &values,
             scale as f32,
-            AttnMask::Causal { kv_offset: seen - rows },
+            AttnMask::Causal {
+                kv_offset: seen - rows,
+            },
             None,
             None,
         )?;
@@ -198,7 +247,10 @@ fn attend(
     let scores = scores.reshape((heads, rows, seen))?.broadcast_add(mask)?;
     let weights = softmax_last_dim(&scores)?.reshape((shape.kv_heads, shared * rows, seen))?;
     let output = weights.matmul(&values.transpose(0, 1)?)?;
-    output.reshape((heads, rows, head_dim))?.transpose(0, 1)?.reshape((rows, heads * head_dim))
+    output
+        .reshape((heads, rows, head_dim))?
+        .transpose(0, 1)?
+        .reshape((rows, heads * head_dim))
 }
 
 /// `(rows, start + rows)`, zero where a row may look and minus infinity where it may not. `None` for a single row,
@@ -208,9 +260,16 @@ fn causal_mask(start: usize, rows: usize) -> Computed<Option<Tensor>> {
         return Ok(None);
     }
     let seen = start + rows;
-    let cell = |row: usize, position: usize| if position <= start + row { 0.0 } else { f32::NEG_INFINITY };
-    let cells: Vec<f32> =
-        (0..rows).flat_map(|row| (0..seen).map(move |position| cell(row, position))).collect();
+    let cell = |row: usize, position: usize| {
+        if position <= start + row {
+            0.0
+        } else {
+            f32::NEG_INFINITY
+        }
+    };
+    let cells: Vec<f32> = (0..rows)
+        .flat_map(|row| (0..seen).map(move |position| cell(row, position)))
+        .collect();
     Tensor::from_vec(cells, (rows, seen), &Device::Cpu).map(Some)
 }
 
@@ -220,9 +279,9 @@ impl Shape {
         let kv_heads = file.count("qwen2.attention.head_count_kv")?;
         let hidden = file.count("qwen2.embedding_length")?;
         if !hidden.is_multiple_of(2 * heads) || !heads.is_multiple_of(kv_heads) {
-            return Err(
-                file.damaged(format!("{hidden} values, {heads} and {kv_heads} heads do not divide evenly"))
-            );
+            return Err(file.damaged(format!(
+                "{hidden} values, {heads} and {kv_heads} heads do not divide evenly"
+            )));
         }
         Ok(Self {
             layers: file.count("qwen2.block_count")?,
@@ -245,7 +304,11 @@ mod tests {
 
     #[test]
     fn a_row_sees_itself_and_what_came_before() {
-        let mask = causal_mask(1, 2).unwrap().unwrap().to_vec2::<f32>().unwrap();
+        let mask = causal_mask(1, 2)
+            .unwrap()
+            .unwrap()
+            .to_vec2::<f32>()
+            .unwrap();
         assert_eq!(mask, [[0.0, 0.0, f32::NEG_INFINITY], [0.0, 0.0, 0.0]]);
         assert!(causal_mask(7, 1).unwrap().is_none());
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, GenerationConfig, LanguageModel,
-    ModelError, ModelId, SchemaSupport,
+    BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, GenerationConfig,
+    LanguageModel, ModelError, ModelId, SchemaSupport,
 };
 use futures::StreamExt;
 
@@ -60,7 +60,11 @@ impl EmbeddedModel {
         Self::build(name, file.into(), Some(cache_dir.into()))
     }
 
-    fn build(name: &str, file: PathBuf, cache_dir: Option<PathBuf>) -> Result<Self, adjutant_core::Empty> {
+    fn build(
+        name: &str,
+        file: PathBuf,
+        cache_dir: Option<PathBuf>,
+    ) -> Result<Self, adjutant_core::Empty> {
         let id = ModelId::new(PROVIDER, name)?;
         let capabilities = Capabilities {
             context_window: u32::try_from(WINDOW_TOKENS_MAX).unwrap_or(u32::MAX),
@@ -71,7 +75,11 @@ impl EmbeddedModel {
             self_hosted: true,
         };
         let worker = Arc::new(Worker::new(id.clone(), file, cache_dir));
-        Ok(Self { id, capabilities, worker })
+        Ok(Self {
+            id,
+            capabilities,
+            worker,
+        })
     }
 
     /// Starts reading the model file, so that the first request does not wait for it.
@@ -104,23 +112,37 @@ impl LanguageModel for EmbeddedModel {
         })
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(async move {
             let (turns, losses) = transcript::turns(request);
             let mut chat = ChatRequest::new(turns);
             chat.schema = request.response_schema.clone();
             chat.sampling = sampling(&request.config);
-            let output_tokens_max = request.config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |bound| bound.get());
-            chat.output_tokens_max =
-                usize::try_from(output_tokens_max).unwrap_or(usize::MAX).min(WINDOW_TOKENS_MAX);
+            let output_tokens_max = request
+                .config
+                .max_tokens
+                .map_or(OUTPUT_TOKENS_MAX, |bound| bound.get());
+            chat.output_tokens_max = usize::try_from(output_tokens_max)
+                .unwrap_or(usize::MAX)
+                .min(WINDOW_TOKENS_MAX);
 
             // A delta for each token and each chunk of the prompt at most, and the end: a slow reader never holds up
             // whoever waits in the queue.
             let (sender, mut receiver) =
                 tokio::sync::mpsc::channel(chat.output_tokens_max + READING_DELTAS_MAX + 2);
             let started = Instant::now();
-            let deadline = request.time_left.map(|left| (started.checked_add(left), left));
-            self.worker.submit(Job { chat, losses, deadline, deltas: sender })?;
+            let deadline = request
+                .time_left
+                .map(|left| (started.checked_add(left), left));
+            self.worker.submit(Job {
+                chat,
+                losses,
+                deadline,
+                deltas: sender,
+            })?;
             let first = match receiver.recv().await {
                 Some(first) => first?,
                 None => return Err(self.stopped()),
@@ -143,7 +165,10 @@ impl LanguageModel for EmbeddedModel {
 
 impl EmbeddedModel {
     fn stopped(&self) -> ModelError {
-        ModelError::Truncated { provider: self.id.provider.clone(), reason: "its thread stopped".into() }
+        ModelError::Truncated {
+            provider: self.id.provider.clone(),
+            reason: "its thread stopped".into(),
+        }
     }
 }
 
@@ -155,7 +180,9 @@ fn sampling(config: &GenerationConfig) -> Sampling {
     if let Some(top_p) = config.top_p {
         sampling.top_p = top_p.get() as f32;
     }
-    sampling.top_k = config.top_k.and_then(|top_k| usize::try_from(top_k.get()).ok());
+    sampling.top_k = config
+        .top_k
+        .and_then(|top_k| usize::try_from(top_k.get()).ok());
     sampling
 }
 

@@ -39,10 +39,14 @@ fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
             Content::Text { text } | Content::Refusal { text } => pieces.push(text.clone()),
             Content::ToolCall(_) => {}
             Content::ToolResult { name, result, .. } => {
-                pieces
-                    .push(format!("Result of {name}: {}", serde_json::to_value(result).unwrap_or_default()));
+                pieces.push(format!(
+                    "Result of {name}: {}",
+                    serde_json::to_value(result).unwrap_or_default()
+                ));
             }
-            Content::Image { .. } => losses.add("the embedded model cannot see images: they were left out"),
+            Content::Image { .. } => {
+                losses.add("the embedded model cannot see images: they were left out")
+            }
             Content::Thinking { .. } | Content::Opaque { .. } => {
                 losses.add("thinking and traces of another model were left out");
             }
@@ -63,7 +67,10 @@ fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
 /// Calls in the form in which the model writes actions itself.
 fn actions(calls: &[&ToolCall]) -> String {
     let action = |call: &&ToolCall| {
-        Value::Object(Map::from_iter([(call.name.clone(), Value::Object(call.arguments.clone()))]))
+        Value::Object(Map::from_iter([(
+            call.name.clone(),
+            Value::Object(call.arguments.clone()),
+        )]))
     };
     Value::Array(calls.iter().map(action).collect()).to_string()
 }

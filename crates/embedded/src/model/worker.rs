@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use adjutant_core::{
-    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, PromptProgress,
-    TimeBound, Usage,
+    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part,
+    PromptProgress, TimeBound, Usage,
 };
 
 use super::Deadline;
@@ -66,8 +66,16 @@ struct Setup {
 
 impl Worker {
     pub(super) fn new(id: ModelId, file: PathBuf, cache_dir: Option<PathBuf>) -> Self {
-        let setup = Setup { id, file, cache_dir, tokenizer: Arc::default() };
-        Self { setup, queue: Mutex::new(None) }
+        let setup = Setup {
+            id,
+            file,
+            cache_dir,
+            tokenizer: Arc::default(),
+        };
+        Self {
+            setup,
+            queue: Mutex::new(None),
+        }
     }
 
     pub(super) fn submit(&self, job: Job) -> Result<(), ModelError> {
@@ -100,12 +108,25 @@ impl Worker {
             None => order,
         };
         let (sender, receiver) = channel();
-        let started = Queue { orders: sender, demand: Arc::default() };
-        let host = Host { setup: self.setup.clone(), decoder: None, demand: started.demand.clone() };
-        let spawned =
-            std::thread::Builder::new().name("adjutant-embedded".into()).spawn(move || host.run(&receiver));
-        spawned.map_err(|error| self.setup.failed(format!("no thread for the model: {error}")))?;
-        let sent = started.send(order).map_err(|_| self.setup.failed("the model's thread stopped".into()));
+        let started = Queue {
+            orders: sender,
+            demand: Arc::default(),
+        };
+        let host = Host {
+            setup: self.setup.clone(),
+            decoder: None,
+            demand: started.demand.clone(),
+        };
+        let spawned = std::thread::Builder::new()
+            .name("adjutant-embedded".into())
+            .spawn(move || host.run(&receiver));
+        spawned.map_err(|error| {
+            self.setup
+                .failed(format!("no thread for the model: {error}"))
+        })?;
+        let sent = started
+            .send(order)
+            .map_err(|_| self.setup.failed("the model's thread stopped".into()));
         *queue = Some(started);
         sent
     }
@@ -133,13 +154,19 @@ impl Drop for Worker {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("file", &self.setup.file).finish_non_exhaustive()
+        f.debug_struct("Worker")
+            .field("file", &self.setup.file)
+            .finish_non_exhaustive()
     }
 }
 
 impl Setup {
     fn failed(&self, reason: String) -> ModelError {
-        ModelError::InvalidResponse { provider: self.id.provider.clone(), reason, raw: String::new() }
+        ModelError::InvalidResponse {
+            provider: self.id.provider.clone(),
+            reason,
+            raw: String::new(),
+        }
     }
 
     fn load(&self) -> Result<Decoder, ModelError> {
@@ -165,14 +192,22 @@ impl Setup {
     fn not_answered(&self, error: DecodeError, job: &Job) -> Option<ModelError> {
         let provider = self.id.provider.clone();
         Some(match error {
-            DecodeError::ContextTooLong { .. } => {
-                ModelError::ContextTooLong { provider, message: error.to_string() }
-            }
-            DecodeError::Schema { .. } => ModelError::BadRequest { provider, message: error.to_string() },
+            DecodeError::ContextTooLong { .. } => ModelError::ContextTooLong {
+                provider,
+                message: error.to_string(),
+            },
+            DecodeError::Schema { .. } => ModelError::BadRequest {
+                provider,
+                message: error.to_string(),
+            },
             DecodeError::Compute { .. } => self.failed(error.to_string()),
             DecodeError::Cancelled => {
                 let (_, waited) = job.deadline?;
-                ModelError::Timeout { provider, waited, bound: TimeBound::default() }
+                ModelError::Timeout {
+                    provider,
+                    waited,
+                    bound: TimeBound::default(),
+                }
             }
         })
     }
@@ -181,7 +216,10 @@ impl Setup {
         let count = |tokens: usize| u64::try_from(tokens).ok();
         let parts = match answer.text.is_empty() {
             true => Vec::new(),
-            false => vec![Part::from_provider(Content::Text { text: answer.text }, None)],
+            false => vec![Part::from_provider(
+                Content::Text { text: answer.text },
+                None,
+            )],
         };
         GenerateResponse {
             parts,
@@ -226,7 +264,9 @@ impl Host {
     }
 
     fn prepare(&mut self, chat: &ChatRequest) {
-        let mut listener = Idle { demand: self.demand.clone() };
+        let mut listener = Idle {
+            demand: self.demand.clone(),
+        };
         let _ = self.guarded(|host| {
             let decoder = host.decoder()?;
             // What was read until somebody wanted an answer is where that answer begins.
@@ -243,10 +283,14 @@ impl Host {
         let answered = self.guarded(|host| {
             let setup = host.setup.clone();
             let decoder = host.decoder().map_err(Some)?;
-            decoder.generate(&job.chat, &mut listener).map_err(|error| setup.not_answered(error, job))
+            decoder
+                .generate(&job.chat, &mut listener)
+                .map_err(|error| setup.not_answered(error, job))
         });
         let last = match answered {
-            Ok(Ok(answer)) => Ok(Delta::Finished(self.setup.response(answer, job.losses.clone()))),
+            Ok(Ok(answer)) => Ok(Delta::Finished(
+                self.setup.response(answer, job.losses.clone()),
+            )),
             Ok(Err(Some(error))) | Err(error) => Err(error),
             Ok(Err(None)) => return,
         };
@@ -259,7 +303,9 @@ impl Host {
         if self.decoder.is_none() {
             self.decoder = Some(self.setup.load()?);
         }
-        self.decoder.as_mut().ok_or_else(|| self.setup.failed("the model is not loaded".into()))
+        self.decoder
+            .as_mut()
+            .ok_or_else(|| self.setup.failed("the model is not loaded".into()))
     }
 
     /// A panic inside of the engine costs this answer and the loaded state, not the process.
@@ -267,7 +313,8 @@ impl Host {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
         outcome.map_err(|_| {
             self.decoder = None;
-            self.setup.failed("the engine failed on this request; the model will be loaded again".into())
+            self.setup
+                .failed("the engine failed on this request; the model will be loaded again".into())
         })
     }
 }
@@ -281,7 +328,8 @@ impl Listener for Idle {
     fn text(&mut self, _piece: &str) {}
 
     fn is_gone(&self) -> bool {
-        self.demand.answers.load(Ordering::Relaxed) > 0 || self.demand.closed.load(Ordering::Relaxed)
+        self.demand.answers.load(Ordering::Relaxed) > 0
+            || self.demand.closed.load(Ordering::Relaxed)
     }
 }
 

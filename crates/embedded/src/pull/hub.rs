@@ -51,11 +51,18 @@ async fn download(
     if part.len() > 0 {
         request = request.header(RANGE, format!("bytes={}-", part.len()));
     }
-    let mut response = request.send().await.map_err(|error| Stop::unreachable(chain(&error)))?;
+    let mut response = request
+        .send()
+        .await
+        .map_err(|error| Stop::unreachable(chain(&error)))?;
     place(&response, model, part)?;
     let mut reported = Instant::now();
     report.tell(part.len(), Step::Downloading);
-    while let Some(bytes) = response.chunk().await.map_err(|error| Stop::unreachable(chain(&error)))? {
+    while let Some(bytes) = response
+        .chunk()
+        .await
+        .map_err(|error| Stop::unreachable(chain(&error)))?
+    {
         part.append(&bytes)?;
         if reported.elapsed() >= REPORT_EVERY {
             reported = Instant::now();
@@ -65,7 +72,10 @@ async fn download(
     report.tell(part.len(), Step::Downloading);
     match part.is_whole() {
         true => Ok(()),
-        false => Err(Stop::unreachable(format!("the connection ended after {} bytes", part.len()))),
+        false => Err(Stop::unreachable(format!(
+            "the connection ended after {} bytes",
+            part.len()
+        ))),
     }
 }
 
@@ -78,7 +88,10 @@ fn place(response: &Response, model: &KnownModel, part: &mut PartFile) -> Result
             response.content_length()
         }
         StatusCode::PARTIAL_CONTENT => {
-            let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+            let range = response
+                .headers()
+                .get(CONTENT_RANGE)
+                .and_then(|range| range.to_str().ok());
             let (start, total) = range.and_then(parse_range).unwrap_or_default();
             if start != part.len() {
                 return Err(Stop::not_there(format!(
@@ -90,9 +103,10 @@ fn place(response: &Response, model: &KnownModel, part: &mut PartFile) -> Result
         status => return Err(Stop::not_there(format!("it answered {status}"))),
     };
     match total {
-        Some(total) if total != model.bytes => {
-            Err(Stop::not_there(format!("its file has {total} bytes, the model has {}", model.bytes)))
-        }
+        Some(total) if total != model.bytes => Err(Stop::not_there(format!(
+            "its file has {total} bytes, the model has {}",
+            model.bytes
+        ))),
         Some(_) | None => Ok(()),
     }
 }
@@ -109,7 +123,9 @@ fn client(connect_timeout: Duration) -> Result<Client, String> {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
     };
-    let trusted = builder().map_err(|error| error.to_string())?.with_platform_verifier();
+    let trusted = builder()
+        .map_err(|error| error.to_string())?
+        .with_platform_verifier();
     let mut tls = match trusted {
         Ok(config) => config.with_no_client_auth(),
         Err(_) => builder()

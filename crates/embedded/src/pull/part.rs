@@ -21,8 +21,16 @@ impl PartFile {
     /// Opens what an earlier attempt left, or an empty file.
     pub(super) fn open(model: &KnownModel, models_dir: &Path) -> Result<Self, PullError> {
         let path = model.part_in(models_dir);
-        let not_writable = |source| PullError::NotWritable { path: path.clone(), source };
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let not_writable = |source| PullError::NotWritable {
+            path: path.clone(),
+            source,
+        };
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
         let mut file = opened.map_err(not_writable)?;
         match file.try_lock() {
             Ok(()) => {}
@@ -31,7 +39,12 @@ impl PartFile {
             Err(TryLockError::Error(_)) => {}
         }
         let len = file.seek(SeekFrom::End(0)).map_err(not_writable)?;
-        let mut part = Self { file, path, len, total: model.bytes };
+        let mut part = Self {
+            file,
+            path,
+            len,
+            total: model.bytes,
+        };
         if len > model.bytes {
             part.restart()?;
         }
@@ -51,16 +64,24 @@ impl PartFile {
     /// Adds bytes at the end.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         if self.total - self.len < bytes.len() as u64 {
-            return Err(Stop::not_there(format!("it sent more than the {} bytes of the model", self.total)));
+            return Err(Stop::not_there(format!(
+                "it sent more than the {} bytes of the model",
+                self.total
+            )));
         }
-        self.file.write_all(bytes).map_err(|error| self.not_written(error))?;
+        self.file
+            .write_all(bytes)
+            .map_err(|error| self.not_written(error))?;
         self.len += bytes.len() as u64;
         Ok(())
     }
 
     /// Throws everything away.
     pub(super) fn restart(&mut self) -> Result<(), PullError> {
-        let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        let emptied = self
+            .file
+            .set_len(0)
+            .and_then(|()| self.file.seek(SeekFrom::Start(0)));
         emptied.map_err(|error| self.not_written(error))?;
         self.len = 0;
         Ok(())
@@ -70,17 +91,26 @@ impl PartFile {
     pub(super) async fn check(&mut self, model: &KnownModel) -> Result<(), Stop> {
         let path = self.path.clone();
         let hashed = tokio::task::spawn_blocking(move || digest_of(&path, &mut |_| {})).await;
-        let found = hashed.map_err(io::Error::other).flatten().map_err(|error| self.not_written(error))?;
+        let found = hashed
+            .map_err(io::Error::other)
+            .flatten()
+            .map_err(|error| self.not_written(error))?;
         if found == model.sha256 {
             return Ok(());
         }
         self.restart()?;
-        Err(Stop::Source(FailureCause::WrongDigest { expected: model.sha256, found }))
+        Err(Stop::Source(FailureCause::WrongDigest {
+            expected: model.sha256,
+            found,
+        }))
     }
 
     /// Gives the checked file its name.
     pub(super) fn finish(self, target: &Path) -> Result<(), PullError> {
-        let renamed = self.file.sync_all().and_then(|()| fs::rename(&self.path, target));
+        let renamed = self
+            .file
+            .sync_all()
+            .and_then(|()| fs::rename(&self.path, target));
         renamed.map_err(|error| self.not_written(error))?;
         // So that the new name survives a power cut too; not every system lets a folder be opened.
         if let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) {
@@ -108,9 +138,13 @@ impl Drop for PartFile {
 pub(super) fn not_written(error: io::Error, path: &Path, missing_bytes: u64) -> PullError {
     let path = path.to_owned();
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            PullError::DiskFull { path, missing_bytes }
-        }
-        _ => PullError::NotWritable { path, source: error },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => PullError::DiskFull {
+            path,
+            missing_bytes,
+        },
+        _ => PullError::NotWritable {
+            path,
+            source: error,
+        },
     }
 }

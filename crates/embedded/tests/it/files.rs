@@ -22,7 +22,10 @@ fn damage(file: &TinyFile) -> String {
 #[test]
 fn a_missing_file_and_a_folder() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(matches!(Decoder::load(&dir.path().join("no.gguf")), Err(LoadError::NotFound { .. })));
+    assert!(matches!(
+        Decoder::load(&dir.path().join("no.gguf")),
+        Err(LoadError::NotFound { .. })
+    ));
     assert!(matches!(
         Decoder::load(dir.path()),
         Err(LoadError::Damaged { .. } | LoadError::Unreadable { .. })
@@ -33,7 +36,17 @@ fn a_missing_file_and_a_folder() {
 fn a_file_cut_short_anywhere_is_damaged() {
     let file = TinyFile::new();
     let whole = std::fs::read(file.path()).unwrap();
-    for kept in [0, 3, 4, 11, 24, 300, 5000, whole.len() / 2, whole.len() - 4000] {
+    for kept in [
+        0,
+        3,
+        4,
+        11,
+        24,
+        300,
+        5000,
+        whole.len() / 2,
+        whole.len() - 4000,
+    ] {
         std::fs::write(file.path(), &whole[..kept]).unwrap();
         let reason = damage(&file);
         assert!(!reason.is_empty(), "{kept}");
@@ -56,31 +69,51 @@ fn garbage_is_damaged() {
 #[test]
 fn another_family_is_named_with_those_that_work() {
     let file = TinyFile::new();
-    TinyModel::new().set("general.architecture", Value::String("llama".into())).write(&file.path());
+    TinyModel::new()
+        .set("general.architecture", Value::String("llama".into()))
+        .write(&file.path());
     let words = load_error(&file).to_string();
-    assert!(words.contains("`llama`") && words.contains("qwen2"), "{words}");
+    assert!(
+        words.contains("`llama`") && words.contains("qwen2"),
+        "{words}"
+    );
 }
 
 #[test]
 fn another_tokenizer_is_named() {
     let file = TinyFile::new();
-    TinyModel::new().set("tokenizer.ggml.pre", Value::String("gpt-4o".into())).write(&file.path());
+    TinyModel::new()
+        .set("tokenizer.ggml.pre", Value::String("gpt-4o".into()))
+        .write(&file.path());
     let error = load_error(&file);
-    assert!(matches!(&error, LoadError::UnsupportedTokenizer { .. }), "{error}");
+    assert!(
+        matches!(&error, LoadError::UnsupportedTokenizer { .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("gpt-4o"));
 }
 
 #[test]
 fn numbers_and_tensors_that_do_not_fit_are_damage() {
     let file = TinyFile::new();
-    TinyModel::new().without_tensor("blk.1.ffn_up.weight").write(&file.path());
+    TinyModel::new()
+        .without_tensor("blk.1.ffn_up.weight")
+        .write(&file.path());
     assert!(damage(&file).contains("blk.1.ffn_up.weight"));
-    TinyModel::new().set("qwen2.embedding_length", Value::U32(64)).write(&file.path());
+    TinyModel::new()
+        .set("qwen2.embedding_length", Value::U32(64))
+        .write(&file.path());
     assert!(damage(&file).contains("shape"));
-    TinyModel::new().set("qwen2.attention.head_count", Value::U32(0)).write(&file.path());
+    TinyModel::new()
+        .set("qwen2.attention.head_count", Value::U32(0))
+        .write(&file.path());
     assert!(damage(&file).contains("head_count"));
-    TinyModel::new().set("qwen2.attention.head_count", Value::U32(5)).write(&file.path());
+    TinyModel::new()
+        .set("qwen2.attention.head_count", Value::U32(5))
+        .write(&file.path());
     assert!(damage(&file).contains("evenly"));
-    TinyModel::new().set("tokenizer.ggml.eos_token_id", Value::U32(9999)).write(&file.path());
+    TinyModel::new()
+        .set("tokenizer.ggml.eos_token_id", Value::U32(9999))
+        .write(&file.path());
     assert!(damage(&file).contains("end token"));
 }

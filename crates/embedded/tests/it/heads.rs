@@ -45,7 +45,10 @@ fn head_tokens(dir: &Path) -> usize {
 }
 
 fn only_file(dir: &Path) -> PathBuf {
-    let mut files: Vec<_> = fs::read_dir(dir.join(CACHE)).unwrap().map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> = fs::read_dir(dir.join(CACHE))
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
     assert_eq!(files.len(), 1, "{files:?}");
     files.remove(0)
 }
@@ -59,7 +62,10 @@ struct Reports {
 
 impl Default for Reports {
     fn default() -> Self {
-        Self { seen: Vec::new(), patience: usize::MAX }
+        Self {
+            seen: Vec::new(),
+            patience: usize::MAX,
+        }
     }
 }
 
@@ -102,9 +108,18 @@ impl Listener for StandsStill {
 #[test]
 #[ignore = "a process that the tests beside it start and kill"]
 fn child() {
-    let answer =
-        decoder(Path::new(".")).generate(&request("child"), &mut StandsStill { left: STANDS_AT - 1 });
-    writeln!(std::io::stdout(), "answered with {} cached", answer.unwrap().cached_tokens).unwrap();
+    let answer = decoder(Path::new(".")).generate(
+        &request("child"),
+        &mut StandsStill {
+            left: STANDS_AT - 1,
+        },
+    );
+    writeln!(
+        std::io::stdout(),
+        "answered with {} cached",
+        answer.unwrap().cached_tokens
+    )
+    .unwrap();
 }
 
 /// A child that stands still behind a chunk; what it said about it.
@@ -117,13 +132,21 @@ struct Reader {
 impl Reader {
     fn start(dir: &Path) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["heads::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .args([
+                "heads::child",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
             .current_dir(dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let lines = BufReader::new(process.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
         let mut reports = 0;
         for line in lines {
             // The harness begins a line of its own before the first report.
@@ -137,7 +160,10 @@ impl Reader {
             }
         }
         process.wait().unwrap();
-        Self { process, standing: None }
+        Self {
+            process,
+            standing: None,
+        }
     }
 
     fn kill(mut self) {
@@ -166,7 +192,9 @@ fn processes_that_are_killed_again_and_again_get_there() {
     // A chunk has at least one token, so this ends.
     loop {
         let reader = Reader::start(dir);
-        let Some((read, kept)) = reader.standing else { break };
+        let Some((read, kept)) = reader.standing else {
+            break;
+        };
         assert!(kept > before && read >= kept, "{before} {read} {kept}");
         before = kept.min(read);
         reader.kill();
@@ -182,13 +210,28 @@ fn a_reading_that_is_cancelled_is_kept_in_memory_and_on_disk() {
     let file = TinyFile::new();
     let dir = file.dir.path();
     let mut decoder = decoder(dir);
-    let mut listener = Reports { patience: 2, ..Reports::default() };
+    let mut listener = Reports {
+        patience: 2,
+        ..Reports::default()
+    };
     let outcome = decoder.generate(&request("one"), &mut listener);
-    assert!(matches!(outcome, Err(DecodeError::Cancelled)), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(DecodeError::Cancelled)),
+        "{outcome:?}"
+    );
     let last = listener.seen.last().unwrap();
-    assert!(last.done > 0 && last.done == last.kept && last.left.is_some(), "{last:?}");
+    assert!(
+        last.done > 0 && last.done == last.kept && last.left.is_some(),
+        "{last:?}"
+    );
     let kept = usize::try_from(last.kept).unwrap();
-    assert_eq!(decoder.generate(&request("two"), &mut ()).unwrap().cached_tokens, kept);
+    assert_eq!(
+        decoder
+            .generate(&request("two"), &mut ())
+            .unwrap()
+            .cached_tokens,
+        kept
+    );
     // Meanwhile the rest was read and kept too.
     assert_eq!(fresh_answer(dir).cached_tokens, head_tokens(dir));
 }
@@ -204,7 +247,10 @@ fn where_reading_was_interrupted_changes_no_bit() {
     fs::remove_dir_all(dir.join(CACHE)).unwrap();
     let mut interruptions = 0;
     let answer = loop {
-        let mut listener = Reports { patience: 3, ..Reports::default() };
+        let mut listener = Reports {
+            patience: 3,
+            ..Reports::default()
+        };
         match decoder(dir).generate(&request("fresh"), &mut listener) {
             Ok(answer) => break answer,
             Err(DecodeError::Cancelled) => interruptions += 1,
@@ -213,14 +259,20 @@ fn where_reading_was_interrupted_changes_no_bit() {
     };
     assert!(interruptions > 2, "{interruptions}");
     assert_eq!(answer.text, whole.text);
-    assert!(fs::read(only_file(dir)).unwrap() == at_once, "the files differ");
+    assert!(
+        fs::read(only_file(dir)).unwrap() == at_once,
+        "the files differ"
+    );
 }
 
 #[test]
 fn progress_begins_at_what_is_known_and_never_goes_back() {
     let file = TinyFile::new();
     let dir = file.dir.path();
-    let mut first = Reports { patience: 3, ..Reports::default() };
+    let mut first = Reports {
+        patience: 3,
+        ..Reports::default()
+    };
     let _ = decoder(dir).generate(&request("one"), &mut first);
     assert_eq!((first.seen[0].done, first.seen[0].left), (0, None));
     let mut second = Reports::default();
@@ -230,7 +282,12 @@ fn progress_begins_at_what_is_known_and_never_goes_back() {
     assert_eq!(usize::try_from(known).unwrap(), answer.cached_tokens);
     assert_eq!(second.seen.last().unwrap().percent(), 100);
     assert!(second.seen.is_sorted_by_key(|report| report.done));
-    assert!(second.seen.iter().all(|report| usize::try_from(report.total).unwrap() == answer.input_tokens));
+    assert!(
+        second
+            .seen
+            .iter()
+            .all(|report| usize::try_from(report.total).unwrap() == answer.input_tokens)
+    );
 }
 
 #[test]
@@ -268,7 +325,9 @@ fn another_model_reads_for_itself() {
     let file = TinyFile::new();
     let dir = file.dir.path();
     fresh_answer(dir);
-    TinyModel::new().set("qwen2.rope.freq_base", Value::F32(1e5)).write(&dir.join(MODEL));
+    TinyModel::new()
+        .set("qwen2.rope.freq_base", Value::F32(1e5))
+        .write(&dir.join(MODEL));
     assert_eq!(fresh_answer(dir).cached_tokens, 0);
     assert_eq!(fresh_answer(dir).cached_tokens, head_tokens(dir));
     TinyModel::new().write(&dir.join(MODEL));
@@ -279,14 +338,26 @@ fn another_model_reads_for_itself() {
 fn what_was_prepared_is_the_head_of_the_request() {
     let file = TinyFile::new();
     let mut decoder = Decoder::load(&file.path()).unwrap();
-    let mut reports = Reports { patience: 1, ..Reports::default() };
-    assert!(matches!(decoder.prepare(&request("…"), &mut reports), Err(DecodeError::Cancelled)));
+    let mut reports = Reports {
+        patience: 1,
+        ..Reports::default()
+    };
+    assert!(matches!(
+        decoder.prepare(&request("…"), &mut reports),
+        Err(DecodeError::Cancelled)
+    ));
     // Goes on from there.
     let mut rest = Reports::default();
     decoder.prepare(&request("…"), &mut rest).unwrap();
     assert_eq!(rest.seen[0].done, reports.seen[1].done);
     let head = usize::try_from(rest.seen[0].total).unwrap();
-    assert_eq!(decoder.generate(&request("one"), &mut ()).unwrap().cached_tokens, head);
+    assert_eq!(
+        decoder
+            .generate(&request("one"), &mut ())
+            .unwrap()
+            .cached_tokens,
+        head
+    );
     // Once more is nothing, and takes nothing away from what was read beyond it.
     let mut again = Reports::default();
     decoder.prepare(&request("…"), &mut again).unwrap();

@@ -22,8 +22,10 @@ pub(crate) struct TinyModel {
 
 impl TinyModel {
     pub(crate) fn new() -> Self {
-        let mut tokens: Vec<(String, i32)> =
-            alphabet().into_iter().map(|letter| (letter.to_string(), 1)).collect();
+        let mut tokens: Vec<(String, i32)> = alphabet()
+            .into_iter()
+            .map(|letter| (letter.to_string(), 1))
+            .collect();
         // Two merges, so that a word can be more than one character.
         tokens.push(("an".into(), 1));
         tokens.push(("Ġt".into(), 1));
@@ -46,16 +48,27 @@ impl TinyModel {
             ("qwen2.rope.freq_base", Value::F32(1e6)),
             ("tokenizer.ggml.model", text("gpt2")),
             ("tokenizer.ggml.pre", text("qwen2")),
-            ("tokenizer.ggml.tokens", Value::Array(tokens.iter().map(|(token, _)| text(token)).collect())),
+            (
+                "tokenizer.ggml.tokens",
+                Value::Array(tokens.iter().map(|(token, _)| text(token)).collect()),
+            ),
             (
                 "tokenizer.ggml.token_type",
                 Value::Array(tokens.iter().map(|(_, kind)| Value::I32(*kind)).collect()),
             ),
-            ("tokenizer.ggml.merges", Value::Array(vec![text("a n"), text("Ġ t")])),
+            (
+                "tokenizer.ggml.merges",
+                Value::Array(vec![text("a n"), text("Ġ t")]),
+            ),
             ("tokenizer.ggml.eos_token_id", Value::U32(end)),
         ];
-        let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).to_vec();
-        let mut model = Self { metadata, tensors: Vec::new() };
+        let metadata = metadata
+            .map(|(key, value)| (key.to_owned(), value))
+            .to_vec();
+        let mut model = Self {
+            metadata,
+            tensors: Vec::new(),
+        };
         let kv_width = HIDDEN / HEADS * KV_HEADS;
         model.add("token_embd.weight", &[vocabulary, HIDDEN]);
         model.add("output_norm.weight", &[HIDDEN]);
@@ -93,27 +106,43 @@ impl TinyModel {
     }
 
     pub(crate) fn write(&self, path: &Path) {
-        let metadata: Vec<(&str, &Value)> =
-            self.metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
-        let tensors: Vec<(&str, &QTensor)> =
-            self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        let metadata: Vec<(&str, &Value)> = self
+            .metadata
+            .iter()
+            .map(|(key, value)| (key.as_str(), value))
+            .collect();
+        let tensors: Vec<(&str, &QTensor)> = self
+            .tensors
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor))
+            .collect();
         let mut bytes = std::io::Cursor::new(Vec::new());
         gguf_file::write(&mut bytes, &metadata, &tensors).unwrap();
         std::fs::write(path, bytes.into_inner()).unwrap();
     }
 
     fn add(&mut self, name: &str, shape: &[usize]) {
-        let mut state =
-            name.bytes().fold(1u64, |state, byte| state.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        let mut state = name.bytes().fold(1u64, |state, byte| {
+            state.wrapping_mul(31).wrapping_add(u64::from(byte))
+        });
         let number = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
         };
-        let numbers: Vec<f32> = std::iter::repeat_with(number).take(shape.iter().product()).collect();
+        let numbers: Vec<f32> = std::iter::repeat_with(number)
+            .take(shape.iter().product())
+            .collect();
         let tensor = Tensor::from_vec(numbers, shape, &Device::Cpu).unwrap();
         // Quantised where the rows allow it, so that the mapped path is tested too.
-        let kind = if shape.len() == 2 { GgmlDType::Q5_0 } else { GgmlDType::F32 };
-        self.tensors.push((name.into(), QTensor::quantize(&tensor, kind).unwrap()));
+        let kind = if shape.len() == 2 {
+            GgmlDType::Q5_0
+        } else {
+            GgmlDType::F32
+        };
+        self.tensors
+            .push((name.into(), QTensor::quantize(&tensor, kind).unwrap()));
     }
 }
 
@@ -124,7 +153,9 @@ pub(crate) struct TinyFile {
 
 impl TinyFile {
     pub(crate) fn new() -> Self {
-        let file = Self { dir: tempfile::tempdir().unwrap() };
+        let file = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
         TinyModel::new().write(&file.path());
         file
     }

@@ -9,7 +9,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_memory-eval")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_memory-eval"))
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 /// Runs it over a folder, which it must measure.
@@ -76,13 +79,22 @@ fn the_figures_are_shares_of_one_under_their_names() {
     // Six questions have evidence. Of the four about facts one needs a fact that is not there, of the six about notes one
     // a note that is not there, and one has no word.
     assert_eq!(figures["questions"], 6);
-    assert_eq!((&figures["facts_at_10"], &figures["facts_at_20"]), (&0.75.into(), &0.75.into()));
+    assert_eq!(
+        (&figures["facts_at_10"], &figures["facts_at_20"]),
+        (&0.75.into(), &0.75.into())
+    );
     for name in ["notes_at_5", "notes_at_10", "past_at_5"] {
-        assert!((figures[name].as_f64().unwrap() - 4.0 / 6.0).abs() < 1e-9, "{name}: {figures}");
+        assert!(
+            (figures[name].as_f64().unwrap() - 4.0 / 6.0).abs() < 1e-9,
+            "{name}: {figures}"
+        );
     }
     let tokens = figures["told_tokens_mean"].as_f64().unwrap();
     assert!(tokens > 0.0 && tokens < 350.0, "{tokens}");
-    assert!(told.contains("needs the note \"gone.md\"") && told.contains("any of the facts [99]"), "{told}");
+    assert!(
+        told.contains("needs the note \"gone.md\"") && told.contains("any of the facts [99]"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -90,9 +102,18 @@ fn one_set_may_be_named_and_is_told_in_words() {
     let output = run(&[sets().join("anna").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
     let words = text(&output.stdout);
-    assert!(words.starts_with("facts told with 3 questions: 66.7 % of 10, 66.7 % of 20; "), "{words}");
-    assert!(words.contains("\nnotes found for 4 questions: 75.0 % of 5, 75.0 % of 10\n"), "{words}");
-    assert!(words.ends_with("\n5 facts remembered, 0 replaced by a later one\n"), "{words}");
+    assert!(
+        words.starts_with("facts told with 3 questions: 66.7 % of 10, 66.7 % of 20; "),
+        "{words}"
+    );
+    assert!(
+        words.contains("\nnotes found for 4 questions: 75.0 % of 5, 75.0 % of 10\n"),
+        "{words}"
+    );
+    assert!(
+        words.ends_with("\n5 facts remembered, 0 replaced by a later one\n"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -100,9 +121,17 @@ fn other_ends_of_lines_other_files_and_what_cannot_be_kept_change_nothing() {
     let folder = copied();
     let at = |path: &str| folder.path().join(path);
     let expected = figures(folder.path());
-    for file in ["anna/facts.jsonl", "anna/questions.jsonl", "anna/notes/2026-02-10 session 2.md"] {
+    for file in [
+        "anna/facts.jsonl",
+        "anna/questions.jsonl",
+        "anna/notes/2026-02-10 session 2.md",
+    ] {
         let lines = fs::read_to_string(at(file)).unwrap().replace('\n', "\r\n");
-        let mark = if file.ends_with(".jsonl") { "\u{feff}" } else { "" };
+        let mark = if file.ends_with(".jsonl") {
+            "\u{feff}"
+        } else {
+            ""
+        };
         fs::write(at(file), format!("{mark}{lines}\r\n")).unwrap();
     }
     fs::create_dir(at("pictures")).unwrap();
@@ -113,13 +142,22 @@ fn other_ends_of_lines_other_files_and_what_cannot_be_kept_change_nothing() {
     assert_eq!(figures(folder.path()), expected);
 
     // A fact that no memory keeps is told, and the others are measured.
-    let long =
-        format!("{{\"id\": 50, \"created\": \"2026-05-01\", \"fact\": \"{}\"}}\n", "long ".repeat(400));
+    let long = format!(
+        "{{\"id\": 50, \"created\": \"2026-05-01\", \"fact\": \"{}\"}}\n",
+        "long ".repeat(400)
+    );
     let facts = fs::read_to_string(at("bert/facts.jsonl")).unwrap() + &long;
     fs::write(at("bert/facts.jsonl"), facts).unwrap();
     let output = run(&[folder.path().to_str().unwrap(), "--json"]);
-    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), expected);
-    assert!(text(&output.stderr).contains("fact 50 is not remembered: "), "{}", text(&output.stderr));
+    assert_eq!(
+        serde_json::from_slice::<Value>(&output.stdout).unwrap(),
+        expected
+    );
+    assert!(
+        text(&output.stderr).contains("fact 50 is not remembered: "),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -132,11 +170,20 @@ fn what_lacks_or_is_broken_is_told_with_its_place_and_a_next_step() {
             false => fs::remove_file(&path).unwrap(),
         }
         let words = fails(folder.path());
-        assert!(words.contains(&format!("{}: it cannot be read: ", path.display())), "{words}");
+        assert!(
+            words.contains(&format!("{}: it cannot be read: ", path.display())),
+            "{words}"
+        );
     }
     for (file, line) in [
-        ("facts.jsonl", "{\"id\": 8, \"created\": \"2026-04-01\", \"fact\": \"cut o"),
-        ("facts.jsonl", "{\"id\": 8, \"created\": \"in spring\", \"fact\": \"Bert\"}"),
+        (
+            "facts.jsonl",
+            "{\"id\": 8, \"created\": \"2026-04-01\", \"fact\": \"cut o",
+        ),
+        (
+            "facts.jsonl",
+            "{\"id\": 8, \"created\": \"in spring\", \"fact\": \"Bert\"}",
+        ),
         ("questions.jsonl", "{\"query\": \"What?\"}"),
         ("questions.jsonl", "[]"),
     ] {
@@ -145,7 +192,11 @@ fn what_lacks_or_is_broken_is_told_with_its_place_and_a_next_step() {
         let lines = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{lines}\n{line}\n")).unwrap();
         let words = fails(folder.path());
-        let place = format!("{}:{}: the line cannot be read: ", path.display(), lines.lines().count() + 2);
+        let place = format!(
+            "{}:{}: the line cannot be read: ",
+            path.display(),
+            lines.lines().count() + 2
+        );
         assert!(words.contains(&place), "{words}");
     }
     let folder = TempDir::new().unwrap();
@@ -163,7 +214,11 @@ fn it_says_how_it_is_called() {
         let output = run(&[asks]);
         assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
         let help = text(&output.stdout);
-        for part in ["memory-eval FOLDER [--json]", "facts_any_of_each", "It ends with 0"] {
+        for part in [
+            "memory-eval FOLDER [--json]",
+            "facts_any_of_each",
+            "It ends with 0",
+        ] {
             assert!(help.contains(part), "{help}");
         }
     }
@@ -174,6 +229,10 @@ fn it_says_how_it_is_called() {
     ] {
         let output = run(wrong);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
-        assert!(text(&output.stderr).starts_with(told), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).starts_with(told),
+            "{}",
+            text(&output.stderr)
+        );
     }
 }

@@ -5,7 +5,10 @@ use quote::quote;
 
 use super::*;
 
-#[expect(clippy::needless_pass_by_value, reason = "an `expect!` is written in place")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an `expect!` is written in place"
+)]
 fn refuses(options: TokenStream, function: TokenStream, message: Expect) {
     let error = tool(options, function).expect_err("a compile error");
     message.assert_eq(&error.to_string());
@@ -84,14 +87,36 @@ fn not_an_async_function() {
 #[test]
 fn parameters_that_cannot_be_arguments() {
     let refuses = |parameter: TokenStream, message| {
-        refuses(quote!(), quote!(#[doc = "W."] async fn weather(#parameter) {}), message);
+        refuses(
+            quote!(),
+            quote!(#[doc = "W."] async fn weather(#parameter) {}),
+            message,
+        );
     };
-    refuses(quote!(city: &str), expect!["a tool owns its arguments: write `String` here"]);
-    refuses(quote!(cities: &[String]), expect!["a tool owns its arguments: write a `Vec` here"]);
-    refuses(quote!(city: &City), expect!["a tool owns its arguments: write the type without `&` here"]);
-    refuses(quote!(city: impl Into<String>), expect!["a tool's argument needs a type with a name"]);
-    refuses(quote!((a, b): (u8, u8)), expect!["give this parameter a name: it is what the model fills in"]);
-    refuses(quote!(city: String, context: &ToolContext), expect!["the context comes first"]);
+    refuses(
+        quote!(city: &str),
+        expect!["a tool owns its arguments: write `String` here"],
+    );
+    refuses(
+        quote!(cities: &[String]),
+        expect!["a tool owns its arguments: write a `Vec` here"],
+    );
+    refuses(
+        quote!(city: &City),
+        expect!["a tool owns its arguments: write the type without `&` here"],
+    );
+    refuses(
+        quote!(city: impl Into<String>),
+        expect!["a tool's argument needs a type with a name"],
+    );
+    refuses(
+        quote!((a, b): (u8, u8)),
+        expect!["give this parameter a name: it is what the model fills in"],
+    );
+    refuses(
+        quote!(city: String, context: &ToolContext),
+        expect!["the context comes first"],
+    );
     refuses(
         quote!(context: &mut ToolContext),
         expect!["a tool owns its arguments: write `&ToolContext` here"],
@@ -122,18 +147,32 @@ fn options() {
     );
     refuses(
         quote!(read_only, destructive),
-        expect!["a `read_only` tool changes nothing, so it cannot be `destructive`: keep one of them"],
+        expect![
+            "a `read_only` tool changes nothing, so it cannot be `destructive`: keep one of them"
+        ],
     );
-    refuses(quote!(parallel, parallel), expect!["`parallel` is given twice"]);
-    refuses(quote!(name = weather), expect![[r#"`name` is text: name = "...""#]]);
+    refuses(
+        quote!(parallel, parallel),
+        expect!["`parallel` is given twice"],
+    );
+    refuses(
+        quote!(name = weather),
+        expect![[r#"`name` is text: name = "...""#]],
+    );
     refuses(
         quote!(name = "Weather report"),
         expect![[
             r#""Weather report" cannot be a tool's name: lower-case letters, digits and _ only, not starting with a digit, 1 to 64 characters. Give it one: #[tool(name = "...")]"#
         ]],
     );
-    refuses(quote!(timeout_secs = 0), expect!["a tool needs at least one second"]);
-    refuses(quote!(timeout_secs = "3"), expect!["expected integer literal"]);
+    refuses(
+        quote!(timeout_secs = 0),
+        expect!["a tool needs at least one second"],
+    );
+    refuses(
+        quote!(timeout_secs = "3"),
+        expect!["expected integer literal"],
+    );
     refuses(quote!(read_only destructive), expect!["expected `,`"]);
 }
 
@@ -164,8 +203,14 @@ fn a_function_name_that_is_no_tool_name() {
 /// Its error may be `Serialize` and nothing else; then it must not compile rather than succeed.
 #[test]
 fn a_result_is_never_a_plain_value() {
-    let expansion =
-        |output| tool(quote!(), quote!(#[doc = "W."] async fn weather() -> #output {})).unwrap().to_string();
+    let expansion = |output| {
+        tool(
+            quote!(),
+            quote!(#[doc = "W."] async fn weather() -> #output {}),
+        )
+        .unwrap()
+        .to_string()
+    };
     assert!(expansion(quote!(String)).contains("ValueKind"));
     assert!(!expansion(quote!(Result<String, Problem>)).contains("ValueKind"));
     assert!(!expansion(quote!(std::io::Result<String>)).contains("ValueKind"));
@@ -200,5 +245,8 @@ fn paragraphs_of_a_doc_comment() {
         /// Three.
         async fn weather() {}
     };
-    assert_eq!(docs::text(&function.attrs).as_deref(), Some("One two.\n\nThree."));
+    assert_eq!(
+        docs::text(&function.attrs).as_deref(),
+        Some("One two.\n\nThree.")
+    );
 }

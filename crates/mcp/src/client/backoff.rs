@@ -30,7 +30,9 @@ impl Default for Backoff {
 impl Backoff {
     /// The pause before attempt number `attempt`, counted from 1.
     pub(super) fn pause(&self, attempt: u32) -> Duration {
-        self.first.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1))).min(self.longest)
+        self.first
+            .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))
+            .min(self.longest)
     }
 }
 
@@ -41,8 +43,9 @@ mod tests {
     #[test]
     fn pauses_double_up_to_the_longest() {
         let backoff = Backoff::default();
-        let pauses: Vec<u128> =
-            [1, 2, 3, 7, u32::MAX].map(|attempt| backoff.pause(attempt).as_millis()).into();
+        let pauses: Vec<u128> = [1, 2, 3, 7, u32::MAX]
+            .map(|attempt| backoff.pause(attempt).as_millis())
+            .into();
         assert_eq!(pauses, [250, 500, 1_000, 10_000, 10_000]);
     }
 }

@@ -31,8 +31,14 @@ impl ServerName {
     /// [`InvalidServerName`].
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidServerName> {
         let name = name.into();
-        let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        if fits && (1..=32).contains(&name.len()) { Ok(Self(name)) } else { Err(InvalidServerName(name)) }
+        let fits = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        if fits && (1..=32).contains(&name.len()) {
+            Ok(Self(name))
+        } else {
+            Err(InvalidServerName(name))
+        }
     }
 
     /// The name.

@@ -9,8 +9,8 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::Peer;
 use rmcp::model::{ErrorCode, PaginatedRequestParams, ProtocolVersion, Tool};
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, QuitReason, RoleClient, RunningServiceCancellationToken,
-    ServiceError, serve_client_with_lifecycle,
+    ClientInitializeError, ClientLifecycleMode, QuitReason, RoleClient,
+    RunningServiceCancellationToken, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -63,11 +63,17 @@ impl Connection {
     ///
     /// # Errors
     /// Why it is not there, in words for whoever configured it.
-    pub(super) async fn open(config: &ServerConfig, means: &Means) -> Result<(Self, Greeting), String> {
+    pub(super) async fn open(
+        config: &ServerConfig,
+        means: &Means,
+    ) -> Result<(Self, Greeting), String> {
         let old = ClientLifecycleMode::Initialize;
         match Self::open_as(config, means, old).await {
             // A server of a protocol without this handshake says so with an error of the protocol.
-            Err(Refused { words, of_handshake: true }) => {
+            Err(Refused {
+                words,
+                of_handshake: true,
+            }) => {
                 let preferred_versions = vec![ProtocolVersion::NO_INITIALIZE];
                 let new = ClientLifecycleMode::Discover { preferred_versions };
                 Self::open_as(config, means, new).await.map_err(|_| words)
@@ -85,8 +91,9 @@ impl Connection {
             Via::Child(child) => Self::start(config, child, means, lifecycle).await,
             Via::Remote(remote) => {
                 let client = means.http.clone();
-                let client = client
-                    .ok_or_else(|| Refused::because("there is nothing to reach remote servers with"))?;
+                let client = client.ok_or_else(|| {
+                    Refused::because("there is nothing to reach remote servers with")
+                })?;
                 let transport = http(remote, client)?;
                 greeted(config, means, transport, lifecycle, None).await
             }
@@ -108,7 +115,9 @@ impl Connection {
 
     /// Waits for its end, and says why. Dropping the future loses nothing.
     pub(super) async fn ended(&mut self) -> String {
-        let why = (&mut self.running).await.unwrap_or_else(|error| error.to_string());
+        let why = (&mut self.running)
+            .await
+            .unwrap_or_else(|error| error.to_string());
         match &mut self.process {
             Some(process) => process.explain().await,
             None => why,
@@ -136,7 +145,10 @@ struct Refused {
 
 impl Refused {
     fn because(words: impl Into<String>) -> Self {
-        Self { words: words.into(), of_handshake: false }
+        Self {
+            words: words.into(),
+            of_handshake: false,
+        }
     }
 }
 
@@ -146,9 +158,14 @@ fn cannot_start(child: &Child, error: &io::Error) -> Refused {
     let missing = error.kind() == io::ErrorKind::NotFound;
     Refused::because(match &child.directory {
         Some(directory) if missing && !directory.is_dir() => {
-            format!("the folder it is to start in, {}, is not there", directory.display())
+            format!(
+                "the folder it is to start in, {}, is not there",
+                directory.display()
+            )
         }
-        Some(_) | None if missing => format!("{program} cannot be started: there is no such program"),
+        Some(_) | None if missing => {
+            format!("{program} cannot be started: there is no such program")
+        }
         Some(_) | None => format!("{program} cannot be started: {error}"),
     })
 }
@@ -168,23 +185,28 @@ where
         let running = serve_client_with_lifecycle(means.handler.clone(), transport, lifecycle)
             .await
             .map_err(|error| handshake_failed(&error))?;
-        let (tools, more) = list(running.peer())
-            .await
-            .map_err(|error| Refused::because(format!("it does not list its tools: {}", words(&error))))?;
+        let (tools, more) = list(running.peer()).await.map_err(|error| {
+            Refused::because(format!("it does not list its tools: {}", words(&error)))
+        })?;
         Ok((running, tools, more))
     };
     let limit = config.start_timeout;
     // Kept until its failure is explained: dropped, it closes the child's input, and the child's end explains nothing.
     let mut greeting = Box::pin(greeting);
-    let greeted = tokio::time::timeout(limit, &mut greeting).await.unwrap_or_else(|_| {
-        let seconds = limit.as_secs_f64();
-        Err(Refused::because(format!("no answer to the handshake within {seconds} s (start_timeout)")))
-    });
+    let greeted = tokio::time::timeout(limit, &mut greeting)
+        .await
+        .unwrap_or_else(|_| {
+            let seconds = limit.as_secs_f64();
+            Err(Refused::because(format!(
+                "no answer to the handshake within {seconds} s (start_timeout)"
+            )))
+        });
     match greeted {
         Ok((running, tools, more)) => {
             let peer = running.peer().clone();
             let software = peer.peer_info().and_then(|info| info.server_info.clone());
-            let software = software.map(|software| format!("{} {}", software.name, software.version));
+            let software =
+                software.map(|software| format!("{} {}", software.name, software.version));
             let leave = Some(running.cancellation_token());
             let running = tokio::spawn(async move {
                 match running.waiting().await {
@@ -193,7 +215,19 @@ where
                     Err(error) => error.to_string(),
                 }
             });
-            Ok((Connection { peer, leave, running, process }, Greeting { software, tools, more }))
+            Ok((
+                Connection {
+                    peer,
+                    leave,
+                    running,
+                    process,
+                },
+                Greeting {
+                    software,
+                    tools,
+                    more,
+                },
+            ))
         }
         Err(mut refused) => {
             if let Some(process) = &mut process {
@@ -206,9 +240,10 @@ where
 
 fn handshake_failed(error: &ClientInitializeError) -> Refused {
     match error {
-        ClientInitializeError::JsonRpcError(error) => {
-            Refused { words: format!("it refuses the handshake: {}", error.message), of_handshake: true }
-        }
+        ClientInitializeError::JsonRpcError(error) => Refused {
+            words: format!("it refuses the handshake: {}", error.message),
+            of_handshake: true,
+        },
         ClientInitializeError::ConnectionClosed(_) => {
             Refused::because("it closed the connection during the handshake")
         }
@@ -227,7 +262,9 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Tool>, bool), S
         let params = PaginatedRequestParams::default().with_cursor(cursor.take());
         let page = match peer.list_tools(Some(params)).await {
             Ok(page) => page,
-            Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => break,
+            Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                break;
+            }
             Err(error) => return Err(error),
         };
         tools.extend(page.tools);
@@ -251,10 +288,20 @@ fn http(
     }
     let mut headers = std::collections::HashMap::new();
     for (name, value) in &remote.headers {
-        let unusable = || Refused::because(format!("the header {name:?} is not one that HTTP can carry"));
+        let unusable = || {
+            Refused::because(format!(
+                "the header {name:?} is not one that HTTP can carry"
+            ))
+        };
         let mut content = HeaderValue::from_str(value.expose_secret()).map_err(|_| unusable())?;
         content.set_sensitive(true);
-        headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?, content);
+        headers.insert(
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?,
+            content,
+        );
     }
-    Ok(StreamableHttpClientTransport::with_client(client, config.custom_headers(headers)))
+    Ok(StreamableHttpClientTransport::with_client(
+        client,
+        config.custom_headers(headers),
+    ))
 }

@@ -40,27 +40,48 @@ pub(super) fn judge(
     rules: &ToolRules,
 ) -> Result<Joining, LeftOut> {
     let original = tool.name.to_string();
-    let left_out = |reason: String, by_rule| LeftOut { original: original.clone(), reason, by_rule };
+    let left_out = |reason: String, by_rule| LeftOut {
+        original: original.clone(),
+        reason,
+        by_rule,
+    };
     if listed(&rules.deny, &original) {
         return Err(left_out("denied by the configuration".to_owned(), true));
     }
-    if rules.allow.as_ref().is_some_and(|allow| !listed(allow, &original)) {
-        return Err(left_out("not in `allow` of the configuration".to_owned(), true));
+    if rules
+        .allow
+        .as_ref()
+        .is_some_and(|allow| !listed(allow, &original))
+    {
+        return Err(left_out(
+            "not in `allow` of the configuration".to_owned(),
+            true,
+        ));
     }
     let title = title(tool);
     let (parameters, inject) = parameters(tool, rules).map_err(|reason| left_out(reason, false))?;
     let mut annotations = annotations(tool, rules);
-    annotations.keyed = inject.iter().any(|(what, _)| *what == Injected::IdempotencyKey);
+    annotations.keyed = inject
+        .iter()
+        .any(|(what, _)| *what == Injected::IdempotencyKey);
     let description = description(server, tool, title.as_deref());
     let definition = ToolDefinition::new(name, &description, parameters)
         .map_err(|error| left_out(error.to_string(), false))?
         .annotated(annotations);
-    Ok(Joining { original, title, definition, inject })
+    Ok(Joining {
+        original,
+        title,
+        definition,
+        inject,
+    })
 }
 
 /// The tool's title as text of one line.
 fn title(tool: &Tool) -> Option<String> {
-    let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
+    let annotated = tool
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.title.clone());
     let title = one_line(&tool.title.clone().or(annotated)?);
     let title: String = title.chars().take(100).collect();
     (!title.is_empty()).then_some(title)
@@ -77,7 +98,11 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// The server's words, or words of ours where it has none: the model chooses by them.
 fn description(server: &ServerName, tool: &Tool, title: Option<&str>) -> String {
-    let own = tool.description.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    let own = tool
+        .description
+        .as_deref()
+        .map(str::trim)
+        .filter(|words| !words.is_empty());
     let words: Cow<'_, str> = match (own, title) {
         (Some(own), _) => Cow::Borrowed(own),
         (None, Some(title)) => Cow::Borrowed(title),
@@ -89,17 +114,22 @@ fn description(server: &ServerName, tool: &Tool, title: Option<&str>) -> String 
     if words.chars().count() <= DESCRIPTION_MAX {
         return words.into_owned();
     }
-    words.chars().take(DESCRIPTION_MAX - CUT.chars().count()).chain(CUT.chars()).collect()
+    words
+        .chars()
+        .take(DESCRIPTION_MAX - CUT.chars().count())
+        .chain(CUT.chars())
+        .collect()
 }
 
 /// What it does to the world. Without a hint MCP says the most careful thing: it changes, and it may destroy.
 fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
     let hints = tool.annotations.clone().unwrap_or_default();
     let destructive = listed(&rules.destructive, &tool.name);
-    let read_only =
-        !destructive && (listed(&rules.read_only, &tool.name) || hints.read_only_hint.unwrap_or(false));
+    let read_only = !destructive
+        && (listed(&rules.read_only, &tool.name) || hints.read_only_hint.unwrap_or(false));
     // Whoever is not believed about destroying is not believed about repeating.
-    let idempotent = listed(&rules.idempotent, &tool.name) || (hints.is_idempotent() && !destructive);
+    let idempotent =
+        listed(&rules.idempotent, &tool.name) || (hints.is_idempotent() && !destructive);
     Annotations {
         read_only,
         destructive: !read_only && (destructive || hints.is_destructive()),
@@ -137,7 +167,9 @@ fn parameters(tool: &Tool, rules: &ToolRules) -> Result<(Value, Vec<(Injected, S
     let schema = Value::Object(schema);
     let size = schema.to_string().len();
     if size > SCHEMA_BYTES_MAX {
-        return Err(format!("its JSON Schema has {size} bytes, more than {SCHEMA_BYTES_MAX}"));
+        return Err(format!(
+            "its JSON Schema has {size} bytes, more than {SCHEMA_BYTES_MAX}"
+        ));
     }
     Schema::compile(&schema).map_err(|error| format!("its JSON Schema cannot be used: {error}"))?;
     Ok((schema, inject))
@@ -197,45 +229,102 @@ mod tests {
 
     #[track_caller]
     fn left_out(schema: Value, reason: &str) {
-        let error = judged(json!({"name": "t", "inputSchema": schema}), &ToolRules::default()).unwrap_err();
+        let error = judged(
+            json!({"name": "t", "inputSchema": schema}),
+            &ToolRules::default(),
+        )
+        .unwrap_err();
         assert!(error.reason.contains(reason), "{}", error.reason);
         assert!(!error.by_rule);
     }
 
     #[test]
     fn a_tool_that_says_nothing_may_destroy() {
-        let careful = Annotations { destructive: true, ..Annotations::default() };
+        let careful = Annotations {
+            destructive: true,
+            ..Annotations::default()
+        };
         let rules = ToolRules::default();
         assert_eq!(nature(json!({}), &rules), careful);
         let tool = json!({"name": "t", "inputSchema": {}});
-        assert_eq!(judged(tool, &rules).unwrap().definition.annotations, careful);
-        let reads = nature(json!({"readOnlyHint": true, "destructiveHint": true}), &rules);
-        assert_eq!(reads, Annotations { read_only: true, ..Annotations::default() });
-        let adds = nature(json!({"destructiveHint": false, "idempotentHint": true}), &rules);
-        assert_eq!(adds, Annotations { idempotent: true, ..Annotations::default() });
+        assert_eq!(
+            judged(tool, &rules).unwrap().definition.annotations,
+            careful
+        );
+        let reads = nature(
+            json!({"readOnlyHint": true, "destructiveHint": true}),
+            &rules,
+        );
+        assert_eq!(
+            reads,
+            Annotations {
+                read_only: true,
+                ..Annotations::default()
+            }
+        );
+        let adds = nature(
+            json!({"destructiveHint": false, "idempotentHint": true}),
+            &rules,
+        );
+        assert_eq!(
+            adds,
+            Annotations {
+                idempotent: true,
+                ..Annotations::default()
+            }
+        );
     }
 
     #[test]
     fn a_server_that_lies_is_overruled() {
-        let rules =
-            ToolRules { destructive: names(&["t"]), read_only: names(&["*"]), ..ToolRules::default() };
+        let rules = ToolRules {
+            destructive: names(&["t"]),
+            read_only: names(&["*"]),
+            ..ToolRules::default()
+        };
         let lie = json!({"readOnlyHint": true, "idempotentHint": true});
-        assert_eq!(nature(lie, &rules), Annotations { destructive: true, ..Annotations::default() });
-        let rules = ToolRules { read_only: names(&["t"]), ..ToolRules::default() };
+        assert_eq!(
+            nature(lie, &rules),
+            Annotations {
+                destructive: true,
+                ..Annotations::default()
+            }
+        );
+        let rules = ToolRules {
+            read_only: names(&["t"]),
+            ..ToolRules::default()
+        };
         assert!(nature(json!({}), &rules).read_only);
-        let rules = ToolRules { idempotent: names(&["t"]), ..ToolRules::default() };
-        let both = Annotations { destructive: true, idempotent: true, ..Annotations::default() };
+        let rules = ToolRules {
+            idempotent: names(&["t"]),
+            ..ToolRules::default()
+        };
+        let both = Annotations {
+            destructive: true,
+            idempotent: true,
+            ..Annotations::default()
+        };
         assert_eq!(nature(json!({}), &rules), both);
     }
 
     #[test]
     fn what_is_not_allowed_does_not_join() {
         let tool = json!({"name": "t", "inputSchema": {}});
-        let rules = ToolRules { allow: Some(names(&["other"])), ..ToolRules::default() };
+        let rules = ToolRules {
+            allow: Some(names(&["other"])),
+            ..ToolRules::default()
+        };
         assert!(judged(tool.clone(), &rules).unwrap_err().by_rule);
-        let rules = ToolRules { allow: Some(names(&["t"])), deny: names(&["t"]), ..ToolRules::default() };
+        let rules = ToolRules {
+            allow: Some(names(&["t"])),
+            deny: names(&["t"]),
+            ..ToolRules::default()
+        };
         assert!(judged(tool.clone(), &rules).unwrap_err().by_rule);
-        let rules = ToolRules { allow: Some(names(&["*"])), ..ToolRules::default() };
+        let rules = ToolRules {
+            allow: Some(names(&["*"])),
+            ..ToolRules::default()
+        };
         assert!(judged(tool, &rules).is_ok());
     }
 
@@ -245,9 +334,15 @@ mod tests {
             json!({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}),
             "not fetched",
         );
-        left_out(json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}), "cannot be used");
+        left_out(
+            json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}),
+            "cannot be used",
+        );
         left_out(json!({"type": "array"}), "not an object");
-        left_out(json!({"type": "object", "description": "x".repeat(70_000)}), "bytes");
+        left_out(
+            json!({"type": "object", "description": "x".repeat(70_000)}),
+            "bytes",
+        );
     }
 
     #[test]
@@ -258,29 +353,48 @@ mod tests {
             "properties": {"pair": {"type": "array", "items": [{"type": "string"}, {"type": "number"}]}}
         });
         let tool = json!({"name": "t", "inputSchema": draft7});
-        assert_eq!(judged(tool, &ToolRules::default()).unwrap().definition.parameters, draft7);
+        assert_eq!(
+            judged(tool, &ToolRules::default())
+                .unwrap()
+                .definition
+                .parameters,
+            draft7
+        );
     }
 
     #[test]
     fn descriptions_are_cut_visibly_and_never_empty() {
         let long = json!({"name": "t", "description": "ä".repeat(2_000), "inputSchema": {}});
-        let description = judged(long, &ToolRules::default()).unwrap().definition.description;
+        let description = judged(long, &ToolRules::default())
+            .unwrap()
+            .definition
+            .description;
         assert_eq!(description.chars().count(), 1_000);
         assert!(description.ends_with(" … (cut)"));
         let none = json!({"name": "t", "description": "  ", "inputSchema": {}});
-        let description = judged(none, &ToolRules::default()).unwrap().definition.description;
-        assert_eq!(description, "t of the MCP server s, which does not describe it");
+        let description = judged(none, &ToolRules::default())
+            .unwrap()
+            .definition
+            .description;
+        assert_eq!(
+            description,
+            "t of the MCP server s, which does not describe it"
+        );
     }
 
     #[test]
     fn an_injected_argument_is_not_the_models() {
         let rules = ToolRules {
-            inject: [(Injected::UserId, "who".to_owned()), (Injected::IdempotencyKey, "key".to_owned())]
-                .into(),
+            inject: [
+                (Injected::UserId, "who".to_owned()),
+                (Injected::IdempotencyKey, "key".to_owned()),
+            ]
+            .into(),
             ..ToolRules::default()
         };
         let properties = json!({"who": {"type": "string"}, "what": {"type": "string"}});
-        let schema = json!({"type": "object", "properties": properties, "required": ["who", "what"]});
+        let schema =
+            json!({"type": "object", "properties": properties, "required": ["who", "what"]});
         let joins = judged(json!({"name": "t", "inputSchema": schema}), &rules).unwrap();
         assert_eq!(
             joins.definition.parameters,
@@ -290,10 +404,19 @@ mod tests {
         assert!(!joins.definition.annotations.keyed);
         let keyed = json!({"type": "object", "properties": {"key": {"type": "string"}}});
         assert!(
-            judged(json!({"name": "t", "inputSchema": keyed}), &rules).unwrap().definition.annotations.keyed
+            judged(json!({"name": "t", "inputSchema": keyed}), &rules)
+                .unwrap()
+                .definition
+                .annotations
+                .keyed
         );
-        let hidden = json!({"type": "object", "anyOf": [{"properties": {"who": {"type": "string"}}}]});
+        let hidden =
+            json!({"type": "object", "anyOf": [{"properties": {"who": {"type": "string"}}}]});
         let error = judged(json!({"name": "t", "inputSchema": hidden}), &rules).unwrap_err();
-        assert!(error.reason.contains("more than one place"), "{}", error.reason);
+        assert!(
+            error.reason.contains("more than one place"),
+            "{}",
+            error.reason
+        );
     }
 }

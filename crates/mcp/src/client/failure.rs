@@ -28,7 +28,11 @@ pub(super) fn transport_words(error: &DynamicTransportError) -> String {
 fn http_words(error: &HttpError) -> String {
     match error {
         StreamableHttpError::Client(error) => {
-            let what = if error.is_connect() { "cannot connect" } else { "the connection broke" };
+            let what = if error.is_connect() {
+                "cannot connect"
+            } else {
+                "the connection broke"
+            };
             match deepest(error) {
                 Some(cause) => format!("{what}: {cause}"),
                 None => what.to_owned(),
@@ -37,7 +41,9 @@ fn http_words(error: &HttpError) -> String {
         StreamableHttpError::AuthRequired(_) => {
             "HTTP 401: it wants to know who asks, or does not accept the token".to_owned()
         }
-        StreamableHttpError::InsufficientScope(_) => "HTTP 403: the token does not allow it".to_owned(),
+        StreamableHttpError::InsufficientScope(_) => {
+            "HTTP 403: the token does not allow it".to_owned()
+        }
         other => other.to_string(),
     }
 }

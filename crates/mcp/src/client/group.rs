@@ -34,8 +34,14 @@ mod of_system {
         }
 
         pub(in super::super) fn of(running: &Child) -> Self {
-            let leader = running.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-            Self { leader, gone: AtomicBool::new(false) }
+            let leader = running
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(Pid::from_raw);
+            Self {
+                leader,
+                gone: AtomicBool::new(false),
+            }
         }
 
         /// Asks it to end; it may take its time.

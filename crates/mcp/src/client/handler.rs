@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use adjutant_core::{ProgressListener, ToolProgress};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation, ListRootsResult,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation,
+    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
@@ -43,7 +43,10 @@ impl Heard {
     /// Lets `listener` hear how far the call is whose request has this token.
     pub(super) fn by(&self, token: ProgressToken, listener: ProgressListener) -> Hearing {
         self.calls().insert(token.clone(), listener);
-        Hearing { heard: self.clone(), token }
+        Hearing {
+            heard: self.clone(),
+            token,
+        }
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, ProgressListener>> {
@@ -69,11 +72,15 @@ impl ClientHandler for Handler {
         _: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        self.log.say("asked for a model's answer (sampling); declined");
+        self.log
+            .say("asked for a model's answer (sampling); declined");
         Err(declined("sampling/createMessage"))
     }
 
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
         self.log.say("asked for folders (roots); declined");
         Err(declined("roots/list"))
     }
@@ -83,7 +90,8 @@ impl ClientHandler for Handler {
         _: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        self.log.say("asked the person something (elicitation); declined");
+        self.log
+            .say("asked the person something (elicitation); declined");
         Ok(ElicitResult::new(ElicitationAction::Decline))
     }
 
@@ -99,10 +107,18 @@ impl ClientHandler for Handler {
         self.log.say(&words);
     }
 
-    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        said: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
         let listener = self.progress.calls().get(&said.progress_token).cloned();
         if let Some(listener) = listener {
-            listener.tell(ToolProgress::new(said.progress, said.total, said.message.as_deref()));
+            listener.tell(ToolProgress::new(
+                said.progress,
+                said.total,
+                said.message.as_deref(),
+            ));
         }
     }
 
@@ -112,5 +128,9 @@ impl ClientHandler for Handler {
 }
 
 fn declined(what: &str) -> ErrorData {
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("this client does not offer {what}"), None)
+    ErrorData::new(
+        ErrorCode::METHOD_NOT_FOUND,
+        format!("this client does not offer {what}"),
+        None,
+    )
 }

@@ -25,12 +25,18 @@ pub(super) struct ServerLog {
 
 impl ServerLog {
     pub(super) fn new(server: ServerName, log: Log) -> Self {
-        Self { server, log, heard: Arc::default() }
+        Self {
+            server,
+            log,
+            heard: Arc::default(),
+        }
     }
 
     /// Logs a line, if there is room for it in this second. Returns it as it is logged, `None` if nothing is left of it.
     pub(super) fn say(&self, words: &str) -> Option<String> {
-        let text = one_line(&without_colours(&words[..words.floor_char_boundary(LINE_BYTES_MAX)]));
+        let text = one_line(&without_colours(
+            &words[..words.floor_char_boundary(LINE_BYTES_MAX)],
+        ));
         if text.is_empty() {
             return None;
         }
@@ -71,7 +77,10 @@ impl Heard {
     /// Returns whether a line is logged; and before it, what is told of those that were not.
     fn takes(&mut self, bytes: usize, now: Instant) -> (Option<String>, bool) {
         let mut told = None;
-        if self.since.is_none_or(|since| now.duration_since(since) >= SECOND) {
+        if self
+            .since
+            .is_none_or(|since| now.duration_since(since) >= SECOND)
+        {
             told = self.tell();
             (self.since, self.lines, self.bytes) = (Some(now), 0, 0);
         }
@@ -89,7 +98,8 @@ impl Heard {
     /// Returns what was left out, once.
     fn tell(&mut self) -> Option<String> {
         let (lines, bytes) = std::mem::take(&mut self.left_out);
-        (lines > 0).then(|| format!("… {lines} lines more ({bytes} bytes), which were too many at once"))
+        (lines > 0)
+            .then(|| format!("… {lines} lines more ({bytes} bytes), which were too many at once"))
     }
 }
 
@@ -112,8 +122,14 @@ mod tests {
 
     #[test]
     fn colours_are_no_words() {
-        assert_eq!(without_colours("\u{1b}[1;31mfatal\u{1b}[0m: no \u{1b}[2Ktoken"), "fatal: no token");
-        assert_eq!(without_colours("plain, cut off \u{1b}[31"), "plain, cut off ");
+        assert_eq!(
+            without_colours("\u{1b}[1;31mfatal\u{1b}[0m: no \u{1b}[2Ktoken"),
+            "fatal: no token"
+        );
+        assert_eq!(
+            without_colours("plain, cut off \u{1b}[31"),
+            "plain, cut off "
+        );
     }
 
     #[test]
@@ -122,12 +138,18 @@ mod tests {
         for _ in 0..LINES_MAX {
             assert_eq!(heard.takes(10, start), (None, true));
         }
-        assert_eq!([heard.takes(10, start), heard.takes(5, start)], [(None, false), (None, false)]);
+        assert_eq!(
+            [heard.takes(10, start), heard.takes(5, start)],
+            [(None, false), (None, false)]
+        );
         let next = start + SECOND;
         let told = "… 2 lines more (15 bytes), which were too many at once".to_owned();
         assert_eq!(heard.takes(BYTES_MAX, next), (Some(told), true));
         assert_eq!(heard.takes(1, next), (None, false));
-        assert_eq!(heard.takes(1, next + SECOND).0.unwrap().split(' ').nth(1), Some("1"));
+        assert_eq!(
+            heard.takes(1, next + SECOND).0.unwrap().split(' ').nth(1),
+            Some("1")
+        );
         assert_eq!(heard.tell(), None);
     }
 }

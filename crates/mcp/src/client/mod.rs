@@ -24,7 +24,9 @@ mod servers; // all of them
 mod tool; // one tool
 
 pub use backoff::Backoff;
-pub use config::{Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Via};
+pub use config::{
+    Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Via,
+};
 pub use pins::{ChangedTool, PinnedTools, Pins};
 pub use report::{Health, JoinedTool, LeftOut, ServerReport};
 pub use servers::{Log, Servers, StartError, Surroundings};

@@ -42,13 +42,20 @@ mod tests {
     use super::*;
 
     fn name(server: &str, tool: &str) -> String {
-        fresh(&ServerName::new(server).unwrap(), tool, &mut BTreeSet::new())
+        fresh(
+            &ServerName::new(server).unwrap(),
+            tool,
+            &mut BTreeSet::new(),
+        )
     }
 
     #[test]
     fn every_name_is_one_that_a_tool_can_have() {
         assert_eq!(name("github", "list_issues"), "github__list_issues");
-        assert_eq!(name("My-Server", "getIssue.v2/x"), "my_server__getissue_v2_x");
+        assert_eq!(
+            name("My-Server", "getIssue.v2/x"),
+            "my_server__getissue_v2_x"
+        );
         assert_eq!(name("1password", "read"), "_1password__read");
         assert_eq!(name("a", "größe"), "a__gr__e");
         assert_eq!(name("a", ""), "a__");

@@ -39,7 +39,10 @@ pub struct PinnedTools {
 
 impl PinnedTools {
     pub(super) fn new(config: &ServerConfig, tools: &[Tool]) -> Self {
-        Self { place: config.place(), tools: tools.iter().map(|tool| json!(tool)).collect() }
+        Self {
+            place: config.place(),
+            tools: tools.iter().map(|tool| json!(tool)).collect(),
+        }
     }
 
     /// The tools, if they are of this server and can be read.
@@ -50,15 +53,34 @@ impl PinnedTools {
         if self.place != config.place() {
             return Ok(None);
         }
-        let tools = self.tools.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
-        tools.map(Some).map_err(|error| format!("a tool that was agreed to cannot be read: {error}"))
+        let tools = self
+            .tools
+            .into_iter()
+            .map(serde_json::from_value)
+            .collect::<Result<_, _>>();
+        tools
+            .map(Some)
+            .map_err(|error| format!("a tool that was agreed to cannot be read: {error}"))
     }
 }
 
 /// Returns the SHA-256, in hex, of what a person agrees to in a tool: not its icons, nor what it returns.
 pub(super) fn face(tool: &Tool) -> String {
-    let Tool { name, title, description, input_schema, annotations, .. } = tool;
-    fingerprint(&json!([name, title, description, input_schema, annotations]))
+    let Tool {
+        name,
+        title,
+        description,
+        input_schema,
+        annotations,
+        ..
+    } = tool;
+    fingerprint(&json!([
+        name,
+        title,
+        description,
+        input_schema,
+        annotations
+    ]))
 }
 
 /// A tool that is another than the one that was agreed to.

@@ -46,7 +46,10 @@ impl Children {
     pub(super) fn kill(&self) {
         let mut kept = lock(&self.0);
         kept.closed = true;
-        kept.groups.drain(..).filter_map(|group| group.upgrade()).for_each(|group| group.kill());
+        kept.groups
+            .drain(..)
+            .filter_map(|group| group.upgrade())
+            .for_each(|group| group.kill());
     }
 
     fn keep(&self, group: &Arc<Group>) {
@@ -79,12 +82,21 @@ impl Process {
     ///
     /// # Errors
     /// The program is not there, or cannot be run.
-    pub(super) fn spawn(child: &Child, log: &ServerLog, children: &Children) -> io::Result<(Self, Pipes)> {
+    pub(super) fn spawn(
+        child: &Child,
+        log: &ServerLog,
+        children: &Children,
+    ) -> io::Result<(Self, Pipes)> {
         let mut command = Command::new(&child.program);
         command
             .args(&child.arguments)
             .env_clear()
-            .envs(child.variables.iter().map(|(name, value)| (name, value.expose_secret())))
+            .envs(
+                child
+                    .variables
+                    .iter()
+                    .map(|(name, value)| (name, value.expose_secret())),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -102,7 +114,10 @@ impl Process {
         let stderr = running.stderr.take().ok_or_else(missing)?;
 
         let tail = Arc::<Mutex<Tail>>::default();
-        let words = Words { log: log.clone(), tail: tail.clone() };
+        let words = Words {
+            log: log.clone(),
+            tail: tail.clone(),
+        };
         let (messages, ours) = tokio::io::duplex(PIPE_BYTES);
         let noise = words.clone();
         tokio::spawn(async move { forward(stdout, messages, &noise).await });
@@ -116,7 +131,15 @@ impl Process {
         tokio::spawn(async move {
             how.send_replace(Some(watched.wait(running).await));
         });
-        Ok((Self { group, tail, ended, heard }, (ours, stdin)))
+        Ok((
+            Self {
+                group,
+                tail,
+                ended,
+                heard,
+            },
+            (ours, stdin),
+        ))
     }
 
     /// Waits until it has ended, and says how: `exit status: 1`.
@@ -196,9 +219,13 @@ fn is_reason(line: &str) -> bool {
     let head = line.split(':').next().unwrap_or_default();
     let names_error = line.len() > head.len() + 1
         && !head.contains(char::is_whitespace)
-        && (head.ends_with("Error") || head.ends_with("Exception") || head.eq_ignore_ascii_case("error"));
+        && (head.ends_with("Error")
+            || head.ends_with("Exception")
+            || head.eq_ignore_ascii_case("error"));
     names_error
-        || ["fatal: ", "fatal error: ", "panic: "].iter().any(|start| line.starts_with(start))
+        || ["fatal: ", "fatal error: ", "panic: "]
+            .iter()
+            .any(|start| line.starts_with(start))
         || line.contains(" panicked at ")
         || line.ends_with("command not found")
         || line.ends_with("No such file or directory")
@@ -206,7 +233,9 @@ fn is_reason(line: &str) -> bool {
 
 impl Words {
     fn say(&self, line: &[u8]) {
-        let Some(text) = self.log.say(&String::from_utf8_lossy(line)) else { return };
+        let Some(text) = self.log.say(&String::from_utf8_lossy(line)) else {
+            return;
+        };
         let mut tail = lock(&self.tail);
         if is_reason(&text) {
             tail.reason = Some(text.clone());
@@ -239,7 +268,8 @@ async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, wor
         }
         if line.cut {
             words.say(
-                format!("sent a message of more than {MESSAGE_BYTES_MAX} bytes; disconnected").as_bytes(),
+                format!("sent a message of more than {MESSAGE_BYTES_MAX} bytes; disconnected")
+                    .as_bytes(),
             );
             return;
         }
@@ -268,7 +298,11 @@ struct Line<'a> {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     fn new(stream: R, bytes_max: usize) -> Self {
-        Self { reader: BufReader::new(stream), line: Vec::new(), bytes_max }
+        Self {
+            reader: BufReader::new(stream),
+            line: Vec::new(),
+            bytes_max,
+        }
     }
 
     /// The next line without its end; `None` at the end. A last line without an end counts.
@@ -278,7 +312,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         loop {
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
-                return Ok((!self.line.is_empty()).then_some(Line { bytes: &self.line, cut }));
+                return Ok((!self.line.is_empty()).then_some(Line {
+                    bytes: &self.line,
+                    cut,
+                }));
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let piece = &available[..end.unwrap_or(available.len())];
@@ -288,7 +325,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let used = end.map_or(available.len(), |end| end + 1);
             self.reader.consume(used);
             if end.is_some() {
-                return Ok(Some(Line { bytes: &self.line, cut }));
+                return Ok(Some(Line {
+                    bytes: &self.line,
+                    cut,
+                }));
             }
         }
     }
@@ -314,12 +354,15 @@ mod tests {
             ),
             tail: Arc::default(),
         };
-        let flood: String = (0..100_000).map(|number| format!("line {number}\n")).collect();
+        let flood: String = (0..100_000)
+            .map(|number| format!("line {number}\n"))
+            .collect();
         listen(flood.as_bytes(), &words).await;
         let (logged, tail) = (lock(&logged), lock(&words.tail));
         let told = logged.iter().filter(|line| line.starts_with('…'));
-        let left_out: usize =
-            told.map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap() - 1).sum();
+        let left_out: usize = told
+            .map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap() - 1)
+            .sum();
         assert_eq!(logged.len() + left_out, 100_000);
         assert!(logged.last().unwrap().starts_with('…'), "{logged:?}");
         assert_eq!(tail.lines.back().unwrap(), "line 99999");

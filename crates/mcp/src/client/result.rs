@@ -35,7 +35,9 @@ pub(super) fn read(answer: CallToolResult, bytes_max: usize) -> Result<Value, To
 
 /// One piece of text is that text; anything else a list of what came.
 fn content(mut blocks: Vec<ContentBlock>) -> Value {
-    if let ([ContentBlock::Text(_)], Some(ContentBlock::Text(only))) = (blocks.as_slice(), blocks.first()) {
+    if let ([ContentBlock::Text(_)], Some(ContentBlock::Text(only))) =
+        (blocks.as_slice(), blocks.first())
+    {
         return Value::String(only.text.clone());
     }
     Value::Array(blocks.drain(..).map(block).collect())
@@ -48,11 +50,22 @@ fn block(block: ContentBlock) -> Value {
         ContentBlock::Image(image) => binary("image", &image.mime_type, &image.data),
         ContentBlock::Audio(audio) => binary("audio", &audio.mime_type, &audio.data),
         ContentBlock::Resource(embedded) => match embedded.resource {
-            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+            ResourceContents::TextResourceContents {
+                uri,
+                mime_type,
+                text,
+                ..
+            } => {
                 json!({ "type": "resource", "uri": uri, "mime_type": mime_type, "text": text })
             }
-            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                let mut shown = binary("resource", mime_type.as_deref().unwrap_or("unknown"), &blob);
+            ResourceContents::BlobResourceContents {
+                uri,
+                mime_type,
+                blob,
+                ..
+            } => {
+                let mut shown =
+                    binary("resource", mime_type.as_deref().unwrap_or("unknown"), &blob);
                 shown["uri"] = Value::String(uri);
                 shown
             }
@@ -72,7 +85,11 @@ fn unknown() -> Value {
 }
 
 fn binary(kind: &str, mime_type: &str, base64: &str) -> Value {
-    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    let padding = base64
+        .bytes()
+        .rev()
+        .take_while(|byte| *byte == b'=')
+        .count();
     let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
     json!({ "type": kind, "mime_type": mime_type, "bytes": bytes, "note": "not text; not passed on" })
 }
@@ -101,7 +118,11 @@ fn cut_text(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
-    format!("{} … (cut: {} bytes in all)", beginning(text, bytes_max), text.len())
+    format!(
+        "{} … (cut: {} bytes in all)",
+        beginning(text, bytes_max),
+        text.len()
+    )
 }
 
 /// At most so many bytes, cut between characters.
@@ -121,7 +142,10 @@ mod tests {
     fn structured_content_goes_before_its_text() {
         let both = json!({"content": [{"type": "text", "text": "{\"n\":1}"}], "structuredContent": {"n": 1}});
         assert_eq!(answer(both), Ok(json!({"n": 1})));
-        assert_eq!(answer(json!({"content": [], "structuredContent": null})), Ok(Value::Null));
+        assert_eq!(
+            answer(json!({"content": [], "structuredContent": null})),
+            Ok(Value::Null)
+        );
     }
 
     #[test]
@@ -138,30 +162,54 @@ mod tests {
             all[1],
             json!({"type": "image", "mime_type": "image/png", "bytes": 5, "note": "not text; not passed on"})
         );
-        let resource = json!({"type": "resource", "resource": {"uri": "file:///b", "text": "inside"}});
+        let resource =
+            json!({"type": "resource", "resource": {"uri": "file:///b", "text": "inside"}});
         let all = answer(json!({"content": [link]})).unwrap();
-        assert_eq!((all[0]["uri"].as_str(), all[0]["name"].as_str()), (Some("file:///a"), Some("a")));
-        assert_eq!(answer(json!({"content": [resource]})).unwrap()[0]["text"], "inside");
+        assert_eq!(
+            (all[0]["uri"].as_str(), all[0]["name"].as_str()),
+            (Some("file:///a"), Some("a"))
+        );
+        assert_eq!(
+            answer(json!({"content": [resource]})).unwrap()[0]["text"],
+            "inside"
+        );
     }
 
     #[test]
     fn an_error_is_in_the_servers_own_words() {
-        let words = json!({"content": [{"type": "text", "text": "no such repository"}], "isError": true});
+        let words =
+            json!({"content": [{"type": "text", "text": "no such repository"}], "isError": true});
         assert_eq!(answer(words), Err("no such repository".to_owned()));
         let none = json!({"content": [], "isError": true});
-        assert_eq!(answer(none), Err("the tool reports an error, without words".to_owned()));
-        let long = json!({"content": [{"type": "text", "text": "x".repeat(9_000)}], "isError": true});
-        assert!(answer(long).unwrap_err().ends_with(" … (cut: 9000 bytes in all)"));
+        assert_eq!(
+            answer(none),
+            Err("the tool reports an error, without words".to_owned())
+        );
+        let long =
+            json!({"content": [{"type": "text", "text": "x".repeat(9_000)}], "isError": true});
+        assert!(
+            answer(long)
+                .unwrap_err()
+                .ends_with(" … (cut: 9000 bytes in all)")
+        );
     }
 
     #[test]
     fn what_is_too_large_is_cut_between_characters_and_says_so() {
         let long = "ä".repeat(300);
         let cut = answer(json!({"content": [{"type": "text", "text": long}]})).unwrap();
-        assert_eq!(cut["cut"], "the result has 600 bytes; these are the first 300");
+        assert_eq!(
+            cut["cut"],
+            "the result has 600 bytes; these are the first 300"
+        );
         assert_eq!(cut["begins"], "ä".repeat(150));
         let list: Vec<u32> = (0..200).collect();
         let cut = answer(json!({"content": [], "structuredContent": {"list": list}})).unwrap();
-        assert!(cut["begins"].as_str().unwrap().starts_with("{\"list\":[0,1,2"));
+        assert!(
+            cut["begins"]
+                .as_str()
+                .unwrap()
+                .starts_with("{\"list\":[0,1,2")
+        );
     }
 }

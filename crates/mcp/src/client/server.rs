@@ -7,8 +7,8 @@ use std::time::Duration;
 use adjutant_core::{Arguments, CancellationToken, ToolContext, ToolError};
 use rmcp::Peer;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, ErrorCode,
-    RequestId, RequestParamsMeta as _, ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification,
+    ErrorCode, RequestId, RequestParamsMeta as _, ServerResult, Tool,
 };
 use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::{Value, json};
@@ -78,7 +78,16 @@ impl Server {
     ) -> Arc<Self> {
         let (state, _) = watch::channel(State::Down(Health::Disabled));
         let (offered, wanted) = (Mutex::default(), Notify::new());
-        Arc::new(Self { config, means, state, offered, pins, has_news, wanted, stop })
+        Arc::new(Self {
+            config,
+            means,
+            state,
+            offered,
+            pins,
+            has_news,
+            wanted,
+            stop,
+        })
     }
 
     /// Starts it, and keeps it from then on. Returns the tools that join, and whether it has more than are looked at. One whose
@@ -111,7 +120,8 @@ impl Server {
             }
         };
         self.greeted(greeting);
-        self.state.send_replace(State::Connected(connection.peer.clone()));
+        self.state
+            .send_replace(State::Connected(connection.peer.clone()));
         tokio::spawn(Arc::clone(self).keep(connection));
         Ok((tools, more))
     }
@@ -138,7 +148,8 @@ impl Server {
         };
         match connection {
             Some(connection) => {
-                self.state.send_replace(State::Connected(connection.peer.clone()));
+                self.state
+                    .send_replace(State::Connected(connection.peer.clone()));
                 self.keep(connection).await;
             }
             None => drop(self.state.send_replace(State::Down(Health::Stopped))),
@@ -146,7 +157,9 @@ impl Server {
     }
 
     fn failed(&self, reason: &str) {
-        self.state.send_replace(State::Down(Health::Failed { reason: reason.to_owned() }));
+        self.state.send_replace(State::Down(Health::Failed {
+            reason: reason.to_owned(),
+        }));
     }
 
     /// The tools that were agreed to; `None`: nothing is kept of this server.
@@ -154,13 +167,19 @@ impl Server {
     /// # Errors
     /// What is kept cannot be read.
     fn pinned(&self) -> Result<Option<Vec<Tool>>, String> {
-        let Some(pins) = &self.pins else { return Ok(None) };
+        let Some(pins) = &self.pins else {
+            return Ok(None);
+        };
         let unreadable = |reason| {
             let how = pins.how_to_accept(&self.config.name);
-            format!("what was agreed to of its tools cannot be read ({reason}); to agree to them anew: {how}")
+            format!(
+                "what was agreed to of its tools cannot be read ({reason}); to agree to them anew: {how}"
+            )
         };
         let pinned = pins.load(&self.config.name).map_err(unreadable)?;
-        pinned.map_or(Ok(None), |pinned| pinned.of(&self.config).map_err(unreadable))
+        pinned.map_or(Ok(None), |pinned| {
+            pinned.of(&self.config).map_err(unreadable)
+        })
     }
 
     /// Keeps what it offers at its first start.
@@ -201,8 +220,12 @@ impl Server {
     pub(super) fn changes(&self) -> Option<(Vec<ChangedTool>, PinnedTools)> {
         let offered = self.offered();
         let now = offered.now.as_deref()?;
-        let find =
-            |tools: &[Tool], name: &str| tools.iter().find(|tool| tool.name == name).map(|tool| json!(tool));
+        let find = |tools: &[Tool], name: &str| {
+            tools
+                .iter()
+                .find(|tool| tool.name == name)
+                .map(|tool| json!(tool))
+        };
         let changed = offered.changed.iter().map(|name| ChangedTool {
             name: name.clone(),
             before: find(&offered.tools, name),
@@ -282,21 +305,36 @@ impl Server {
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         if let Some(trace) = &context.trace {
             params.set_traceparent(&trace.traceparent());
-            trace.tracestate().into_iter().for_each(|state| params.set_tracestate(state));
+            trace
+                .tracestate()
+                .into_iter()
+                .for_each(|state| params.set_tracestate(state));
         }
         if is_ours(&peer) {
             let conversation = context.conversation.to_string();
-            params.meta_mut().get_or_insert_default().insert(ours::CALLED_IN.to_owned(), conversation.into());
+            params
+                .meta_mut()
+                .get_or_insert_default()
+                .insert(ours::CALLED_IN.to_owned(), conversation.into());
         }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let sent = peer
+            .send_cancellable_request(request, PeerRequestOptions::no_options())
+            .await;
         // The queue in front of the connection was closed: it did not leave this process.
         let handle = sent.map_err(|_| {
-            ToolError::failed(format!("the MCP server {server} has just gone; nothing was sent to it"))
+            ToolError::failed(format!(
+                "the MCP server {server} has just gone; nothing was sent to it"
+            ))
         })?;
-        let _hearing =
-            self.means.handler.progress.by(handle.progress_token.clone(), context.progress.clone());
-        let mut abandoned = Abandoned { request: Some((peer, handle.id.clone())) };
+        let _hearing = self
+            .means
+            .handler
+            .progress
+            .by(handle.progress_token.clone(), context.progress.clone());
+        let mut abandoned = Abandoned {
+            request: Some((peer, handle.id.clone())),
+        };
         let mut answer = handle.rx;
         tokio::select! {
             answer = &mut answer => {
@@ -309,7 +347,10 @@ impl Server {
         if harmless {
             // Whatever became of it, nothing changed. The server is told without waiting for it.
             drop(abandoned);
-            return Err(self.lost(&format!("{tool} of the MCP server {server}: {what}"), harmless));
+            return Err(self.lost(
+                &format!("{tool} of the MCP server {server}: {what}"),
+                harmless,
+            ));
         }
         abandoned.tell().await;
         match tokio::time::timeout(AFTER_CANCEL, answer).await {
@@ -400,9 +441,13 @@ impl Server {
 
     fn lost(&self, words: &str, harmless: bool) -> ToolError {
         if harmless {
-            ToolError::failed(format!("{words}; it changes nothing and can be called again"))
+            ToolError::failed(format!(
+                "{words}; it changes nothing and can be called again"
+            ))
         } else {
-            ToolError::Unknown { message: format!("{words}; it may or may not have been carried out") }
+            ToolError::Unknown {
+                message: format!("{words}; it may or may not have been carried out"),
+            }
         }
     }
 
@@ -411,7 +456,10 @@ impl Server {
         let limit = self.config.timeout.unwrap_or(USUAL_TIMEOUT);
         let patience = self.config.start_timeout.min(limit / 2);
         let mut states = self.state.subscribe();
-        let given_up = matches!(&*states.borrow_and_update(), State::Down(Health::Failed { .. }));
+        let given_up = matches!(
+            &*states.borrow_and_update(),
+            State::Down(Health::Failed { .. })
+        );
         let settled = async {
             if given_up {
                 self.wanted.notify_one();
@@ -421,7 +469,9 @@ impl Server {
             states
                 .wait_for(|state| match state {
                     State::Connected(peer) => !peer.is_transport_closed(),
-                    State::Down(health) => !matches!(health, Health::Restarting { .. } | Health::Starting),
+                    State::Down(health) => {
+                        !matches!(health, Health::Restarting { .. } | Health::Starting)
+                    }
                 })
                 .await
                 .map(|state| state.clone())
@@ -430,7 +480,11 @@ impl Server {
             Ok(Ok(State::Connected(peer))) => Ok(peer),
             Ok(Ok(State::Down(health))) => Err(health.to_string()),
             Ok(Err(_)) => Err("stopped".to_owned()),
-            Err(_) => Err(format!("{}; waited {} s for it", self.health(), patience.as_secs_f64())),
+            Err(_) => Err(format!(
+                "{}; waited {} s for it",
+                self.health(),
+                patience.as_secs_f64()
+            )),
         }
     }
 
@@ -459,7 +513,8 @@ impl Server {
                 return;
             };
             connection = next;
-            self.state.send_replace(State::Connected(connection.peer.clone()));
+            self.state
+                .send_replace(State::Connected(connection.peer.clone()));
         }
     }
 
@@ -468,15 +523,21 @@ impl Server {
         loop {
             let pause = if *attempts < self.config.backoff.attempts_max {
                 *attempts += 1;
-                self.state.send_replace(State::Down(Health::Restarting { reason: reason.clone() }));
+                self.state.send_replace(State::Down(Health::Restarting {
+                    reason: reason.clone(),
+                }));
                 self.config.backoff.pause(*attempts)
             } else {
-                self.state.send_replace(State::Down(Health::Failed { reason: reason.clone() }));
+                self.state.send_replace(State::Down(Health::Failed {
+                    reason: reason.clone(),
+                }));
                 tokio::select! {
                     () = self.wanted.notified() => {}
                     () = self.stop.cancelled() => return None,
                 }
-                self.state.send_replace(State::Down(Health::Restarting { reason: reason.clone() }));
+                self.state.send_replace(State::Down(Health::Restarting {
+                    reason: reason.clone(),
+                }));
                 Duration::ZERO
             };
             let opened = async {
@@ -508,7 +569,10 @@ impl Server {
                 self.means.handler.log.say(&words(&error));
             }
             Err(_) => {
-                self.means.handler.log.say("does not list its tools any more");
+                self.means
+                    .handler
+                    .log
+                    .say("does not list its tools any more");
             }
         }
     }
@@ -517,15 +581,28 @@ impl Server {
     fn compare(&self, now: Vec<Tool>) {
         let mut offered = self.offered();
         let faces = |tools: &[Tool]| -> BTreeSet<(String, String)> {
-            tools.iter().map(|tool| (tool.name.to_string(), face(tool))).collect()
+            tools
+                .iter()
+                .map(|tool| (tool.name.to_string(), face(tool)))
+                .collect()
         };
         let (then, today) = (faces(&offered.tools), faces(&now));
-        let changed: BTreeSet<String> =
-            then.symmetric_difference(&today).map(|(name, _)| name.clone()).collect();
-        if let Some(pins) = self.pins.as_ref().filter(|_| !changed.is_empty() && changed != offered.changed) {
+        let changed: BTreeSet<String> = then
+            .symmetric_difference(&today)
+            .map(|(name, _)| name.clone())
+            .collect();
+        if let Some(pins) = self
+            .pins
+            .as_ref()
+            .filter(|_| !changed.is_empty() && changed != offered.changed)
+        {
             let name = |name: &String| one_line(&name.chars().take(NAME_MAX).collect::<String>());
             let names: Vec<String> = changed.iter().take(NAMED_MAX).map(name).collect();
-            let more = if changed.len() > NAMED_MAX { ", …" } else { "" };
+            let more = if changed.len() > NAMED_MAX {
+                ", …"
+            } else {
+                ""
+            };
             offered.change = Some(format!(
                 "tools that changed since they were agreed to are not used: {}{more}; to look at the change and agree to it: {}",
                 names.join(", "),
@@ -545,12 +622,18 @@ impl Server {
 /// Returns whether a server is one of ours, which has to know in which conversation its agent may be asked by itself.
 fn is_ours(peer: &Peer<RoleClient>) -> bool {
     let info = peer.peer_info();
-    let experimental = info.as_ref().and_then(|info| info.capabilities.experimental.as_ref());
+    let experimental = info
+        .as_ref()
+        .and_then(|info| info.capabilities.experimental.as_ref());
     experimental.is_some_and(|known| known.contains_key(ours::SERVER))
 }
 
 fn count(tools: usize) -> String {
-    if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") }
+    if tools == 1 {
+        "1 tool".to_owned()
+    } else {
+        format!("{tools} tools")
+    }
 }
 
 /// A request nobody waits for any more: the server is told, once.

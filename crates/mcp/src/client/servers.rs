@@ -71,20 +71,38 @@ impl Servers {
     ///
     /// # Errors
     /// [`StartError`] for the first that is required and does not come. The others are stopped again.
-    pub async fn start(configs: Vec<ServerConfig>, surroundings: Surroundings) -> Result<Self, StartError> {
+    pub async fn start(
+        configs: Vec<ServerConfig>,
+        surroundings: Surroundings,
+    ) -> Result<Self, StartError> {
         let children = Arc::new(Children::default());
         let stop = CancellationToken::new();
         // From here on, dropping it ends whatever was started.
-        let mut servers = Self { all: Vec::new(), children, has_news: Arc::default(), stop };
-        let starting = configs.into_iter().map(|config| servers.start_one(config, &surroundings));
+        let mut servers = Self {
+            all: Vec::new(),
+            children,
+            has_news: Arc::default(),
+            stop,
+        };
+        let starting = configs
+            .into_iter()
+            .map(|config| servers.start_one(config, &surroundings));
         let started = join_all(starting.collect::<Vec<_>>()).await;
         let mut taken = BTreeSet::new();
         for (server, greeting) in started {
-            let mut entry = Entry { server, joined: Vec::new(), left_out: Vec::new(), warnings: Vec::new() };
+            let mut entry = Entry {
+                server,
+                joined: Vec::new(),
+                left_out: Vec::new(),
+                warnings: Vec::new(),
+            };
             match greeting {
                 Some(Ok((tools, more))) => entry.join(tools, more, &mut taken),
                 Some(Err(reason)) if entry.server.config.required => {
-                    return Err(StartError { server: entry.server.config.name.clone(), reason });
+                    return Err(StartError {
+                        server: entry.server.config.name.clone(),
+                        reason,
+                    });
                 }
                 Some(Err(_)) | None => {}
             }
@@ -103,12 +121,26 @@ impl Servers {
             tools_changed: Arc::new(Notify::new()),
             progress: Heard::default(),
         };
-        let means = Means { http: surroundings.http.clone(), handler, children: self.children.clone() };
+        let means = Means {
+            http: surroundings.http.clone(),
+            handler,
+            children: self.children.clone(),
+        };
         let disabled = config.disabled;
         let pins = surroundings.pins.clone();
-        let server = Server::new(config, means, pins, self.has_news.clone(), self.stop.clone());
+        let server = Server::new(
+            config,
+            means,
+            pins,
+            self.has_news.clone(),
+            self.stop.clone(),
+        );
         async move {
-            let greeting = if disabled { None } else { Some(server.start().await) };
+            let greeting = if disabled {
+                None
+            } else {
+                Some(server.start().await)
+            };
             (server, greeting)
         }
     }
@@ -129,7 +161,11 @@ impl Servers {
             .flat_map(|entry| &entry.joined)
             .filter(|tool| listed(&tool.server.config.rules.confirm, &tool.joined.original));
         confirmed.fold(policy, |policy, tool| {
-            policy.rule(tool.joined.definition.name.as_str(), None, Permission::Confirm)
+            policy.rule(
+                tool.joined.definition.name.as_str(),
+                None,
+                Permission::Confirm,
+            )
         })
     }
 
@@ -147,17 +183,26 @@ impl Servers {
 
     /// Tells, whenever it is asked, which of the required servers do not answer: for whoever says that a service is ready.
     pub fn missing(&self) -> impl Fn() -> Vec<ServerName> + Send + Sync + use<> {
-        let required = self.all.iter().map(|entry| &entry.server).filter(|server| server.config.required);
+        let required = self
+            .all
+            .iter()
+            .map(|entry| &entry.server)
+            .filter(|server| server.config.required);
         let required: Vec<Arc<Server>> = required.cloned().collect();
         move || {
-            let missing = required.iter().filter(|server| server.health() != Health::Connected);
+            let missing = required
+                .iter()
+                .filter(|server| server.health() != Health::Connected);
             missing.map(|server| server.config.name.clone()).collect()
         }
     }
 
     /// Waits until every server that is started behind [`Servers::start`] has come or failed, each within its `start_timeout`.
     pub async fn settled(&self) {
-        let all = self.all.iter().map(|entry| entry.server.wait_for(|health| *health != Health::Starting));
+        let all = self
+            .all
+            .iter()
+            .map(|entry| entry.server.wait_for(|health| *health != Health::Starting));
         join_all(all.collect::<Vec<_>>()).await;
     }
 
@@ -166,7 +211,12 @@ impl Servers {
     pub fn news(&self) -> Vec<(ServerName, String)> {
         let of = |entry: &Entry| {
             let name = entry.server.config.name.clone();
-            entry.server.news().into_iter().map(move |news| (name.clone(), news)).collect::<Vec<_>>()
+            entry
+                .server
+                .news()
+                .into_iter()
+                .map(move |news| (name.clone(), news))
+                .collect::<Vec<_>>()
         };
         self.all.iter().flat_map(of).collect()
     }
@@ -186,12 +236,20 @@ impl Servers {
     /// [`Pins::save`] once a person has agreed to them. `None`: there is no such server, or it has not listed its tools.
     #[must_use]
     pub fn changes(&self, name: &ServerName) -> Option<(Vec<ChangedTool>, PinnedTools)> {
-        self.all.iter().find(|entry| entry.server.config.name == *name)?.server.changes()
+        self.all
+            .iter()
+            .find(|entry| entry.server.config.name == *name)?
+            .server
+            .changes()
     }
 
     /// Waits until a server is in a state like that. Returns at once if there is no such server.
     pub async fn wait_for(&self, name: &ServerName, wanted: impl Fn(&Health) -> bool) {
-        if let Some(entry) = self.all.iter().find(|entry| entry.server.config.name == *name) {
+        if let Some(entry) = self
+            .all
+            .iter()
+            .find(|entry| entry.server.config.name == *name)
+        {
             entry.server.wait_for(wanted).await;
         }
     }
@@ -223,24 +281,42 @@ impl std::fmt::Debug for Servers {
 }
 
 impl Entry {
-    fn join(&mut self, mut tools: Vec<rmcp::model::Tool>, more: bool, taken: &mut BTreeSet<String>) {
+    fn join(
+        &mut self,
+        mut tools: Vec<rmcp::model::Tool>,
+        more: bool,
+        taken: &mut BTreeSet<String>,
+    ) {
         let config = &self.server.config;
         if more {
-            self.warnings.push(format!("it has more than {TOOLS_MAX} tools; only the first are looked at"));
+            self.warnings.push(format!(
+                "it has more than {TOOLS_MAX} tools; only the first are looked at"
+            ));
         }
         // Whatever order the server has today: numbers that tell names apart must not move.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let offered: Vec<String> = tools.iter().map(|tool| tool.name.to_string()).collect();
         for tool in tools {
-            if self.joined.iter().any(|joined| joined.joined.original == tool.name) {
+            if self
+                .joined
+                .iter()
+                .any(|joined| joined.joined.original == tool.name)
+            {
                 let reason = "the server lists two tools of this name".to_owned();
-                self.left_out.push(LeftOut { original: tool.name.to_string(), reason, by_rule: false });
+                self.left_out.push(LeftOut {
+                    original: tool.name.to_string(),
+                    reason,
+                    by_rule: false,
+                });
                 continue;
             }
             let name = names::fresh(&config.name, &tool.name, taken);
             match judge(&config.name, &name, &tool, &config.rules) {
                 Ok(joined) => {
-                    self.joined.push(Arc::new(ForeignTool { server: Arc::clone(&self.server), joined }));
+                    self.joined.push(Arc::new(ForeignTool {
+                        server: Arc::clone(&self.server),
+                        joined,
+                    }));
                 }
                 Err(left_out) => {
                     taken.remove(&name);
@@ -250,7 +326,8 @@ impl Entry {
         }
         self.warnings.extend(self.unmatched(&offered));
         if let Via::Remote(remote) = &config.via {
-            self.warnings.extend(exposed(remote.bearer.is_some(), &remote.url).map(str::to_owned));
+            self.warnings
+                .extend(exposed(remote.bearer.is_some(), &remote.url).map(str::to_owned));
         }
     }
 
@@ -267,14 +344,24 @@ impl Entry {
         ];
         let mut warnings = Vec::new();
         for (key, names) in lists {
-            for name in names.iter().filter(|name| *name != "*" && !offered.contains(name)) {
+            for name in names
+                .iter()
+                .filter(|name| *name != "*" && !offered.contains(name))
+            {
                 let near = adjutant_core::nearest(name, offered.iter().map(String::as_str));
-                let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                warnings.push(format!("{key} names {name:?}, and it has no such tool{hint}"));
+                let hint = near
+                    .map(|near| format!("; did you mean {near:?}?"))
+                    .unwrap_or_default();
+                warnings.push(format!(
+                    "{key} names {name:?}, and it has no such tool{hint}"
+                ));
             }
         }
         for (what, argument) in &rules.inject {
-            let used = self.joined.iter().any(|tool| tool.joined.inject.iter().any(|(has, _)| has == what));
+            let used = self
+                .joined
+                .iter()
+                .any(|tool| tool.joined.inject.iter().any(|(has, _)| has == what));
             if !used {
                 warnings.push(format!(
                     "inject.{}: no tool of it has an argument {argument:?}",
@@ -312,10 +399,15 @@ fn exposed(has_token: bool, url: &str) -> Option<&'static str> {
 
 /// Whether what is sent there can be read by nobody else.
 fn safe(url: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(url) else { return false };
+    let Ok(url) = reqwest::Url::parse(url) else {
+        return false;
+    };
     let here = url.host_str().is_some_and(|host| {
         let host = host.trim_matches(['[', ']']);
-        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        host == "localhost"
+            || host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
     });
     url.scheme() == "https" || here
 }
@@ -326,13 +418,23 @@ mod tests {
 
     #[test]
     fn a_token_in_the_open_is_warned_of() {
-        for url in ["http://10.0.0.1/mcp", "http://mcp.example.com", "http://localhost.example.com/mcp"] {
-            assert!(exposed(true, url).is_some_and(|words| words.contains("unencrypted")), "{url}");
+        for url in [
+            "http://10.0.0.1/mcp",
+            "http://mcp.example.com",
+            "http://localhost.example.com/mcp",
+        ] {
+            assert!(
+                exposed(true, url).is_some_and(|words| words.contains("unencrypted")),
+                "{url}"
+            );
             assert_eq!(exposed(false, url), None, "{url}");
         }
-        for url in
-            ["https://mcp.example.com", "http://localhost:1/mcp", "http://127.0.0.9", "http://[::1]:80/"]
-        {
+        for url in [
+            "https://mcp.example.com",
+            "http://localhost:1/mcp",
+            "http://127.0.0.9",
+            "http://[::1]:80/",
+        ] {
             assert_eq!(exposed(true, url), None, "{url}");
         }
     }

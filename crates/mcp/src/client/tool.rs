@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{
-    Arguments, BoxFuture, Effect, Prepared, Tool, ToolContext, ToolDefinition, ToolError, call_in_words,
-    name_in_words,
+    Arguments, BoxFuture, Effect, Prepared, Tool, ToolContext, ToolDefinition, ToolError,
+    call_in_words, name_in_words,
 };
 use serde_json::Value;
 
@@ -55,7 +55,10 @@ impl Tool for ForeignTool {
             arguments.insert(argument.clone(), Value::String(what.value(context)));
         }
         let harmless = self.joined.definition.annotations.effect() == Effect::None;
-        Box::pin(self.server.call(&self.joined.original, arguments, harmless, context))
+        Box::pin(
+            self.server
+                .call(&self.joined.original, arguments, harmless, context),
+        )
     }
 
     fn reads_from_others(&self) -> bool {
@@ -68,7 +71,10 @@ impl Tool for ForeignTool {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         let preview = Some(self.preview(&arguments));
-        Box::pin(std::future::ready(Ok(Prepared::Ready { arguments, preview })))
+        Box::pin(std::future::ready(Ok(Prepared::Ready {
+            arguments,
+            preview,
+        })))
     }
 
     fn timeout(&self) -> Option<Duration> {

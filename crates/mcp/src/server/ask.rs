@@ -32,9 +32,13 @@ pub(super) enum Way {
 impl Way {
     /// How this client's person is asked.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
-        let can_ask = context.client_capabilities().is_some_and(|capabilities| has_forms(&capabilities));
+        let can_ask = context
+            .client_capabilities()
+            .is_some_and(|capabilities| has_forms(&capabilities));
         let version = context.protocol_version();
-        match version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()) {
+        match version
+            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+        {
             _ if !can_ask => Self::TwoSteps,
             true => Self::InputRequired,
             false => Self::Elicitation,
@@ -44,7 +48,9 @@ impl Way {
 
 /// Before 2025-11-25 there were only forms, and nothing was said about them.
 fn has_forms(capabilities: &ClientCapabilities) -> bool {
-    let Some(elicitation) = &capabilities.elicitation else { return false };
+    let Some(elicitation) = &capabilities.elicitation else {
+        return false;
+    };
     elicitation.form.is_some() || elicitation.url.is_none()
 }
 
@@ -67,7 +73,9 @@ pub(super) async fn ask(
 ) -> Answer {
     let request = ElicitRequest::new(form(pending));
     let options = PeerRequestOptions::with_timeout(patience);
-    let asked = context.peer.send_request_with_option(request.into(), options);
+    let asked = context
+        .peer
+        .send_request_with_option(request.into(), options);
     let answered = async { asked.await.ok()?.await_response().await.ok() };
     let response = tokio::select! {
         response = answered => response,
@@ -85,19 +93,28 @@ pub(super) fn input_required<'a>(
     state: String,
 ) -> InputRequiredResult {
     let question = |call| InputRequest::Elicitation(ElicitRequest::new(form(call)));
-    let questions: BTreeMap<_, _> = asked.into_iter().map(|(name, call)| (name, question(call))).collect();
+    let questions: BTreeMap<_, _> = asked
+        .into_iter()
+        .map(|(name, call)| (name, question(call)))
+        .collect();
     InputRequiredResult::new(Some(questions), Some(state))
 }
 
 /// The answer to the question of a name, in a call that came again.
 pub(super) fn answer_to(responses: &InputResponses, name: &str) -> Answer {
-    let Some(response) = responses.get(name) else { return Answer::Nothing };
-    serde_json::from_value::<ElicitResult>(response.clone()).map_or(Answer::Nothing, |result| answer(&result))
+    let Some(response) = responses.get(name) else {
+        return Answer::Nothing;
+    };
+    serde_json::from_value::<ElicitResult>(response.clone())
+        .map_or(Answer::Nothing, |result| answer(&result))
 }
 
 /// Only a yes that is literally one is one.
 fn answer(result: &ElicitResult) -> Answer {
-    let confirmed = result.content.as_ref().and_then(|content| content.get(CONFIRM));
+    let confirmed = result
+        .content
+        .as_ref()
+        .and_then(|content| content.get(CONFIRM));
     match (&result.action, confirmed) {
         (ElicitationAction::Accept, Some(Value::Bool(true))) => Answer::Yes,
         _ => Answer::No,
@@ -107,7 +124,10 @@ fn answer(result: &ElicitResult) -> Answer {
 fn form(pending: &PendingCall) -> ElicitRequestParams {
     let schema = ElicitationSchema::builder()
         .required_bool_property(CONFIRM, |field| {
-            field.title("Do it").description(pending.preview.clone()).with_default(false)
+            field
+                .title("Do it")
+                .description(pending.preview.clone())
+                .with_default(false)
         })
         .build();
     ElicitRequestParams::FormElicitationParams {
@@ -130,7 +150,10 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_is_one() {
-        assert_eq!(answered(json!({"action": "accept", "content": {"confirm": true}})), Answer::Yes);
+        assert_eq!(
+            answered(json!({"action": "accept", "content": {"confirm": true}})),
+            Answer::Yes
+        );
         for no in [
             json!({"action": "accept", "content": {"confirm": false}}),
             json!({"action": "accept", "content": {"confirm": "true"}}),
@@ -142,11 +165,19 @@ mod tests {
         ] {
             assert_eq!(answered(no.clone()), Answer::No, "{no}");
         }
-        for nothing in [json!({"action": "yes"}), json!({}), json!(true), json!(null)] {
+        for nothing in [
+            json!({"action": "yes"}),
+            json!({}),
+            json!(true),
+            json!(null),
+        ] {
             assert_eq!(answered(nothing.clone()), Answer::Nothing, "{nothing}");
         }
         let elsewhere = json!({"action": "accept", "content": {"confirm": true}});
-        assert_eq!(answer_to(&BTreeMap::from([("other".to_owned(), elsewhere)]), CONFIRM), Answer::Nothing);
+        assert_eq!(
+            answer_to(&BTreeMap::from([("other".to_owned(), elsewhere)]), CONFIRM),
+            Answer::Nothing
+        );
     }
 
     #[test]
@@ -159,7 +190,11 @@ mod tests {
         let capability = ElicitationCapability::new;
         assert!(!with(None));
         assert!(with(Some(capability())));
-        assert!(with(Some(capability().with_form(FormElicitationCapability::default()))));
-        assert!(!with(Some(capability().with_url(UrlElicitationCapability::default()))));
+        assert!(with(Some(
+            capability().with_form(FormElicitationCapability::default())
+        )));
+        assert!(!with(Some(
+            capability().with_url(UrlElicitationCapability::default())
+        )));
     }
 }

@@ -23,10 +23,15 @@ pub(super) fn span_of(context: &RequestContext<RoleServer>) -> Option<Span> {
 
 /// Returns a context that ends when the client cancels its request, and knows the HTTP request that it came with.
 pub(super) fn in_request(run: RunContext, context: &RequestContext<RoleServer>) -> RunContext {
-    let mut run = RunContext { cancelled: context.ct.clone(), ..run };
+    let mut run = RunContext {
+        cancelled: context.ct.clone(),
+        ..run
+    };
     if let Some(request) = context.extensions.get::<Parts>() {
-        run.request_id =
-            request.headers.get("x-request-id").and_then(|id| Some(id.to_str().ok()?.to_owned()));
+        run.request_id = request
+            .headers
+            .get("x-request-id")
+            .and_then(|id| Some(id.to_str().ok()?.to_owned()));
         run.trace = request.extensions.get().cloned();
     }
     run
@@ -36,8 +41,12 @@ pub(super) fn in_request(run: RunContext, context: &RequestContext<RoleServer>) 
 ///
 /// # Errors
 /// It is not text of a fitting length.
-pub(super) fn idempotency_key(context: &RequestContext<RoleServer>) -> Result<Option<InputId>, &'static str> {
-    let Some(key) = context.meta.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+pub(super) fn idempotency_key(
+    context: &RequestContext<RoleServer>,
+) -> Result<Option<InputId>, &'static str> {
+    let Some(key) = context.meta.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
     let key = key.as_str().filter(|key| key.len() <= IDEMPOTENCY_KEY_MAX);
     match key.and_then(|key| InputId::new(key).ok()) {
         Some(id) => Ok(Some(id)),

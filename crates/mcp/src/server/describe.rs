@@ -19,10 +19,14 @@ pub(super) fn describe(definition: &ToolDefinition, way: Option<Way>) -> Tool {
         .destructive(hints.destructive)
         .idempotent(hints.read_only || hints.idempotent)
         .open_world(!hints.closed_world);
-    Tool::new(definition.name.to_string(), definition.description.clone(), input)
-        .with_title(title)
-        .with_raw_output_schema(object(output_schema(definition.output_schema.as_ref(), way)).into())
-        .with_annotations(annotations)
+    Tool::new(
+        definition.name.to_string(),
+        definition.description.clone(),
+        input,
+    )
+    .with_title(title)
+    .with_raw_output_schema(object(output_schema(definition.output_schema.as_ref(), way)).into())
+    .with_annotations(annotations)
 }
 
 /// Whether the tool has an argument of that name itself.
@@ -63,7 +67,8 @@ fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
         "error": { "type": "string", "description": "Why it was not done" },
     });
     if way.is_some() {
-        properties["status"] = json!({ "type": "string", "enum": ["confirmation_required", "declined"] });
+        properties["status"] =
+            json!({ "type": "string", "enum": ["confirmation_required", "declined"] });
         properties["message"] = json!({ "type": "string", "description": "What to do now" });
     }
     if way == Some(Way::TwoSteps) {
@@ -83,7 +88,9 @@ fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
 /// A schema as part of another: what its references point to moves up with it. One that points to itself as a whole cannot
 /// move, and says nothing then.
 fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
-    let Some(Value::Object(schema)) = schema else { return (json!({}), Vec::new()) };
+    let Some(Value::Object(schema)) = schema else {
+        return (json!({}), Vec::new());
+    };
     let mut schema = schema.clone();
     schema.shift_remove("$schema");
     let definitions: Vec<_> = ["$defs", "definitions"]
@@ -93,7 +100,9 @@ fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
     let schema = Value::Object(schema);
     let all_found = |value: &Value| {
         references(value).iter().all(|to| {
-            definitions.iter().any(|(name, _)| to.strip_prefix("#/").is_some_and(|to| to.starts_with(name)))
+            definitions
+                .iter()
+                .any(|(name, _)| to.strip_prefix("#/").is_some_and(|to| to.starts_with(name)))
         })
     };
     if all_found(&schema) && definitions.iter().all(|(_, value)| all_found(value)) {
@@ -108,7 +117,9 @@ fn references(value: &Value) -> Vec<&str> {
     match value {
         Value::Object(map) => {
             let own = map.get("$ref").and_then(Value::as_str);
-            own.into_iter().chain(map.values().flat_map(references)).collect()
+            own.into_iter()
+                .chain(map.values().flat_map(references))
+                .collect()
         }
         Value::Array(items) => items.iter().flat_map(references).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
@@ -118,7 +129,9 @@ fn references(value: &Value) -> Vec<&str> {
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
     }
 }
 
@@ -127,8 +140,9 @@ mod tests {
     use super::*;
 
     fn declared(output: Value) -> Value {
-        let definition =
-            ToolDefinition::new("look_up", "Looks up.", json!({"type": "object"})).unwrap().returning(output);
+        let definition = ToolDefinition::new("look_up", "Looks up.", json!({"type": "object"}))
+            .unwrap()
+            .returning(output);
         json!(describe(&definition, None))
     }
 
@@ -141,16 +155,25 @@ mod tests {
             "$defs": { "Hit": { "type": "string" } },
         }));
         let output = &declared["outputSchema"];
-        assert_eq!(output["properties"]["data"], json!({"type": "array", "items": {"$ref": "#/$defs/Hit"}}));
+        assert_eq!(
+            output["properties"]["data"],
+            json!({"type": "array", "items": {"$ref": "#/$defs/Hit"}})
+        );
         assert_eq!(output["$defs"], json!({"Hit": {"type": "string"}}));
     }
 
     #[test]
     fn a_schema_that_cannot_move_says_nothing() {
         let tree = json!({"type": "object", "properties": {"child": {"$ref": "#"}}});
-        assert_eq!(declared(tree)["outputSchema"]["properties"]["data"], json!({}));
+        assert_eq!(
+            declared(tree)["outputSchema"]["properties"]["data"],
+            json!({})
+        );
         let elsewhere = json!({"$ref": "#/properties/a", "properties": {"a": {"type": "string"}}});
-        assert_eq!(declared(elsewhere)["outputSchema"]["properties"]["data"], json!({}));
+        assert_eq!(
+            declared(elsewhere)["outputSchema"]["properties"]["data"],
+            json!({})
+        );
     }
 
     #[test]

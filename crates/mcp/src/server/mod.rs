@@ -65,7 +65,9 @@ pub struct McpServerBuilder {
 
 impl std::fmt::Debug for McpServerBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("McpServerBuilder").field("agent", &self.agent).finish_non_exhaustive()
+        f.debug_struct("McpServerBuilder")
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
     }
 }
 
@@ -87,19 +89,28 @@ impl McpServerBuilder {
     /// before each of its turns. Not offered by default: it needs a model, and each call costs what a turn costs.
     #[must_use]
     pub fn asked(self, begin: Begin) -> Self {
-        Self { begin: Some(begin), ..self }
+        Self {
+            begin: Some(begin),
+            ..self
+        }
     }
 
     /// How many tools `tools/list` gives at once. Default 50; 0 is 1.
     #[must_use]
     pub fn page(self, tools: usize) -> Self {
-        Self { page: tools.max(1), ..self }
+        Self {
+            page: tools.max(1),
+            ..self
+        }
     }
 
     /// Hears what is wrong with the store. Clients are told that something is, and not what.
     #[must_use]
     pub fn report(self, report: impl Fn(&RunError) + Send + Sync + 'static) -> Self {
-        Self { report: Box::new(report), ..self }
+        Self {
+            report: Box::new(report),
+            ..self
+        }
     }
 
     /// The server.
@@ -113,7 +124,9 @@ impl McpServerBuilder {
             page: self.page,
             report: self.report,
         };
-        McpServer { shared: Arc::new(shared) }
+        McpServer {
+            shared: Arc::new(shared),
+        }
     }
 }
 
@@ -149,14 +162,20 @@ impl McpServer {
 }
 
 /// Describes the server of an agent to a client: capabilities, name, version and instructions.
-#[expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
+#[expect(
+    deprecated,
+    reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
+)]
 fn info(agent: &Agent) -> ServerConfig {
     let capabilities = ServerCapabilities::builder()
         .enable_tools()
         .enable_prompts()
         .enable_resources()
         .enable_logging()
-        .enable_experimental_with(BTreeMap::from([(ours::SERVER.to_owned(), JsonObject::new())]))
+        .enable_experimental_with(BTreeMap::from([(
+            ours::SERVER.to_owned(),
+            JsonObject::new(),
+        )]))
         .build();
     let implementation = Implementation::new(agent.display_name(), env!("CARGO_PKG_VERSION"))
         .with_description(agent.description());
@@ -165,11 +184,15 @@ fn info(agent: &Agent) -> ServerConfig {
          if a result says confirmation_required, nothing was done yet, and its message says what to do.",
         agent.description()
     );
-    ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(instructions.trim())
+    ServerConfig::new(capabilities)
+        .with_server_info(implementation)
+        .with_instructions(instructions.trim())
 }
 
 impl std::fmt::Debug for McpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("McpServer").field("agent", self.agent()).finish_non_exhaustive()
+        f.debug_struct("McpServer")
+            .field("agent", self.agent())
+            .finish_non_exhaustive()
     }
 }

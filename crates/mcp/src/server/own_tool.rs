@@ -78,7 +78,10 @@ pub(super) fn definition(agent: &Agent) -> Option<ToolDefinition> {
 fn annotations(agent: &Agent) -> Annotations {
     let tools = || {
         let of = |name| Some(agent.tools().get(name)?.definition().annotations);
-        agent.tools().names().filter_map(move |name| of(name.as_str()))
+        agent
+            .tools()
+            .names()
+            .filter_map(move |name| of(name.as_str()))
     };
     Annotations {
         read_only: tools().all(|tool| tool.read_only),
@@ -95,6 +98,9 @@ pub(super) fn place(conversation: ConversationId, turn: adjutant_core::TurnId) -
 /// Reads what [`place`] wrote.
 pub(super) fn read_place(place: &str) -> Option<(ConversationId, adjutant_core::TurnId)> {
     let (conversation, turn) = place.split_once('.')?;
-    let (conversation, turn) = (Uuid::try_parse(conversation).ok()?, Uuid::try_parse(turn).ok()?);
+    let (conversation, turn) = (
+        Uuid::try_parse(conversation).ok()?,
+        Uuid::try_parse(turn).ok()?,
+    );
     Some((ConversationId(conversation), adjutant_core::TurnId(turn)))
 }

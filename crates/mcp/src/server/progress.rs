@@ -22,7 +22,10 @@ impl Doing {
     }
 
     fn words(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -32,7 +35,9 @@ pub(super) async fn watched<T>(
     (tool, doing): (&str, &Doing),
     context: &RequestContext<RoleServer>,
 ) -> T {
-    let Some(token) = context.meta.get_progress_token() else { return call.await };
+    let Some(token) = context.meta.get_progress_token() else {
+        return call.await;
+    };
     let mut call = std::pin::pin!(call);
     let mut seconds = 0.0;
     loop {

@@ -36,7 +36,10 @@ const STARTERS: &[Starter] = &[
         title: "Plan a goal",
         description: "Breaks a goal down into tasks and adds them.",
         tools: &["add_task"],
-        argument: Some(("goal", "What is to be reached, such as: move to a new flat by June")),
+        argument: Some((
+            "goal",
+            "What is to be reached, such as: move to a new flat by June",
+        )),
         text: "Break this goal down into a few small steps, show them to me, and add each as a task:\n\n{}",
     },
     Starter {
@@ -52,12 +55,19 @@ const STARTERS: &[Starter] = &[
 
 /// Lists those for which the user has all tools.
 pub(super) fn list(has_tool: impl Fn(&str) -> bool) -> ListPromptsResult {
-    let prompts =
-        STARTERS.iter().filter(|starter| starter.tools.iter().all(|tool| has_tool(tool))).map(|starter| {
+    let prompts = STARTERS
+        .iter()
+        .filter(|starter| starter.tools.iter().all(|tool| has_tool(tool)))
+        .map(|starter| {
             let arguments = starter.argument.map(|(name, what)| {
-                vec![PromptArgument::new(name).with_description(what).with_required(true)]
+                vec![
+                    PromptArgument::new(name)
+                        .with_description(what)
+                        .with_required(true),
+                ]
             });
-            Prompt::new(starter.name, Some(starter.description), arguments).with_title(starter.title)
+            Prompt::new(starter.name, Some(starter.description), arguments)
+                .with_title(starter.title)
         });
     ListPromptsResult::with_all_items(prompts.collect())
 }
@@ -68,7 +78,9 @@ pub(super) fn get(
     arguments: Option<&JsonObject>,
     has_tool: impl Fn(&str) -> bool,
 ) -> Result<GetPromptResult, ErrorData> {
-    let known = |starter: &&Starter| starter.name == name && starter.tools.iter().all(|tool| has_tool(tool));
+    let known = |starter: &&Starter| {
+        starter.name == name && starter.tools.iter().all(|tool| has_tool(tool))
+    };
     let starter = STARTERS
         .iter()
         .find(known)
@@ -76,11 +88,15 @@ pub(super) fn get(
     let text = match starter.argument {
         None => starter.text.to_owned(),
         Some((argument, _)) => {
-            let given = arguments.and_then(|arguments| arguments.get(argument)).and_then(Value::as_str);
-            let given =
-                given.map(str::trim).filter(|given| (1..=ARGUMENT_MAX).contains(&given.chars().count()));
+            let given = arguments
+                .and_then(|arguments| arguments.get(argument))
+                .and_then(Value::as_str);
+            let given = given
+                .map(str::trim)
+                .filter(|given| (1..=ARGUMENT_MAX).contains(&given.chars().count()));
             let given = given.ok_or_else(|| {
-                let detail = format!("the argument {argument} is text of 1 to {ARGUMENT_MAX} characters");
+                let detail =
+                    format!("the argument {argument} is text of 1 to {ARGUMENT_MAX} characters");
                 ErrorData::invalid_params(detail, None)
             })?;
             starter.text.replacen("{}", given, 1)

@@ -7,8 +7,8 @@ use adjutant_core::{ConversationId, Role, TranscriptMessage, UserId, transcript}
 use adjutant_runtime::Agent;
 use rmcp::ErrorData;
 use rmcp::model::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
-    ResourceTemplate,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
 };
 use uuid::Uuid;
 
@@ -29,18 +29,33 @@ pub(super) async fn list(
     };
     let limit = u32::try_from(page).unwrap_or(u32::MAX);
     // One more than is shown says whether there are more.
-    let filter = ConversationFilter { after, ..ConversationFilter::newest(limit.saturating_add(1)) };
-    let listed =
-        agent.conversations().list(agent.name(), user, &filter).await.map_err(|error| failed(&error))?;
+    let filter = ConversationFilter {
+        after,
+        ..ConversationFilter::newest(limit.saturating_add(1))
+    };
+    let listed = agent
+        .conversations()
+        .list(agent.name(), user, &filter)
+        .await
+        .map_err(|error| failed(&error))?;
     let more = listed.len() > page;
     let resources = listed.iter().take(page).map(|conversation| {
-        Resource::new(format!("{THREADS}{}", conversation.id), conversation.id.to_string())
-            .with_title(conversation.title.clone())
-            .with_description(format!("A conversation, last used {}", conversation.updated_at))
-            .with_mime_type(MARKDOWN)
+        Resource::new(
+            format!("{THREADS}{}", conversation.id),
+            conversation.id.to_string(),
+        )
+        .with_title(conversation.title.clone())
+        .with_description(format!(
+            "A conversation, last used {}",
+            conversation.updated_at
+        ))
+        .with_mime_type(MARKDOWN)
     });
     let resources: Vec<Resource> = resources.collect();
-    let next = resources.last().filter(|_| more).map(|last| last.uri.clone());
+    let next = resources
+        .last()
+        .filter(|_| more)
+        .map(|last| last.uri.clone());
     let mut result = ListResourcesResult::with_all_items(resources);
     result.next_cursor = next;
     Ok(result)
@@ -51,19 +66,36 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![
         ResourceTemplate::new(format!("{THREADS}{{thread_id}}"), "thread")
             .with_title("A conversation")
-            .with_description("What was said in a conversation of the user's, and what was called for it")
+            .with_description(
+                "What was said in a conversation of the user's, and what was called for it",
+            )
             .with_mime_type(MARKDOWN),
     ])
 }
 
 /// Reads a conversation of the user's.
-pub(super) async fn read(agent: &Agent, user: &UserId, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(
+    agent: &Agent,
+    user: &UserId,
+    uri: &str,
+) -> Result<ReadResourceResult, ErrorData> {
     let key = agent.key_of(user.clone(), id_of(uri)?);
-    let summary = agent.conversations().summary(&key).await.map_err(|error| failed(&error))?;
+    let summary = agent
+        .conversations()
+        .summary(&key)
+        .await
+        .map_err(|error| failed(&error))?;
     let summary = summary.ok_or_else(|| unknown(uri))?;
-    let events = agent.journal().load(&key).await.map_err(|error| failed(&error))?.events;
+    let events = agent
+        .journal()
+        .load(&key)
+        .await
+        .map_err(|error| failed(&error))?
+        .events;
     let text = written(&summary.title, &transcript(&events));
-    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(MARKDOWN)]))
+    Ok(ReadResourceResult::new(vec![
+        ResourceContents::text(text, uri).with_mime_type(MARKDOWN),
+    ]))
 }
 
 /// A conversation as a person reads it: the calls with their tools, results as the model had them.
@@ -90,8 +122,14 @@ fn written(title: &str, messages: &[TranscriptMessage]) -> String {
 
 async fn place_of(agent: &Agent, user: &UserId, uri: &str) -> Result<Cursor, ErrorData> {
     let key = agent.key_of(user.clone(), id_of(uri).map_err(|_| no_cursor())?);
-    let summary = agent.conversations().summary(&key).await.map_err(|error| failed(&error))?;
-    summary.map(|summary| summary.cursor()).ok_or_else(no_cursor)
+    let summary = agent
+        .conversations()
+        .summary(&key)
+        .await
+        .map_err(|error| failed(&error))?;
+    summary
+        .map(|summary| summary.cursor())
+        .ok_or_else(no_cursor)
 }
 
 fn no_cursor() -> ErrorData {
@@ -99,7 +137,9 @@ fn no_cursor() -> ErrorData {
 }
 
 fn id_of(uri: &str) -> Result<ConversationId, ErrorData> {
-    let id = uri.strip_prefix(THREADS).and_then(|id| Uuid::try_parse(id).ok());
+    let id = uri
+        .strip_prefix(THREADS)
+        .and_then(|id| Uuid::try_parse(id).ok());
     id.map(ConversationId).ok_or_else(|| unknown(uri))
 }
 
@@ -110,5 +150,8 @@ fn unknown(uri: &str) -> ErrorData {
 }
 
 fn failed(_: &StoreError) -> ErrorData {
-    ErrorData::internal_error("the service cannot reach its data right now; try again", None)
+    ErrorData::internal_error(
+        "the service cannot reach its data right now; try again",
+        None,
+    )
 }

@@ -41,5 +41,7 @@ pub(super) fn waits_elsewhere(tool: &str, pending: &[PendingCall], id: &str) -> 
 
 /// The person did not agree, or was not there to.
 pub(super) fn declined(message: &str) -> CallToolResult {
-    CallToolResult::structured(json!({ "success": false, "status": "declined", "message": message }))
+    CallToolResult::structured(
+        json!({ "success": false, "status": "declined", "message": message }),
+    )
 }

@@ -1,19 +1,22 @@
 //! One client.
-#![expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
+#![expect(
+    deprecated,
+    reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
+)]
 
 use std::sync::{Mutex, PoisonError};
 
 use adjutant_core::{
-    Arguments, ConversationId, ConversationKey, PendingCall, Permission, RequestedCall, ToolDefinition,
-    ToolName, UserId, Verdict,
+    Arguments, ConversationId, ConversationKey, PendingCall, Permission, RequestedCall,
+    ToolDefinition, ToolName, UserId, Verdict,
 };
 use adjutant_runtime::{Agent, CallOutcome, RunContext, RunError};
 use jiff::SignedDuration;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerConfig, SetLevelRequestParams, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams,
+    GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -52,8 +55,18 @@ struct Call<'a> {
 impl Session {
     pub(super) fn new(server: McpServer, user: UserId) -> Self {
         let agent = server.agent().for_user(&user);
-        let own = server.shared.begin.as_ref().and_then(|_| own_tool::definition(&agent));
-        Self { server, user, agent, own, level: Mutex::new(None) }
+        let own = server
+            .shared
+            .begin
+            .as_ref()
+            .and_then(|_| own_tool::definition(&agent));
+        Self {
+            server,
+            user,
+            agent,
+            own,
+            level: Mutex::new(None),
+        }
     }
 
     /// Whose it is.
@@ -69,7 +82,11 @@ impl Session {
     }
 
     /// How the person is asked before this tool runs, if they are.
-    fn way(&self, definition: &ToolDefinition, context: &RequestContext<RoleServer>) -> Option<Way> {
+    fn way(
+        &self,
+        definition: &ToolDefinition,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Way> {
         if self.is_own(definition.name.as_str()) {
             // Whatever it asks may be answered elsewhere.
             return Some(Way::TwoSteps);
@@ -94,7 +111,9 @@ impl Session {
 
     /// Returns whether a tool is the agent itself.
     fn is_own(&self, name: &str) -> bool {
-        self.own.as_ref().is_some_and(|own| own.name.as_str() == name)
+        self.own
+            .as_ref()
+            .is_some_and(|own| own.name.as_str() == name)
     }
 
     fn has_tool(&self, name: &str) -> bool {
@@ -123,16 +142,24 @@ impl Session {
         let rest = all.get(start..).unwrap_or_default();
         let page = rest.get(..self.server.shared.page).unwrap_or(rest);
         let more = rest.len() > page.len();
-        let tools = page.iter().map(|tool| describe(tool, self.way(tool, context))).collect();
+        let tools = page
+            .iter()
+            .map(|tool| describe(tool, self.way(tool, context)))
+            .collect();
         let mut result = ListToolsResult::with_all_items(tools);
-        result.next_cursor = page.last().filter(|_| more).map(|last| last.name.to_string());
+        result.next_cursor = page
+            .last()
+            .filter(|_| more)
+            .map(|last| last.name.to_string());
         Ok(result)
     }
 
     /// Tells the client, if it wants to hear that.
     async fn log(&self, level: LoggingLevel, data: Value, context: &RequestContext<RoleServer>) {
-        let wanted =
-            context.meta.log_level().or_else(|| *self.level.lock().unwrap_or_else(PoisonError::into_inner));
+        let wanted = context
+            .meta
+            .log_level()
+            .or_else(|| *self.level.lock().unwrap_or_else(PoisonError::into_inner));
         if wanted.is_some_and(|wanted| level as u8 >= wanted as u8) {
             let message = LoggingMessageNotificationParam::new(level, data).with_logger("tools");
             // A client that is gone hears nothing.
@@ -156,7 +183,8 @@ impl ServerHandler for Session {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.definition(name).map(|definition| describe(definition, None))
+        self.definition(name)
+            .map(|definition| describe(definition, None))
     }
 
     async fn list_tools(
@@ -164,7 +192,10 @@ impl ServerHandler for Session {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.page(request.and_then(|request| request.cursor).as_deref(), &context)
+        self.page(
+            request.and_then(|request| request.cursor).as_deref(),
+            &context,
+        )
     }
 
     async fn list_prompts(
@@ -180,7 +211,9 @@ impl ServerHandler for Session {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let GetPromptRequestParams { name, arguments, .. } = request;
+        let GetPromptRequestParams {
+            name, arguments, ..
+        } = request;
         prompts::get(&name, arguments.as_ref(), |name| self.has_tool(name)).map(Into::into)
     }
 
@@ -207,7 +240,9 @@ impl ServerHandler for Session {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(self.server.agent(), &self.user, &request.uri).await.map(Into::into)
+        resources::read(self.server.agent(), &self.user, &request.uri)
+            .await
+            .map(Into::into)
     }
 
     async fn call_tool(
@@ -216,15 +251,26 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(definition) = self.definition(&request.name) else {
-            return Err(ErrorData::invalid_params(self.agent.tools().unknown(&request.name), None));
+            return Err(ErrorData::invalid_params(
+                self.agent.tools().unknown(&request.name),
+                None,
+            ));
         };
         let _running = self.server.calls().token();
         let arguments = request.arguments.unwrap_or_default();
-        let again = request.request_state.map(|state| (state, request.input_responses.unwrap_or_default()));
+        let again = request
+            .request_state
+            .map(|state| (state, request.input_responses.unwrap_or_default()));
         let span = span_of(&context).unwrap_or_else(Span::current);
         let doing = Doing::default();
         let call = async {
-            match self.server.shared.begin.as_ref().filter(|_| self.is_own(definition.name.as_str())) {
+            match self
+                .server
+                .shared
+                .begin
+                .as_ref()
+                .filter(|_| self.is_own(definition.name.as_str()))
+            {
                 Some(begin) => {
                     let shared = &self.server.shared;
                     let asking = Asking {
@@ -238,10 +284,21 @@ impl ServerHandler for Session {
                     };
                     asking.respond(arguments, again).await
                 }
-                None => Call { session: self, definition, context: &context, arguments }.respond(again).await,
+                None => {
+                    Call {
+                        session: self,
+                        definition,
+                        context: &context,
+                        arguments,
+                    }
+                    .respond(again)
+                    .await
+                }
             }
         };
-        let response = watched(call, (definition.name.as_str(), &doing), &context).instrument(span).await;
+        let response = watched(call, (definition.name.as_str(), &doing), &context)
+            .instrument(span)
+            .await;
         let (level, outcome) = match &response {
             CallToolResponse::Complete(result) if result.is_error == Some(true) => {
                 (LoggingLevel::Warning, "failed")
@@ -260,7 +317,10 @@ impl ServerHandler for Session {
 
 impl Call<'_> {
     /// Runs it, or asks first. `again`: it was asked before, and this came back.
-    async fn respond(mut self, again: Option<(String, rmcp::model::InputResponses)>) -> CallToolResponse {
+    async fn respond(
+        mut self,
+        again: Option<(String, rmcp::model::InputResponses)>,
+    ) -> CallToolResponse {
         let way = self.session.way(self.definition, self.context);
         match (way, again) {
             (Some(Way::TwoSteps), _) => match self.arguments.shift_remove(CONFIRMATION_ID) {
@@ -268,9 +328,10 @@ impl Call<'_> {
                 Some(Value::String(id)) => self.looked_up(&id).await.into(),
                 Some(_) => failed(&format!("{CONFIRMATION_ID} is text; nothing was done")).into(),
             },
-            (Some(Way::InputRequired), Some((state, responses))) => {
-                self.answered(&state, answer_to(&responses, CONFIRM)).await.into()
-            }
+            (Some(Way::InputRequired), Some((state, responses))) => self
+                .answered(&state, answer_to(&responses, CONFIRM))
+                .await
+                .into(),
             (_, _) => self.first(way).await,
         }
     }
@@ -284,7 +345,10 @@ impl Call<'_> {
         let context = RunContext::for_call(self.session.user.clone(), id.as_ref());
         let mut context = in_request(context, self.context);
         let arguments = self.arguments.clone();
-        let requested = RequestedCall { tool: self.definition.name.to_string(), arguments };
+        let requested = RequestedCall {
+            tool: self.definition.name.to_string(),
+            arguments,
+        };
         if id.is_some() {
             context.fingerprint = Some(requested.fingerprint());
         }
@@ -295,7 +359,10 @@ impl Call<'_> {
         match way {
             None => {
                 self.withdraw(&self.agent().key(&context)).await;
-                failed("nothing was done: a person has to confirm it, and this client cannot ask one").into()
+                failed(
+                    "nothing was done: a person has to confirm it, and this client cannot ask one",
+                )
+                .into()
             }
             Some(Way::TwoSteps) => self.waits(&pending, context.conversation).into(),
             Some(Way::InputRequired) => {
@@ -304,7 +371,9 @@ impl Call<'_> {
             }
             Some(Way::Elicitation) => {
                 let answer = ask(self.context, &pending, self.session.server.shared.expiry).await;
-                self.answer(&self.agent().key(&context), &pending, answer).await.into()
+                self.answer(&self.agent().key(&context), &pending, answer)
+                    .await
+                    .into()
             }
         }
     }
@@ -312,7 +381,9 @@ impl Call<'_> {
     /// What became of a call that waits for a person elsewhere. Nothing a client sends here can confirm it.
     async fn looked_up(&self, id: &str) -> CallToolResult {
         match self.known(id).await {
-            Ok(Some((key, CallOutcome::Confirm(pending)))) => self.waits(&pending, key.conversation),
+            Ok(Some((key, CallOutcome::Confirm(pending)))) => {
+                self.waits(&pending, key.conversation)
+            }
             Ok(Some((_, outcome))) => self.ended(Ok(outcome)),
             Ok(None) => not_for_this_call(CONFIRMATION_ID),
             Err(error) => self.ended(Err(error)),
@@ -329,7 +400,9 @@ impl Call<'_> {
             Err(error) => return self.ended(Err(error)),
         };
         let patience = SignedDuration::try_from(self.session.server.shared.expiry);
-        let until = pending.requested_at.checked_add(patience.unwrap_or(SignedDuration::MAX));
+        let until = pending
+            .requested_at
+            .checked_add(patience.unwrap_or(SignedDuration::MAX));
         if until.is_ok_and(|until| until <= self.agent().now()) {
             self.withdraw(&key).await;
             return failed(
@@ -344,28 +417,45 @@ impl Call<'_> {
     }
 
     /// Carries out what the person said about a call that waits.
-    async fn answer(&self, key: &ConversationKey, pending: &PendingCall, answer: Answer) -> CallToolResult {
+    async fn answer(
+        &self,
+        key: &ConversationKey,
+        pending: &PendingCall,
+        answer: Answer,
+    ) -> CallToolResult {
         if answer != Answer::Yes {
             self.withdraw(key).await;
             return not_agreed(answer);
         }
         let mut context = self.again(key);
-        let outcome = self.agent().answer_call(&mut context, None, pending.answer(Verdict::Approved)).await;
+        let outcome = self
+            .agent()
+            .answer_call(&mut context, None, pending.answer(Verdict::Approved))
+            .await;
         self.ended(outcome)
     }
 
     /// The call that a conversation of this user is about, if it is this tool with these arguments.
-    async fn known(&self, conversation: &str) -> Result<Option<(ConversationKey, CallOutcome)>, RunError> {
-        let Ok(conversation) = conversation.parse() else { return Ok(None) };
+    async fn known(
+        &self,
+        conversation: &str,
+    ) -> Result<Option<(ConversationKey, CallOutcome)>, RunError> {
+        let Ok(conversation) = conversation.parse() else {
+            return Ok(None);
+        };
         let key = self.agent().key_of(self.session.user.clone(), conversation);
         if !key.conversation.is_of_a_request() {
             return Ok(None);
         }
         // What has expired ends before it is looked at.
         self.agent().advance(&key).await?;
-        let Some((requested, outcome)) = self.agent().requested_call(&key).await? else { return Ok(None) };
+        let Some((requested, outcome)) = self.agent().requested_call(&key).await? else {
+            return Ok(None);
+        };
         let resolved = match &outcome {
-            CallOutcome::Confirm(pending) | CallOutcome::InDoubt(pending) => Some(&pending.arguments),
+            CallOutcome::Confirm(pending) | CallOutcome::InDoubt(pending) => {
+                Some(&pending.arguments)
+            }
             CallOutcome::Done { invocation, .. } => Some(&invocation.arguments),
             CallOutcome::Ask(_) | CallOutcome::Refused(_) | CallOutcome::Declined(_) => None,
         };
@@ -383,12 +473,19 @@ impl Call<'_> {
     }
 
     fn again(&self, key: &ConversationKey) -> RunContext {
-        RunContext { conversation: key.conversation, ..RunContext::new(key.user.clone()) }
+        RunContext {
+            conversation: key.conversation,
+            ..RunContext::new(key.user.clone())
+        }
     }
 
     fn waits(&self, pending: &PendingCall, conversation: ConversationId) -> CallToolResult {
         let tool = self.definition.name.as_str();
-        waits_elsewhere(tool, std::slice::from_ref(pending), &conversation.to_string())
+        waits_elsewhere(
+            tool,
+            std::slice::from_ref(pending),
+            &conversation.to_string(),
+        )
     }
 
     /// What became of a call.

@@ -31,7 +31,9 @@ pub async fn serve_stdio(
     let opened = serve_server_with_ct(server.session(user), stdio(), stop.clone()).await;
     let session = match opened {
         Ok(session) => session,
-        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            return Ok(());
+        }
         Err(error) => return Err(StdioError::Handshake(error.to_string())),
     };
     let ended = session.waiting().await;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, ConversationId, ConversationKey, DoubtReading, InputBody, InputId, OutcomeCategory,
-    PendingCall, PendingKind, Reading, TurnError, TurnId, UserId, Verdict, conversation, fingerprint,
-    read_doubt_words, read_words,
+    AgentResponse, ConversationId, ConversationKey, DoubtReading, InputBody, InputId,
+    OutcomeCategory, PendingCall, PendingKind, Reading, TurnError, TurnId, UserId, Verdict,
+    conversation, fingerprint, read_doubt_words, read_words,
 };
 use adjutant_runtime::{Agent, RunContext, RunError, RunEvent, RunStream};
 use rmcp::RoleServer;
@@ -118,8 +118,10 @@ impl Asking<'_> {
         };
         // What expired does not wait any more, and nothing that a client says may be taken for a person's yes.
         let now = agent.now();
-        let pending: Vec<PendingCall> =
-            conversation::pending(&last.events).into_iter().filter(|call| !call.has_expired(now)).collect();
+        let pending: Vec<PendingCall> = conversation::pending(&last.events)
+            .into_iter()
+            .filter(|call| !call.has_expired(now))
+            .collect();
         let turn = conversation::open_turn(&last.events);
         Ok(match turn {
             Some(turn) if !sent_before && !pending.is_empty() => {
@@ -139,7 +141,9 @@ impl Asking<'_> {
         let patience = self.patience;
         loop {
             let pending = &response.decision.pending;
-            let asks = pending.iter().all(|call| call.kind() == PendingKind::Confirmation);
+            let asks = pending
+                .iter()
+                .all(|call| call.kind() == PendingKind::Confirmation);
             match Way::of(self.context) {
                 _ if pending.is_empty() => return Ok(answer(&response).into()),
                 Way::InputRequired if asks => {
@@ -151,7 +155,9 @@ impl Asking<'_> {
                     let mut answers = Vec::new();
                     for call in pending {
                         match ask(self.context, call, patience).await {
-                            Answer::Nothing => return Ok(self.waits(&key, response.turn, pending).into()),
+                            Answer::Nothing => {
+                                return Ok(self.waits(&key, response.turn, pending).into());
+                            }
                             said => answers.push(call.answer(verdict(said))),
                         }
                     }
@@ -168,9 +174,17 @@ impl Asking<'_> {
     }
 
     /// A question came back with what the person said to it.
-    async fn answered(&self, state: &str, responses: &InputResponses) -> Result<CallToolResponse, RunError> {
-        let Some((key, turn, response)) = self.known(state).await? else { return Ok(unknown().into()) };
-        let Some(response) = response else { return Ok(still_runs().into()) };
+    async fn answered(
+        &self,
+        state: &str,
+        responses: &InputResponses,
+    ) -> Result<CallToolResponse, RunError> {
+        let Some((key, turn, response)) = self.known(state).await? else {
+            return Ok(unknown().into());
+        };
+        let Some(response) = response else {
+            return Ok(still_runs().into());
+        };
         let pending = &response.decision.pending;
         let now = self.agent.now();
         let patience = self.patience;
@@ -192,7 +206,10 @@ impl Asking<'_> {
             // Sent again: what became of it.
             return Ok(answer(&response).into());
         }
-        let context = RunContext { conversation: key.conversation, ..self.run_context() };
+        let context = RunContext {
+            conversation: key.conversation,
+            ..self.run_context()
+        };
         match self.go_on(&context, answers).await? {
             Ok(response) => self.came_to(&context, response).await,
             Err(refused) => Ok(refused.into()),
@@ -201,7 +218,9 @@ impl Asking<'_> {
 
     /// Returns the result of a turn that waited for a person elsewhere. Nothing a client sends here can confirm it.
     async fn became(&self, id: &str) -> Result<CallToolResponse, RunError> {
-        let Some((key, turn, response)) = self.known(id).await? else { return Ok(unknown().into()) };
+        let Some((key, turn, response)) = self.known(id).await? else {
+            return Ok(unknown().into());
+        };
         Ok(match response {
             None => still_runs(),
             Some(response) if response.decision.pending.is_empty() => answer(&response),
@@ -216,14 +235,22 @@ impl Asking<'_> {
         place: &str,
     ) -> Result<Option<(ConversationKey, TurnId, Option<AgentResponse>)>, RunError> {
         let agent = self.agent;
-        let Some((conversation, turn)) = read_place(place) else { return Ok(None) };
+        let Some((conversation, turn)) = read_place(place) else {
+            return Ok(None);
+        };
         let key = agent.key_of(self.user.clone(), conversation);
-        let Some(_) = agent.journal().load_turn(&key, turn).await? else { return Ok(None) };
+        let Some(_) = agent.journal().load_turn(&key, turn).await? else {
+            return Ok(None);
+        };
         // What has expired ends before it is looked at.
         agent.advance(&key).await?;
         let read = agent.journal().load_turn(&key, turn).await?;
         let events = read.map(|read| read.events).unwrap_or_default();
-        Ok(Some((key, turn, conversation::response(conversation, &events, turn))))
+        Ok(Some((
+            key,
+            turn,
+            conversation::response(conversation, &events, turn),
+        )))
     }
 
     /// Goes on with a turn after what the person said. The inner error: it cannot, now, and waits as before.
@@ -237,7 +264,9 @@ impl Asking<'_> {
                 let stream = self.agent.stream_answer(context, answers);
                 self.followed(context, stream, ended).await.map(Ok)
             }
-            Err(reason) => Ok(Err(failed(&format!("nothing was done yet, and it still waits: {reason}")))),
+            Err(reason) => Ok(Err(failed(&format!(
+                "nothing was done yet, and it still waits: {reason}"
+            )))),
         }
     }
 
@@ -267,7 +296,9 @@ impl Asking<'_> {
     /// itself, again and again.
     async fn is_ours(&self) -> Result<bool, RunError> {
         let called_in = self.context.meta.get(CALLED_IN).and_then(Value::as_str);
-        let Some(conversation) = called_in.and_then(|id| Uuid::try_parse(id).ok()) else { return Ok(false) };
+        let Some(conversation) = called_in.and_then(|id| Uuid::try_parse(id).ok()) else {
+            return Ok(false);
+        };
         let agent = self.agent;
         let key = agent.key_of(self.user.clone(), ConversationId(conversation));
         Ok(agent.journal().load_turns(&key, None, 1).await?.is_some())
@@ -277,7 +308,12 @@ impl Asking<'_> {
         in_request(RunContext::new(self.user.clone()), self.context)
     }
 
-    fn waits(&self, key: &ConversationKey, turn: TurnId, pending: &[PendingCall]) -> CallToolResult {
+    fn waits(
+        &self,
+        key: &ConversationKey,
+        turn: TurnId,
+        pending: &[PendingCall],
+    ) -> CallToolResult {
         waits_elsewhere(ASK, pending, &place(key.conversation, turn))
     }
 }
@@ -290,7 +326,11 @@ fn answer(response: &AgentResponse) -> CallToolResult {
         return failed(&response.content);
     }
     let mut data = json!({ "answer": response.content, "conversation_id": response.conversation });
-    let notices: Vec<&str> = response.notices.iter().map(|notice| notice.text.as_str()).collect();
+    let notices: Vec<&str> = response
+        .notices
+        .iter()
+        .map(|notice| notice.text.as_str())
+        .collect();
     if !notices.is_empty() {
         data["notices"] = json!(notices);
     }
@@ -314,7 +354,9 @@ fn not_a_yes(message: String) -> String {
 }
 
 fn unknown() -> CallToolResult {
-    failed(&format!("nothing was done: there is no turn of that {CONFIRMATION_ID}. Ask again without it"))
+    failed(&format!(
+        "nothing was done: there is no turn of that {CONFIRMATION_ID}. Ask again without it"
+    ))
 }
 
 fn still_runs() -> CallToolResult {

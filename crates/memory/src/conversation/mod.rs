@@ -60,7 +60,9 @@ impl Memory {
     /// [`VaultError::Name`] if the folder cannot be one of the vault, and whatever keeps the file from being written: nothing
     /// is changed then.
     pub async fn log_conversation(&self, log: ConversationLog) -> Result<Logged, MemoryError> {
-        let Some(shared) = self.in_vault() else { return Ok(Logged::default()) };
+        let Some(shared) = self.in_vault() else {
+            return Ok(Logged::default());
+        };
         let (vault, folder) = (shared.vault.clone(), shared.options.conversations.clone());
         let now = (shared.common.clock)();
         blocking(move || {
@@ -123,7 +125,9 @@ fn write_one(
             return Ok(left);
         }
     }
-    Err(VaultError::Busy { name: place.folder.clone() })
+    Err(VaultError::Busy {
+        name: place.folder.clone(),
+    })
 }
 
 /// Whether what is added would be seen, and fits.
@@ -136,12 +140,21 @@ fn may_go_on(known: &Known) -> bool {
 /// hidden in a comment.
 fn check(path: &NotePath, old: &str, new: &str) -> Result<(), VaultError> {
     let (before, after) = (Outline::of(old), Outline::of(new));
-    let structure = |outline: &Outline| outline.blocks.iter().filter(|block| block.is_structure()).count();
+    let structure = |outline: &Outline| {
+        outline
+            .blocks
+            .iter()
+            .filter(|block| block.is_structure())
+            .count()
+    };
     // The note's own title is one.
     let own = usize::from(old.is_empty());
     if after.front.is_some() && !ends_open(new) && structure(&after) == structure(&before) + own {
         return Ok(());
     }
     let reason = "what was said would not stand in it as a quotation".to_owned();
-    Err(VaultError::Shape { name: path.to_string(), reason })
+    Err(VaultError::Shape {
+        name: path.to_string(),
+        reason,
+    })
 }

@@ -64,7 +64,11 @@ struct Mark {
 impl Mark {
     fn of(messages: &[TranscriptMessage], at: usize) -> Option<Self> {
         let turn = messages.get(at)?.turn;
-        let number = messages.iter().take(at + 1).filter(|message| message.turn == turn).count();
+        let number = messages
+            .iter()
+            .take(at + 1)
+            .filter(|message| message.turn == turn)
+            .count();
         Some(Self { turn, number })
     }
 
@@ -77,21 +81,35 @@ impl Mark {
 
     fn read(text: &str) -> Option<Self> {
         let (turn, number) = text.split_once('/')?;
-        let turn = if turn == "before" { None } else { Some(turn.parse().ok()?) };
-        Some(Self { turn, number: number.parse().ok()? })
+        let turn = if turn == "before" {
+            None
+        } else {
+            Some(turn.parse().ok()?)
+        };
+        Some(Self {
+            turn,
+            number: number.parse().ok()?,
+        })
     }
 
     /// The message after it. Where its turn is gone, the first of a later turn: their ids are in order of time.
     fn next(self, messages: &[TranscriptMessage]) -> usize {
         let of_turn: Vec<usize> = (0..messages.len())
-            .filter(|at| messages.get(*at).is_some_and(|message| message.turn == self.turn))
+            .filter(|at| {
+                messages
+                    .get(*at)
+                    .is_some_and(|message| message.turn == self.turn)
+            })
             .collect();
-        let last = of_turn.get(self.number.saturating_sub(1)).or(of_turn.last());
+        let last = of_turn
+            .get(self.number.saturating_sub(1))
+            .or(of_turn.last());
         match (last, self.turn) {
             (Some(last), _) => last + 1,
-            (None, None) => {
-                messages.iter().position(|message| message.turn.is_some()).unwrap_or(messages.len())
-            }
+            (None, None) => messages
+                .iter()
+                .position(|message| message.turn.is_some())
+                .unwrap_or(messages.len()),
             (None, Some(turn)) => messages
                 .iter()
                 .position(|message| message.turn.is_some_and(|other| other > turn))
@@ -101,19 +119,35 @@ impl Mark {
 }
 
 impl Place {
-    pub(super) fn of(folder: &str, log: &ConversationLog, zone: &TimeZone) -> Result<Self, VaultError> {
+    pub(super) fn of(
+        folder: &str,
+        log: &ConversationLog,
+        zone: &TimeZone,
+    ) -> Result<Self, VaultError> {
         let folder = path::folder(folder)?.unwrap_or_default();
         let date = log.started.to_zoned(zone.clone()).date();
         let title = name_of(&log.title);
-        let name = if title.is_empty() { format!("{date} Conversation") } else { format!("{date} {title}") };
-        let place = Self { folder, name, zone: zone.clone() };
+        let name = if title.is_empty() {
+            format!("{date} Conversation")
+        } else {
+            format!("{date} {title}")
+        };
+        let place = Self {
+            folder,
+            name,
+            zone: zone.clone(),
+        };
         // A folder that no note can be in is found out before anything is done.
         place.path(1)?;
         Ok(place)
     }
 
     fn path(&self, number: usize) -> Result<NotePath, VaultError> {
-        let number = if number == 1 { String::new() } else { format!(" {number}") };
+        let number = if number == 1 {
+            String::new()
+        } else {
+            format!(" {number}")
+        };
         self.inside(&format!("{}{number}.md", self.name))
     }
 
@@ -131,13 +165,18 @@ impl Place {
                 return Ok(path);
             }
         }
-        Err(VaultError::Exists { name: self.path(1)?.to_string() })
+        Err(VaultError::Exists {
+            name: self.path(1)?.to_string(),
+        })
     }
 
     /// The messages from one on, as far as there is room for them, in bytes; one at least.
     pub(super) fn render(&self, log: &ConversationLog, from: usize, room: usize) -> Part {
         let local = |at: Timestamp| at.to_zoned(self.zone.clone());
-        let before = from.checked_sub(1).and_then(|at| log.messages.get(at)).and_then(|message| message.at);
+        let before = from
+            .checked_sub(1)
+            .and_then(|at| log.messages.get(at))
+            .and_then(|message| message.at);
         let mut day: Date = local(before.unwrap_or(log.started)).date();
         let (mut text, mut told, mut end) = (String::new(), 0, from);
         for message in log.messages.get(from..).unwrap_or_default() {
@@ -154,10 +193,23 @@ impl Place {
             text.push_str(&said);
             end += 1;
         }
-        let mark = end.checked_sub(1).and_then(|at| Mark::of(&log.messages, at)).map(Mark::text);
-        let left =
-            log.messages.get(end..).unwrap_or_default().iter().filter(|message| is_told(message)).count();
-        Part { text: text.trim_end().to_owned(), mark: mark.unwrap_or_default(), told, left }
+        let mark = end
+            .checked_sub(1)
+            .and_then(|at| Mark::of(&log.messages, at))
+            .map(Mark::text);
+        let left = log
+            .messages
+            .get(end..)
+            .unwrap_or_default()
+            .iter()
+            .filter(|message| is_told(message))
+            .count();
+        Part {
+            text: text.trim_end().to_owned(),
+            mark: mark.unwrap_or_default(),
+            told,
+            left,
+        }
     }
 }
 
@@ -169,14 +221,22 @@ fn heading(
     at: Option<&Zoned>,
     day: Date,
 ) {
-    let name = if message.role == Role::User { &log.person } else { &log.assistant };
+    let name = if message.role == Role::User {
+        &log.person
+    } else {
+        &log.assistant
+    };
     let time = match at {
         Some(at) if at.date() == day => at.strftime(" %H:%M").to_string(),
         Some(at) => at.strftime(" %Y-%m-%d %H:%M").to_string(),
         None => String::new(),
     };
     let _ = write!(text, "**{}**{time}", inline(name));
-    let tools: Vec<String> = message.tool_calls.iter().map(|call| inline(&call.tool)).collect();
+    let tools: Vec<String> = message
+        .tool_calls
+        .iter()
+        .map(|call| inline(&call.tool))
+        .collect();
     if !tools.is_empty() {
         let _ = write!(text, " · {}", tools.join(", "));
     }
@@ -191,7 +251,9 @@ fn heading(
 /// Whether something of the message goes into the note.
 pub(super) fn is_told(message: &TranscriptMessage) -> bool {
     match message.role {
-        Role::User | Role::Assistant => !message.content.trim().is_empty() || !message.tool_calls.is_empty(),
+        Role::User | Role::Assistant => {
+            !message.content.trim().is_empty() || !message.tool_calls.is_empty()
+        }
         Role::System | Role::Tool => false,
     }
 }
@@ -201,10 +263,22 @@ fn name_of(title: &str) -> String {
     let signs = |char: char| matches!(char, '-' | '_' | '\'' | ',' | '(' | ')' | '&' | '+');
     let kept: String = title
         .nfc()
-        .map(|char| if char.is_alphanumeric() || is_combining_mark(char) || signs(char) { char } else { ' ' })
+        .map(|char| {
+            if char.is_alphanumeric() || is_combining_mark(char) || signs(char) {
+                char
+            } else {
+                ' '
+            }
+        })
         .collect();
     let mut name = String::new();
-    for (count, char) in kept.split_whitespace().collect::<Vec<_>>().join(" ").chars().enumerate() {
+    for (count, char) in kept
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .enumerate()
+    {
         if count >= NAME_CHARS_MAX && !is_combining_mark(char)
             || name.len() + char.len_utf8() > NAME_BYTES_MAX
         {
@@ -212,25 +286,43 @@ fn name_of(title: &str) -> String {
         }
         name.push(char);
     }
-    name.trim_matches(|char: char| char == ' ' || is_combining_mark(char) && name.len() == char.len_utf8())
-        .to_owned()
+    name.trim_matches(|char: char| {
+        char == ' ' || is_combining_mark(char) && name.len() == char.len_utf8()
+    })
+    .to_owned()
 }
 
 /// The note of the conversation below the folder that goes furthest.
-pub(super) fn find(vault: &Vault, place: &Place, log: &ConversationLog) -> Result<Option<Known>, VaultError> {
+pub(super) fn find(
+    vault: &Vault,
+    place: &Place,
+    log: &ConversationLog,
+) -> Result<Option<Known>, VaultError> {
     // As the folder is called on the disk, and wherever a link in the vault leads.
     let inside = vault.settle(&place.inside(&log.id.to_string())?)?;
     let real = vault.locate(&inside)?.real;
-    let Some(folder) = real.parent() else { return Ok(None) };
-    let notes = below(folder, inside.as_str().rsplit_once('/').map_or("", |(folder, _)| folder));
+    let Some(folder) = real.parent() else {
+        return Ok(None);
+    };
+    let notes = below(
+        folder,
+        inside
+            .as_str()
+            .rsplit_once('/')
+            .map_or("", |(folder, _)| folder),
+    );
     let mut furthest: Option<(NotePath, usize)> = None;
-    for (path, mark) in read_heads(&notes, |note, head| Some((note.path.clone(), mark_in(head, log.id)?))) {
+    for (path, mark) in read_heads(&notes, |note, head| {
+        Some((note.path.clone(), mark_in(head, log.id)?))
+    }) {
         let next = mark.next(&log.messages);
         if furthest.as_ref().is_none_or(|(_, most)| next > *most) {
             furthest = Some((NotePath::parse(&path)?, next));
         }
     }
-    let Some((path, next)) = furthest else { return Ok(None) };
+    let Some((path, next)) = furthest else {
+        return Ok(None);
+    };
     // It may be gone by now; then there is none.
     let stored = vault.read_stored(&path)?;
     Ok(stored.map(|stored| Known { path, stored, next }))
@@ -254,7 +346,11 @@ fn mark_in(text: &str, id: ConversationId) -> Option<Mark> {
 /// A new note.
 pub(super) fn create(log: &ConversationLog, place: &Place, part: &Part, stamp: &str) -> String {
     let title = log.title.split_whitespace().collect::<Vec<_>>().join(" ");
-    let title = if title.is_empty() { "Conversation".to_owned() } else { title };
+    let title = if title.is_empty() {
+        "Conversation".to_owned()
+    } else {
+        title
+    };
     let created = self::stamp(&log.started.to_zoned(place.zone.clone()));
     // A JSON text is a YAML text too; what YAML does not take as it is (C1, surrogates) is not in it.
     let quoted_title = serde_json::Value::from(super::words::visible_line(&title));
@@ -280,12 +376,18 @@ pub(super) fn add(old: &str, part: &Part, stamp: &str) -> String {
 
 /// The text with one value of its front matter replaced, if it is there.
 fn with_value(text: &str, wanted: &str, value: &str) -> String {
-    let Some(front) = front_matter(text).0 else { return text.to_owned() };
+    let Some(front) = front_matter(text).0 else {
+        return text.to_owned();
+    };
     let mut at = front.start;
     for line in text.get(front).unwrap_or_default().split_inclusive('\n') {
         let bare = line.trim_end_matches(['\r', '\n']);
         if bare.split_once(':').is_some_and(|(key, _)| key == wanted) {
-            return splice(text, at + wanted.len() + 1..at + bare.len(), &format!(" {value}"));
+            return splice(
+                text,
+                at + wanted.len() + 1..at + bare.len(),
+                &format!(" {value}"),
+            );
         }
         at += line.len();
     }

@@ -27,7 +27,11 @@ const LABEL_BYTES_MAX: usize = 4 * 999;
 /// A quotation; empty if nothing was said.
 pub(super) fn quoted(words: &str) -> String {
     // Blanks at the end of a line go first: they decide where code ends.
-    let mut words = readable(words).lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    let mut words = readable(words)
+        .lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n");
     // What was HTML is Markdown once its marks are escaped, and is looked at again.
     for _ in 0..4 {
         let again = harmless(&words);
@@ -37,12 +41,22 @@ pub(super) fn quoted(words: &str) -> String {
         words = again;
     }
     let lines: Vec<&str> = words.lines().collect();
-    let begin = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
-    let end = lines.iter().rposition(|line| !line.is_empty()).map_or(begin, |last| last + 1);
-    let quoted = lines.get(begin..end).unwrap_or_default().iter().map(|line| {
-        let space = if line.is_empty() { "" } else { " " };
-        format!(">{space}{line}")
-    });
+    let begin = lines
+        .iter()
+        .position(|line| !line.is_empty())
+        .unwrap_or(lines.len());
+    let end = lines
+        .iter()
+        .rposition(|line| !line.is_empty())
+        .map_or(begin, |last| last + 1);
+    let quoted = lines
+        .get(begin..end)
+        .unwrap_or_default()
+        .iter()
+        .map(|line| {
+            let space = if line.is_empty() { "" } else { " " };
+            format!(">{space}{line}")
+        });
     quoted.collect::<Vec<_>>().join("\n")
 }
 
@@ -80,23 +94,30 @@ pub(super) fn inline(words: &str) -> String {
 
 /// One line without what cannot be seen.
 pub(super) fn visible_line(words: &str) -> String {
-    readable(words).split_whitespace().collect::<Vec<_>>().join(" ")
+    readable(words)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Without control characters and those that turn the direction of what follows; tabs at the beginning of a line as spaces,
 /// because a quotation's mark would move them.
 fn readable(words: &str) -> String {
     let words = visible(words);
-    let seen = words
-        .chars()
-        .filter(|char| !matches!(char, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'));
+    let seen = words.chars().filter(
+        |char| !matches!(char, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'),
+    );
     let seen: String = seen.collect();
     let mut text = String::with_capacity(seen.len());
     for line in seen.split_inclusive('\n') {
         let inner = line.trim_start_matches([' ', '\t']);
         let mut column = 0;
         for char in line.chars().take(line.len() - inner.len()) {
-            column = if char == '\t' { (column / 4 + 1) * 4 } else { column + 1 };
+            column = if char == '\t' {
+                (column / 4 + 1) * 4
+            } else {
+                column + 1
+            };
         }
         text.extend(std::iter::repeat_n(' ', column));
         text.push_str(inner);
@@ -116,18 +137,31 @@ struct Code {
 
 impl Code {
     fn of(words: &str) -> Self {
-        let mut code = Self { fenced: Vec::new(), inline: Vec::new(), infos: Vec::new() };
+        let mut code = Self {
+            fenced: Vec::new(),
+            inline: Vec::new(),
+            infos: Vec::new(),
+        };
         let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES;
         for (event, range) in Parser::new_ext(words, options).into_offset_iter() {
             match event {
                 Event::Code(_) => code.inline.push(range),
                 Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
-                    let first =
-                        words.get(range.clone()).unwrap_or_default().lines().next().unwrap_or_default();
-                    let mark = if first.trim_start().starts_with('~') { '~' } else { '`' };
+                    let first = words
+                        .get(range.clone())
+                        .unwrap_or_default()
+                        .lines()
+                        .next()
+                        .unwrap_or_default();
+                    let mark = if first.trim_start().starts_with('~') {
+                        '~'
+                    } else {
+                        '`'
+                    };
                     let marks = first.len() - first.trim_start().trim_start_matches(mark).len();
                     if !info.trim().is_empty() {
-                        code.infos.push(range.start + marks..range.start + first.len());
+                        code.infos
+                            .push(range.start + marks..range.start + first.len());
                     }
                     code.fenced.push(range);
                 }
@@ -176,9 +210,9 @@ fn harmless(words: &str) -> String {
         } else {
             let acts = match char {
                 '[' => matches!(after, Some('!' | '^')) || defines_link(rest),
-                '<' => {
-                    after.is_some_and(|after| after.is_ascii_alphabetic() || matches!(after, '/' | '!' | '?'))
-                }
+                '<' => after.is_some_and(|after| {
+                    after.is_ascii_alphabetic() || matches!(after, '/' | '!' | '?')
+                }),
                 '#' => tag_at_start(rest).is_some() && begins_word(before),
                 '$' if open_math && (after == Some('$') || before == '$') => true,
                 '$' | '=' => begins_query(rest, &out),
@@ -205,20 +239,28 @@ fn harmless(words: &str) -> String {
 
 /// `[label]: address`, which would make a link of every such label in the note.
 fn defines_link(rest: &str) -> bool {
-    let rest = rest.get(..rest.floor_char_boundary(LABEL_BYTES_MAX)).unwrap_or(rest);
-    rest.find(']').and_then(|end| rest.get(end + 1..)).is_some_and(|after| after.starts_with(':'))
+    let rest = rest
+        .get(..rest.floor_char_boundary(LABEL_BYTES_MAX))
+        .unwrap_or(rest);
+    rest.find(']')
+        .and_then(|end| rest.get(end + 1..))
+        .is_some_and(|after| after.starts_with(':'))
 }
 
 /// Whether Dataview would compute it, if the backtick before it begins code. Whether it does is not asked: readers differ.
 fn begins_query(rest: &str, before: &str) -> bool {
     let blank = |char: char| char.is_whitespace() || char == '>';
-    (rest.starts_with('=') || rest.starts_with("$=")) && before.trim_end_matches(blank).ends_with('`')
+    (rest.starts_with('=') || rest.starts_with("$="))
+        && before.trim_end_matches(blank).ends_with('`')
 }
 
 /// Whether what comes after it may be a tag.
 fn begins_word(before: char) -> bool {
     before.is_whitespace()
-        || matches!(before, '(' | '*' | '_' | '"' | '\'' | '>' | '~' | ',' | ';' | '|' | '=')
+        || matches!(
+            before,
+            '(' | '*' | '_' | '"' | '\'' | '>' | '~' | ',' | ';' | '|' | '='
+        )
 }
 
 #[cfg(test)]
@@ -233,26 +275,50 @@ mod tests {
             ("a\n\n  b\r\nc", "> a\n>\n>   b\n> c"),
             ("# Key Facts\n---\n- a", "> # Key Facts\n> ---\n> - a"),
             ("```\n# open", "> ```\n> # open"),
-            ("![[secret]] ![x](http://h/?q) [[Note]]", "> ! [[secret]] ! [x](http://h/?q) [[Note]]"),
+            (
+                "![[secret]] ![x](http://h/?q) [[Note]]",
+                "> ! [[secret]] ! [x](http://h/?q) [[Note]]",
+            ),
             ("[!danger] x", "> \\[!danger] x"),
-            ("<img src=x> a < b <3 </p> <!-- c", "> \\<img src=x> a < b <3 \\</p> \\<!-- c"),
+            (
+                "<img src=x> a < b <3 </p> <!-- c",
+                "> \\<img src=x> a < b <3 \\</p> \\<!-- c",
+            ),
             ("100%% %% hide", "> 100% % % % hide"),
-            ("#tag a#b #1 (#in) # Heading", "> \\#tag a#b #1 (\\#in) # Heading"),
+            (
+                "#tag a#b #1 (#in) # Heading",
+                "> \\#tag a#b #1 (\\#in) # Heading",
+            ),
             ("`#no %% <% `", "> `#no % % < % `"),
             ("`= this.x` `$= dv` `a=b`", "> `\\= this.x` `\\$= dv` `a=b`"),
-            ("```dataviewjs\ndv\n```", "> ```text dataviewjs\n> dv\n> ```"),
-            ("```rust\n%% #[x] ![a] <b>\n```", "> ```rust\n> %% #[x] ![a] <b>\n> ```"),
+            (
+                "```dataviewjs\ndv\n```",
+                "> ```text dataviewjs\n> dv\n> ```",
+            ),
+            (
+                "```rust\n%% #[x] ![a] <b>\n```",
+                "> ```rust\n> %% #[x] ![a] <b>\n> ```",
+            ),
             ("~~~ query\nx", "> ~~~text  query\n> x"),
             ("<% tp.x %>", "> < % tp.x %>"),
             ("```\n<%* x\n```", "> ```\n> < %* x\n> ```"),
-            ("[^1]: note\n[a]: http://x", "> \\[^1]: note\n> \\[a]: http://x"),
+            (
+                "[^1]: note\n[a]: http://x",
+                "> \\[^1]: note\n> \\[a]: http://x",
+            ),
             ("$$ open", "> \\$\\$ open"),
             ("$$x$$", "> $$x$$"),
             ("\tcode\n  \tx", ">     code\n>     x"),
             ("a\u{0}b\u{1b}[31m\u{202e}c", "> ab[31mc"),
             ("\\![x] \\#t \\\\#t", "> \\! [x] \\#t \\\\#t"),
-            ("<div>\n`= x`\n```dataview\n```", "> \\<div>\n> `\\= x`\n> ```text dataview\n> ```"),
-            ("- x\n  ```ad\n  a\n  ```", "> - x\n>   ```text ad\n>   a\n>   ```"),
+            (
+                "<div>\n`= x`\n```dataview\n```",
+                "> \\<div>\n> `\\= x`\n> ```text dataview\n> ```",
+            ),
+            (
+                "- x\n  ```ad\n  a\n  ```",
+                "> - x\n>   ```text ad\n>   a\n>   ```",
+            ),
             ("\\```js-engine\n", "> \\```js-engine"),
         ] {
             assert_eq!(quoted(words), text, "{words:?}");

@@ -21,11 +21,17 @@ pub(crate) struct Entry(String);
 impl Entry {
     /// # Errors
     /// [`MemoryError::Fact`] for no or too many words.
-    pub(crate) fn new(activity: &str, title: Option<&str>, time: &Zoned) -> Result<Self, MemoryError> {
+    pub(crate) fn new(
+        activity: &str,
+        title: Option<&str>,
+        time: &Zoned,
+    ) -> Result<Self, MemoryError> {
         let activity = crate::notes::visible(activity);
         let activity = activity.trim();
         if activity.is_empty() {
-            return Err(MemoryError::Fact { reason: "an entry needs words".to_owned() });
+            return Err(MemoryError::Fact {
+                reason: "an entry needs words".to_owned(),
+            });
         }
         let chars = activity.chars().count();
         if chars > ENTRY_CHARS_MAX {
@@ -34,10 +40,18 @@ impl Entry {
             );
             return Err(MemoryError::Fact { reason });
         }
-        let title =
-            title.map(|title| title.split_whitespace().collect::<Vec<_>>().join(" ").replace("**", ""));
+        let title = title.map(|title| {
+            title
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .replace("**", "")
+        });
         let title = title.filter(|title| !title.is_empty());
-        if title.as_ref().is_some_and(|title| title.chars().count() > TITLE_CHARS_MAX) {
+        if title
+            .as_ref()
+            .is_some_and(|title| title.chars().count() > TITLE_CHARS_MAX)
+        {
             return Err(MemoryError::Fact {
                 reason: format!("a title has at most {TITLE_CHARS_MAX} characters"),
             });
@@ -47,7 +61,11 @@ impl Entry {
             None => activity.to_owned(),
         };
         // One `%%` that nothing closes would hide the rest of the note.
-        let words = if words.matches("%%").count() % 2 == 1 { words.replace("%%", "% %") } else { words };
+        let words = if words.matches("%%").count() % 2 == 1 {
+            words.replace("%%", "% %")
+        } else {
+            words
+        };
         let mut lines = words.lines();
         let first = lines.next().unwrap_or_default();
         let mut text = format!("- {} {first}", time.strftime("%H:%M"));
@@ -83,7 +101,12 @@ pub(crate) enum Placed {
 ///
 /// # Errors
 /// [`VaultError::Shape`] if the entry would disappear in code or in a comment that is not closed.
-pub(crate) fn place(name: &str, text: &str, heading: &str, entry: &Entry) -> Result<Placed, VaultError> {
+pub(crate) fn place(
+    name: &str,
+    text: &str,
+    heading: &str,
+    entry: &Entry,
+) -> Result<Placed, VaultError> {
     let ending = line_ending(text);
     let outline = Outline::of(text);
     let entry = entry.in_file(ending);
@@ -104,7 +127,11 @@ pub(crate) fn place(name: &str, text: &str, heading: &str, entry: &Entry) -> Res
             match outline.blocks.get(last) {
                 Some(block) if matches!(block.kind, BlockKind::Bullets(_)) => {
                     let open = block.range.end == text.len() && !text.ends_with('\n');
-                    let line = if open { format!("{ending}{entry}") } else { format!("{entry}{ending}") };
+                    let line = if open {
+                        format!("{ending}{entry}")
+                    } else {
+                        format!("{entry}{ending}")
+                    };
                     (block.range.end, line)
                 }
                 Some(block) => (block.range.end, insertion(text, block.range.end, &entry)),
@@ -117,25 +144,40 @@ pub(crate) fn place(name: &str, text: &str, heading: &str, entry: &Entry) -> Res
         return Ok(Placed::At(at, inserted));
     }
     let reason =
-        "the entry would disappear in a code block, a comment or a quote that is not closed".to_owned();
-    Err(VaultError::Shape { name: name.to_owned(), reason })
+        "the entry would disappear in a code block, a comment or a quote that is not closed"
+            .to_owned();
+    Err(VaultError::Shape {
+        name: name.to_owned(),
+        reason,
+    })
 }
 
 fn stands_in(outline: &Outline, text: &str, section: Range<usize>, entry: &str) -> bool {
-    outline.blocks.get(section).unwrap_or_default().iter().any(|block| match &block.kind {
-        BlockKind::Bullets(items) => items
-            .iter()
-            .any(|item| text.get(item.range.clone()).is_some_and(|item| item.trim_end() == entry.trim_end())),
-        _ => false,
-    })
+    outline
+        .blocks
+        .get(section)
+        .unwrap_or_default()
+        .iter()
+        .any(|block| match &block.kind {
+            BlockKind::Bullets(items) => items.iter().any(|item| {
+                text.get(item.range.clone())
+                    .is_some_and(|item| item.trim_end() == entry.trim_end())
+            }),
+            _ => false,
+        })
 }
 
 /// Whether the entry is an item of a list at the top level of the note.
 fn is_visible(new: &str, at: usize, inserted: &str, entry: &str) -> bool {
-    let Some(begin) = inserted.find(entry) else { return false };
+    let Some(begin) = inserted.find(entry) else {
+        return false;
+    };
     let begin = at + begin;
-    Outline::of(new).blocks.iter().any(|block| match &block.kind {
-        BlockKind::Bullets(items) => items.iter().any(|item| item.range.start == begin),
-        _ => false,
-    })
+    Outline::of(new)
+        .blocks
+        .iter()
+        .any(|block| match &block.kind {
+            BlockKind::Bullets(items) => items.iter().any(|item| item.range.start == begin),
+            _ => false,
+        })
 }

@@ -65,14 +65,22 @@ impl Vault {
             notices.extend(guess.notice);
             guess.locale
         });
-        DailyNotes { settings, source, locale, notices }
+        DailyNotes {
+            settings,
+            source,
+            locale,
+            notices,
+        }
     }
 
     /// Returns whether the template has code of the plugin Templater, which is not run here; `None` if it cannot be read.
     #[must_use]
     pub fn template_has_code(&self, name: &str) -> Option<bool> {
         let template = NotePath::of_owner(name).and_then(|path| self.read_stored(&path));
-        template.ok().flatten().map(|stored| has_code(stored.text()))
+        template
+            .ok()
+            .flatten()
+            .map(|stored| has_code(stored.text()))
     }
 
     fn own_daily_notes(&self) -> (DailySettings, DailySource, Vec<String>) {
@@ -105,5 +113,7 @@ fn of_json(text: &str) -> Result<DailySettings, String> {
     }
     serde_json::from_str(text)
         .map(|keys| DailySettings::of_keys(&keys, "template"))
-        .map_err(|_| "The vault's daily-notes.json cannot be read; Obsidian's defaults were used.".to_owned())
+        .map_err(|_| {
+            "The vault's daily-notes.json cannot be read; Obsidian's defaults were used.".to_owned()
+        })
 }

@@ -29,22 +29,35 @@ pub(super) struct Guess {
 /// other fits better.
 pub(super) fn guess(vault: &Vault, settings: &DailySettings, today: &Zoned) -> Guess {
     let english = Locale::english();
-    let unsure = Guess { locale: english, notice: None };
+    let unsure = Guess {
+        locale: english,
+        notice: None,
+    };
     let english_name = settings.name(english);
     if !english_name.has_names() {
         return unsure;
     }
-    let candidates: Vec<_> = Locale::all().map(|locale| (locale, settings.name(locale))).collect();
+    let candidates: Vec<_> = Locale::all()
+        .map(|locale| (locale, settings.name(locale)))
+        .collect();
     let mut found = vec![0_usize; candidates.len()];
-    let mut listing = Listing { vault, folders: BTreeMap::new(), opened: 0 };
+    let mut listing = Listing {
+        vault,
+        folders: BTreeMap::new(),
+        opened: 0,
+    };
     let mut days_found = 0;
     for back in -DAYS_AHEAD..=DAYS_BACK {
-        let Ok(day) = today.checked_sub(Span::new().days(back)) else { continue };
+        let Ok(day) = today.checked_sub(Span::new().days(back)) else {
+            continue;
+        };
         let mut known = BTreeMap::new();
         let mut any = false;
         for ((_, name), count) in candidates.iter().zip(&mut found) {
             let path = settings.in_folder(&name.write(&day));
-            let exists = *known.entry(path).or_insert_with_key(|path| listing.has(path));
+            let exists = *known
+                .entry(path)
+                .or_insert_with_key(|path| listing.has(path));
             *count += usize::from(exists);
             any |= exists;
         }
@@ -58,11 +71,19 @@ pub(super) fn guess(vault: &Vault, settings: &DailySettings, today: &Zoned) -> G
     if best == 0 || found.first() == Some(&best) {
         return unsure;
     }
-    let mut fitting = candidates.iter().zip(&found).filter(|(_, count)| **count == best).map(|(one, _)| one);
-    let Some((locale, name)) = fitting.next() else { return unsure };
+    let mut fitting = candidates
+        .iter()
+        .zip(&found)
+        .filter(|(_, count)| **count == best)
+        .map(|(one, _)| one);
+    let Some((locale, name)) = fitting.next() else {
+        return unsure;
+    };
     let path = name.write(today);
-    let others: Vec<&str> =
-        fitting.filter(|(_, other)| other.write(today) != path).map(|(other, _)| other.name()).collect();
+    let others: Vec<&str> = fitting
+        .filter(|(_, other)| other.write(today) != path)
+        .map(|(other, _)| other.name())
+        .collect();
     let notice = (!others.is_empty()).then(|| {
         format!(
             "The names of the daily notes fit {} and {}; the first was taken (setting vault.locale).",
@@ -70,7 +91,10 @@ pub(super) fn guess(vault: &Vault, settings: &DailySettings, today: &Zoned) -> G
             others.join(", ")
         )
     });
-    Guess { locale: *locale, notice }
+    Guess {
+        locale: *locale,
+        notice,
+    }
 }
 
 /// Names of files, each folder read once.

@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 
 /// Codes of the languages whose names of months and days are known, as moment.js has them.
 pub const LOCALES: &[&str] = &[
-    "en", "en-gb", "de", "de-at", "fr", "es", "it", "pt-br", "pt", "nl", "nb", "da", "sv", "nn", "fi", "pl",
-    "cs", "sk", "ru", "uk", "bg", "tr", "ja", "zh-cn", "zh-tw", "ko", "hu", "ro", "el", "hr", "sl", "sr",
-    "eu", "gl", "et", "lv", "is", "id", "ms", "vi", "th", "he", "sq", "af",
+    "en", "en-gb", "de", "de-at", "fr", "es", "it", "pt-br", "pt", "nl", "nb", "da", "sv", "nn",
+    "fi", "pl", "cs", "sk", "ru", "uk", "bg", "tr", "ja", "zh-cn", "zh-tw", "ko", "hu", "ro", "el",
+    "hr", "sl", "sr", "eu", "gl", "et", "lv", "is", "id", "ms", "vi", "th", "he", "sq", "af",
 ];
 
 /// Language of the names in a date.
@@ -106,7 +106,10 @@ pub(super) enum Form {
 }
 
 static ALL: LazyLock<Vec<Data>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "our own file; a test reads every row of it")]
+    #[expect(
+        clippy::expect_used,
+        reason = "our own file; a test reads every row of it"
+    )]
     read(include_str!("../../locales/moment.json")).expect("the table of locales")
 });
 
@@ -127,7 +130,10 @@ impl Locale {
     #[must_use]
     pub fn english() -> Self {
         let all: &'static [Data] = &ALL;
-        #[expect(clippy::expect_used, reason = "our own file; a test reads every row of it")]
+        #[expect(
+            clippy::expect_used,
+            reason = "our own file; a test reads every row of it"
+        )]
         Self(all.first().expect("English"))
     }
 
@@ -189,20 +195,37 @@ impl Locale {
 
     /// The number with what makes it the first, second, third of its kind (`period` is the token without its `o`).
     pub(super) fn ordinal(self, number: i64, period: &str) -> String {
-        let Some(rule) = self.0.ordinals.get(period).or_else(|| self.0.ordinals.get("")) else {
+        let Some(rule) = self
+            .0
+            .ordinals
+            .get(period)
+            .or_else(|| self.0.ordinals.get(""))
+        else {
             return number.to_string();
         };
         if let Some(whole) = rule.exceptions.get(&number.to_string()) {
             return whole.clone();
         }
         let place = usize::try_from(number % 100).unwrap_or_default();
-        let which = rule.by.as_bytes().get(place).map_or(0, |digit| usize::from(digit.saturating_sub(b'0')));
-        format!("{number}{}", rule.suffixes.get(which).map_or("", String::as_str))
+        let which = rule
+            .by
+            .as_bytes()
+            .get(place)
+            .map_or(0, |digit| usize::from(digit.saturating_sub(b'0')));
+        format!(
+            "{number}{}",
+            rule.suffixes.get(which).map_or("", String::as_str)
+        )
     }
 
     /// Word for the time of day.
     pub(super) fn meridiem(self, minute_of_day: i64, lower: bool) -> &'static str {
-        let found = self.0.meridiem.iter().rev().find(|part| part.0 <= minute_of_day);
+        let found = self
+            .0
+            .meridiem
+            .iter()
+            .rev()
+            .find(|part| part.0 <= minute_of_day);
         found.map_or("", |(_, small, large)| if lower { small } else { large })
     }
 
@@ -219,15 +242,19 @@ impl Locale {
         // The first week holds a certain day of January; so one day of every week lies in the year the week belongs to.
         let to_decider = deciding - first_day - since_start;
         let decider = date.saturating_add(jiff::Span::new().days(to_decider));
-        (i64::from(decider.year()), (i64::from(decider.day_of_year()) - 1) / 7 + 1)
+        (
+            i64::from(decider.year()),
+            (i64::from(decider.day_of_year()) - 1) / 7 + 1,
+        )
     }
 
     /// Year of the era, and the era's short, whole and narrow name.
     pub(super) fn era(self, date: Date) -> (i64, [&'static str; 3]) {
         match self.0.eras.iter().find(|era| era.0 <= date) {
-            Some(Era(since, offset, short, name, narrow)) => {
-                (i64::from(date.year()) - i64::from(since.year()) + offset, [short, name, narrow])
-            }
+            Some(Era(since, offset, short, name, narrow)) => (
+                i64::from(date.year()) - i64::from(since.year()) + offset,
+                [short, name, narrow],
+            ),
             None => (1 - i64::from(date.year()), ["BC", "Before Christ", "BC"]),
         }
     }
@@ -253,7 +280,9 @@ impl FromStr for Locale {
     /// Takes a code of moment.js, in capitals too, with `_` for `-`.
     fn from_str(text: &str) -> Result<Self, UnknownLocale> {
         let code = text.trim().to_ascii_lowercase().replace('_', "-");
-        Self::all().find(|locale| locale.code() == code).ok_or_else(|| UnknownLocale(text.to_owned()))
+        Self::all()
+            .find(|locale| locale.code() == code)
+            .ok_or_else(|| UnknownLocale(text.to_owned()))
     }
 }
 
@@ -271,9 +300,9 @@ impl Names {
             None => false,
             Some(Rule::InDate) => in_date(format),
             Some(Rule::DayBeforeBlank) => format.contains("D MMMM"),
-            Some(Rule::DayBefore) => {
-                format.split_once("MMMM").is_some_and(|(before, _)| before.contains('D'))
-            }
+            Some(Rule::DayBefore) => format
+                .split_once("MMMM")
+                .is_some_and(|(before, _)| before.contains('D')),
             Some(Rule::BetweenDashes) => format.contains("-MMM-"),
             Some(Rule::Russian) => bracketed_before_day(format).any(is_russian_on),
             Some(Rule::Ukrainian) => {
@@ -291,7 +320,10 @@ impl Names {
 }
 
 fn at(names: &'static [String], number: i64) -> &'static str {
-    usize::try_from(number).ok().and_then(|number| names.get(number)).map_or("", String::as_str)
+    usize::try_from(number)
+        .ok()
+        .and_then(|number| names.get(number))
+        .map_or("", String::as_str)
 }
 
 /// moment's `/D[oD]?(\[[^\[\]]*\]|\s)+MMMM?/`.
@@ -310,9 +342,15 @@ fn in_date(format: &str) -> bool {
 fn after_gap(mut text: &str) -> &str {
     loop {
         let trimmed = text.trim_start();
-        let inner = trimmed.strip_prefix('[').and_then(|inner| inner.split_once([']', '[']));
+        let inner = trimmed
+            .strip_prefix('[')
+            .and_then(|inner| inner.split_once([']', '[']));
         match inner {
-            Some((words, rest)) if trimmed.get(1 + words.len()..).is_some_and(|end| end.starts_with(']')) => {
+            Some((words, rest))
+                if trimmed
+                    .get(1 + words.len()..)
+                    .is_some_and(|end| end.starts_with(']')) =>
+            {
                 text = rest;
             }
             _ => return trimmed,
@@ -324,7 +362,10 @@ fn after_gap(mut text: &str) -> &str {
 fn bracketed_before_day(format: &str) -> impl Iterator<Item = &str> {
     format.match_indices("dddd").filter_map(|(at, _)| {
         let before = format.get(..at)?;
-        let inner = before.strip_suffix(' ').unwrap_or(before).strip_suffix(']')?;
+        let inner = before
+            .strip_suffix(' ')
+            .unwrap_or(before)
+            .strip_suffix(']')?;
         Some(inner.rsplit_once('[').map_or(inner, |(_, inner)| inner))
     })
 }
@@ -332,8 +373,11 @@ fn bracketed_before_day(format: &str) -> impl Iterator<Item = &str> {
 /// moment's `/\[ ?[Вв] ?(?:прошлую|следующую|эту)? ?] ?dddd/`.
 fn is_russian_on(inner: &str) -> bool {
     let inner = inner.strip_prefix(' ').unwrap_or(inner);
-    let Some(rest) = inner.strip_prefix(['В', 'в']) else { return false };
-    matches!(rest.trim(), "" | "прошлую" | "следующую" | "эту") && rest.len() - rest.trim().len() <= 2
+    let Some(rest) = inner.strip_prefix(['В', 'в']) else {
+        return false;
+    };
+    matches!(rest.trim(), "" | "прошлую" | "следующую" | "эту")
+        && rest.len() - rest.trim().len() <= 2
 }
 
 #[cfg(test)]
@@ -344,31 +388,72 @@ mod tests {
     fn every_row_of_the_table_is_whole() {
         let codes: Vec<&str> = Locale::all().map(Locale::code).collect();
         assert_eq!(codes, LOCALES);
-        for Data { code, months, months_short, days, days_short, days_min, long, .. } in ALL.iter() {
+        for Data {
+            code,
+            months,
+            months_short,
+            days,
+            days_short,
+            days_min,
+            long,
+            ..
+        } in ALL.iter()
+        {
             for (names, count) in [(months, 12), (months_short, 12), (days, 7)] {
                 let others = if names.rule.is_some() { count } else { 0 };
-                assert_eq!((names.usual.len(), names.other.len()), (count, others), "{code}");
+                assert_eq!(
+                    (names.usual.len(), names.other.len()),
+                    (count, others),
+                    "{code}"
+                );
             }
-            assert_eq!((days_short.len(), days_min.len(), long.len()), (7, 7, 10), "{code}");
+            assert_eq!(
+                (days_short.len(), days_min.len(), long.len()),
+                (7, 7, 10),
+                "{code}"
+            );
         }
         assert!(read("[{\"code\": 1}]").is_err());
     }
 
     #[test]
     fn codes_are_read_as_people_write_them() {
-        for (text, code) in [("de", "de"), ("pt-BR", "pt-br"), ("pt_BR", "pt-br"), (" ZH-tw ", "zh-tw")] {
+        for (text, code) in [
+            ("de", "de"),
+            ("pt-BR", "pt-br"),
+            ("pt_BR", "pt-br"),
+            (" ZH-tw ", "zh-tw"),
+        ] {
             assert_eq!(text.parse::<Locale>().unwrap().code(), code);
         }
-        assert_eq!("xx".parse::<Locale>().unwrap_err().to_string(), "no language \"xx\" is known");
+        assert_eq!(
+            "xx".parse::<Locale>().unwrap_err().to_string(),
+            "no language \"xx\" is known"
+        );
         assert!("".parse::<Locale>().is_err());
     }
 
     #[test]
     fn formats_ask_for_the_names_of_a_date() {
-        for format in ["D MMMM", "DD MMM", "Do MMMM", "D[.] MMMM", "D[ a ][b]MMM", "YYYY D  [x] MMMM"] {
+        for format in [
+            "D MMMM",
+            "DD MMM",
+            "Do MMMM",
+            "D[.] MMMM",
+            "D[ a ][b]MMM",
+            "YYYY D  [x] MMMM",
+        ] {
             assert!(in_date(format), "{format}");
         }
-        for format in ["MMMM D", "D. MMMM", "DMMMM", "D [x MMMM", "D-MMM-YYYY", "dd MMMM", "D MM"] {
+        for format in [
+            "MMMM D",
+            "D. MMMM",
+            "DMMMM",
+            "D [x MMMM",
+            "D-MMM-YYYY",
+            "dd MMMM",
+            "D MM",
+        ] {
             assert!(!in_date(format), "{format}");
         }
     }

@@ -10,7 +10,9 @@ use jiff::Zoned;
 use super::locale::{Form, Locale};
 
 /// The localised forms, in the order of [`Locale::long`].
-const LONG: [&str; 10] = ["LTS", "LT", "LLLL", "LLL", "LL", "L", "llll", "lll", "ll", "l"];
+const LONG: [&str; 10] = [
+    "LTS", "LT", "LLLL", "LLL", "LL", "L", "llll", "lll", "ll", "l",
+];
 
 /// What the pattern of moment.js takes as one piece, in its order: the first that fits counts, not the longest.
 const TOKENS: &[&str] = &[
@@ -147,7 +149,11 @@ impl Format {
                 Piece::Other => piece.replace('\\', ""),
                 Piece::Token(_) => String::new(),
             };
-            pieces.push(if let Piece::Token(token) = kind { Part::Token(token) } else { Part::Text(text) });
+            pieces.push(if let Piece::Token(token) = kind {
+                Part::Token(token)
+            } else {
+                Part::Text(text)
+            });
             rest = rest.get(piece.len()..).unwrap_or_default();
         }
         let names = Forms {
@@ -231,9 +237,13 @@ fn next(rest: &str) -> (&str, Piece) {
     let one = |text: &str| text.chars().next().map_or(0, char::len_utf8);
     if let Some(escaped) = rest.strip_prefix('\\') {
         // The backslash takes one piece with it, unless a line ends there.
-        let taken = token(escaped)
-            .map(str::len)
-            .unwrap_or_else(|| if escaped.starts_with(['\n', '\r']) { 0 } else { one(escaped) });
+        let taken = token(escaped).map(str::len).unwrap_or_else(|| {
+            if escaped.starts_with(['\n', '\r']) {
+                0
+            } else {
+                one(escaped)
+            }
+        });
         return (rest.get(..1 + taken).unwrap_or(rest), Piece::Escaped);
     }
     match token(rest) {
@@ -286,8 +296,16 @@ fn expand(format: &str, locale: Locale) -> String {
 fn value(token: &str, time: &Zoned, names: &Forms) -> Option<String> {
     let locale = names.locale;
     let date = time.date();
-    let (year, month, day) = (i64::from(time.year()), i64::from(time.month()), i64::from(time.day()));
-    let (hour, minute, second) = (i64::from(time.hour()), i64::from(time.minute()), i64::from(time.second()));
+    let (year, month, day) = (
+        i64::from(time.year()),
+        i64::from(time.month()),
+        i64::from(time.day()),
+    );
+    let (hour, minute, second) = (
+        i64::from(time.hour()),
+        i64::from(time.minute()),
+        i64::from(time.second()),
+    );
     let weekday = i64::from(time.weekday().to_sunday_zero_offset());
     let of_year = i64::from(date.day_of_year());
     let quarter = (month - 1) / 3 + 1;

@@ -49,10 +49,19 @@ fn of_json(text: &str) -> Periodic {
     if text.trim().is_empty() {
         return Periodic::Off;
     }
-    let Ok(settings) = serde_json::from_str::<Map<String, Value>>(text) else { return Periodic::Damaged };
-    let sets = settings.get("calendarSets").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let Ok(settings) = serde_json::from_str::<Map<String, Value>>(text) else {
+        return Periodic::Damaged;
+    };
+    let sets = settings
+        .get("calendarSets")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let active = settings.get("activeCalendarSet");
-    let set = sets.iter().find(|set| active.is_some() && set.get("id") == active).or_else(|| sets.first());
+    let set = sets
+        .iter()
+        .find(|set| active.is_some() && set.get("id") == active)
+        .or_else(|| sets.first());
     let (daily, template) = match set {
         Some(set) => (set.get("day"), "templatePath"),
         None => (settings.get("daily"), "template"),
@@ -75,7 +84,11 @@ mod tests {
             format: format.to_owned(),
             template: template.map(str::to_owned),
         });
-        assert_eq!(of_json(text), on.map_or(Periodic::Off, Periodic::On), "{text}");
+        assert_eq!(
+            of_json(text),
+            on.map_or(Periodic::Off, Periodic::On),
+            "{text}"
+        );
     }
 
     #[test]
@@ -88,7 +101,10 @@ mod tests {
             r#"{"daily":{"format":"","folder":"","template":"","enabled":true}}"#,
             Some(("", "YYYY-MM-DD", None)),
         );
-        check(r#"{"daily":{"format":"DD","enabled":false},"weekly":{"enabled":true}}"#, None);
+        check(
+            r#"{"daily":{"format":"DD","enabled":false},"weekly":{"enabled":true}}"#,
+            None,
+        );
         check(
             r#"{"activeCalendarSet":"work","daily":{"enabled":true,"format":"old"},"calendarSets":[
                 {"id":"home","day":{"enabled":true,"format":"DD","folder":"Home"}},
@@ -99,7 +115,10 @@ mod tests {
             r#"{"calendarSets":[{"id":"a","day":{"enabled":true,"folder":"A"}}]}"#,
             Some(("A", "YYYY-MM-DD", None)),
         );
-        check(r#"{"calendarSets":[{"id":"a","week":{"enabled":true}}],"daily":{"enabled":true}}"#, None);
+        check(
+            r#"{"calendarSets":[{"id":"a","week":{"enabled":true}}],"daily":{"enabled":true}}"#,
+            None,
+        );
         // As the beta moves the settings of 0.x into a first set.
         check(
             r#"{"calendarSets":[],"daily":{"enabled":true,"folder":"D"}}"#,
@@ -112,12 +131,23 @@ mod tests {
         for text in ["{", "[]", "7", "\"x\""] {
             assert_eq!(of_json(text), Periodic::Damaged, "{text}");
         }
-        for text in ["", "{}", r#"{"daily":7}"#, r#"{"daily":{"enabled":"true"}}"#, r#"{"calendarSets":{}}"#]
-        {
+        for text in [
+            "",
+            "{}",
+            r#"{"daily":7}"#,
+            r#"{"daily":{"enabled":"true"}}"#,
+            r#"{"calendarSets":{}}"#,
+        ] {
             assert_eq!(of_json(text), Periodic::Off, "{text}");
         }
         assert!(is_on(r#"["calendar","periodic-notes"]"#));
-        for text in ["", "{}", "[", r#"["calendar"]"#, r#"{"periodic-notes":true}"#] {
+        for text in [
+            "",
+            "{}",
+            "[",
+            r#"["calendar"]"#,
+            r#"{"periodic-notes":true}"#,
+        ] {
             assert!(!is_on(text), "{text}");
         }
     }

@@ -32,7 +32,10 @@ impl FromStr for Daily {
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.trim() {
             "" | "auto" => Self::Auto,
-            format => Self::Fixed(DailySettings { format: format.to_owned(), ..DailySettings::default() }),
+            format => Self::Fixed(DailySettings {
+                format: format.to_owned(),
+                ..DailySettings::default()
+            }),
         })
     }
 }
@@ -50,7 +53,11 @@ pub struct DailySettings {
 
 impl Default for DailySettings {
     fn default() -> Self {
-        Self { folder: String::new(), format: FORMAT.to_owned(), template: None }
+        Self {
+            folder: String::new(),
+            format: FORMAT.to_owned(),
+            template: None,
+        }
     }
 }
 
@@ -72,7 +79,11 @@ impl DailySettings {
     pub(super) fn in_folder(&self, name: &str) -> String {
         let folder = self.folder.trim().trim_matches('/');
         let name = name.trim().trim_start_matches('/');
-        if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+        if folder.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{folder}/{name}")
+        }
     }
 
     /// What is missing or of another kind keeps its default, as in Obsidian.

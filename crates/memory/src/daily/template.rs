@@ -8,14 +8,29 @@ use super::moment::format_moment_in;
 use crate::vault::Vault;
 
 /// The template with its variables filled in. What is no variable of Obsidian's own templates stays as it is.
-pub(crate) fn render(vault: &Vault, template: &str, title: &str, time: &Zoned, locale: Locale) -> String {
-    let formats =
-        vault.obsidian_setting("templates.json").and_then(|text| serde_json::from_str::<Value>(&text).ok());
+pub(crate) fn render(
+    vault: &Vault,
+    template: &str,
+    title: &str,
+    time: &Zoned,
+    locale: Locale,
+) -> String {
+    let formats = vault
+        .obsidian_setting("templates.json")
+        .and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let format = |key: &str, default: &str| {
-        let set = formats.as_ref().and_then(|formats| formats.get(key)).and_then(Value::as_str);
-        set.filter(|format| !format.is_empty()).unwrap_or(default).to_owned()
+        let set = formats
+            .as_ref()
+            .and_then(|formats| formats.get(key))
+            .and_then(Value::as_str);
+        set.filter(|format| !format.is_empty())
+            .unwrap_or(default)
+            .to_owned()
     };
-    let (date_format, time_format) = (format("dateFormat", "YYYY-MM-DD"), format("timeFormat", "HH:mm"));
+    let (date_format, time_format) = (
+        format("dateFormat", "YYYY-MM-DD"),
+        format("timeFormat", "HH:mm"),
+    );
     let written = |format: &str| format_moment_in(format, time, locale);
     fill(template, title, (&date_format, &time_format), written)
 }
@@ -25,7 +40,12 @@ pub(crate) fn has_code(template: &str) -> bool {
     template.contains("<%")
 }
 
-fn fill(template: &str, title: &str, usual: (&str, &str), written: impl Fn(&str) -> String) -> String {
+fn fill(
+    template: &str,
+    title: &str,
+    usual: (&str, &str),
+    written: impl Fn(&str) -> String,
+) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(open) = rest.find("{{") {
@@ -68,8 +88,14 @@ mod tests {
             let written = |format: &str| format_moment_in(format, &time, Locale::english());
             fill(template, "Wed", ("YYYY-MM-DD", "HH:mm"), written)
         };
-        assert_eq!(filled("# {{title}} {{date}} {{time}}"), "# Wed 2025-12-10 14:05");
-        assert_eq!(filled("{{date:dddd, MMMM Do}} {{ Time : h:mm a }}"), "Wednesday, December 10th 2:05 pm");
+        assert_eq!(
+            filled("# {{title}} {{date}} {{time}}"),
+            "# Wed 2025-12-10 14:05"
+        );
+        assert_eq!(
+            filled("{{date:dddd, MMMM Do}} {{ Time : h:mm a }}"),
+            "Wednesday, December 10th 2:05 pm"
+        );
         assert_eq!(
             filled("{{weather}} {{ {{date}} }} <% tp.date %> {{"),
             "{{weather}} {{ 2025-12-10 }} <% tp.date %> {{"

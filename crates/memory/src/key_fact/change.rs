@@ -42,11 +42,18 @@ impl FactChange {
                 format!(
                     "✎ remembered: {}{}  (undo: /undo)",
                     fact.content,
-                    if fact.is_important() { ", as important" } else { "" }
+                    if fact.is_important() {
+                        ", as important"
+                    } else {
+                        ""
+                    }
                 )
             }
             Self::Updated { fact, before } => {
-                format!("✎ remembered: {}  (was: {before}; undo: /undo)", fact.content)
+                format!(
+                    "✎ remembered: {}  (was: {before}; undo: /undo)",
+                    fact.content
+                )
             }
             Self::Known { fact } => format!("Already known: {}", fact.content),
             Self::Forgotten { fact } => format!("✎ forgotten: {}  (undo: /undo)", fact.content),

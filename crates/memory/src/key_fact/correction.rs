@@ -39,7 +39,11 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     let read = sentences(known, new).filter(|(known, new)| known.is_divided && new.is_divided);
     let Some((known_sentence, new_sentence)) = read else {
         let is_correction = announced > Announced::Nothing && is_nearly(known, new);
-        return if is_correction { Relation::Corrects } else { Relation::Beside };
+        return if is_correction {
+            Relation::Corrects
+        } else {
+            Relation::Beside
+        };
     };
     if !is_about_the_same(&known_sentence, &new_sentence) {
         return Relation::Beside;
@@ -47,9 +51,15 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     let is_one_matter = is_one_matter(&known_sentence, &new_sentence);
     if announced == Announced::Nothing {
         let differs = known_sentence.says != new_sentence.says;
-        let contradicts =
-            is_one_matter && differs && !known_sentence.says.is_empty() && !new_sentence.says.is_empty();
-        return if contradicts { Relation::Contradicts } else { Relation::Beside };
+        let contradicts = is_one_matter
+            && differs
+            && !known_sentence.says.is_empty()
+            && !new_sentence.says.is_empty();
+        return if contradicts {
+            Relation::Contradicts
+        } else {
+            Relation::Beside
+        };
     }
     let matters_differ = known_sentence.matters != new_sentence.matters && !is_one_matter;
     let is_mentioned =
@@ -62,7 +72,11 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
             || is_mentioned()
             || is_nearly(known, new)
             || are_measures(&known_sentence, &new_sentence));
-    if is_near { Relation::Corrects } else { Relation::Beside }
+    if is_near {
+        Relation::Corrects
+    } else {
+        Relation::Beside
+    }
 }
 
 /// Returns whether the person's words name what a known fact says, and the new one does not: "not in Munich".
@@ -83,8 +97,16 @@ fn said_of(fact: &str, said: &str) -> String {
     }
     sentences.push(begun);
     let is_of_fact = |sentence: &&String| found_in(&words, &Words::of(sentence)).is_some();
-    let of_fact: Vec<&str> = sentences.iter().filter(is_of_fact).map(String::as_str).collect();
-    if of_fact.is_empty() { said.to_owned() } else { of_fact.join(" ") }
+    let of_fact: Vec<&str> = sentences
+        .iter()
+        .filter(is_of_fact)
+        .map(String::as_str)
+        .collect();
+    if of_fact.is_empty() {
+        said.to_owned()
+    } else {
+        of_fact.join(" ")
+    }
 }
 
 fn same_words(known: &str, new: &str) -> bool {
@@ -116,27 +138,46 @@ fn is_about_the_same(known: &Sentence, new: &Sentence) -> bool {
 fn is_one_matter(known: &Sentence, new: &Sentence) -> bool {
     let are_short = known.says.len() <= SAYS_MAX && new.says.len() <= SAYS_MAX;
     are_short
-        && known.matters.first().is_some_and(|first| new.matters.first() == Some(first))
-        && known.matters.iter().all(|matter| new.matters.contains(matter))
+        && known
+            .matters
+            .first()
+            .is_some_and(|first| new.matters.first() == Some(first))
+        && known
+            .matters
+            .iter()
+            .all(|matter| new.matters.contains(matter))
 }
 
 fn part_in_common(known: &[String], new: &[String]) -> f64 {
     let shared = known.iter().filter(|stem| new.contains(stem)).count();
     let most = known.len().max(new.len());
-    if most == 0 { 0.0 } else { shared as f64 / most as f64 }
+    if most == 0 {
+        0.0
+    } else {
+        shared as f64 / most as f64
+    }
 }
 
 /// Returns whether the person names what is wrong: "not Monday but Tuesday".
 fn mentions(said: &str, known: &Sentence, new: &Sentence) -> bool {
-    let Some((said, _)) = sentences(said, said) else { return false };
+    let Some((said, _)) = sentences(said, said) else {
+        return false;
+    };
     let all = || said.about.iter().chain(&said.says);
-    known.says.iter().any(|stem| !new.says.contains(stem) && all().any(|word| word == stem))
+    known
+        .says
+        .iter()
+        .any(|stem| !new.says.contains(stem) && all().any(|word| word == stem))
 }
 
 /// Returns whether what differs is a number, a time or a day on both sides: then it is the same thing at another time.
 fn are_measures(known: &Sentence, new: &Sentence) -> bool {
     let only = |one: &Sentence, other: &Sentence| {
-        let mut rest = one.says.iter().filter(|stem| !other.says.contains(stem)).peekable();
+        let mut rest = one
+            .says
+            .iter()
+            .filter(|stem| !other.says.contains(stem))
+            .peekable();
         rest.peek().is_some() && rest.all(|stem| is_measure(stem))
     };
     only(known, new) && only(new, known)

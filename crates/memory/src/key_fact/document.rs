@@ -60,7 +60,13 @@ impl FactsFile {
         let part = outline.blocks.iter().position(|block| {
             matches!(&block.kind, BlockKind::Heading { level: 1, title } if title.eq_ignore_ascii_case("Key Facts"))
         });
-        let mut file = Self { text: text.to_owned(), outline, part, lines: Vec::new(), facts: Vec::new() };
+        let mut file = Self {
+            text: text.to_owned(),
+            outline,
+            part,
+            lines: Vec::new(),
+            facts: Vec::new(),
+        };
         (file.lines, file.facts) = file.read_lines().into_iter().unzip();
         file
     }
@@ -84,7 +90,12 @@ impl FactsFile {
         let Some(part) = self.part else { return lines };
         let mut section = None;
         let mut places = [0, 0];
-        for block in self.outline.blocks.get(self.outline.section(part)).unwrap_or_default() {
+        for block in self
+            .outline
+            .blocks
+            .get(self.outline.section(part))
+            .unwrap_or_default()
+        {
             match &block.kind {
                 BlockKind::Heading { title, .. } => {
                     section = [Section::Important, Section::Recent]
@@ -122,10 +133,29 @@ impl FactsFile {
             return None;
         }
         let important = tagged || section == Section::Important;
-        let bytes = self.text.get(item.range.clone())?.trim_end_matches(['\r', '\n']).to_owned();
+        let bytes = self
+            .text
+            .get(item.range.clone())?
+            .trim_end_matches(['\r', '\n'])
+            .to_owned();
         let (item, words) = (item.range.clone(), item.words.clone());
-        let known = Known { content, important, date, created_at: None, source: None };
-        Some((Line { section, bytes, place, item, words }, known))
+        let known = Known {
+            content,
+            important,
+            date,
+            created_at: None,
+            source: None,
+        };
+        Some((
+            Line {
+                section,
+                bytes,
+                place,
+                item,
+                words,
+            },
+            known,
+        ))
     }
 
     /// With one more fact, at the end of its section.
@@ -140,7 +170,13 @@ impl FactsFile {
 
     /// With other words in one line. Its mark and whatever hangs below it stay; `created` is its date, if it has one. A fact that becomes
     /// important, or is no longer, moves to the other section.
-    pub(crate) fn reword(&self, at: usize, content: &str, important: bool, created: Date) -> String {
+    pub(crate) fn reword(
+        &self,
+        at: usize,
+        content: &str,
+        important: bool,
+        created: Date,
+    ) -> String {
         let (Some(line), Some(known)) = (self.lines.get(at), self.facts.get(at)) else {
             return self.text.clone();
         };
@@ -153,16 +189,32 @@ impl FactsFile {
             None => String::new(),
         };
         if important == known.important {
-            let tag = if tagged { format!(" {IMPORTANT}") } else { String::new() };
+            let tag = if tagged {
+                format!(" {IMPORTANT}")
+            } else {
+                String::new()
+            };
             return self.splice(line.words.clone(), &format!("{date}{content}{tag}"));
         }
-        let mark = self.text.get(line.item.start..line.words.start).unwrap_or("- ");
-        let below = self.text.get(line.words.end..line.item.end).unwrap_or_default();
+        let mark = self
+            .text
+            .get(line.item.start..line.words.start)
+            .unwrap_or("- ");
+        let below = self
+            .text
+            .get(line.words.end..line.item.end)
+            .unwrap_or_default();
         let below = below.trim_end_matches(['\r', '\n']);
         let (section, moved) = if important {
-            (Section::Important, format!("{mark}{content} {IMPORTANT}{below}"))
+            (
+                Section::Important,
+                format!("{mark}{content} {IMPORTANT}{below}"),
+            )
         } else {
-            (Section::Recent, format!("{mark}[{created}] {content}{below}"))
+            (
+                Section::Recent,
+                format!("{mark}[{created}] {content}{below}"),
+            )
         };
         if line.section == section {
             return self.splice(line.item.start..line.item.start + line.bytes.len(), &moved);
@@ -190,8 +242,15 @@ impl FactsFile {
 
     /// Whether the line above the one that begins here is blank.
     fn is_blank_before(&self, at: usize) -> bool {
-        let mut above = self.text.get(..at).unwrap_or_default().split_inclusive('\n').rev();
-        above.next().is_some_and(|line| line.ends_with('\n') && line.trim().is_empty())
+        let mut above = self
+            .text
+            .get(..at)
+            .unwrap_or_default()
+            .split_inclusive('\n')
+            .rev();
+        above
+            .next()
+            .is_some_and(|line| line.ends_with('\n') && line.trim().is_empty())
     }
 
     /// Whether the line that begins here is blank, or the text ends here.
@@ -220,20 +279,34 @@ impl FactsFile {
         }
         let Some(part) = self.part else {
             let body = match section {
-                Section::Important => format!("## Important{ending}{ending}{item}{ending}{ending}## Recent"),
-                Section::Recent => format!("## Important{ending}{ending}## Recent{ending}{ending}{item}"),
+                Section::Important => {
+                    format!("## Important{ending}{ending}{item}{ending}{ending}## Recent")
+                }
+                Section::Recent => {
+                    format!("## Important{ending}{ending}## Recent{ending}{ending}{item}")
+                }
             };
-            return self.insert_block(self.text.len(), &format!("# Key Facts{ending}{ending}{body}"));
+            return self.insert_block(
+                self.text.len(),
+                &format!("# Key Facts{ending}{ending}{body}"),
+            );
         };
         let mut here = self.lines.iter().filter(|line| line.section == section);
         if let Some(before) = here.clone().find(|line| line.place == place) {
-            return self.splice(before.item.start..before.item.start, &format!("{item}{ending}"));
+            return self.splice(
+                before.item.start..before.item.start,
+                &format!("{item}{ending}"),
+            );
         }
         if let Some(last) = here.next_back() {
             return self.insert_line(last.item.end, item);
         }
         if let Some(heading) = self.heading(part, section) {
-            let at = self.outline.blocks.get(heading).map_or(self.text.len(), |block| block.range.end);
+            let at = self
+                .outline
+                .blocks
+                .get(heading)
+                .map_or(self.text.len(), |block| block.range.end);
             return self.insert_block(at, item);
         }
         let body = format!("## {}{ending}{ending}{item}", section.title());
@@ -241,8 +314,11 @@ impl FactsFile {
             // Before Recent, or as the first section.
             Section::Important => match self.heading(part, Section::Recent) {
                 Some(recent) => {
-                    let at =
-                        self.outline.blocks.get(recent).map_or(self.text.len(), |block| block.range.start);
+                    let at = self
+                        .outline
+                        .blocks
+                        .get(recent)
+                        .map_or(self.text.len(), |block| block.range.start);
                     self.insert_block(at, &body)
                 }
                 None => self.insert_block(self.end_of(part..part + 1), &body),
@@ -282,7 +358,11 @@ impl FactsFile {
     fn insert_line(&self, at: usize, line: &str) -> String {
         let ending = line_ending(&self.text);
         let open = at == self.text.len() && !self.text.ends_with('\n');
-        let text = if open { format!("{ending}{line}") } else { format!("{line}{ending}") };
+        let text = if open {
+            format!("{ending}{line}")
+        } else {
+            format!("{line}{ending}")
+        };
         self.splice(at..at, &text)
     }
 
@@ -294,7 +374,11 @@ impl FactsFile {
 /// `text` with `range` replaced.
 pub(crate) fn splice(text: &str, range: Range<usize>, with: &str) -> String {
     let (before, after) = (text.get(..range.start), text.get(range.end..));
-    format!("{}{with}{}", before.unwrap_or_default(), after.unwrap_or_default())
+    format!(
+        "{}{with}{}",
+        before.unwrap_or_default(),
+        after.unwrap_or_default()
+    )
 }
 
 /// `text` with a block at `at`, the start of a line, and a blank line before and after it.
@@ -306,7 +390,10 @@ pub(crate) fn insert_block(text: &str, at: usize, block: &str) -> String {
 /// it. A file without final line ending stays one.
 pub(crate) fn insertion(text: &str, at: usize, block: &str) -> String {
     let ending = line_ending(text);
-    let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at..).unwrap_or_default());
+    let (before, after) = (
+        text.get(..at).unwrap_or_default(),
+        text.get(at..).unwrap_or_default(),
+    );
     let mut new = String::new();
     let is_start = before.trim_start_matches('\u{FEFF}').is_empty();
     let had_final = is_start || before.ends_with('\n');
@@ -342,10 +429,16 @@ pub(crate) fn new_file(now: &Zoned) -> String {
 /// The text with `modified` set, if the front matter says `type: memory`; else as it is.
 pub(crate) fn touch(text: &str, now: &Zoned) -> String {
     let outline = Outline::of(text);
-    let Some(front) = outline.front.clone() else { return text.to_owned() };
+    let Some(front) = outline.front.clone() else {
+        return text.to_owned();
+    };
     let mut at = front.start;
     let (mut ours, mut modified, mut created_end) = (false, None, None);
-    for line in text.get(front.clone()).unwrap_or_default().split_inclusive('\n') {
+    for line in text
+        .get(front.clone())
+        .unwrap_or_default()
+        .split_inclusive('\n')
+    {
         let bare = line.trim_end_matches(['\r', '\n']);
         if let Some((key, value)) = bare.split_once(':') {
             match key {
@@ -364,7 +457,11 @@ pub(crate) fn touch(text: &str, now: &Zoned) -> String {
         Some(value) => splice(text, value, &format!(" {}", stamp(now))),
         None => {
             let place = created_end.unwrap_or(front.end);
-            splice(text, place..place, &format!("modified: {}{}", stamp(now), line_ending(text)))
+            splice(
+                text,
+                place..place,
+                &format!("modified: {}{}", stamp(now), line_ending(text)),
+            )
         }
     }
 }
@@ -372,7 +469,11 @@ pub(crate) fn touch(text: &str, now: &Zoned) -> String {
 /// A plain value of front matter, without quotes and comment.
 fn scalar(value: &str) -> &str {
     let value = value.split(" #").next().unwrap_or(value).trim();
-    let unquoted = |mark: char| value.strip_prefix(mark).and_then(|value| value.strip_suffix(mark));
+    let unquoted = |mark: char| {
+        value
+            .strip_prefix(mark)
+            .and_then(|value| value.strip_suffix(mark))
+    };
     unquoted('"').or_else(|| unquoted('\'')).unwrap_or(value)
 }
 
@@ -393,21 +494,35 @@ fn is_task(words: &str) -> bool {
 ///
 /// # Errors
 /// [`VaultError::Shape`].
-pub(crate) fn verify(name: &str, new: &str, expected: &mut [(bool, String)]) -> Result<(), VaultError> {
+pub(crate) fn verify(
+    name: &str,
+    new: &str,
+    expected: &mut [(bool, String)],
+) -> Result<(), VaultError> {
     let file = FactsFile::parse(new);
-    let mut found: Vec<(bool, String)> =
-        file.facts.iter().map(|fact| (fact.important, fact.content.clone())).collect();
+    let mut found: Vec<(bool, String)> = file
+        .facts
+        .iter()
+        .map(|fact| (fact.important, fact.content.clone()))
+        .collect();
     found.sort();
     expected.sort();
     if found == expected {
         return Ok(());
     }
     let open = file.outline.open_comment
-        || file.outline.blocks.iter().any(|block| block.kind == (BlockKind::Fence { closed: false }));
+        || file
+            .outline
+            .blocks
+            .iter()
+            .any(|block| block.kind == (BlockKind::Fence { closed: false }));
     let reason = if open {
         "a code block or a %% comment in it is not closed, and a fact would disappear in it"
     } else {
         "the fact would not stand as a line of its own under # Key Facts"
     };
-    Err(VaultError::Shape { name: name.to_owned(), reason: reason.to_owned() })
+    Err(VaultError::Shape {
+        name: name.to_owned(),
+        reason: reason.to_owned(),
+    })
 }

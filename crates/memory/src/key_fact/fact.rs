@@ -23,7 +23,13 @@ pub struct FactId(String);
 
 impl FactId {
     pub(crate) fn of(text: &str) -> Self {
-        Self(Sha256::digest(text.as_bytes()).iter().take(3).map(|byte| format!("{byte:02x}")).collect())
+        Self(
+            Sha256::digest(text.as_bytes())
+                .iter()
+                .take(3)
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        )
     }
 
     /// The digits.
@@ -81,9 +87,15 @@ pub(crate) fn line_of(words: &str) -> Result<(String, bool), MemoryError> {
     // `%%` would hide whatever follows it in the file.
     let text = text.replace("%%", "% %");
     let text = without_date_mark(&text);
-    let text = if is_structure(&text) { format!("\\{text}") } else { text };
+    let text = if is_structure(&text) {
+        format!("\\{text}")
+    } else {
+        text
+    };
     if text.is_empty() {
-        return Err(MemoryError::Fact { reason: "a fact needs words".to_owned() });
+        return Err(MemoryError::Fact {
+            reason: "a fact needs words".to_owned(),
+        });
     }
     let chars = text.chars().count();
     if chars > FACT_CHARS_MAX {
@@ -99,7 +111,11 @@ pub(crate) fn line_of(words: &str) -> Result<(String, bool), MemoryError> {
 /// The words without the tag, and whether it was there.
 pub(crate) fn without_important(text: &str) -> (String, bool) {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let kept: Vec<&str> = words.iter().copied().filter(|word| *word != IMPORTANT).collect();
+    let kept: Vec<&str> = words
+        .iter()
+        .copied()
+        .filter(|word| *word != IMPORTANT)
+        .collect();
     (kept.join(" "), kept.len() < words.len())
 }
 
@@ -129,13 +145,18 @@ fn is_structure(text: &str) -> bool {
         || text.starts_with("[^")
         || ["#", "##", "###", "####", "#####", "######", "-", "+", "*"]
             .iter()
-            .any(|mark| text.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
+            .any(|mark| {
+                text.strip_prefix(mark)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            })
         || text.starts_with("---")
         || text.starts_with("***")
         || text.starts_with("___")
         || (digits.len() < text.len()
             && digits.starts_with(['.', ')'])
-            && digits.get(1..).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
+            && digits
+                .get(1..)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
 }
 /// `[2025-12-10] rest`, also with the date as a link (`[[2025-12-10]]`).
 pub(crate) fn date_mark(words: &str) -> Option<(Date, &str)> {

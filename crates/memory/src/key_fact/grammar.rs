@@ -36,7 +36,13 @@ const TABLES: &[Table] = &[
         changes: "moved,moving,changed,switched,now,nowadays,since then,from now on,renamed,rescheduled,postponed,updated,new,\
             these days,by now,currently,started,became,turned,has become,quit,left",
         adds: "also,too,as well,another,both,in addition,additionally,besides,one more,still",
-        contrasts: &[("not", "but"), ("isn't", "but"), ("from", "to"), ("isn't", "it's"), ("not", "it's")],
+        contrasts: &[
+            ("not", "but"),
+            ("isn't", "but"),
+            ("from", "to"),
+            ("isn't", "it's"),
+            ("not", "it's"),
+        ],
         verbs: "is,are,was,were,am,be,been,has,have,had,does,do,did,will,would,can,could,should,isn't,aren't,wasn't,doesn't,don't,\
             plays,calls,leaves,departs,arrives,likes,like,loves,love,hates,prefers,prefer,wants,needs,uses,use,drinks,eats,plays,reads,watches,studies,speaks,teaches,\
             drives,rides,owns,keeps,takes,goes,comes,gets,got,lost,bought,sold,made,started,starts,begins,ends,opens,closes,costs,\
@@ -193,12 +199,16 @@ struct Grammar {
 
 /// Articles, pronouns and prepositions that are written as one word with the next.
 const JOINED: &[&str] = &[
-    "j", "l", "d", "n", "m", "s", "c", "t", "qu", "un", "all", "dell", "nell", "dall", "sull", "quest",
-    "dov", "com",
+    "j", "l", "d", "n", "m", "s", "c", "t", "qu", "un", "all", "dell", "nell", "dall", "sull",
+    "quest", "dov", "com",
 ];
 
 static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
-    let words = |list: &'static str| list.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let words = |list: &'static str| {
+        list.split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+    };
     let of_one = |table: &'static Table| {
         let mut uses: HashMap<&'static str, Uses> = HashMap::new();
         words(table.verbs).for_each(|word| uses.entry(word).or_default().is_verb = true);
@@ -206,9 +216,16 @@ static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
         for (matter, list) in table.single.iter().enumerate() {
             words(list).for_each(|word| uses.entry(word).or_default().single = Some(matter));
         }
-        let phrases = [table.corrects, table.changes, table.adds].into_iter().flat_map(words);
+        let phrases = [table.corrects, table.changes, table.adds]
+            .into_iter()
+            .flat_map(words);
         let phrases = phrases.filter(|phrase| phrase.contains(' ')).collect();
-        Grammar { table, language: Language::named(table.code), uses, phrases }
+        Grammar {
+            table,
+            language: Language::named(table.code),
+            uses,
+            phrases,
+        }
     };
     TABLES.iter().map(of_one).collect()
 });
@@ -230,7 +247,11 @@ pub(crate) fn announced(said: &str) -> Announced {
     let text = format!(" {} ", tokens.join(" "));
     match grammar_of(&tokens) {
         Some(grammar) => grammar.announced(&text),
-        None => GRAMMARS.iter().map(|grammar| grammar.announced(&text)).max().unwrap_or(Announced::Nothing),
+        None => GRAMMARS
+            .iter()
+            .map(|grammar| grammar.announced(&text))
+            .max()
+            .unwrap_or(Announced::Nothing),
     }
 }
 
@@ -253,14 +274,20 @@ pub(crate) fn sentences(one: &str, other: &str) -> Option<(Sentence, Sentence)> 
     let both: Vec<String> = one.iter().chain(&other).cloned().collect();
     let grammar = grammar_of(&both)?;
     let language = grammar.language?;
-    Some((grammar.sentence(&one, language), grammar.sentence(&other, language)))
+    Some((
+        grammar.sentence(&one, language),
+        grammar.sentence(&other, language),
+    ))
 }
 
 impl Grammar {
     /// `text`: words between single blanks.
     fn announced(&self, text: &str) -> Announced {
         let has = |list: &str| {
-            let mut phrases = list.split(',').map(str::trim).filter(|phrase| !phrase.is_empty());
+            let mut phrases = list
+                .split(',')
+                .map(str::trim)
+                .filter(|phrase| !phrase.is_empty());
             phrases.any(|phrase| text.contains(&format!(" {phrase} ")))
         };
         let contrasts = self.table.contrasts.iter().any(|(first, second)| {
@@ -282,7 +309,9 @@ impl Grammar {
         let mut sentence = Sentence::default();
         let fillers = |word: &str| {
             let lists = [self.table.corrects, self.table.changes];
-            lists.iter().any(|list| list.split(',').any(|filler| filler.trim() == word))
+            lists
+                .iter()
+                .any(|list| list.split(',').any(|filler| filler.trim() == word))
         };
         let mut text = format!(" {} ", tokens.join(" "));
         for phrase in &self.phrases {
@@ -299,9 +328,17 @@ impl Grammar {
                 if !sentence.matters.contains(&matter) {
                     sentence.matters.push(matter);
                 }
-            } else if !uses.is_verb && !uses.is_speaker && !fillers(word) && !is_grammar(word, language) {
+            } else if !uses.is_verb
+                && !uses.is_speaker
+                && !fillers(word)
+                && !is_grammar(word, language)
+            {
                 let stem = language.stem(word);
-                if is_divided { sentence.says.push(stem) } else { sentence.about.push(stem) }
+                if is_divided {
+                    sentence.says.push(stem)
+                } else {
+                    sentence.about.push(stem)
+                }
             }
         }
         // "Eigentlich arbeitet Anna …": who it is about stands behind the verb.
@@ -341,7 +378,9 @@ fn grammar_of(tokens: &[String]) -> Option<&'static Grammar> {
     let known = |grammar: &Grammar| {
         let is_known = |word: &&String| {
             grammar.uses.contains_key(word.as_str())
-                || grammar.language.is_some_and(|language| language.is_stop(word))
+                || grammar
+                    .language
+                    .is_some_and(|language| language.is_stop(word))
         };
         tokens.iter().filter(is_known).count()
     };

@@ -54,7 +54,9 @@ impl KeyFactStore {
                 if matches!(change.state, MemoryState::Undone | MemoryState::Void) {
                     continue;
                 }
-                let MemoryEffect::Fact { before, after } = &change.effect else { continue };
+                let MemoryEffect::Fact { before, after } = &change.effect else {
+                    continue;
+                };
                 // Only what led to these words; what they were changed into later is another fact.
                 if after.as_ref().is_some_and(|after| after.text == text) {
                     texts.extend(before.as_ref().map(|before| before.text.clone()));
@@ -62,7 +64,10 @@ impl KeyFactStore {
                 }
             }
         }
-        Ok(Why { fact, history: found.into_values().collect() })
+        Ok(Why {
+            fact,
+            history: found.into_values().collect(),
+        })
     }
 }
 
@@ -82,10 +87,18 @@ impl Memory {
                 Place::Vault(shared) => shared.undo(&change).await?,
                 Place::Database(database) => {
                     let words = undo_words(&change.effect);
-                    if database.undo(&change).await? { words } else { None }
+                    if database.undo(&change).await? {
+                        words
+                    } else {
+                        None
+                    }
                 }
             };
-            let state = if done.is_some() { MemoryState::Undone } else { MemoryState::Void };
+            let state = if done.is_some() {
+                MemoryState::Undone
+            } else {
+                MemoryState::Void
+            };
             let begun = change.state == MemoryState::Begun;
             let change = MemoryChange { state, ..change };
             common.ledger.put(&common.scope, &change).await?;
@@ -93,7 +106,9 @@ impl Memory {
                 Some(words) => Ok(Undone { change, words }),
                 // It was written down and, as the file says, never carried out.
                 None if begun => continue,
-                None => Err(MemoryError::ChangedSince { what: what(&change.effect) }),
+                None => Err(MemoryError::ChangedSince {
+                    what: what(&change.effect),
+                }),
             };
         }
         Err(MemoryError::NothingToUndo)
@@ -102,9 +117,11 @@ impl Memory {
 
 fn what(effect: &MemoryEffect) -> String {
     match effect {
-        MemoryEffect::Fact { before, after } => {
-            after.as_ref().or(before.as_ref()).map(|line| format!("“{}”", line.text)).unwrap_or_default()
-        }
+        MemoryEffect::Fact { before, after } => after
+            .as_ref()
+            .or(before.as_ref())
+            .map(|line| format!("“{}”", line.text))
+            .unwrap_or_default(),
         MemoryEffect::Note { path, .. } => path.clone(),
         MemoryEffect::Task { words, .. } => format!("the task “{words}”"),
     }
@@ -116,12 +133,17 @@ impl Shared {
         match &change.effect {
             MemoryEffect::Fact { before, after } => {
                 let words = undo_words(&change.effect);
-                let done = self.undo_fact(before.as_ref(), after.as_ref(), change.patch.as_ref()).await?;
+                let done = self
+                    .undo_fact(before.as_ref(), after.as_ref(), change.patch.as_ref())
+                    .await?;
                 Ok(words.filter(|_| done))
             }
-            MemoryEffect::Note { path, inserted, created, .. } => {
-                self.undo_note(path, inserted, *created).await
-            }
+            MemoryEffect::Note {
+                path,
+                inserted,
+                created,
+                ..
+            } => self.undo_note(path, inserted, *created).await,
             MemoryEffect::Task { .. } => vault_task::take_back(self, change).await,
         }
     }
@@ -138,7 +160,9 @@ impl Shared {
                 return Ok(Some(before));
             }
             let file = FactsFile::parse(text);
-            let Some((new, mut expected)) = undone_text(&file, before, after) else { return Ok(None) };
+            let Some((new, mut expected)) = undone_text(&file, before, after) else {
+                return Ok(None);
+            };
             let new = touch(&new, &(self.common.clock)());
             verify(self.facts.as_str(), &new, &mut expected)?;
             Ok(Some(new))
@@ -157,7 +181,9 @@ impl Shared {
             let (vault, at, inserted) = (self.vault.clone(), path.clone(), inserted.to_owned());
             let lock = self.lock().await?;
             let removed = blocking(move || {
-                let Some(stored) = vault.read_stored(&at)? else { return Ok(false) };
+                let Some(stored) = vault.read_stored(&at)? else {
+                    return Ok(false);
+                };
                 Ok(stored.text() == inserted && vault.remove(&lock, &at, &stored)?)
             })
             .await?;
@@ -182,8 +208,12 @@ impl Shared {
     ) -> Result<bool, MemoryError> {
         let mut lock = self.lock().await?;
         for _ in 0..8 {
-            let Some(stored) = self.read(path).await? else { return Ok(false) };
-            let Some(new) = work(Stored::text(&stored))? else { return Ok(false) };
+            let Some(stored) = self.read(path).await? else {
+                return Ok(false);
+            };
+            let Some(new) = work(Stored::text(&stored))? else {
+                return Ok(false);
+            };
             let (vault, at) = (self.vault.clone(), path.clone());
             let (held, done) = blocking(move || {
                 let done = vault.replace(&lock, &at, Some(&stored), &new)?;
@@ -195,13 +225,18 @@ impl Shared {
             }
             lock = held;
         }
-        Err(VaultError::Busy { name: path.to_string() }.into())
+        Err(VaultError::Busy {
+            name: path.to_string(),
+        }
+        .into())
     }
 }
 
 /// Words for the person about a change of a fact that was taken back.
 fn undo_words(effect: &MemoryEffect) -> Option<String> {
-    let MemoryEffect::Fact { before, after } = effect else { return None };
+    let MemoryEffect::Fact { before, after } = effect else {
+        return None;
+    };
     let words = match (before, after) {
         (None, Some(after)) => format!("Forgot “{}” again.", after.text),
         (Some(before), Some(_)) => format!("It reads “{}” again.", before.text),
@@ -221,23 +256,35 @@ fn undone_text(
 ) -> Option<(String, Expected)> {
     // What the change left must still stand there, byte for byte: whatever was added to it by hand would be lost.
     let now: Option<usize> = match after {
-        Some(after) => Some(file.lines().iter().position(|line| line.bytes == after.line)?),
+        Some(after) => Some(
+            file.lines()
+                .iter()
+                .position(|line| line.bytes == after.line)?,
+        ),
         None => None,
     };
     let mut expected = expected_of(file, now);
     let now = now.and_then(|at| file.lines().get(at));
     let without = now.map(|line| file.remove(line));
-    let Some(before) = before else { return without.map(|text| (text, expected)) };
+    let Some(before) = before else {
+        return without.map(|text| (text, expected));
+    };
     if expected.iter().any(|(_, text)| *text == before.text) {
         return None;
     }
-    let section = if before.important { Section::Important } else { Section::Recent };
+    let section = if before.important {
+        Section::Important
+    } else {
+        Section::Recent
+    };
     let in_place = now.filter(|line| line.section == section);
     let text = match in_place {
         Some(line) => file.put_bytes(line, &before.line),
         None => {
             let rest = without.as_deref().map(FactsFile::parse);
-            rest.as_ref().unwrap_or(file).insert(section, before.place, &before.line)
+            rest.as_ref()
+                .unwrap_or(file)
+                .insert(section, before.place, &before.line)
         }
     };
     let importance = FactsFile::parse(&text)

@@ -20,9 +20,16 @@ const ATTEMPTS_MAX: usize = 64;
 impl InDatabase {
     /// The facts and those that were withdrawn, by one statement.
     pub(super) async fn snapshot(&self) -> Result<Snapshot, MemoryError> {
-        let found = self.facts.facts(&self.common.scope.user).await.map_err(MemoryError::of_store)?;
+        let found = self
+            .facts
+            .facts(&self.common.scope.user)
+            .await
+            .map_err(MemoryError::of_store)?;
         let facts = Arc::new(Facts::once(self.known(&found.facts)));
-        Ok(Snapshot { facts, withdrawn: found.withdrawn.into() })
+        Ok(Snapshot {
+            facts,
+            withdrawn: found.withdrawn.into(),
+        })
     }
 
     async fn stored(&self) -> Result<Vec<StoredFact>, MemoryError> {
@@ -32,7 +39,10 @@ impl InDatabase {
 
     fn known(&self, facts: &[StoredFact]) -> Vec<Known> {
         let zone = (self.common.clock)().time_zone().clone();
-        facts.iter().map(|fact| Known::of_stored(fact, &zone)).collect()
+        facts
+            .iter()
+            .map(|fact| Known::of_stored(fact, &zone))
+            .collect()
     }
 
     /// Changes the facts as planned over those there are, and plans again if others changed them in between.
@@ -54,10 +64,16 @@ impl InDatabase {
                     let known = known.get(at).ok_or(MemoryError::BrokeOff)?;
                     return Ok(FactChange::Known { fact: known.fact() });
                 }
-                Plan::Add { content, important } => {
-                    (None, Some(fresh(content, important, now.timestamp(), cause)))
-                }
-                Plan::Reword { at, content, important, is_of_today } => {
+                Plan::Add { content, important } => (
+                    None,
+                    Some(fresh(content, important, now.timestamp(), cause)),
+                ),
+                Plan::Reword {
+                    at,
+                    content,
+                    important,
+                    is_of_today,
+                } => {
                     let old = stored.get(at).ok_or(MemoryError::BrokeOff)?;
                     let mut new = fresh(content, important, now.timestamp(), cause);
                     if !is_of_today {
@@ -65,14 +81,20 @@ impl InDatabase {
                     }
                     (Some((at, old)), Some(new))
                 }
-                Plan::Remove { at } => (Some((at, stored.get(at).ok_or(MemoryError::BrokeOff)?)), None),
+                Plan::Remove { at } => (
+                    Some((at, stored.get(at).ok_or(MemoryError::BrokeOff)?)),
+                    None,
+                ),
             };
             let place = old.map_or(stored.len(), |(at, _)| at);
             let effect = MemoryEffect::Fact {
                 before: old.map(|(_, fact)| line_of(fact, place)),
                 after: new.as_ref().map(|fact| line_of(fact, place)),
             };
-            let record = MemoryChange { state: MemoryState::Done, ..self.common.new_change(cause, effect) };
+            let record = MemoryChange {
+                state: MemoryState::Done,
+                ..self.common.new_change(cause, effect)
+            };
             let change = FactsChange {
                 known: &stored,
                 removed: old.map(|(_, fact)| fact.text.as_str()),
@@ -83,9 +105,10 @@ impl InDatabase {
                 let told = |fact: &StoredFact| Known::of_stored(fact, now.time_zone()).fact();
                 return match (old, &new) {
                     (None, Some(new)) => Ok(FactChange::Added { fact: told(new) }),
-                    (Some((_, old)), Some(new)) => {
-                        Ok(FactChange::Updated { fact: told(new), before: old.text.clone() })
-                    }
+                    (Some((_, old)), Some(new)) => Ok(FactChange::Updated {
+                        fact: told(new),
+                        before: old.text.clone(),
+                    }),
                     (Some((_, old)), None) => Ok(FactChange::Forgotten { fact: told(old) }),
                     (None, None) => Err(MemoryError::BrokeOff),
                 };
@@ -96,11 +119,15 @@ impl InDatabase {
 
     /// Takes a change of a fact back, and says so in the history. `false`: the facts are not as the change left them.
     pub(super) async fn undo(&self, change: &MemoryChange) -> Result<bool, MemoryError> {
-        let MemoryEffect::Fact { before, after } = &change.effect else { return Ok(false) };
+        let MemoryEffect::Fact { before, after } = &change.effect else {
+            return Ok(false);
+        };
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.stored().await?;
             let now_reads = |line: &FactLine| {
-                stored.iter().find(|fact| fact.text == line.text && fact.important == line.important)
+                stored
+                    .iter()
+                    .find(|fact| fact.text == line.text && fact.important == line.important)
             };
             let now = after.as_ref().map(now_reads);
             if matches!(now, Some(None)) {
@@ -108,14 +135,20 @@ impl InDatabase {
             }
             let now = now.flatten();
             let others = || stored.iter().filter(|fact| Some(*fact) != now);
-            if before.as_ref().is_some_and(|before| others().any(|fact| fact.text == before.text)) {
+            if before
+                .as_ref()
+                .is_some_and(|before| others().any(|fact| fact.text == before.text))
+            {
                 return Ok(false);
             }
             let put = match before {
                 Some(before) => Some(self.as_it_was(before, change).await?),
                 None => None,
             };
-            let record = MemoryChange { state: MemoryState::Undone, ..change.clone() };
+            let record = MemoryChange {
+                state: MemoryState::Undone,
+                ..change.clone()
+            };
             let undoing = FactsChange {
                 known: &stored,
                 removed: now.map(|fact| fact.text.as_str()),
@@ -130,8 +163,16 @@ impl InDatabase {
     }
 
     /// A fact as it was before a change: since when, and where from, says the change that made it.
-    async fn as_it_was(&self, before: &FactLine, change: &MemoryChange) -> Result<StoredFact, MemoryError> {
-        let about = self.common.ledger.about(&self.common.scope, &before.text).await?;
+    async fn as_it_was(
+        &self,
+        before: &FactLine,
+        change: &MemoryChange,
+    ) -> Result<StoredFact, MemoryError> {
+        let about = self
+            .common
+            .ledger
+            .about(&self.common.scope, &before.text)
+            .await?;
         let made = about.into_iter().rev().find(|known| {
             let after = match &known.effect {
                 MemoryEffect::Fact { after, .. } => after.as_ref(),
@@ -153,13 +194,22 @@ impl InDatabase {
     }
 
     async fn change(&self, change: FactsChange<'_>) -> Result<bool, MemoryError> {
-        self.facts.change_facts(&self.common.scope, change).await.map_err(MemoryError::of_store)
+        self.facts
+            .change_facts(&self.common.scope, change)
+            .await
+            .map_err(MemoryError::of_store)
     }
 }
 
 /// A fact of this moment.
 fn fresh(text: String, important: bool, at: Timestamp, cause: &Cause) -> StoredFact {
-    StoredFact { text, important, created_at: at, updated_at: at, source: cause.source.clone() }
+    StoredFact {
+        text,
+        important,
+        created_at: at,
+        updated_at: at,
+        source: cause.source.clone(),
+    }
 }
 
 fn line_of(fact: &StoredFact, place: usize) -> FactLine {

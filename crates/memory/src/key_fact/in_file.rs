@@ -32,7 +32,9 @@ impl Shared {
             let text = stored.as_ref().map(Stored::text).unwrap_or_default();
             let facts = Arc::new(Facts::to_keep(FactsFile::parse(text).into_facts()));
             if let Some(before) = before {
-                shared.kept.put(before, Mark::of(&located.real).as_ref(), now, &facts);
+                shared
+                    .kept
+                    .put(before, Mark::of(&located.real).as_ref(), now, &facts);
             }
             Ok(facts)
         })
@@ -42,22 +44,34 @@ impl Shared {
     /// The words that were forgotten or replaced last, each once, as far as the history knows.
     pub(super) async fn withdrawn(&self, facts: &Facts) -> Arc<[String]> {
         let common = &self.common;
-        let newest = common.ledger.newest(&common.scope, 1).await.unwrap_or_default();
+        let newest = common
+            .ledger
+            .newest(&common.scope, 1)
+            .await
+            .unwrap_or_default();
         let Some(newest) = newest.first().map(|change| (change.id, change.state)) else {
             return Arc::default();
         };
         if let Some(known) = facts.withdrawn_up_to(newest) {
             return known;
         }
-        let changes = common.ledger.newest(&common.scope, CHANGES_READ).await.unwrap_or_default();
+        let changes = common
+            .ledger
+            .newest(&common.scope, CHANGES_READ)
+            .await
+            .unwrap_or_default();
         let mut seen = HashSet::new();
-        let done = changes.into_iter().filter(|change| change.state == MemoryState::Done);
+        let done = changes
+            .into_iter()
+            .filter(|change| change.state == MemoryState::Done);
         let before = done.filter_map(|change| match change.effect {
             MemoryEffect::Fact { before, .. } => before,
             MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => None,
         });
-        let words: Vec<String> =
-            before.map(|line| line.text).filter(|text| seen.insert(text.clone())).collect();
+        let words: Vec<String> = before
+            .map(|line| line.text)
+            .filter(|text| seen.insert(text.clone()))
+            .collect();
         let words: Arc<[String]> = words.into();
         facts.keep_withdrawn(newest, &words);
         words
@@ -65,14 +79,24 @@ impl Shared {
 
     /// Returns, for each text, when it was first written down and where it was learned, as far as the history knows.
     pub(super) async fn known(&self) -> HashMap<String, (Option<Timestamp>, Option<MemorySource>)> {
-        let changes = self.common.ledger.newest(&self.common.scope, CHANGES_READ).await.unwrap_or_default();
+        let changes = self
+            .common
+            .ledger
+            .newest(&self.common.scope, CHANGES_READ)
+            .await
+            .unwrap_or_default();
         let mut known = HashMap::new();
         for change in changes {
             if matches!(change.state, MemoryState::Undone | MemoryState::Void) {
                 continue;
             }
-            if let MemoryEffect::Fact { after: Some(after), .. } = change.effect {
-                known.entry(after.text).or_insert((after.created, change.source));
+            if let MemoryEffect::Fact {
+                after: Some(after), ..
+            } = change.effect
+            {
+                known
+                    .entry(after.text)
+                    .or_insert((after.created, change.source));
             }
         }
         known
@@ -97,10 +121,13 @@ impl Shared {
         let known = self.known().await;
         let now = (self.common.clock)();
         let created_of = |fact: &Known| {
-            known.get(&fact.content).and_then(|(created, _)| *created).or_else(|| {
-                let midnight = fact.date?.to_zoned(now.time_zone().clone()).ok()?;
-                Some(midnight.timestamp())
-            })
+            known
+                .get(&fact.content)
+                .and_then(|(created, _)| *created)
+                .or_else(|| {
+                    let midnight = fact.date?.to_zoned(now.time_zone().clone()).ok()?;
+                    Some(midnight.timestamp())
+                })
         };
         self.change(&self.facts, cause, begun.as_ref(), |text| {
             let fresh = new_file(&now);
@@ -117,29 +144,57 @@ impl Shared {
             let mut is_of_today = false;
             let (new, mut expected, old, content) = match plan(file.facts())? {
                 Plan::Nothing { at } => {
-                    return Ok(Planned::Nothing(FactChange::Known { fact: fact(at)?.fact() }));
+                    return Ok(Planned::Nothing(FactChange::Known {
+                        fact: fact(at)?.fact(),
+                    }));
                 }
                 Plan::Add { content, important } => {
                     let mut expected = expected_of(&file, None);
                     expected.push((important, content.clone()));
-                    (file.add(&content, important, now.date()), expected, None, Some(content))
+                    (
+                        file.add(&content, important, now.date()),
+                        expected,
+                        None,
+                        Some(content),
+                    )
                 }
-                Plan::Reword { at, content, important, is_of_today: of_today } => {
+                Plan::Reword {
+                    at,
+                    content,
+                    important,
+                    is_of_today: of_today,
+                } => {
                     is_of_today = of_today;
                     let mut expected = expected_of(&file, Some(at));
                     expected.push((important, content.clone()));
                     let (old, zone) = (fact(at)?, now.time_zone().clone());
-                    let created = old.date.or(created_of(old).map(|at| at.to_zoned(zone).date()));
+                    let created = old
+                        .date
+                        .or(created_of(old).map(|at| at.to_zoned(zone).date()));
                     let created = created.filter(|_| !of_today).unwrap_or(now.date());
-                    (file.reword(at, &content, important, created), expected, Some(at), Some(content))
+                    (
+                        file.reword(at, &content, important, created),
+                        expected,
+                        Some(at),
+                        Some(content),
+                    )
                 }
-                Plan::Remove { at } => (file.remove(line(at)?), expected_of(&file, Some(at)), Some(at), None),
+                Plan::Remove { at } => (
+                    file.remove(line(at)?),
+                    expected_of(&file, Some(at)),
+                    Some(at),
+                    None,
+                ),
             };
             verify(self.facts.as_str(), &new, &mut expected)?;
             let text = touch(&new, &now);
             let written = FactsFile::parse(&text);
-            let place =
-                content.and_then(|content| written.facts().iter().position(|fact| fact.content == content));
+            let place = content.and_then(|content| {
+                written
+                    .facts()
+                    .iter()
+                    .position(|fact| fact.content == content)
+            });
             let old = old.map(fact).transpose()?.zip(old.map(line).transpose()?);
             let before = old.map(|(fact, line)| FactLine {
                 text: fact.content.clone(),
@@ -161,21 +216,28 @@ impl Shared {
                 created,
             });
             let full = |fact: &Known| KeyFact {
-                created: fact.date.or_else(|| created.map(|at| at.to_zoned(now.time_zone().clone()).date())),
+                created: fact
+                    .date
+                    .or_else(|| created.map(|at| at.to_zoned(now.time_zone().clone()).date())),
                 created_at: created,
                 source: cause.source.clone(),
                 ..fact.fact()
             };
             let answer = match (old, new) {
                 (None, Some((fact, _))) => FactChange::Added { fact: full(fact) },
-                (Some((old, _)), Some((fact, _))) => {
-                    FactChange::Updated { fact: full(fact), before: old.content.clone() }
-                }
+                (Some((old, _)), Some((fact, _))) => FactChange::Updated {
+                    fact: full(fact),
+                    before: old.content.clone(),
+                },
                 (Some((old, _)), None) => FactChange::Forgotten { fact: old.fact() },
                 (None, None) => return Err(MemoryError::BrokeOff),
             };
             let effect = Box::new(MemoryEffect::Fact { before, after });
-            Ok(Planned::Write { text, effect, answer })
+            Ok(Planned::Write {
+                text,
+                effect,
+                answer,
+            })
         })
         .await
     }
@@ -189,6 +251,12 @@ fn is_done(file: &FactsFile, before: Option<&FactLine>, after: Option<&FactLine>
 
 /// Returns, for each fact, whether it is important, and its words: what must be in the file after a change. `but`: without the one at this place.
 pub(crate) fn expected_of(file: &FactsFile, but: Option<usize>) -> Vec<(bool, String)> {
-    let others = file.facts().iter().enumerate().filter(|(at, _)| Some(*at) != but);
-    others.map(|(_, fact)| (fact.important, fact.content.clone())).collect()
+    let others = file
+        .facts()
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| Some(*at) != but);
+    others
+        .map(|(_, fact)| (fact.important, fact.content.clone()))
+        .collect()
 }

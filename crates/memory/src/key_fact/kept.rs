@@ -33,12 +33,22 @@ type Withdrawn = ((Uuid, MemoryState), Arc<[String]>);
 impl Facts {
     /// Facts that may be kept.
     pub(crate) fn to_keep(facts: Vec<Known>) -> Self {
-        Self { facts, index: Some(OnceLock::new()), ages: OnceLock::new(), withdrawn: Mutex::default() }
+        Self {
+            facts,
+            index: Some(OnceLock::new()),
+            ages: OnceLock::new(),
+            withdrawn: Mutex::default(),
+        }
     }
 
     /// Facts that are read anew the next time.
     pub(crate) fn once(facts: Vec<Known>) -> Self {
-        Self { facts, index: None, ages: OnceLock::new(), withdrawn: Mutex::default() }
+        Self {
+            facts,
+            index: None,
+            ages: OnceLock::new(),
+            withdrawn: Mutex::default(),
+        }
     }
 
     /// Returns how old the facts are.
@@ -48,7 +58,11 @@ impl Facts {
 
     /// Returns the facts from newest to oldest, each with its place.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = (usize, &Known)> {
-        self.ages().order.iter().rev().filter_map(|at| Some((*at, self.facts.get(*at)?)))
+        self.ages()
+            .order
+            .iter()
+            .rev()
+            .filter_map(|at| Some((*at, self.facts.get(*at)?)))
     }
 
     /// Counts the words of a query in each fact.
@@ -62,13 +76,22 @@ impl Facts {
 
     /// Returns the words that were withdrawn up to a change, if they are known.
     pub(crate) fn withdrawn_up_to(&self, newest: (Uuid, MemoryState)) -> Option<Arc<[String]>> {
-        let known = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().filter(|(known, _)| *known == newest).map(|(_, words)| words.clone())
+        let known = self
+            .withdrawn
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known
+            .as_ref()
+            .filter(|(known, _)| *known == newest)
+            .map(|(_, words)| words.clone())
     }
 
     /// Keeps the words that were withdrawn up to a change.
     pub(crate) fn keep_withdrawn(&self, newest: (Uuid, MemoryState), words: &Arc<[String]>) {
-        *self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner) = Some((newest, words.clone()));
+        *self
+            .withdrawn
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some((newest, words.clone()));
     }
 }
 
@@ -88,15 +111,25 @@ impl Kept {
     /// Returns the facts of a file if it is the one that was read.
     pub(crate) fn get(&self, mark: &Mark) -> Option<Arc<Facts>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref().filter(|(known, _)| known == mark).map(|(_, facts)| facts.clone())
+        kept.as_ref()
+            .filter(|(known, _)| known == mark)
+            .map(|(_, facts)| facts.clone())
     }
 
     /// Keeps the facts of a file. `before` and `after` reading it; it is in doubt if they differ, or if it was changed just before `now`.
-    pub(crate) fn put(&self, before: Mark, after: Option<&Mark>, now: Timestamp, facts: &Arc<Facts>) {
-        let is_settled =
-            before.changed().is_some_and(|at| now.duration_since(at).as_secs() >= SETTLED_SECONDS);
+    pub(crate) fn put(
+        &self,
+        before: Mark,
+        after: Option<&Mark>,
+        now: Timestamp,
+        facts: &Arc<Facts>,
+    ) {
+        let is_settled = before
+            .changed()
+            .is_some_and(|at| now.duration_since(at).as_secs() >= SETTLED_SECONDS);
         let is_sure = is_settled && after == Some(&before);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = is_sure.then(|| (before, facts.clone()));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            is_sure.then(|| (before, facts.clone()));
     }
 }
 

@@ -25,7 +25,11 @@ impl Words {
     pub(crate) fn of(text: &str) -> Self {
         let mut words = Self::default();
         // Tags say how a fact is filed, not what it says.
-        let text = text.split_whitespace().filter(|word| !is_tag(word)).collect::<Vec<_>>().join(" ");
+        let text = text
+            .split_whitespace()
+            .filter(|word| !is_tag(word))
+            .collect::<Vec<_>>()
+            .join(" ");
         each_token(&text, |token| {
             let word = token.word.to_owned();
             if token.is_pair {
@@ -48,7 +52,9 @@ impl Words {
         let keep = |drop_stop: bool| -> Keywords {
             self.spaced
                 .iter()
-                .filter(|word| !(drop_stop && language.is_some_and(|language| language.is_stop(word))))
+                .filter(|word| {
+                    !(drop_stop && language.is_some_and(|language| language.is_stop(word)))
+                })
                 .map(|word| match language {
                     Some(language) => language.stem(word),
                     None => plain(word).into_owned(),
@@ -58,7 +64,11 @@ impl Words {
         };
         let keywords = keep(true);
         // "To be or not to be" is made of stop words only, and still says something.
-        if keywords.is_empty() { keep(false) } else { keywords }
+        if keywords.is_empty() {
+            keep(false)
+        } else {
+            keywords
+        }
     }
 }
 
@@ -72,7 +82,10 @@ pub(crate) struct Overlap {
 impl Overlap {
     pub(crate) fn between(one: &Words, other: &Words) -> Self {
         let (one, other) = one.keywords_beside(other);
-        Self { shared: one.intersection(&other).count(), of: one.len().max(other.len()) }
+        Self {
+            shared: one.intersection(&other).count(),
+            of: one.len().max(other.len()),
+        }
     }
 
     /// Strictly over 70 %, in whole numbers.
@@ -109,8 +122,14 @@ mod tests {
     #[test]
     fn exactly_seventy_percent_is_not_over() {
         let ten = "alpha bravo charlie delta echo foxtrot golf hotel india juliet";
-        assert_eq!(overlap(ten, "alpha bravo charlie delta echo foxtrot golf"), (7, 10, false));
-        assert_eq!(overlap(ten, "alpha bravo charlie delta echo foxtrot golf hotel"), (8, 10, true));
+        assert_eq!(
+            overlap(ten, "alpha bravo charlie delta echo foxtrot golf"),
+            (7, 10, false)
+        );
+        assert_eq!(
+            overlap(ten, "alpha bravo charlie delta echo foxtrot golf hotel"),
+            (8, 10, true)
+        );
     }
 
     #[test]
@@ -122,7 +141,10 @@ mod tests {
             ),
             (5, 5, true)
         );
-        assert_eq!(overlap("Josh’s car is red", "Josh's cars are red"), (3, 3, true));
+        assert_eq!(
+            overlap("Josh’s car is red", "Josh's cars are red"),
+            (3, 3, true)
+        );
         assert_eq!(overlap("café opens", "cafe opens"), (2, 2, true));
     }
 
@@ -137,7 +159,11 @@ mod tests {
     fn other_languages_have_their_own_forms_and_stop_words() {
         // German: "der", "die" go, and cases are one word.
         assert!(
-            overlap("Die Katze von Josh mag den warmen Ofen", "Josh und die Katzen mögen den warmen Ofen").2
+            overlap(
+                "Die Katze von Josh mag den warmen Ofen",
+                "Josh und die Katzen mögen den warmen Ofen"
+            )
+            .2
         );
         assert!(overlap("Josh préfère les chats noirs", "Josh préfère le chat noir").2);
         assert!(overlap("Джош любит чёрный кофе", "Джош любит черный кофе").2);
@@ -149,7 +175,13 @@ mod tests {
         assert!(!overlap("我喜欢喝绿茶", "我住在上海").2);
         assert!(overlap("ผมชอบดื่มกาแฟดำตอนเช้า", "ผมชอบดื่มกาแฟดำตอนเช้าๆ").2);
         // The longer one says more: 13 of 19 pairs is below the bound.
-        assert!(!overlap("ジョシュは紅茶が好きです", "ジョシュは毎朝いつも濃い紅茶が好きです").2);
+        assert!(
+            !overlap(
+                "ジョシュは紅茶が好きです",
+                "ジョシュは毎朝いつも濃い紅茶が好きです"
+            )
+            .2
+        );
     }
 
     #[test]

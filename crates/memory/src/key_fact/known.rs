@@ -81,18 +81,29 @@ impl Ages {
 
 /// Returns the place of the known fact that stands to the words in such a way: of several the one that the person's words name, else the
 /// one that shares most keywords with the new ones, the newest of equals.
-pub(crate) fn best_match(facts: &[Known], content: &str, said: &str, wanted: Relation) -> Option<usize> {
+pub(crate) fn best_match(
+    facts: &[Known],
+    content: &str,
+    said: &str,
+    wanted: Relation,
+) -> Option<usize> {
     let new = Words::of(content);
     let mut best: Option<(bool, Overlap, usize)> = None;
     for place in Ages::of(facts).order {
-        let Some(fact) = facts.get(place) else { continue };
+        let Some(fact) = facts.get(place) else {
+            continue;
+        };
         if relation(&fact.content, content, said) != wanted {
             continue;
         }
         let overlap = Overlap::between(&new, &Words::of(&fact.content));
         let is_named = is_named(&fact.content, content, said);
         let is_better = |(was_named, most, _): (bool, Overlap, usize)| {
-            if was_named == is_named { !most.exceeds(overlap) } else { is_named }
+            if was_named == is_named {
+                !most.exceeds(overlap)
+            } else {
+                is_named
+            }
         };
         if best.is_none_or(is_better) {
             best = Some((is_named, overlap, place));
@@ -105,14 +116,18 @@ pub(crate) fn best_match(facts: &[Known], content: &str, said: &str, wanted: Rel
 pub(crate) fn pick<'a>(facts: &'a [Known], which: &str) -> Result<(usize, &'a Known), MemoryError> {
     let contents: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
     let at = choose(&contents, which)?;
-    let fact = facts.get(at).ok_or_else(|| MemoryError::NoSuchFact { which: which.to_owned() })?;
+    let fact = facts.get(at).ok_or_else(|| MemoryError::NoSuchFact {
+        which: which.to_owned(),
+    })?;
     Ok((at, fact))
 }
 
 /// Returns the place of the fact that is meant.
 pub(crate) fn choose(contents: &[&str], which: &str) -> Result<usize, MemoryError> {
     let which = which.trim();
-    let nothing = || MemoryError::NoSuchFact { which: which.to_owned() };
+    let nothing = || MemoryError::NoSuchFact {
+        which: which.to_owned(),
+    };
     if which.is_empty() {
         return Err(nothing());
     }
@@ -126,13 +141,21 @@ pub(crate) fn choose(contents: &[&str], which: &str) -> Result<usize, MemoryErro
         &|content| Overlap::between(&words, &Words::of(content)).is_match(),
     ];
     for test in tests {
-        let found: Vec<usize> =
-            contents.iter().enumerate().filter(|(_, content)| test(content)).map(|(at, _)| at).collect();
+        let found: Vec<usize> = contents
+            .iter()
+            .enumerate()
+            .filter(|(_, content)| test(content))
+            .map(|(at, _)| at)
+            .collect();
         match found.as_slice() {
             [] => {}
             [one] => return Ok(*one),
             // Two lines of the same words: either will do.
-            [first, rest @ ..] if rest.iter().all(|at| contents.get(*at) == contents.get(*first)) => {
+            [first, rest @ ..]
+                if rest
+                    .iter()
+                    .all(|at| contents.get(*at) == contents.get(*first)) =>
+            {
                 return Ok(*first);
             }
             many => {
@@ -142,7 +165,10 @@ pub(crate) fn choose(contents: &[&str], which: &str) -> Result<usize, MemoryErro
                     .filter_map(|at| contents.get(*at))
                     .map(|content| (*content).to_owned())
                     .collect();
-                return Err(MemoryError::Ambiguous { which: which.to_owned(), candidates });
+                return Err(MemoryError::Ambiguous {
+                    which: which.to_owned(),
+                    candidates,
+                });
             }
         }
     }

@@ -29,9 +29,10 @@ impl InMemoryLedger {
 /// Whether the change is about a fact of this text.
 fn is_about(change: &MemoryChange, text: &str) -> bool {
     match &change.effect {
-        MemoryEffect::Fact { before, after } => {
-            [before, after].into_iter().flatten().any(|line| line.text == text)
-        }
+        MemoryEffect::Fact { before, after } => [before, after]
+            .into_iter()
+            .flatten()
+            .any(|line| line.text == text),
         MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => false,
     }
 }
@@ -59,7 +60,11 @@ impl MemoryLedger for InMemoryLedger {
         key: &'a IdempotencyKey,
     ) -> BoxFuture<'a, Result<Option<MemoryChange>, StoreError>> {
         let found = self.with(scope, |changes| {
-            changes.iter().rev().find(|change| change.key.as_ref() == Some(key)).cloned()
+            changes
+                .iter()
+                .rev()
+                .find(|change| change.key.as_ref() == Some(key))
+                .cloned()
         });
         Box::pin(std::future::ready(Ok(found)))
     }
@@ -69,8 +74,13 @@ impl MemoryLedger for InMemoryLedger {
         scope: &'a MemoryScope,
         text: &'a str,
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
-        let found = self
-            .with(scope, |changes| changes.iter().filter(|change| is_about(change, text)).cloned().collect());
+        let found = self.with(scope, |changes| {
+            changes
+                .iter()
+                .filter(|change| is_about(change, text))
+                .cloned()
+                .collect()
+        });
         Box::pin(std::future::ready(Ok(found)))
     }
 
@@ -79,7 +89,9 @@ impl MemoryLedger for InMemoryLedger {
         scope: &'a MemoryScope,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
-        let found = self.with(scope, |changes| changes.iter().rev().take(limit).cloned().collect());
+        let found = self.with(scope, |changes| {
+            changes.iter().rev().take(limit).cloned().collect()
+        });
         Box::pin(std::future::ready(Ok(found)))
     }
 }

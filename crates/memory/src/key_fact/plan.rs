@@ -29,8 +29,11 @@ pub(crate) enum Plan {
 
 /// Returns the answer of a call that was carried out: its repeat has no second effect, whatever was done to the fact since.
 pub(crate) fn answered(earlier: Option<&MemoryChange>) -> Option<FactChange> {
-    let earlier = earlier.filter(|change| matches!(change.state, MemoryState::Done | MemoryState::Undone))?;
-    let MemoryEffect::Fact { before, after } = &earlier.effect else { return None };
+    let earlier =
+        earlier.filter(|change| matches!(change.state, MemoryState::Done | MemoryState::Undone))?;
+    let MemoryEffect::Fact { before, after } = &earlier.effect else {
+        return None;
+    };
     replayed(before.as_ref(), after.as_ref())
 }
 
@@ -52,7 +55,10 @@ pub(crate) fn replayed(before: Option<&FactLine>, after: Option<&FactLine>) -> O
     };
     Some(match (before, after) {
         (None, Some(after)) => FactChange::Added { fact: fact(after) },
-        (Some(before), Some(after)) => FactChange::Updated { fact: fact(after), before: before.text.clone() },
+        (Some(before), Some(after)) => FactChange::Updated {
+            fact: fact(after),
+            before: before.text.clone(),
+        },
         (Some(before), None) => FactChange::Forgotten { fact: fact(before) },
         (None, None) => return None,
     })

@@ -61,7 +61,10 @@ impl KeyFactStore {
     /// As [`KeyFactStore::list`].
     pub async fn important(&self) -> Result<Vec<KeyFact>, MemoryError> {
         let file = self.read().await?;
-        Ok(facts_of(&file).into_iter().filter(KeyFact::is_important).collect())
+        Ok(facts_of(&file)
+            .into_iter()
+            .filter(KeyFact::is_important)
+            .collect())
     }
 
     /// The `n` most recent facts that are not important, newest first: by date, then by place. A line without date counts
@@ -71,7 +74,10 @@ impl KeyFactStore {
     /// As [`KeyFactStore::list`].
     pub async fn recent(&self, n: usize) -> Result<Vec<KeyFact>, MemoryError> {
         let facts = self.read().await?;
-        Ok(newest(&facts, |fact| !fact.important).take(n).map(Known::fact).collect())
+        Ok(newest(&facts, |fact| !fact.important)
+            .take(n)
+            .map(Known::fact)
+            .collect())
     }
 
     /// Returns the important facts as a model's instruction has them, marked as possibly stale and as data: the newest first, 250
@@ -87,7 +93,11 @@ impl KeyFactStore {
         Ok(self.important_of(&facts, count))
     }
 
-    pub(crate) fn important_of(&self, facts: &Facts, count: &(dyn Fn(&str) -> u32 + Sync)) -> ImportantFacts {
+    pub(crate) fn important_of(
+        &self,
+        facts: &Facts,
+        count: &(dyn Fn(&str) -> u32 + Sync),
+    ) -> ImportantFacts {
         let newest = newest(facts, |fact| fact.important);
         let kept = match &self.0 {
             Place::Vault(_) => KeptIn::File,
@@ -109,9 +119,11 @@ impl KeyFactStore {
             .into_iter()
             .filter_map(|fact| {
                 let whole = !needle.is_empty()
-                    && (fact.content.to_lowercase().contains(&needle) || fact.tags.contains(&needle));
+                    && (fact.content.to_lowercase().contains(&needle)
+                        || fact.tags.contains(&needle));
                 let some = found_in(&words, &Words::of(&fact.content));
-                (whole || some.is_some()).then_some((some.unwrap_or(0) + if whole { 1_000 } else { 0 }, fact))
+                (whole || some.is_some())
+                    .then_some((some.unwrap_or(0) + if whole { 1_000 } else { 0 }, fact))
             })
             .collect();
         found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
@@ -126,7 +138,12 @@ impl KeyFactStore {
         let facts = self.list().await?;
         let contents: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
         let at = choose(&contents, which)?;
-        facts.get(at).cloned().ok_or_else(|| MemoryError::NoSuchFact { which: which.to_owned() })
+        facts
+            .get(at)
+            .cloned()
+            .ok_or_else(|| MemoryError::NoSuchFact {
+                which: which.to_owned(),
+            })
     }
 
     /// Remembers a fact. A known one is corrected if the words announce a correction ("no", "actually", "moved", "not Monday
@@ -135,8 +152,21 @@ impl KeyFactStore {
     ///
     /// # Errors
     /// [`MemoryError::Fact`] for no or too many words; [`MemoryError::Limit`] if it is new and there are as many as may be.
-    pub async fn add(&self, words: &str, important: bool, cause: &Cause) -> Result<FactChange, MemoryError> {
-        self.remember(&NewFact { words, important, ..NewFact::default() }, cause).await
+    pub async fn add(
+        &self,
+        words: &str,
+        important: bool,
+        cause: &Cause,
+    ) -> Result<FactChange, MemoryError> {
+        self.remember(
+            &NewFact {
+                words,
+                important,
+                ..NewFact::default()
+            },
+            cause,
+        )
+        .await
     }
 
     /// Remembers a fact: see [`NewFact`]. One that corrects a known fact takes its place, and has its date if more than 70 % of the
@@ -144,7 +174,11 @@ impl KeyFactStore {
     ///
     /// # Errors
     /// As [`KeyFactStore::add`]; as [`KeyFactStore::find`] for what it corrects.
-    pub async fn remember(&self, new: &NewFact<'_>, cause: &Cause) -> Result<FactChange, MemoryError> {
+    pub async fn remember(
+        &self,
+        new: &NewFact<'_>,
+        cause: &Cause,
+    ) -> Result<FactChange, MemoryError> {
         let (content, tagged) = line_of(new.words)?;
         let important = new.important || tagged;
         let max = self.0.common().max_facts;
@@ -152,7 +186,12 @@ impl KeyFactStore {
             if let Some(at) = facts.iter().position(|fact| fact.content == content) {
                 let was_important = facts.get(at).is_some_and(|fact| fact.important);
                 return Ok(if important && !was_important {
-                    Plan::Reword { at, content: content.clone(), important, is_of_today: false }
+                    Plan::Reword {
+                        at,
+                        content: content.clone(),
+                        important,
+                        is_of_today: false,
+                    }
                 } else {
                     Plan::Nothing { at }
                 });
@@ -162,7 +201,8 @@ impl KeyFactStore {
                 None => best_match(facts, &content, new.said, Relation::Corrects),
             };
             if let Some((at, known)) = corrected.and_then(|at| Some((at, facts.get(at)?))) {
-                let is_nearly = Overlap::between(&Words::of(&known.content), &Words::of(&content)).is_match();
+                let is_nearly =
+                    Overlap::between(&Words::of(&known.content), &Words::of(&content)).is_match();
                 return Ok(Plan::Reword {
                     at,
                     content: content.clone(),
@@ -174,7 +214,10 @@ impl KeyFactStore {
             if count >= max {
                 return Err(MemoryError::Limit { count, max });
             }
-            Ok(Plan::Add { content: content.clone(), important })
+            Ok(Plan::Add {
+                content: content.clone(),
+                important,
+            })
         })
         .await
     }
@@ -184,11 +227,16 @@ impl KeyFactStore {
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
-    pub async fn contradicted_by(&self, words: &str, said: &str) -> Result<Option<KeyFact>, MemoryError> {
+    pub async fn contradicted_by(
+        &self,
+        words: &str,
+        said: &str,
+    ) -> Result<Option<KeyFact>, MemoryError> {
         let facts = self.read().await?;
         let is_known = facts.iter().any(|fact| fact.content == words);
         let corrects = best_match(&facts, words, said, Relation::Corrects).is_some();
-        let found = best_match(&facts, words, said, Relation::Contradicts).filter(|_| !is_known && !corrects);
+        let found = best_match(&facts, words, said, Relation::Contradicts)
+            .filter(|_| !is_known && !corrects);
         Ok(found.and_then(|at| facts.get(at)).map(Known::fact))
     }
 
@@ -213,10 +261,15 @@ impl KeyFactStore {
             }
             if content != known.content && facts.iter().any(|other| other.content == content) {
                 return Err(MemoryError::Fact {
-                    reason: format!("another fact already reads “{content}”")
+                    reason: format!("another fact already reads “{content}”"),
                 });
             }
-            Ok(Plan::Reword { at, content, important, is_of_today: false })
+            Ok(Plan::Reword {
+                at,
+                content,
+                important,
+                is_of_today: false,
+            })
         })
         .await
     }
@@ -226,7 +279,12 @@ impl KeyFactStore {
     /// # Errors
     /// As [`KeyFactStore::find`].
     pub async fn forget(&self, which: &str, cause: &Cause) -> Result<FactChange, MemoryError> {
-        self.apply(cause, |facts| Ok(Plan::Remove { at: pick(facts, which)?.0 })).await
+        self.apply(cause, |facts| {
+            Ok(Plan::Remove {
+                at: pick(facts, which)?.0,
+            })
+        })
+        .await
     }
 
     pub(super) async fn read(&self) -> Result<Arc<Facts>, MemoryError> {
@@ -241,7 +299,11 @@ impl KeyFactStore {
         match &self.0 {
             Place::Vault(shared) => {
                 let facts = shared.facts().await?;
-                let withdrawn = if with_withdrawn { shared.withdrawn(&facts).await } else { Arc::default() };
+                let withdrawn = if with_withdrawn {
+                    shared.withdrawn(&facts).await
+                } else {
+                    Arc::default()
+                };
                 Ok(Snapshot { facts, withdrawn })
             }
             Place::Database(database) => database.snapshot().await,
@@ -262,7 +324,10 @@ impl KeyFactStore {
 
 /// Returns facts, the newest first.
 fn newest(facts: &Facts, is_meant: impl Fn(&Known) -> bool) -> impl Iterator<Item = &Known> {
-    facts.newest_first().map(|(_, fact)| fact).filter(move |fact| is_meant(fact))
+    facts
+        .newest_first()
+        .map(|(_, fact)| fact)
+        .filter(move |fact| is_meant(fact))
 }
 
 fn facts_of(facts: &[Known]) -> Vec<KeyFact> {

@@ -29,7 +29,10 @@ pub struct ToldLimits {
 
 impl Default for ToldLimits {
     fn default() -> Self {
-        Self { facts: 10, tokens: 350 }
+        Self {
+            facts: 10,
+            tokens: 350,
+        }
     }
 }
 
@@ -72,11 +75,16 @@ impl KeyFactStore {
         limits: ToldLimits,
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> Vec<ToldFact> {
-        let texts: Vec<(&str, f64)> =
-            std::iter::once((message, 1.0)).chain(before.iter().map(|text| (*text, BEFORE))).collect();
+        let texts: Vec<(&str, f64)> = std::iter::once((message, 1.0))
+            .chain(before.iter().map(|text| (*text, BEFORE)))
+            .collect();
         let always = self.important_of(facts, count).told;
         let is_told = |fact: &Known| fact.important && always.contains(&FactId::of(&fact.content));
-        within(ranked(facts, &Query::of(&texts), is_told).into_iter(), limits, count)
+        within(
+            ranked(facts, &Query::of(&texts), is_told).into_iter(),
+            limits,
+            count,
+        )
     }
 
     /// Returns the fact that fits words best, if it holds most of them.
@@ -84,10 +92,15 @@ impl KeyFactStore {
     /// # Errors
     /// As [`KeyFactStore::list`].
     pub(crate) async fn nearest(&self, words: &str) -> Result<Option<KeyFact>, MemoryError> {
-        let limits = ToldLimits { facts: 1, ..ToldLimits::default() };
+        let limits = ToldLimits {
+            facts: 1,
+            ..ToldLimits::default()
+        };
         let found = self.all_fitting(words, limits).await?.into_iter().next();
         let asked = Query::of(&[(words, 1.0)]);
-        Ok(found.map(|told| told.fact).filter(|fact| asked.has_most_in(&fact.content)))
+        Ok(found
+            .map(|told| told.fact)
+            .filter(|fact| asked.has_most_in(&fact.content)))
     }
 
     /// Returns the facts that hold words of a query best, best first, important ones among them.
@@ -101,7 +114,11 @@ impl KeyFactStore {
     ) -> Result<Vec<ToldFact>, MemoryError> {
         let facts = self.read().await?;
         let ranked = ranked(&facts, &Query::of(&[(query, 1.0)]), |_| false).into_iter();
-        Ok(within(ranked.filter(|(_, score)| *score > 0.0), limits, &estimate_tokens))
+        Ok(within(
+            ranked.filter(|(_, score)| *score > 0.0),
+            limits,
+            &estimate_tokens,
+        ))
     }
 }
 
@@ -128,13 +145,20 @@ fn within<'a>(
 }
 
 /// Returns the facts that may be told, best first, with their scores, without those that are told anyway.
-fn ranked<'a>(facts: &'a Facts, query: &Query, is_told: impl Fn(&Known) -> bool) -> Vec<(&'a Known, f64)> {
+fn ranked<'a>(
+    facts: &'a Facts,
+    query: &Query,
+    is_told: impl Fn(&Known) -> bool,
+) -> Vec<(&'a Known, f64)> {
     let counted = facts.counted(query);
     let Scores { each: own, most } = query.scores(&counted);
     let ages = facts.ages();
     let neighbour = |at: usize, other: Option<usize>| {
         let other = other.filter(|other| ages.days.get(*other) == ages.days.get(at));
-        other.and_then(|other| own.get(other)).copied().unwrap_or(0.0)
+        other
+            .and_then(|other| own.get(other))
+            .copied()
+            .unwrap_or(0.0)
     };
     let newest = facts.newest_first().filter(|(_, fact)| !is_told(fact));
     let newest: Vec<usize> = newest.take(NEWEST).map(|(at, _)| at).collect();
@@ -147,7 +171,13 @@ fn ranked<'a>(facts: &'a Facts, query: &Query, is_told: impl Fn(&Known) -> bool)
         }
     }
     ranked.sort_by(|one, other| {
-        other.2.total_cmp(&one.2).then_with(|| ages.age(other.0).cmp(&ages.age(one.0)))
+        other
+            .2
+            .total_cmp(&one.2)
+            .then_with(|| ages.age(other.0).cmp(&ages.age(one.0)))
     });
-    ranked.into_iter().map(|(_, fact, score)| (fact, score)).collect()
+    ranked
+        .into_iter()
+        .map(|(_, fact, score)| (fact, score))
+        .collect()
 }

@@ -21,7 +21,9 @@ pub(super) fn excerpt(text: &str, query: &Query, chars: usize) -> Excerpt {
     // A part of so many bytes has no more characters than that.
     let reach = chars * 3 / 4;
     let within = |from: usize| {
-        let near = places.iter().filter(|(at, _)| (from..from.saturating_add(reach)).contains(at));
+        let near = places
+            .iter()
+            .filter(|(at, _)| (from..from.saturating_add(reach)).contains(at));
         near.map(|(_, word)| word).collect::<HashSet<_>>().len()
     };
     let mut best = (0, 0);
@@ -31,7 +33,10 @@ pub(super) fn excerpt(text: &str, query: &Query, chars: usize) -> Excerpt {
             best = (words, *at);
         }
     }
-    Excerpt { text: cut(&line, best.1, chars), words: best.0 }
+    Excerpt {
+        text: cut(&line, best.1, chars),
+        words: best.0,
+    }
 }
 
 /// Returns at most so many characters of a line, from a little before a place on, whole words where there are any.
@@ -42,7 +47,9 @@ fn cut(line: &str, at: usize, chars: usize) -> String {
     let room = chars.saturating_sub(2);
     let places: Vec<usize> = line.char_indices().map(|(at, _)| at).collect();
     let at = places.partition_point(|place| *place < at);
-    let from = at.saturating_sub(chars / 6).min(places.len().saturating_sub(room));
+    let from = at
+        .saturating_sub(chars / 6)
+        .min(places.len().saturating_sub(room));
     let (from, until) = (from, (from + room).min(places.len()));
     let byte = |place: usize| places.get(place).copied().unwrap_or(line.len());
     let (mut first, mut last) = (byte(from), byte(until));
@@ -53,7 +60,9 @@ fn cut(line: &str, at: usize, chars: usize) -> String {
         first += space + 1;
     }
     if until < places.len()
-        && let Some(space) = piece.rfind(' ').filter(|space| *space > piece.len() * 5 / 6)
+        && let Some(space) = piece
+            .rfind(' ')
+            .filter(|space| *space > piece.len() * 5 / 6)
     {
         last = byte(from) + space;
     }
@@ -76,8 +85,14 @@ mod tests {
         let filler = "and then something else was said that nobody asked about ".repeat(5);
         let text = format!("{filler}We moved\nto Munich by train. {filler}");
         let (found, words) = shown(&text, "When did they move to Munich?", 80);
-        assert!(found.contains("moved to Munich by train") && words == 2, "{found}");
-        assert!(found.starts_with('…') && found.ends_with('…') && found.chars().count() <= 80, "{found}");
+        assert!(
+            found.contains("moved to Munich by train") && words == 2,
+            "{found}"
+        );
+        assert!(
+            found.starts_with('…') && found.ends_with('…') && found.chars().count() <= 80,
+            "{found}"
+        );
         assert_eq!(shown("short", "Munich", 80), ("short".to_owned(), 0));
     }
 
@@ -85,7 +100,10 @@ mod tests {
     fn characters_are_never_cut() {
         let text = "我很喜欢喝绿茶".repeat(50) + "慕尼黑";
         let (found, words) = shown(&text, "慕尼黑", 20);
-        assert!(found.ends_with("慕尼黑") && words > 0 && found.chars().count() <= 20, "{found}");
+        assert!(
+            found.ends_with("慕尼黑") && words > 0 && found.chars().count() <= 20,
+            "{found}"
+        );
         for chars in 0..5 {
             assert!(shown(&text, "慕尼黑", chars).0.chars().count() <= chars.max(2));
         }

@@ -37,7 +37,11 @@ pub struct PastOptions {
 
 impl Default for PastOptions {
     fn default() -> Self {
-        Self { limit: 10, chars: 240, except: None }
+        Self {
+            limit: 10,
+            chars: 240,
+            except: None,
+        }
     }
 }
 
@@ -85,7 +89,11 @@ impl PastHit {
         if both.chars().count() <= chars {
             return both;
         }
-        let name = if self.said_by == Role::Assistant { "Assistant" } else { "User" };
+        let name = if self.said_by == Role::Assistant {
+            "Assistant"
+        } else {
+            "User"
+        };
         format!("{name}: {}", self.passage)
     }
 }
@@ -95,7 +103,10 @@ impl PastHit {
 ///
 /// # Errors
 /// [`StoreError`]; then nothing was changed.
-pub async fn index_past(past: &dyn PastConversations, agent: &AgentName) -> Result<bool, StoreError> {
+pub async fn index_past(
+    past: &dyn PastConversations,
+    agent: &AgentName,
+) -> Result<bool, StoreError> {
     let unindexed = past.unindexed(agent, TURNS_AT_ONCE).await?;
     if unindexed.is_empty() {
         return Ok(false);
@@ -103,9 +114,13 @@ pub async fn index_past(past: &dyn PastConversations, agent: &AgentName) -> Resu
     // Finding the stems of long texts takes a while.
     let parts = tokio::task::spawn_blocking(move || {
         let parts = unindexed.into_iter();
-        parts.map(|part| (part.key, part.part, passages(&said(&part.events)))).collect::<Vec<_>>()
+        parts
+            .map(|part| (part.key, part.part, passages(&said(&part.events))))
+            .collect::<Vec<_>>()
     });
-    let parts = parts.await.map_err(|error| StoreError::Unavailable { message: error.to_string() })?;
+    let parts = parts.await.map_err(|error| StoreError::Unavailable {
+        message: error.to_string(),
+    })?;
     // None: others are at it.
     Ok(past.index(&parts).await? > 0)
 }
@@ -148,7 +163,11 @@ pub async fn search_past(
         found = past.search(agent, user, asked).await?;
     }
     let is_complete = found.is_complete;
-    let newer: Vec<Said> = found.unindexed.iter().flat_map(|part| said(&part.events)).collect();
+    let newer: Vec<Said> = found
+        .unindexed
+        .iter()
+        .flat_map(|part| said(&part.events))
+        .collect();
     let ranked = rank(&query, &index_words, found);
     let mut hits = Vec::new();
     for conversation in ranked {
@@ -164,7 +183,10 @@ pub async fn search_past(
             hits.push(hit(conversation, (turn, at), said, &query, options.chars));
         }
     }
-    Ok(PastSearch { found: hits, is_complete })
+    Ok(PastSearch {
+        found: hits,
+        is_complete,
+    })
 }
 
 /// Returns the turn of a conversation that fits best of those that meet all conditions.
@@ -201,9 +223,15 @@ fn hit(
     query: &Query,
     chars: usize,
 ) -> PastHit {
-    let (person, answer) = (excerpt(&said.person, query, chars), excerpt(&said.answer, query, chars));
-    let (said_by, shown) =
-        if answer.words > person.words { (Role::Assistant, answer) } else { (Role::User, person) };
+    let (person, answer) = (
+        excerpt(&said.person, query, chars),
+        excerpt(&said.answer, query, chars),
+    );
+    let (said_by, shown) = if answer.words > person.words {
+        (Role::Assistant, answer)
+    } else {
+        (Role::User, person)
+    };
     PastHit {
         conversation: conversation.conversation,
         title: conversation.title,

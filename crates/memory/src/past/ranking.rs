@@ -45,9 +45,15 @@ struct Sizes {
 }
 
 /// Ranks what a search gave. `index_words`: those that were searched for, each with the number of its word.
-pub(super) fn rank(query: &Query, index_words: &[(String, usize)], found: PastFound) -> Vec<Ranked> {
-    let places: HashMap<&str, usize> =
-        index_words.iter().map(|(word, place)| (word.as_str(), *place)).collect();
+pub(super) fn rank(
+    query: &Query,
+    index_words: &[(String, usize)],
+    found: PastFound,
+) -> Vec<Ranked> {
+    let places: HashMap<&str, usize> = index_words
+        .iter()
+        .map(|(word, place)| (word.as_str(), *place))
+        .collect();
     let mut sizes = Sizes {
         conversations: found.conversations as f64,
         passages: found.passages as f64,
@@ -59,12 +65,33 @@ pub(super) fn rank(query: &Query, index_words: &[(String, usize)], found: PastFo
             *holding += *held as f64;
         }
     }
-    let mut wholes = Wholes { query, places, all: Vec::new(), by_id: HashMap::new() };
-    for Candidate { conversation, title, conversation_length, passage } in found.candidates {
+    let mut wholes = Wholes {
+        query,
+        places,
+        all: Vec::new(),
+        by_id: HashMap::new(),
+    };
+    for Candidate {
+        conversation,
+        title,
+        conversation_length,
+        passage,
+    } in found.candidates
+    {
         let counted = wholes.count(&passage);
-        wholes.add((conversation, &title, conversation_length as f64), &passage, counted);
+        wholes.add(
+            (conversation, &title, conversation_length as f64),
+            &passage,
+            counted,
+        );
     }
-    for Unindexed { key, title, part, events } in &found.unindexed {
+    for Unindexed {
+        key,
+        title,
+        part,
+        events,
+    } in &found.unindexed
+    {
         let newer = passages(&said(events));
         let length: f64 = newer.iter().map(|passage| f64::from(passage.length)).sum();
         sizes.passages += newer.len() as f64;
@@ -94,7 +121,10 @@ struct Wholes<'a> {
 
 impl Wholes<'_> {
     fn count(&self, passage: &Passage) -> Counted {
-        let mut counted = Counted { length: passage.length.into(), counts: Vec::new() };
+        let mut counted = Counted {
+            length: passage.length.into(),
+            counts: Vec::new(),
+        };
         for word in passage.words.split(' ') {
             if let Some(place) = self.places.get(word) {
                 counted.add(*place, 1.0, self.query.len());
@@ -105,7 +135,11 @@ impl Wholes<'_> {
 
     /// Adds to the length of a conversation that is there.
     fn lengthen(&mut self, conversation: ConversationId, length: f64) {
-        if let Some(whole) = self.by_id.get(&conversation).and_then(|at| self.all.get_mut(*at)) {
+        if let Some(whole) = self
+            .by_id
+            .get(&conversation)
+            .and_then(|at| self.all.get_mut(*at))
+        {
             whole.length += length;
         }
     }
@@ -120,7 +154,8 @@ impl Wholes<'_> {
         let at = *self.by_id.entry(conversation).or_insert(next);
         if at == next {
             let mut whole = Counted::default();
-            self.query.each_match(title, |_, word| whole.add(word, TITLE, self.query.len()));
+            self.query
+                .each_match(title, |_, word| whole.add(word, TITLE, self.query.len()));
             self.all.push(Whole {
                 conversation,
                 title: title.to_owned(),
@@ -129,7 +164,9 @@ impl Wholes<'_> {
                 passages: Vec::new(),
             });
         }
-        let Some(whole) = self.all.get_mut(at) else { return };
+        let Some(whole) = self.all.get_mut(at) else {
+            return;
+        };
         for (word, count) in counted.counts.iter().enumerate() {
             whole.counted.add(word, *count, self.query.len());
         }
@@ -142,7 +179,10 @@ fn scored(query: &Query, mut wholes: Vec<Whole>, sizes: &Sizes) -> Vec<Ranked> {
     let (conversations, all) = (sizes.conversations.max(1.0), sizes.passages.max(1.0));
     let counted: Vec<Counted> = wholes
         .iter()
-        .map(|whole| Counted { length: whole.length, counts: whole.counted.counts.clone() })
+        .map(|whole| Counted {
+            length: whole.length,
+            counts: whole.counted.counts.clone(),
+        })
         .collect();
     let of_wholes = query.scores_among(&counted, conversations, sizes.length / conversations);
     let pieces: Vec<Counted> = wholes
@@ -154,12 +194,18 @@ fn scored(query: &Query, mut wholes: Vec<Whole>, sizes: &Sizes) -> Vec<Ranked> {
     let mut each = of_passages.each.into_iter();
     let mut ranked: Vec<Ranked> = Vec::new();
     for (whole, score) in wholes.drain(..).zip(of_wholes.each) {
-        let mut turns: Vec<(f64, TurnId, Timestamp)> =
-            whole.passages.iter().zip(&mut each).map(|((turn, at, _), score)| (score, *turn, *at)).collect();
+        let mut turns: Vec<(f64, TurnId, Timestamp)> = whole
+            .passages
+            .iter()
+            .zip(&mut each)
+            .map(|((turn, at, _), score)| (score, *turn, *at))
+            .collect();
         turns.sort_by(|(one, _, one_at), (other, _, other_at)| {
             other.total_cmp(one).then(other_at.cmp(one_at))
         });
-        let best = turns.first().map_or(0.0, |(score, _, _)| part(*score, of_passages.most));
+        let best = turns
+            .first()
+            .map_or(0.0, |(score, _, _)| part(*score, of_passages.most));
         let mut fitting: Vec<(TurnId, Timestamp)> = Vec::new();
         for (_, turn, at) in turns {
             // A long turn has several passages.
@@ -176,7 +222,10 @@ fn scored(query: &Query, mut wholes: Vec<Whole>, sizes: &Sizes) -> Vec<Ranked> {
     }
     let newest = |ranked: &Ranked| ranked.turns.first().map(|(_, at)| *at);
     ranked.sort_by(|one, other| {
-        other.score.total_cmp(&one.score).then_with(|| newest(other).cmp(&newest(one)))
+        other
+            .score
+            .total_cmp(&one.score)
+            .then_with(|| newest(other).cmp(&newest(one)))
     });
     ranked
 }

@@ -25,7 +25,11 @@ pub(super) struct Said {
 impl Said {
     /// Returns all words.
     pub(super) fn text(&self) -> String {
-        if self.answer.is_empty() { self.person.clone() } else { format!("{}\n{}", self.person, self.answer) }
+        if self.answer.is_empty() {
+            self.person.clone()
+        } else {
+            format!("{}\n{}", self.person, self.answer)
+        }
     }
 }
 
@@ -35,7 +39,12 @@ pub(super) fn said(events: &[Recorded]) -> Vec<Said> {
     let mut turns: Vec<Said> = Vec::new();
     for Recorded { seq, at, event } in events {
         match &**event {
-            Event::TurnStarted { turn, message, call: None, .. } => turns.push(Said {
+            Event::TurnStarted {
+                turn,
+                message,
+                call: None,
+                ..
+            } => turns.push(Said {
                 turn: *turn,
                 seq: *seq,
                 at: *at,

@@ -24,11 +24,17 @@ impl Index {
         for (at, text) in texts.into_iter().enumerate() {
             let mut length = 0_u32;
             if let Some(language) = language_of(text) {
-                let (_, stems) =
-                    index.stems.entry(language.number()).or_insert_with(|| (language, HashMap::new()));
+                let (_, stems) = index
+                    .stems
+                    .entry(language.number())
+                    .or_insert_with(|| (language, HashMap::new()));
                 each_token(text, |token| {
                     length += 1;
-                    let stem = if token.is_pair { token.word.to_owned() } else { language.stem(token.word) };
+                    let stem = if token.is_pair {
+                        token.word.to_owned()
+                    } else {
+                        language.stem(token.word)
+                    };
                     let texts = stems.entry(stem).or_default();
                     match texts.last_mut().filter(|(last, _)| *last == at) {
                         Some((_, count)) => *count += 1.0,
@@ -45,10 +51,15 @@ impl Index {
 impl Query {
     /// Counts its words in the texts of an index: for each the same as reading it would.
     pub(crate) fn count_in(&self, index: &Index) -> Vec<Counted> {
-        let length = |length: &f64| Counted { length: *length, counts: Vec::new() };
+        let length = |length: &f64| Counted {
+            length: *length,
+            counts: Vec::new(),
+        };
         let mut counted: Vec<Counted> = index.lengths.iter().map(length).collect();
         for (language, known) in index.stems.values() {
-            let Some(stems) = self.stems_in(language) else { continue };
+            let Some(stems) = self.stems_in(language) else {
+                continue;
+            };
             for (stem, word) in &stems.places {
                 for (text, count) in known.get(stem).into_iter().flatten() {
                     if let Some(counted) = counted.get_mut(*text) {
@@ -76,12 +87,20 @@ mod tests {
             "The children's café was closed; e-mail x@y.z",
         ];
         let index = Index::of(texts);
-        for question in ["Who moves to Munich with cats?", "Welche Katze mag Öfen?", "绿茶", "cafe child", ""]
-        {
+        for question in [
+            "Who moves to Munich with cats?",
+            "Welche Katze mag Öfen?",
+            "绿茶",
+            "cafe child",
+            "",
+        ] {
             let query = Query::of(&[(question, 1.0), ("Josh and the cats", 0.3)]);
             let read: Vec<_> = texts.iter().map(|text| query.count(text)).collect();
             let shown = |counted: &[Counted]| -> Vec<(f64, Vec<f64>)> {
-                counted.iter().map(|counted| (counted.length, counted.counts.clone())).collect()
+                counted
+                    .iter()
+                    .map(|counted| (counted.length, counted.counts.clone()))
+                    .collect()
             };
             assert_eq!(shown(&query.count_in(&index)), shown(&read), "{question}");
         }

@@ -82,7 +82,9 @@ impl Query {
         let mut words: Vec<(String, bool, f64)> = Vec::new();
         for (text, weight) in texts {
             let mut read: Vec<(String, bool)> = Vec::new();
-            each_token(text, |token| read.push((token.word.to_owned(), token.is_pair)));
+            each_token(text, |token| {
+                read.push((token.word.to_owned(), token.is_pair))
+            });
             let language = Language::of(read.iter().map(|(word, _)| word.as_str()));
             let says_nothing = |word: &str| language.is_some_and(|language| language.is_stop(word));
             // "To be or not to be" is made of stop words only, and still says something.
@@ -121,13 +123,20 @@ impl Query {
 
     /// Returns whether more than half of its words stand in a text.
     pub(crate) fn has_most_in(&self, text: &str) -> bool {
-        let there = self.count(text).counts.iter().filter(|count| **count > 0.0).count();
+        let there = self
+            .count(text)
+            .counts
+            .iter()
+            .filter(|count| **count > 0.0)
+            .count();
         there * 2 > self.len()
     }
 
     /// Calls `take` with the place of each token that is one of its words and the word's number; returns the number of all tokens.
     pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(usize, usize)) -> usize {
-        let Some((language, stems)) = self.stems_for(text) else { return 0 };
+        let Some((language, stems)) = self.stems_for(text) else {
+            return 0;
+        };
         let mut length = 0;
         each_token(text, |token| {
             length += 1;
@@ -144,7 +153,9 @@ impl Query {
         let (mut tokens, mut read, mut stems) = (0_u32, 0, None);
         self.finder().each_piece(text, |piece| {
             // Of most texts the language need not be known: they hold nothing.
-            let Some((language, stems)) = *stems.get_or_insert_with(|| self.stems_for(text)) else { return };
+            let Some((language, stems)) = *stems.get_or_insert_with(|| self.stems_for(text)) else {
+                return;
+            };
             let start = piece.start;
             read += piece.len() + 1;
             each_token(text.get(piece).unwrap_or_default(), |token| {
@@ -170,7 +181,9 @@ impl Query {
 
     fn finder(&self) -> &Finder {
         self.finder.get_or_init(|| {
-            let stems = all_languages().iter().filter_map(|language| self.stems_in(language));
+            let stems = all_languages()
+                .iter()
+                .filter_map(|language| self.stems_in(language));
             Finder::of(stems.flat_map(|stems| stems.beginnings.iter().cloned()))
         })
     }
@@ -179,7 +192,11 @@ impl Query {
     pub(crate) fn scores(&self, texts: &[Counted]) -> Scores {
         let number = texts.len() as f64;
         let length: f64 = texts.iter().map(|text| text.length).sum();
-        self.scores_among(texts, number, if number > 0.0 { length / number } else { 0.0 })
+        self.scores_among(
+            texts,
+            number,
+            if number > 0.0 { length / number } else { 0.0 },
+        )
     }
 
     /// Returns the words by which an index of texts is searched for it, each with the number of its word: the stems of all languages, as
@@ -189,7 +206,10 @@ impl Query {
         for (language, stems) in all_languages().iter().zip(&self.stems) {
             let stems = stems.get_or_init(|| Stems::of(&self.words, language));
             for (stem, place) in &stems.places {
-                let is_pair = self.words.get(*place).is_some_and(|(_, is_pair, _)| *is_pair);
+                let is_pair = self
+                    .words
+                    .get(*place)
+                    .is_some_and(|(_, is_pair, _)| *is_pair);
                 found.push((index_word(stem, language, is_pair), *place));
             }
         }
@@ -226,16 +246,27 @@ impl Query {
         let weights: Vec<f64> = holding
             .iter()
             .zip(&self.words)
-            .map(|(held, (_, _, weight))| weight * (1.0 + (number - held + 0.5) / (held + 0.5)).ln())
+            .map(|(held, (_, _, weight))| {
+                weight * (1.0 + (number - held + 0.5) / (held + 0.5)).ln()
+            })
             .collect();
         let score = |text: &Counted| {
-            let length = if mean_length > 0.0 { text.length / mean_length } else { 1.0 };
+            let length = if mean_length > 0.0 {
+                text.length / mean_length
+            } else {
+                1.0
+            };
             let saturation = K1 * (1.0 - B + B * length);
             let parts = text.counts.iter().zip(&weights);
-            parts.map(|(count, weight)| weight * count * (K1 + 1.0) / (count + saturation)).sum()
+            parts
+                .map(|(count, weight)| weight * count * (K1 + 1.0) / (count + saturation))
+                .sum()
         };
         let most = weights.iter().sum::<f64>() * (K1 + 1.0);
-        Scores { each: texts.iter().map(|text| score(text.borrow())).collect(), most }
+        Scores {
+            each: texts.iter().map(|text| score(text.borrow())).collect(),
+            most,
+        }
     }
 }
 
@@ -251,9 +282,17 @@ pub(crate) struct Scores {
 
 impl Stems {
     fn of(words: &[(String, bool, f64)], language: &Language) -> Self {
-        let mut stems = Self { places: HashMap::new(), beginnings: Vec::new(), firsts: 0 };
+        let mut stems = Self {
+            places: HashMap::new(),
+            beginnings: Vec::new(),
+            firsts: 0,
+        };
         for (place, (word, is_pair, _)) in words.iter().enumerate() {
-            let stem = if *is_pair { word.clone() } else { language.stem(word) };
+            let stem = if *is_pair {
+                word.clone()
+            } else {
+                language.stem(word)
+            };
             let forms = language.forms(word).iter().copied();
             for form in forms.chain([word.as_str(), stem.as_str()]) {
                 stems.may_begin_like(form);
@@ -265,7 +304,10 @@ impl Stems {
 
     /// A word and its stem have all but their ends in common.
     fn may_begin_like(&mut self, form: &str) {
-        let common = form.len().saturating_sub(1).clamp(form.len().min(2), COMMON_MAX);
+        let common = form
+            .len()
+            .saturating_sub(1)
+            .clamp(form.len().min(2), COMMON_MAX);
         if let Some(common) = form.as_bytes().get(..common)
             && let Some(first) = common.first().filter(|first| first.is_ascii())
         {
@@ -279,23 +321,42 @@ impl Stems {
             return self.places.get(token.word).copied();
         }
         let word = token.word.as_bytes();
-        let may_be = word.first().filter(|first| first.is_ascii()).is_none_or(|first| {
-            self.firsts & (1 << first) != 0
-                && self.beginnings.iter().any(|beginning| word.starts_with(beginning))
-        });
-        if may_be { self.places.get(&language.stem(token.word)).copied() } else { None }
+        let may_be = word
+            .first()
+            .filter(|first| first.is_ascii())
+            .is_none_or(|first| {
+                self.firsts & (1 << first) != 0
+                    && self
+                        .beginnings
+                        .iter()
+                        .any(|beginning| word.starts_with(beginning))
+            });
+        if may_be {
+            self.places.get(&language.stem(token.word)).copied()
+        } else {
+            None
+        }
     }
 }
 
 /// Returns a text as it is put into an index, in pieces of at most so many words: of each piece its words, separated by spaces, and their
 /// number. A word is its stem behind the code of the text's language; a pair of characters stands as it is.
 pub(crate) fn index_words(text: &str, words_max: usize) -> Vec<(String, u32)> {
-    let Some(language) = language_of(text) else { return Vec::new() };
+    let Some(language) = language_of(text) else {
+        return Vec::new();
+    };
     let mut pieces: Vec<(String, u32)> = Vec::new();
     each_token(text, |token| {
-        let stem = if token.is_pair { token.word.to_owned() } else { language.stem(token.word) };
+        let stem = if token.is_pair {
+            token.word.to_owned()
+        } else {
+            language.stem(token.word)
+        };
         let word = index_word(&stem, language, token.is_pair);
-        match pieces.last_mut().filter(|(_, words)| (*words as usize) < words_max) {
+        match pieces
+            .last_mut()
+            .filter(|(_, words)| (*words as usize) < words_max)
+        {
             Some((piece, words)) => {
                 piece.push(' ');
                 piece.push_str(&word);
@@ -308,14 +369,22 @@ pub(crate) fn index_words(text: &str, words_max: usize) -> Vec<(String, u32)> {
 }
 
 fn index_word(stem: &str, language: &Language, is_pair: bool) -> String {
-    let stem = stem.get(..stem.floor_char_boundary(INDEX_WORD_BYTES)).unwrap_or(stem);
-    if is_pair { stem.to_owned() } else { format!("{}:{stem}", language.code()) }
+    let stem = stem
+        .get(..stem.floor_char_boundary(INDEX_WORD_BYTES))
+        .unwrap_or(stem);
+    if is_pair {
+        stem.to_owned()
+    } else {
+        format!("{}:{stem}", language.code())
+    }
 }
 
 /// Returns the language of a text, as its beginning tells.
 fn language_of(text: &str) -> Option<&'static Language> {
     let mut tally = Tally::default();
-    let sample = text.get(..text.floor_char_boundary(SAMPLE_BYTES)).unwrap_or(text);
+    let sample = text
+        .get(..text.floor_char_boundary(SAMPLE_BYTES))
+        .unwrap_or(text);
     each_token(sample, |token| tally.see(token.word));
     tally.language().or_else(Language::usual)
 }
@@ -377,9 +446,12 @@ mod tests {
             "",
             "no\u{a0}break and\u{2003}wide\ttabs\r\nlines",
         ];
-        for question in
-            ["When did the child go and buy green tea in a cafe?", "绿茶", "Öfen Cafe Boden", "amour breaks"]
-        {
+        for question in [
+            "When did the child go and buy green tea in a cafe?",
+            "绿茶",
+            "Öfen Cafe Boden",
+            "amour breaks",
+        ] {
             let query = Query::of(&[(question, 1.0)]);
             for text in texts {
                 let (mut all, mut part) = (Vec::new(), Vec::new());

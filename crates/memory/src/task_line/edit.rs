@@ -57,7 +57,10 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn new(line: &'a TaskLine<'a>) -> Self {
-        Self { line, changes: Vec::new() }
+        Self {
+            line,
+            changes: Vec::new(),
+        }
     }
 
     fn replace(&mut self, range: Range<usize>, with: impl Into<String>) {
@@ -68,7 +71,10 @@ impl<'a> Draft<'a> {
     fn remove(&mut self, range: &Range<usize>) {
         let before = self.line.text.get(..range.start).unwrap_or_default();
         // The space after the brackets makes the line a task.
-        let start = before.trim_end_matches(is_space).len().max(self.line.words.start);
+        let start = before
+            .trim_end_matches(is_space)
+            .len()
+            .max(self.line.words.start);
         self.replace(start..range.end, "");
     }
 
@@ -97,7 +103,8 @@ impl<'a> Draft<'a> {
 
     fn finish(mut self) -> String {
         // Stable: what is added at one place stays in the order in which it was added.
-        self.changes.sort_by_key(|(range, _)| (range.start, range.end));
+        self.changes
+            .sort_by_key(|(range, _)| (range.start, range.end));
         let mut text = String::new();
         let mut at = 0;
         for (range, with) in self.changes {
@@ -114,12 +121,18 @@ impl<'a> Draft<'a> {
 ///
 /// # Errors
 /// Words, if its recurrence is not one that is carried out.
-pub(crate) fn complete(line: &TaskLine<'_>, today: Date, style: &Style) -> Result<Completion, String> {
+pub(crate) fn complete(
+    line: &TaskLine<'_>,
+    today: Date,
+    style: &Style,
+) -> Result<Completion, String> {
     let next = match line.value(Kind::Recurrence) {
         Some(rule) => Some(next_occurrence(line, rule, today, style)?),
         None => None,
     };
-    let deletes = line.value(Kind::OnCompletion).is_some_and(|what| what.eq_ignore_ascii_case("delete"));
+    let deletes = line
+        .value(Kind::OnCompletion)
+        .is_some_and(|what| what.eq_ignore_ascii_case("delete"));
     if deletes {
         return Ok(Completion { done: None, next });
     }
@@ -129,11 +142,19 @@ pub(crate) fn complete(line: &TaskLine<'_>, today: Date, style: &Style) -> Resul
     if style.done_date {
         draft.set(Kind::Done, &today.to_string(), style);
     }
-    Ok(Completion { done: Some(draft.finish()), next })
+    Ok(Completion {
+        done: Some(draft.finish()),
+        next,
+    })
 }
 
 /// Returns the line of a task's next occurrence.
-fn next_occurrence(line: &TaskLine<'_>, rule: &str, today: Date, style: &Style) -> Result<String, String> {
+fn next_occurrence(
+    line: &TaskLine<'_>,
+    rule: &str,
+    today: Date,
+    style: &Style,
+) -> Result<String, String> {
     let Some(recurrence) = Recurrence::read(rule) else {
         return Err(format!(
             "it recurs \"{rule}\", and only \"every N days|weeks|months|years\" is carried out here, with or without \"when done\"; complete it in Obsidian, or change the rule"
@@ -148,7 +169,11 @@ fn next_occurrence(line: &TaskLine<'_>, rule: &str, today: Date, style: &Style) 
         Some(text) => Some(text.parse::<Date>().map_err(|_| no_such_day(text))?),
         None => None,
     };
-    let from = if recurrence.when_done { today } else { reference.unwrap_or(today) };
+    let from = if recurrence.when_done {
+        today
+    } else {
+        reference.unwrap_or(today)
+    };
     let too_far = || format!("its next date, {rule} after {from}, is beyond what a calendar has");
     let next = recurrence.after(from).ok_or_else(too_far)?;
     let mut draft = Draft::new(line);
@@ -158,13 +183,21 @@ fn next_occurrence(line: &TaskLine<'_>, rule: &str, today: Date, style: &Style) 
     }
     let has_other = line.field(Kind::Due).is_some() || line.field(Kind::Start).is_some();
     for kind in dates {
-        let (Some(text), Some(reference)) = (line.value(kind), reference) else { continue };
+        let (Some(text), Some(reference)) = (line.value(kind), reference) else {
+            continue;
+        };
         if kind == Kind::Scheduled && style.drop_scheduled && has_other {
             draft.clear(kind);
             continue;
         }
         let date: Date = text.parse().map_err(|_| no_such_day(text))?;
-        draft.set(kind, &moved(date, reference, next).ok_or_else(too_far)?.to_string(), style);
+        draft.set(
+            kind,
+            &moved(date, reference, next)
+                .ok_or_else(too_far)?
+                .to_string(),
+            style,
+        );
     }
     if style.created_date {
         draft.set(Kind::Created, &today.to_string(), style);
@@ -179,7 +212,9 @@ fn next_occurrence(line: &TaskLine<'_>, rule: &str, today: Date, style: &Style) 
 }
 
 fn no_such_day(text: &str) -> String {
-    format!("its date {text} is no day of the calendar, so its next one cannot be found; correct it first")
+    format!(
+        "its date {text} is no day of the calendar, so its next one cannot be found; correct it first"
+    )
 }
 
 /// A change of a task.
@@ -195,9 +230,15 @@ pub(crate) struct TaskEdit<'a> {
 ///
 /// # Errors
 /// Words, if it cannot be said so.
-pub(crate) fn edit(line: &TaskLine<'_>, change: &TaskEdit<'_>, style: &Style) -> Result<String, String> {
+pub(crate) fn edit(
+    line: &TaskLine<'_>,
+    change: &TaskEdit<'_>,
+    style: &Style,
+) -> Result<String, String> {
     let mut draft = Draft::new(line);
-    let said = change.words.map(|words| format!("- [ ] {}", words.trim_matches(is_space)));
+    let said = change
+        .words
+        .map(|words| format!("- [ ] {}", words.trim_matches(is_space)));
     let fields;
     if let Some(said) = &said {
         let new = NewWords::of(said)?;
@@ -270,12 +311,20 @@ impl<'a> NewWords<'a> {
                     ..field
                 });
                 let block_link = read.block_link.map(moved);
-                Self { line, words: 0..0, tags: Vec::new(), fields: fields.collect(), block_link }
+                Self {
+                    line,
+                    words: 0..0,
+                    tags: Vec::new(),
+                    fields: fields.collect(),
+                    block_link,
+                }
             }
         };
         let closing = |field: &Field| matches!(field.kind, Kind::Done | Kind::Cancelled);
         if read.fields.iter().any(closing) {
-            return Err("when it was done is not part of its words; complete it instead".to_owned());
+            return Err(
+                "when it was done is not part of its words; complete it instead".to_owned(),
+            );
         }
         Ok(read)
     }

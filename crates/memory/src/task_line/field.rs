@@ -40,8 +40,13 @@ pub(crate) struct Field {
 }
 
 /// Priorities, highest first.
-const PRIORITIES: [(&str, char); 5] =
-    [("highest", '🔺'), ("high", '⏫'), ("medium", '🔼'), ("low", '🔽'), ("lowest", '⏬')];
+const PRIORITIES: [(&str, char); 5] = [
+    ("highest", '🔺'),
+    ("high", '⏫'),
+    ("medium", '🔼'),
+    ("low", '🔽'),
+    ("lowest", '⏬'),
+];
 
 /// A mark that asks for the coloured form of the character before it.
 const VARIATION_SELECTOR: char = '\u{FE0F}';
@@ -85,7 +90,12 @@ impl Kind {
     fn may_hold(self, char: char) -> bool {
         let other = match self {
             Self::Priority => return false,
-            Self::Done | Self::Cancelled | Self::Due | Self::Scheduled | Self::Start | Self::Created => {
+            Self::Done
+            | Self::Cancelled
+            | Self::Due
+            | Self::Scheduled
+            | Self::Start
+            | Self::Created => {
                 return matches!(char, '0'..='9' | '-' | ' ');
             }
             Self::Recurrence => ", !",
@@ -100,20 +110,27 @@ impl Kind {
     fn accepts(self, value: &str) -> bool {
         let id = |text: &str| {
             !text.is_empty()
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         };
         match self {
             Self::Priority => PRIORITIES.iter().any(|(name, _)| *name == value),
-            Self::Done | Self::Cancelled | Self::Due | Self::Scheduled | Self::Start | Self::Created => {
-                is_date(value)
-            }
+            Self::Done
+            | Self::Cancelled
+            | Self::Due
+            | Self::Scheduled
+            | Self::Start
+            | Self::Created => is_date(value),
             Self::Recurrence => {
                 !value.is_empty()
-                    && value
-                        .bytes()
-                        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b',' | b' ' | b'!'))
+                    && value.bytes().all(|byte| {
+                        byte.is_ascii_alphanumeric() || matches!(byte, b',' | b' ' | b'!')
+                    })
             }
-            Self::OnCompletion => !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphabetic()),
+            Self::OnCompletion => {
+                !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphabetic())
+            }
             Self::Id => id(value),
             Self::DependsOn => value.split(',').all(|part| id(part.trim_matches(' '))),
         }
@@ -121,10 +138,21 @@ impl Kind {
 
     /// Returns the field of this kind that a text ends with.
     pub(crate) fn at_end(self, text: &str) -> Option<Field> {
-        let emoji = || self.emoji_at_end(text).map(|places| (TaskFormat::Emoji, places));
-        let dataview = || self.dataview_at_end(text).map(|places| (TaskFormat::Dataview, places));
+        let emoji = || {
+            self.emoji_at_end(text)
+                .map(|places| (TaskFormat::Emoji, places))
+        };
+        let dataview = || {
+            self.dataview_at_end(text)
+                .map(|places| (TaskFormat::Dataview, places))
+        };
         let (format, (range, value)) = emoji().or_else(dataview)?;
-        Some(Field { kind: self, format, range, value })
+        Some(Field {
+            kind: self,
+            format,
+            range,
+            value,
+        })
     }
 
     fn emoji_at_end(self, text: &str) -> Option<(Range<usize>, Range<usize>)> {
@@ -139,24 +167,34 @@ impl Kind {
         let before = text.trim_end_matches(|char: char| self.may_hold(char));
         let value = text.get(before.len()..)?.trim_start_matches(' ');
         let before = before.strip_suffix(VARIATION_SELECTOR).unwrap_or(before);
-        let symbol = before.chars().next_back().filter(|char| self.symbols().contains(char))?;
+        let symbol = before
+            .chars()
+            .next_back()
+            .filter(|char| self.symbols().contains(char))?;
         let at = before.len() - symbol.len_utf8();
-        self.accepts(value).then(|| (at..text.len(), text.len() - value.len()..text.len()))
+        self.accepts(value)
+            .then(|| (at..text.len(), text.len() - value.len()..text.len()))
     }
 
     fn dataview_at_end(self, text: &str) -> Option<(Range<usize>, Range<usize>)> {
         // A comma may follow, which keeps some themes from hiding the field.
-        let closed = text.strip_suffix(',').map_or(text, |before| before.trim_end_matches(' '));
+        let closed = text
+            .strip_suffix(',')
+            .map_or(text, |before| before.trim_end_matches(' '));
         let (inside, open) = match closed.strip_suffix(']') {
             Some(inside) => (inside, '['),
             None => (closed.strip_suffix(')')?, '('),
         };
         let at = inside.rfind(open)?;
         let pair = inside.get(at + 1..)?.trim_end_matches(' ');
-        let value = pair.trim_start_matches(' ').strip_prefix(self.key())?.strip_prefix("::")?;
+        let value = pair
+            .trim_start_matches(' ')
+            .strip_prefix(self.key())?
+            .strip_prefix("::")?;
         let value = value.trim_start_matches(' ');
         let end = at + 1 + pair.len();
-        self.accepts(value).then(|| (at..text.len(), end - value.len()..end))
+        self.accepts(value)
+            .then(|| (at..text.len(), end - value.len()..end))
     }
 
     /// Returns the field as it is written, with what stands before it.
@@ -165,13 +203,17 @@ impl Kind {
             (TaskFormat::Emoji, Some(symbol)) => format!(" {symbol} {value}"),
             (TaskFormat::Emoji, None) => format!(" {}", self.value_in(format, value)),
             // Two spaces: with one, Obsidian hides every other field.
-            (TaskFormat::Dataview, _) => format!("  [{}:: {}]", self.key(), self.value_in(format, value)),
+            (TaskFormat::Dataview, _) => {
+                format!("  [{}:: {}]", self.key(), self.value_in(format, value))
+            }
         }
     }
 
     /// Returns a value in the words of a format: only those of priorities differ.
     pub(crate) fn value_in(self, format: TaskFormat, value: &str) -> String {
-        let priority = PRIORITIES.iter().find(|(name, symbol)| value == *name || value.starts_with(*symbol));
+        let priority = PRIORITIES
+            .iter()
+            .find(|(name, symbol)| value == *name || value.starts_with(*symbol));
         match priority.filter(|_| self == Self::Priority) {
             Some((name, symbol)) => match format {
                 TaskFormat::Emoji => symbol.to_string(),

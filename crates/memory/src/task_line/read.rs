@@ -52,7 +52,10 @@ impl<'a> TaskLine<'a> {
     ///
     /// It is not known here whether the line stands in code or in a comment.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
-        let mark = text.len() - text.trim_start_matches(|char| is_space(char) || char == '>').len();
+        let mark = text.len()
+            - text
+                .trim_start_matches(|char| is_space(char) || char == '>')
+                .len();
         let rest = text.get(mark..)?;
         let after_mark = match rest.strip_prefix(['-', '*', '+']) {
             Some(after) => after,
@@ -69,7 +72,10 @@ impl<'a> TaskLine<'a> {
             return None;
         }
         let inside = bracket.strip_prefix('[')?;
-        let status = inside.chars().next().filter(|char| !matches!(char, '\r' | '\u{2028}' | '\u{2029}'))?;
+        let status = inside
+            .chars()
+            .next()
+            .filter(|char| !matches!(char, '\r' | '\u{2028}' | '\u{2029}'))?;
         let after = inside.strip_prefix(status)?.strip_prefix(']')?;
         // Obsidian wants white space there, or it is no task.
         if !after.starts_with([' ', '\t']) {
@@ -83,7 +89,11 @@ impl<'a> TaskLine<'a> {
         let mut end = start + shown.trim_matches(is_space).len();
         let block_link = block_link(text.get(start..end)?).map(|at| start + at..end);
         if let Some(link) = &block_link {
-            end = start + text.get(start..link.start)?.trim_end_matches(is_space).len();
+            end = start
+                + text
+                    .get(start..link.start)?
+                    .trim_end_matches(is_space)
+                    .len();
         }
         let mut line = Self {
             text,
@@ -118,7 +128,9 @@ impl<'a> TaskLine<'a> {
                         });
                         at
                     }),
-                    None => tag_at_end(words).inspect(|at| self.tags.push(at + offset..self.words.end)),
+                    None => {
+                        tag_at_end(words).inspect(|at| self.tags.push(at + offset..self.words.end))
+                    }
                 };
                 if let Some(at) = at {
                     let left = words.get(..at).unwrap_or_default();
@@ -176,7 +188,10 @@ pub(super) fn is_space(char: char) -> bool {
 fn block_link(text: &str) -> Option<usize> {
     let at = text.rfind(" ^")?;
     let name = text.get(at + 2..)?;
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_name = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     is_name.then_some(at + 1)
 }
 

@@ -41,7 +41,11 @@ impl Recurrence {
             "year" => Unit::Year,
             _ => return None,
         };
-        (count > 0).then_some(Self { count, unit, when_done })
+        (count > 0).then_some(Self {
+            count,
+            unit,
+            when_done,
+        })
     }
 
     /// Returns the day after so many units. A month or year in which that day does not exist gives its last day. `None` beyond

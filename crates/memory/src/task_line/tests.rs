@@ -9,12 +9,26 @@ fn style() -> Style {
 
 /// Words, tags and fields of a line, as `words|tag tag|kind=value kind=value|^link`.
 fn read(line: &str) -> String {
-    let Some(line) = TaskLine::read(line) else { return "none".to_owned() };
+    let Some(line) = TaskLine::read(line) else {
+        return "none".to_owned();
+    };
     let tags: Vec<&str> = line.tags.iter().map(|tag| line.part(tag)).collect();
-    let fields: Vec<String> =
-        line.fields.iter().map(|field| format!("{:?}={}", field.kind, line.part(&field.value))).collect();
-    let link = line.block_link.as_ref().map(|link| line.part(link)).unwrap_or_default();
-    format!("{}|{}|{}|{link}", line.part(&line.words), tags.join(" "), fields.join(" "))
+    let fields: Vec<String> = line
+        .fields
+        .iter()
+        .map(|field| format!("{:?}={}", field.kind, line.part(&field.value)))
+        .collect();
+    let link = line
+        .block_link
+        .as_ref()
+        .map(|link| line.part(link))
+        .unwrap_or_default();
+    format!(
+        "{}|{}|{}|{link}",
+        line.part(&line.words),
+        tags.join(" "),
+        fields.join(" ")
+    )
 }
 
 #[test]
@@ -70,7 +84,11 @@ fn a_line_is_a_task_by_its_mark_and_its_brackets() {
         "- [ ] ^a ^b",
         "| - [ ] a |",
     ] {
-        let expected = if line == "- [ ] ^a ^b" { "^a|||^b" } else { "none" };
+        let expected = if line == "- [ ] ^a ^b" {
+            "^a|||^b"
+        } else {
+            "none"
+        };
         assert_eq!(read(line), expected, "{line:?}");
     }
 }
@@ -94,7 +112,10 @@ fn fields_are_read_from_the_end_as_the_plugin_reads_them() {
             "- [ ] a 🔁 every 2 weeks when done 🆔 ab-c_1 ⛔ x1, y2 ,z3 🏁 delete ^link-1",
             "a||Recurrence=every 2 weeks when done Id=ab-c_1 DependsOn=x1, y2 ,z3 OnCompletion=delete|^link-1",
         ),
-        ("- [ ] a #b 📅 2026-11-30 #c/d ⏬ #é", "a|#b #c/d #é|Due=2026-11-30 Priority=⏬|"),
+        (
+            "- [ ] a #b 📅 2026-11-30 #c/d ⏬ #é",
+            "a|#b #c/d #é|Due=2026-11-30 Priority=⏬|",
+        ),
         // What does not stand at the end is text.
         ("- [ ] a 📅 2026-11-30 b", "a 📅 2026-11-30 b|||"),
         ("- [ ] a 📅 2026-11-30 ^b c", "a 📅 2026-11-30 ^b c|||"),
@@ -108,7 +129,10 @@ fn fields_are_read_from_the_end_as_the_plugin_reads_them() {
         // A day that does not exist has the form of one.
         ("- [ ] a 📅 2026-02-31", "a||Due=2026-02-31|"),
         // Twice.
-        ("- [ ] a 📅 2026-11-30 📅 2026-12-01", "a||Due=2026-11-30 Due=2026-12-01|"),
+        (
+            "- [ ] a 📅 2026-11-30 📅 2026-12-01",
+            "a||Due=2026-11-30 Due=2026-12-01|",
+        ),
         ("- [ ] a [due:: 2026-11-30]", "a||Due=2026-11-30|"),
         ("- [ ] a (due::2026-11-30)", "a||Due=2026-11-30|"),
         (
@@ -141,8 +165,17 @@ fn fields_are_read_from_the_end_as_the_plugin_reads_them() {
 
 #[test]
 fn a_line_of_marks_is_read_in_bounded_time() {
-    for mark in ["📅 2026-11-30 ", "[due:: 2026-11-30] ", "#a ", "🔁 ", "⛔ a,", "(((", "[[[", " ^a", ">"]
-    {
+    for mark in [
+        "📅 2026-11-30 ",
+        "[due:: 2026-11-30] ",
+        "#a ",
+        "🔁 ",
+        "⛔ a,",
+        "(((",
+        "[[[",
+        " ^a",
+        ">",
+    ] {
         let line = format!("- [ ] {}", mark.repeat(1_000_000 / mark.len()));
         let _ = TaskLine::read(&line);
         let _ = TaskLine::read(&mark.repeat(1_000_000 / mark.len()));
@@ -159,25 +192,56 @@ fn done(line: &str) -> (String, Option<String>) {
 fn completing_changes_the_status_and_adds_the_day_in_the_lines_own_format() {
     for (line, expected) in [
         ("- [ ] a", "- [x] a ✅ 2026-11-27"),
-        ("> * [/]  a  b 📅 2026-11-30  ^l  ", "> * [x]  a  b 📅 2026-11-30 ✅ 2026-11-27  ^l  "),
-        ("- [ ] a [due:: 2026-11-30]", "- [x] a [due:: 2026-11-30]  [completion:: 2026-11-27]"),
-        ("- [ ] a (due:: 2026-11-30) #b ^l", "- [x] a (due:: 2026-11-30) #b  [completion:: 2026-11-27] ^l"),
+        (
+            "> * [/]  a  b 📅 2026-11-30  ^l  ",
+            "> * [x]  a  b 📅 2026-11-30 ✅ 2026-11-27  ^l  ",
+        ),
+        (
+            "- [ ] a [due:: 2026-11-30]",
+            "- [x] a [due:: 2026-11-30]  [completion:: 2026-11-27]",
+        ),
+        (
+            "- [ ] a (due:: 2026-11-30) #b ^l",
+            "- [x] a (due:: 2026-11-30) #b  [completion:: 2026-11-27] ^l",
+        ),
         ("- [ ] a ✅ 2020-01-01", "- [x] a ✅ 2026-11-27"),
-        ("- [ ] a [completion:: 2020-01-01]", "- [x] a [completion:: 2026-11-27]"),
+        (
+            "- [ ] a [completion:: 2020-01-01]",
+            "- [x] a [completion:: 2026-11-27]",
+        ),
         ("- [-] a ❌ 2026-11-01 ⏫", "- [x] a ⏫ ✅ 2026-11-27"),
         ("- [😀] a\t", "- [x] a ✅ 2026-11-27\t"),
-        ("- [ ] a 📅 2026-02-31", "- [x] a 📅 2026-02-31 ✅ 2026-11-27"),
+        (
+            "- [ ] a 📅 2026-02-31",
+            "- [x] a 📅 2026-02-31 ✅ 2026-11-27",
+        ),
         ("- [ ] a 🏁 keep", "- [x] a 🏁 keep ✅ 2026-11-27"),
         ("- [ ] a 🏁 Delete", "gone"),
     ] {
         assert_eq!(done(line), (expected.to_owned(), None), "{line:?}");
     }
-    let undated = Style { done_date: false, format: TaskFormat::Dataview, ..style() };
+    let undated = Style {
+        done_date: false,
+        format: TaskFormat::Dataview,
+        ..style()
+    };
     let line = TaskLine::read("- [ ] a").unwrap();
-    assert_eq!(complete(&line, date(2026, 11, 27), &undated).unwrap().done.unwrap(), "- [x] a");
-    let dataview = Style { format: TaskFormat::Dataview, ..style() };
     assert_eq!(
-        complete(&line, date(2026, 11, 27), &dataview).unwrap().done.unwrap(),
+        complete(&line, date(2026, 11, 27), &undated)
+            .unwrap()
+            .done
+            .unwrap(),
+        "- [x] a"
+    );
+    let dataview = Style {
+        format: TaskFormat::Dataview,
+        ..style()
+    };
+    assert_eq!(
+        complete(&line, date(2026, 11, 27), &dataview)
+            .unwrap()
+            .done
+            .unwrap(),
         "- [x] a  [completion:: 2026-11-27]"
     );
 }
@@ -185,14 +249,38 @@ fn completing_changes_the_status_and_adds_the_day_in_the_lines_own_format() {
 #[test]
 fn a_recurring_task_has_a_next_one_with_its_dates_moved() {
     for (line, next) in [
-        ("- [ ] a 🔁 every day 📅 2026-11-30", "- [ ] a 🔁 every day 📅 2026-12-01"),
-        ("- [ ] a 🔁 every 3 days 📅 2026-11-30", "- [ ] a 🔁 every 3 days 📅 2026-12-03"),
-        ("- [ ] a 🔁 every week ⏳ 2026-11-30", "- [ ] a 🔁 every week ⏳ 2026-12-07"),
-        ("- [ ] a 🔁 every 1 month 📅 2026-01-31", "- [ ] a 🔁 every 1 month 📅 2026-02-28"),
-        ("- [ ] a 🔁 every 2 months 📅 2026-12-31", "- [ ] a 🔁 every 2 months 📅 2027-02-28"),
-        ("- [ ] a 🔁 every year 📅 2024-02-29", "- [ ] a 🔁 every year 📅 2025-02-28"),
-        ("- [ ] a 🔁 Every 4 Years 📅 2024-02-29", "- [ ] a 🔁 Every 4 Years 📅 2028-02-29"),
-        ("- [ ] a 🔁 every week when done 📅 2026-01-01", "- [ ] a 🔁 every week when done 📅 2026-12-04"),
+        (
+            "- [ ] a 🔁 every day 📅 2026-11-30",
+            "- [ ] a 🔁 every day 📅 2026-12-01",
+        ),
+        (
+            "- [ ] a 🔁 every 3 days 📅 2026-11-30",
+            "- [ ] a 🔁 every 3 days 📅 2026-12-03",
+        ),
+        (
+            "- [ ] a 🔁 every week ⏳ 2026-11-30",
+            "- [ ] a 🔁 every week ⏳ 2026-12-07",
+        ),
+        (
+            "- [ ] a 🔁 every 1 month 📅 2026-01-31",
+            "- [ ] a 🔁 every 1 month 📅 2026-02-28",
+        ),
+        (
+            "- [ ] a 🔁 every 2 months 📅 2026-12-31",
+            "- [ ] a 🔁 every 2 months 📅 2027-02-28",
+        ),
+        (
+            "- [ ] a 🔁 every year 📅 2024-02-29",
+            "- [ ] a 🔁 every year 📅 2025-02-28",
+        ),
+        (
+            "- [ ] a 🔁 Every 4 Years 📅 2024-02-29",
+            "- [ ] a 🔁 Every 4 Years 📅 2028-02-29",
+        ),
+        (
+            "- [ ] a 🔁 every week when done 📅 2026-01-01",
+            "- [ ] a 🔁 every week when done 📅 2026-12-04",
+        ),
         ("- [ ] a 🔁 every day", "- [ ] a 🔁 every day"),
         (
             "- [ ] a 🔁 every week 🛫 2026-11-25 ⏳ 2026-11-28 📅 2026-11-30",
@@ -211,12 +299,22 @@ fn a_recurring_task_has_a_next_one_with_its_dates_moved() {
     }
     assert_eq!(
         done("- [ ] a 🔁 every day 🏁 delete"),
-        ("gone".to_owned(), Some("- [ ] a 🔁 every day 🏁 delete".to_owned()))
+        (
+            "gone".to_owned(),
+            Some("- [ ] a 🔁 every day 🏁 delete".to_owned())
+        )
     );
     let line = TaskLine::read("- [ ] a 🔁 every day ⏳ 2026-11-28 📅 2026-11-30").unwrap();
-    let other = Style { drop_scheduled: true, created_date: true, ..style() };
+    let other = Style {
+        drop_scheduled: true,
+        created_date: true,
+        ..style()
+    };
     assert_eq!(
-        complete(&line, date(2026, 11, 27), &other).unwrap().next.unwrap(),
+        complete(&line, date(2026, 11, 27), &other)
+            .unwrap()
+            .next
+            .unwrap(),
         "- [ ] a 🔁 every day 📅 2026-12-01 ➕ 2026-11-27"
     );
 }
@@ -241,15 +339,27 @@ fn another_recurrence_is_refused_with_words() {
         "every day, every week",
     ] {
         let line = format!("- [ ] a 🔁 {rule} 📅 2026-11-30");
-        let refusal = complete(&TaskLine::read(&line).unwrap(), date(2026, 11, 27), &style()).unwrap_err();
+        let refusal = complete(
+            &TaskLine::read(&line).unwrap(),
+            date(2026, 11, 27),
+            &style(),
+        )
+        .unwrap_err();
         assert!(refusal.contains(rule), "{rule}: {refusal}");
     }
     let line = TaskLine::read("- [ ] a 🔁 every day 📅 2026-02-31").unwrap();
-    assert!(complete(&line, date(2026, 11, 27), &style()).unwrap_err().contains("2026-02-31"));
+    assert!(
+        complete(&line, date(2026, 11, 27), &style())
+            .unwrap_err()
+            .contains("2026-02-31")
+    );
 }
 
 fn reworded(line: &str, words: &str) -> String {
-    let change = TaskEdit { words: Some(words), due: None };
+    let change = TaskEdit {
+        words: Some(words),
+        due: None,
+    };
     edit(&TaskLine::read(line).unwrap(), &change, &style()).unwrap_or_else(|refusal| refusal)
 }
 
@@ -257,15 +367,43 @@ fn reworded(line: &str, words: &str) -> String {
 fn other_words_leave_the_fields_alone() {
     for (line, words, expected) in [
         ("- [ ] a", "b", "- [ ] b"),
-        ("- [ ]  a  📅 2026-11-30 ⏫ ^l ", "b c", "- [ ]  b c  📅 2026-11-30 ⏫ ^l "),
-        ("- [ ] a 📅 2026-11-30", "b 📅 2026-12-01", "- [ ] b 📅 2026-12-01"),
-        ("- [ ] a [due:: 2026-11-30]", "b 📅 2026-12-01", "- [ ] b [due:: 2026-12-01]"),
-        ("- [ ] a [priority:: low]", "b ⏫", "- [ ] b [priority:: high]"),
-        ("- [ ] a 📅 2026-11-30", "📅 2026-12-01", "- [ ] a 📅 2026-12-01"),
+        (
+            "- [ ]  a  📅 2026-11-30 ⏫ ^l ",
+            "b c",
+            "- [ ]  b c  📅 2026-11-30 ⏫ ^l ",
+        ),
+        (
+            "- [ ] a 📅 2026-11-30",
+            "b 📅 2026-12-01",
+            "- [ ] b 📅 2026-12-01",
+        ),
+        (
+            "- [ ] a [due:: 2026-11-30]",
+            "b 📅 2026-12-01",
+            "- [ ] b [due:: 2026-12-01]",
+        ),
+        (
+            "- [ ] a [priority:: low]",
+            "b ⏫",
+            "- [ ] b [priority:: high]",
+        ),
+        (
+            "- [ ] a 📅 2026-11-30",
+            "📅 2026-12-01",
+            "- [ ] a 📅 2026-12-01",
+        ),
         ("- [ ] a ⏫", "b 📅 2026-12-01", "- [ ] b ⏫ 📅 2026-12-01"),
         ("- [ ] a #x 📅 2026-11-30 #y", "b", "- [ ] b 📅 2026-11-30"),
-        ("- [ ] a #x 📅 2026-11-30 #y", "b #x #y", "- [ ] b #x 📅 2026-11-30 #y"),
-        ("- [ ] a #x 📅 2026-11-30 #y", "b #y", "- [ ] b 📅 2026-11-30 #y"),
+        (
+            "- [ ] a #x 📅 2026-11-30 #y",
+            "b #x #y",
+            "- [ ] b #x 📅 2026-11-30 #y",
+        ),
+        (
+            "- [ ] a #x 📅 2026-11-30 #y",
+            "b #y",
+            "- [ ] b 📅 2026-11-30 #y",
+        ),
         ("- [ ] a 📅 2026-11-30", "b #y", "- [ ] b #y 📅 2026-11-30"),
         ("- [ ] #x 📅 2026-11-30", "b", "- [ ] b 📅 2026-11-30"),
         ("- [ ] 📅 2026-11-30 #x", "b #x", "- [ ] b 📅 2026-11-30 #x"),
@@ -277,16 +415,30 @@ fn other_words_leave_the_fields_alone() {
         ("- [x] a ✅ 2026-11-01", "b", "- [x] b ✅ 2026-11-01"),
         ("- [ ] a", "  b\u{a0}", "- [ ] b"),
         ("- [ ] a", "", "a task needs words"),
-        ("- [ ] a", "b ✅ 2026-01-01", "when it was done is not part of its words; complete it instead"),
+        (
+            "- [ ] a",
+            "b ✅ 2026-01-01",
+            "when it was done is not part of its words; complete it instead",
+        ),
     ] {
         assert_eq!(reworded(line, words), expected, "{line:?} {words:?}");
     }
-    let filtered = Style { global_filter: "#task".to_owned(), ..style() };
-    for (line, expected) in
-        [("- [ ] #task a", "- [ ] #task b"), ("- [ ] a #task 📅 2026-11-30", "- [ ] b #task 📅 2026-11-30")]
-    {
-        let change = TaskEdit { words: Some("b"), due: None };
-        assert_eq!(edit(&TaskLine::read(line).unwrap(), &change, &filtered).unwrap(), expected);
+    let filtered = Style {
+        global_filter: "#task".to_owned(),
+        ..style()
+    };
+    for (line, expected) in [
+        ("- [ ] #task a", "- [ ] #task b"),
+        ("- [ ] a #task 📅 2026-11-30", "- [ ] b #task 📅 2026-11-30"),
+    ] {
+        let change = TaskEdit {
+            words: Some("b"),
+            due: None,
+        };
+        assert_eq!(
+            edit(&TaskLine::read(line).unwrap(), &change, &filtered).unwrap(),
+            expected
+        );
     }
 }
 
@@ -294,15 +446,34 @@ fn other_words_leave_the_fields_alone() {
 fn the_due_day_is_set_changed_and_taken_out() {
     for (line, due, expected) in [
         ("- [ ] a", Some(date(2026, 12, 1)), "- [ ] a 📅 2026-12-01"),
-        ("- [ ] a ^l", Some(date(2026, 12, 1)), "- [ ] a 📅 2026-12-01 ^l"),
-        ("- [ ] a 🗓️ 2026-11-30 ⏫", Some(date(2026, 12, 1)), "- [ ] a 🗓️ 2026-12-01 ⏫"),
-        ("- [ ] a [id:: x]", Some(date(2026, 12, 1)), "- [ ] a [id:: x]  [due:: 2026-12-01]"),
+        (
+            "- [ ] a ^l",
+            Some(date(2026, 12, 1)),
+            "- [ ] a 📅 2026-12-01 ^l",
+        ),
+        (
+            "- [ ] a 🗓️ 2026-11-30 ⏫",
+            Some(date(2026, 12, 1)),
+            "- [ ] a 🗓️ 2026-12-01 ⏫",
+        ),
+        (
+            "- [ ] a [id:: x]",
+            Some(date(2026, 12, 1)),
+            "- [ ] a [id:: x]  [due:: 2026-12-01]",
+        ),
         ("- [ ] a 📅 2026-11-30 ⏫", None, "- [ ] a ⏫"),
         ("- [ ] a 📅 2026-11-30 📅 2026-11-30", None, "- [ ] a"),
         ("- [ ] a", None, "- [ ] a"),
     ] {
-        let change = TaskEdit { words: None, due: Some(due) };
-        assert_eq!(edit(&TaskLine::read(line).unwrap(), &change, &style()).unwrap(), expected, "{line:?}");
+        let change = TaskEdit {
+            words: None,
+            due: Some(due),
+        };
+        assert_eq!(
+            edit(&TaskLine::read(line).unwrap(), &change, &style()).unwrap(),
+            expected,
+            "{line:?}"
+        );
     }
 }
 
@@ -319,10 +490,21 @@ fn a_new_task_is_written_as_the_owner_writes_them() {
         new_line(" call mom 📅 2026-12-01 ", today, &style()).unwrap(),
         "- [ ] call mom 📅 2026-12-01"
     );
-    assert_eq!(new_line("call mom", today, &other).unwrap(), "- [ ] #task call mom  [created:: 2026-11-27]");
-    assert_eq!(new_line("call #task", today, &other).unwrap(), "- [ ] call #task  [created:: 2026-11-27]");
+    assert_eq!(
+        new_line("call mom", today, &other).unwrap(),
+        "- [ ] #task call mom  [created:: 2026-11-27]"
+    );
+    assert_eq!(
+        new_line("call #task", today, &other).unwrap(),
+        "- [ ] call #task  [created:: 2026-11-27]"
+    );
     for words in ["", " ", "📅 2026-12-01", "a ✅ 2026-12-01"] {
         assert!(new_line(words, today, &style()).is_err(), "{words:?}");
     }
-    assert_eq!(TaskLine::read("- [ ] a 📅 2026-02-31").unwrap().date(Kind::Due), None);
+    assert_eq!(
+        TaskLine::read("- [ ] a 📅 2026-02-31")
+            .unwrap()
+            .date(Kind::Due),
+        None
+    );
 }

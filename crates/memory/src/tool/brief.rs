@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Probe, Tool, ToolContext, ToolDefinition, ToolError,
+    Annotations, Arguments, BoxFuture, Prepared, Probe, Tool, ToolContext, ToolDefinition,
+    ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,12 +30,16 @@ const LISTED_MAX: usize = 20;
 /// called; a question about them is about all facts. They refuse every user but the memory's owner.
 #[must_use]
 pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let destroys = Annotations { destructive: true, ..writes() };
-    let one = |tool: Arc<dyn Tool>, name, description, argument: &str, annotations| -> Arc<dyn Tool> {
-        let properties = json!({ argument: { "type": "string", "minLength": 1 } });
-        let definition = definition(name, description, properties, &[argument], annotations);
-        Arc::new(Brief { tool, definition })
+    let destroys = Annotations {
+        destructive: true,
+        ..writes()
     };
+    let one =
+        |tool: Arc<dyn Tool>, name, description, argument: &str, annotations| -> Arc<dyn Tool> {
+            let properties = json!({ argument: { "type": "string", "minLength": 1 } });
+            let definition = definition(name, description, properties, &[argument], annotations);
+            Arc::new(Brief { tool, definition })
+        };
     let memories = Memories::of_one(memory.clone());
     let mut tools = vec![
         one(
@@ -55,7 +60,13 @@ pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
             writes(),
         ));
     }
-    tools.push(one(Arc::new(forget::Forget::new(&memories)), "forget", "Forget a fact", "fact", destroys));
+    tools.push(one(
+        Arc::new(forget::Forget::new(&memories)),
+        "forget",
+        "Forget a fact",
+        "fact",
+        destroys,
+    ));
     tools
 }
 
@@ -93,7 +104,10 @@ impl Tool for Brief {
     /// Also what the model would be told to ask: this one is not asked again.
     fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
         let words = self.tool.describe(arguments, data)?;
-        let beside = data.get("beside").and_then(|beside| beside.get("fact")).and_then(Value::as_str);
+        let beside = data
+            .get("beside")
+            .and_then(|beside| beside.get("fact"))
+            .and_then(Value::as_str);
         Some(match beside {
             Some(beside) => format!(
                 "{words}\nI know “{beside}” too, and both can hardly be true: forget the one that is wrong."
@@ -102,7 +116,11 @@ impl Tool for Brief {
         })
     }
 
-    fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
+    fn probe<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: &'a Arguments,
+    ) -> BoxFuture<'a, Probe> {
         self.tool.probe(context, arguments)
     }
 
@@ -134,13 +152,19 @@ impl Recall {
             &[],
             reads(),
         );
-        Self { definition, memory: memory.clone(), owner: owner.map(str::to_lowercase) }
+        Self {
+            definition,
+            memory: memory.clone(),
+            owner: owner.map(str::to_lowercase),
+        }
     }
 
     /// Returns whether nothing but the person is asked for.
     fn is_about_owner(&self, query: &str) -> bool {
         let words = query.to_lowercase();
-        let words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let words = words
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty());
         self.owner.as_deref().is_some_and(|owner| {
             let mut others = words.clone().filter(|word| *word != owner);
             words.clone().any(|word| word == owner)
@@ -166,7 +190,10 @@ impl Recall {
     }
 
     async fn fitting(&self, query: &str, context: &ToolContext) -> Result<Value, MemoryError> {
-        let mut found = self.memory.recall(query, None, Some(context.conversation)).await?;
+        let mut found = self
+            .memory
+            .recall(query, None, Some(context.conversation))
+            .await?;
         // What was said in conversations has the question itself in it, more often than the answer.
         if found.iter().any(|found| found.from != Place::Conversations) {
             found.retain(|found| found.from != Place::Conversations);
@@ -180,7 +207,10 @@ impl Recall {
         let message = match (lines.is_empty(), answers) {
             (true, _) => "I do not know that: nothing was told to me, and no note fits.".to_owned(),
             (false, true) => lines.join("\n"),
-            (false, false) => format!("I do not know exactly that. What fits best:\n{}", lines.join("\n")),
+            (false, false) => format!(
+                "I do not know exactly that. What fits best:\n{}",
+                lines.join("\n")
+            ),
         };
         Ok(json!({ "message": message, "found": found }))
     }
@@ -230,7 +260,11 @@ fn line(found: &Recollection) -> String {
     if text.len() < line.len() {
         text.push('…');
     }
-    let heading = found.heading.as_deref().map(|heading| format!("#{heading}")).unwrap_or_default();
+    let heading = found
+        .heading
+        .as_deref()
+        .map(|heading| format!("#{heading}"))
+        .unwrap_or_default();
     let source = match (found.from, found.date) {
         (Place::Facts, Some(date)) => date.to_string(),
         (Place::Facts, None) => return format!("- {text}"),

@@ -23,7 +23,10 @@ struct Args {
 
 impl Forget {
     pub(super) fn new(memories: &Memories) -> Self {
-        let annotations = Annotations { destructive: true, ..writes() };
+        let annotations = Annotations {
+            destructive: true,
+            ..writes()
+        };
         let definition = definition(
             "forget",
             "Forget one fact about the user that you were told. Use when the user asks to forget it. The user is asked first.",
@@ -37,7 +40,10 @@ impl Forget {
             &["fact"],
             annotations,
         );
-        Self { definition, memories: memories.clone() }
+        Self {
+            definition,
+            memories: memories.clone(),
+        }
     }
 }
 
@@ -53,7 +59,10 @@ impl Tool for Forget {
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            let memory = self.memories.of(&context.user).ok_or(MemoryError::NotYours)?;
+            let memory = self
+                .memories
+                .of(&context.user)
+                .ok_or(MemoryError::NotYours)?;
             // What is asked is what is done, whatever is remembered meanwhile.
             let facts = memory.facts();
             let fact = match facts.find(&args.fact).await {
@@ -64,7 +73,10 @@ impl Tool for Forget {
                 found => found?,
             };
             let preview = Some(format!("Forget “{}”?", fact.content));
-            let arguments = json!({ "fact": fact.content }).as_object().cloned().unwrap_or_default();
+            let arguments = json!({ "fact": fact.content })
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
             Ok(Prepared::Ready { arguments, preview })
         })
     }
@@ -76,8 +88,14 @@ impl Tool for Forget {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            let memory = self.memories.of(&context.user).ok_or(MemoryError::NotYours)?;
-            let change = memory.facts().forget(&args.fact, &Cause::call(context)).await?;
+            let memory = self
+                .memories
+                .of(&context.user)
+                .ok_or(MemoryError::NotYours)?;
+            let change = memory
+                .facts()
+                .forget(&args.fact, &Cause::call(context))
+                .await?;
             let words = change.words();
             Ok(with_message(change, words))
         })

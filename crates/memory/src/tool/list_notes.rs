@@ -33,7 +33,10 @@ impl ListNotes {
             &[],
             reads(),
         );
-        Self { definition, notes: notes.clone() }
+        Self {
+            definition,
+            notes: notes.clone(),
+        }
     }
 }
 
@@ -51,7 +54,12 @@ impl Tool for ListNotes {
             let args: Args = read(arguments)?;
             let notes = self.notes.of(&context.user)?;
             let limit = args.limit.unwrap_or(LIMIT);
-            let filter = Filter { folder: args.folder, tag: args.tag, limit, ..Filter::default() };
+            let filter = Filter {
+                folder: args.folder,
+                tag: args.tag,
+                limit,
+                ..Filter::default()
+            };
             Ok(json!(notes.list(&filter).await?))
         })
     }
@@ -61,9 +69,15 @@ impl Tool for ListNotes {
         if notes.is_empty() {
             return Some("There are no notes.".to_owned());
         }
-        let mut words: Vec<String> =
-            notes.iter().filter_map(|note| Some(format!("- {}", note.get("path")?.as_str()?))).collect();
-        words.extend(data.get("cut").and_then(Value::as_str).map(|cut| format!("({cut})")));
+        let mut words: Vec<String> = notes
+            .iter()
+            .filter_map(|note| Some(format!("- {}", note.get("path")?.as_str()?)))
+            .collect();
+        words.extend(
+            data.get("cut")
+                .and_then(Value::as_str)
+                .map(|cut| format!("({cut})")),
+        );
         Some(words.join("\n"))
     }
 }

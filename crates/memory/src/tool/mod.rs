@@ -28,7 +28,10 @@ pub use brief::brief_tools;
 #[must_use]
 pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     let notes = memory.notes();
-    let looks_in = LooksIn { notes: notes.is_some(), conversations: memory.past().is_some() };
+    let looks_in = LooksIn {
+        notes: notes.is_some(),
+        conversations: memory.past().is_some(),
+    };
     let mut tools = over_facts(&Memories::of_one(memory.clone()), looks_in);
     if let Some(notes) = &notes {
         tools.push(Arc::new(write_daily_note::WriteDailyNote::new(notes)));
@@ -43,7 +46,10 @@ pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
 /// The tools over the facts of a database. Each works in the memory of whoever asks, whatever a model says.
 #[must_use]
 pub fn fact_tools(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
-    let looks_in = LooksIn { notes: false, conversations: memory.has_conversations() };
+    let looks_in = LooksIn {
+        notes: false,
+        conversations: memory.has_conversations(),
+    };
     over_facts(&Memories::default().with_others(memory.clone()), looks_in)
 }
 
@@ -58,17 +64,29 @@ fn over_facts(memories: &Memories, looks_in: LooksIn) -> Vec<Arc<dyn Tool>> {
 /// Those of [`memory_tools`] that change nothing: for a conversation that is to leave no trace.
 #[must_use]
 pub fn reading_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
-    memory_tools(memory).into_iter().filter(|tool| tool.definition().annotations.read_only).collect()
+    memory_tools(memory)
+        .into_iter()
+        .filter(|tool| tool.definition().annotations.read_only)
+        .collect()
 }
 
 /// Changes something in the vault and nowhere else, and absorbs a repeat of the same call.
 fn writes() -> Annotations {
-    Annotations { keyed: true, closed_world: true, ..Annotations::default() }
+    Annotations {
+        keyed: true,
+        closed_world: true,
+        ..Annotations::default()
+    }
 }
 
 /// Changes nothing.
 fn reads() -> Annotations {
-    Annotations { read_only: true, idempotent: true, closed_world: true, ..Annotations::default() }
+    Annotations {
+        read_only: true,
+        idempotent: true,
+        closed_world: true,
+        ..Annotations::default()
+    }
 }
 
 fn definition(
@@ -83,8 +101,12 @@ fn definition(
         parameters["required"] = json!(required);
     }
     parameters["additionalProperties"] = json!(false);
-    #[expect(clippy::expect_used, reason = "names and descriptions are constants of this folder, tested")]
-    let definition = ToolDefinition::new(name, description, parameters).expect("a valid definition");
+    #[expect(
+        clippy::expect_used,
+        reason = "names and descriptions are constants of this folder, tested"
+    )]
+    let definition =
+        ToolDefinition::new(name, description, parameters).expect("a valid definition");
     definition.annotated(annotations)
 }
 
@@ -92,7 +114,11 @@ fn definition(
 fn read<T: DeserializeOwned>(arguments: Arguments) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
-        let place = if path == "." { "the arguments" } else { path.as_str() };
+        let place = if path == "." {
+            "the arguments"
+        } else {
+            path.as_str()
+        };
         ToolError::invalid(format!("{place}: {}", error.inner()))
     })
 }
@@ -106,7 +132,9 @@ fn with_message(data: impl serde::Serialize, message: String) -> Value {
 
 /// The words of [`with_message`].
 fn message(data: &Value) -> Option<String> {
-    data.get("message").and_then(Value::as_str).map(str::to_owned)
+    data.get("message")
+        .and_then(Value::as_str)
+        .map(str::to_owned)
 }
 
 /// How many notes are shown, as the models' schemas have it.

@@ -41,7 +41,10 @@ impl ReadNote {
             &["note"],
             reads(),
         );
-        Self { definition, notes: notes.clone() }
+        Self {
+            definition,
+            notes: notes.clone(),
+        }
     }
 }
 
@@ -65,7 +68,11 @@ impl Tool for ReadNote {
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
         let path = data.get("path")?.as_str()?;
         let text = data.get("text")?.as_str()?;
-        let cut = data.get("cut").and_then(Value::as_str).map(|cut| format!("\n({cut})")).unwrap_or_default();
+        let cut = data
+            .get("cut")
+            .and_then(Value::as_str)
+            .map(|cut| format!("\n({cut})"))
+            .unwrap_or_default();
         Some(format!("{path}:\n{text}{cut}"))
     }
 }

@@ -48,7 +48,10 @@ impl Remember {
             &["fact"],
             writes(),
         );
-        Self { definition, memories: memories.clone() }
+        Self {
+            definition,
+            memories: memories.clone(),
+        }
     }
 }
 
@@ -64,7 +67,10 @@ impl Tool for Remember {
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments.clone())?;
-            Ok(Prepared::Ready { arguments, preview: Some(format!("Remember “{}”", args.fact)) })
+            Ok(Prepared::Ready {
+                arguments,
+                preview: Some(format!("Remember “{}”", args.fact)),
+            })
         })
     }
 
@@ -75,11 +81,22 @@ impl Tool for Remember {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments)?;
-            let memory = self.memories.of(&context.user).ok_or(MemoryError::NotYours)?;
+            let memory = self
+                .memories
+                .of(&context.user)
+                .ok_or(MemoryError::NotYours)?;
             let facts = memory.facts();
-            let corrects = args.corrects.as_deref().filter(|which| !which.trim().is_empty());
+            let corrects = args
+                .corrects
+                .as_deref()
+                .filter(|which| !which.trim().is_empty());
             let said = &*context.message;
-            let new = NewFact { words: &args.fact, important: args.important, corrects, said };
+            let new = NewFact {
+                words: &args.fact,
+                important: args.important,
+                corrects,
+                said,
+            };
             let near = match corrects {
                 Some(_) => None,
                 None => facts.contradicted_by(&args.fact, said).await?,

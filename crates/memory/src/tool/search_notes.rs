@@ -43,7 +43,10 @@ impl SearchNotes {
             &["query"],
             reads(),
         );
-        Self { definition, notes: notes.clone() }
+        Self {
+            definition,
+            notes: notes.clone(),
+        }
     }
 }
 
@@ -62,7 +65,12 @@ impl Tool for SearchNotes {
             let notes = self.notes.of(&context.user)?;
             let attached = notes.attached(context.conversation);
             let limit = args.limit.unwrap_or(LIMIT);
-            let filter = Filter { folder: args.folder, tag: args.tag, limit, attached };
+            let filter = Filter {
+                folder: args.folder,
+                tag: args.tag,
+                limit,
+                attached,
+            };
             Ok(json!(notes.search(&args.query, &filter).await?))
         })
     }
@@ -79,7 +87,11 @@ impl Tool for SearchNotes {
                 words.push(format!("  {}: {}", line.get(0)?, line.get(1)?.as_str()?));
             }
         }
-        words.extend(data.get("cut").and_then(Value::as_str).map(|cut| format!("({cut})")));
+        words.extend(
+            data.get("cut")
+                .and_then(Value::as_str)
+                .map(|cut| format!("({cut})")),
+        );
         Some(words.join("\n"))
     }
 }

@@ -33,7 +33,10 @@ impl WriteDailyNote {
             &["activity"],
             writes(),
         );
-        Self { definition, notes: notes.clone() }
+        Self {
+            definition,
+            notes: notes.clone(),
+        }
     }
 }
 
@@ -49,7 +52,10 @@ impl Tool for WriteDailyNote {
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         Box::pin(async move {
             let args: Args = read(arguments.clone())?;
-            Ok(Prepared::Ready { arguments, preview: Some(format!("Note today: “{}”", args.activity)) })
+            Ok(Prepared::Ready {
+                arguments,
+                preview: Some(format!("Note today: “{}”", args.activity)),
+            })
         })
     }
 
@@ -61,8 +67,9 @@ impl Tool for WriteDailyNote {
         Box::pin(async move {
             let args: Args = read(arguments)?;
             let notes = self.notes.of(&context.user)?;
-            let written =
-                notes.write_daily(&args.activity, args.title.as_deref(), &Cause::call(context)).await?;
+            let written = notes
+                .write_daily(&args.activity, args.title.as_deref(), &Cause::call(context))
+                .await?;
             let words = written.words();
             Ok(with_message(written, words))
         })

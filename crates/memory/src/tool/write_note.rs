@@ -48,7 +48,10 @@ impl WriteNote {
             &["note", "content"],
             writes(),
         );
-        Self { definition, notes: notes.clone() }
+        Self {
+            definition,
+            notes: notes.clone(),
+        }
     }
 }
 
@@ -65,7 +68,10 @@ impl Tool for WriteNote {
         Box::pin(async move {
             let args: Args = read(arguments.clone())?;
             let what = if args.append { "Add to" } else { "Write" };
-            Ok(Prepared::Ready { arguments, preview: Some(format!("{what} the note “{}”", args.note)) })
+            Ok(Prepared::Ready {
+                arguments,
+                preview: Some(format!("{what} the note “{}”", args.note)),
+            })
         })
     }
 
@@ -77,7 +83,14 @@ impl Tool for WriteNote {
         Box::pin(async move {
             let args: Args = read(arguments)?;
             let notes = self.notes.of(&context.user)?;
-            let written = notes.write(&args.note, &args.content, args.append, &Cause::call(context)).await?;
+            let written = notes
+                .write(
+                    &args.note,
+                    &args.content,
+                    args.append,
+                    &Cause::call(context),
+                )
+                .await?;
             let words = written.words();
             Ok(with_message(written, words))
         })

@@ -15,8 +15,16 @@ const VAULTS_MAX: usize = 20;
 /// Bytes of Obsidian's list that are read at most.
 const LIST_BYTES_MAX: u64 = 1024 * 1024;
 /// Folders with a lot in them that is nobody's notes.
-const SKIPPED: &[&str] =
-    &["node_modules", "target", "vendor", "Library", "AppData", "snap", "go", "__pycache__"];
+const SKIPPED: &[&str] = &[
+    "node_modules",
+    "target",
+    "vendor",
+    "Library",
+    "AppData",
+    "snap",
+    "go",
+    "__pycache__",
+];
 
 /// A system that keeps the settings of programs in its own places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +82,10 @@ impl UserFolders {
     /// Folder of the vaults that Obsidian keeps in iCloud.
     fn icloud(&self) -> Option<PathBuf> {
         match self.system {
-            System::MacOs => Some(self.home.join("Library/Mobile Documents/iCloud~md~obsidian/Documents")),
+            System::MacOs => Some(
+                self.home
+                    .join("Library/Mobile Documents/iCloud~md~obsidian/Documents"),
+            ),
             System::Windows => Some(self.home.join("iCloudDrive/iCloud~md~obsidian")),
             System::Linux => None,
         }
@@ -91,8 +102,13 @@ impl UserFolders {
 pub fn find_vaults(folders: &UserFolders) -> Vec<PathBuf> {
     let mut vaults = Vec::new();
     let listed = folders.lists().into_iter().flat_map(|list| listed(&list));
-    let icloud = folders.icloud().map(|folder| below(&folder)).unwrap_or_default();
-    let icloud = icloud.into_iter().filter(|folder| folder.join(".obsidian").is_dir());
+    let icloud = folders
+        .icloud()
+        .map(|folder| below(&folder))
+        .unwrap_or_default();
+    let icloud = icloud
+        .into_iter()
+        .filter(|folder| folder.join(".obsidian").is_dir());
     for vault in listed.chain(icloud).chain(search(&folders.home)) {
         if vaults.len() == VAULTS_MAX {
             break;
@@ -123,7 +139,10 @@ fn listed(list: &Path) -> Vec<PathBuf> {
         .into_iter()
         .flat_map(Map::values)
         .filter_map(|vault| {
-            let open = vault.get("open").and_then(Value::as_bool).unwrap_or_default();
+            let open = vault
+                .get("open")
+                .and_then(Value::as_bool)
+                .unwrap_or_default();
             let opened = vault.get("ts").and_then(Value::as_u64).unwrap_or_default();
             Some((open, opened, PathBuf::from(vault.get("path")?.as_str()?)))
         })

@@ -31,7 +31,11 @@ pub(super) struct Place<'a> {
 /// Reads it, at most [`NOTE_BYTES_MAX`].
 pub(super) fn read(path: &Path, name: &str) -> Result<Stored, VaultError> {
     let failed = |error: io::Error| VaultError::of_file(name, "read", &error);
-    let too_large = |bytes| VaultError::TooLarge { name: name.to_owned(), bytes, max: NOTE_BYTES_MAX };
+    let too_large = |bytes| VaultError::TooLarge {
+        name: name.to_owned(),
+        bytes,
+        max: NOTE_BYTES_MAX,
+    };
     // Of a file that says how large it is nothing is read.
     let size = fs::metadata(path).map_err(failed)?.len();
     if size > NOTE_BYTES_MAX {
@@ -43,12 +47,17 @@ pub(super) fn read(path: &Path, name: &str) -> Result<Stored, VaultError> {
     }
     String::from_utf8(bytes)
         .map(Stored)
-        .map_err(|error| VaultError::NotText { name: name.to_owned(), at: error.utf8_error().valid_up_to() })
+        .map_err(|error| VaultError::NotText {
+            name: name.to_owned(),
+            at: error.utf8_error().valid_up_to(),
+        })
 }
 
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(NOTE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    File::open(path)?
+        .take(NOTE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -65,12 +74,16 @@ pub(super) fn replace(
     place: &Place<'_>,
 ) -> Result<bool, VaultError> {
     let failed = |error: io::Error| VaultError::of_file(place.name, "write", &error);
-    let folder = target.parent().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let folder = target
+        .parent()
+        .ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     if before.is_some() {
         // A rename would replace it all the same: only the folder's permission counts for that.
         let about = fs::metadata(target).map_err(failed)?;
         if about.permissions().readonly() {
-            return Err(VaultError::ReadOnly { name: place.name.to_owned() });
+            return Err(VaultError::ReadOnly {
+                name: place.name.to_owned(),
+            });
         }
     } else {
         fs::create_dir_all(folder).map_err(failed)?;
@@ -116,7 +129,9 @@ fn beside(folder: &Path) -> PathBuf {
 fn clear(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let left = name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(".tmp"));
+        let left = name
+            .to_str()
+            .is_some_and(|name| name.starts_with(prefix) && name.ends_with(".tmp"));
         if left {
             let _ = fs::remove_file(entry.path());
         }
@@ -126,18 +141,33 @@ fn clear(folder: &Path, prefix: &str) {
 /// The work folder is of no use for this vault: on another file system, or not usable at all.
 fn is_elsewhere(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::CrossesDevices)
-        || error.get_ref().is_some_and(|inner| inner.is::<NoWorkFolder>())
+        || error
+            .get_ref()
+            .is_some_and(|inner| inner.is::<NoWorkFolder>())
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the work folder cannot be used")]
 struct NoWorkFolder;
 
-fn attempt(target: &Path, before: Option<&Stored>, after: &[u8], temporary: &Path) -> io::Result<bool> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(temporary).map_err(|error| {
-        // Beside the target this is the error; in the work folder it is a reason to go beside.
-        if temporary.parent() == target.parent() { error } else { io::Error::other(NoWorkFolder) }
-    })?;
+fn attempt(
+    target: &Path,
+    before: Option<&Stored>,
+    after: &[u8],
+    temporary: &Path,
+) -> io::Result<bool> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(temporary)
+        .map_err(|error| {
+            // Beside the target this is the error; in the work folder it is a reason to go beside.
+            if temporary.parent() == target.parent() {
+                error
+            } else {
+                io::Error::other(NoWorkFolder)
+            }
+        })?;
     let done = fill(&mut file, target, before, after).and_then(|()| {
         drop(file);
         if !unchanged(target, before)? {
@@ -245,7 +275,10 @@ fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
 
 /// Returns whether two files cannot be exchanged here, be it for the system or for the file system.
 fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
+    matches!(
+        error.kind(),
+        io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput
+    )
 }
 
 /// Makes the rename itself durable, where a folder can be opened for that.
@@ -270,7 +303,11 @@ mod tests {
         for (there, done) in [("before", true), ("an editor's", false), ("", false)] {
             fs::write(&ours, "after").unwrap();
             fs::write(&target, there).unwrap();
-            assert_eq!(swap(&ours, &target, &before, b"after").unwrap(), done, "{there:?}");
+            assert_eq!(
+                swap(&ours, &target, &before, b"after").unwrap(),
+                done,
+                "{there:?}"
+            );
             assert_eq!(text(&target), if done { "after" } else { there });
             assert_eq!(text(&ours), if done { "before" } else { "after" });
         }

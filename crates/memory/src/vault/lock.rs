@@ -24,7 +24,9 @@ pub(super) fn acquire(vault: &Inner) -> Result<VaultLock, VaultError> {
     if let Err(error) = &root
         && error.kind() == io::ErrorKind::NotFound
     {
-        return Err(VaultError::Missing { path: vault.root.clone() });
+        return Err(VaultError::Missing {
+            path: vault.root.clone(),
+        });
     }
     if let Ok(file) = root
         && let Some(lock) = wait(file, &name)?

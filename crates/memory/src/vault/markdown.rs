@@ -60,7 +60,13 @@ impl Block {
 impl Outline {
     pub(crate) fn of(text: &str) -> Self {
         let (front, body) = front_matter(text);
-        let mut outline = Self { body, front, blocks: Vec::new(), dead: Vec::new(), open_comment: false };
+        let mut outline = Self {
+            body,
+            front,
+            blocks: Vec::new(),
+            dead: Vec::new(),
+            open_comment: false,
+        };
         outline.read(text);
         outline
     }
@@ -82,10 +88,14 @@ impl Outline {
                     fenced = matches!(kind, CodeBlockKind::Fenced(_));
                     self.dead.push(range.clone());
                 }
-                Event::Start(Tag::Heading { .. }) if depth == 0 => heading_words = Some(String::new()),
+                Event::Start(Tag::Heading { .. }) if depth == 0 => {
+                    heading_words = Some(String::new())
+                }
                 _ => {}
             }
-            if let (Event::Text(words) | Event::Code(words), Some(title)) = (&event, &mut heading_words) {
+            if let (Event::Text(words) | Event::Code(words), Some(title)) =
+                (&event, &mut heading_words)
+            {
                 title.push_str(words);
             }
             if let Event::Start(_) = event
@@ -123,7 +133,9 @@ impl Outline {
                                 level: level_number(level),
                                 title: heading_words.take().unwrap_or_default().trim().to_owned(),
                             },
-                            Event::End(TagEnd::List(false)) => BlockKind::Bullets(std::mem::take(&mut items)),
+                            Event::End(TagEnd::List(false)) => {
+                                BlockKind::Bullets(std::mem::take(&mut items))
+                            }
                             Event::End(TagEnd::CodeBlock) if fenced => BlockKind::Fence {
                                 closed: is_closed(text.get(range.clone()).unwrap_or_default()),
                             },
@@ -134,7 +146,10 @@ impl Outline {
                     }
                 }
                 Event::Rule | Event::Html(_) | Event::InlineHtml(_) if depth == 0 => {
-                    self.blocks.push(Block { range: whole_lines(text, range), kind: BlockKind::Other });
+                    self.blocks.push(Block {
+                        range: whole_lines(text, range),
+                        kind: BlockKind::Other,
+                    });
                 }
                 _ => {}
             }
@@ -197,7 +212,10 @@ impl Outline {
 /// Whether one of the ranges contains a place. They are in order, and none begins within another.
 pub(crate) fn holds(ranges: &[Range<usize>], at: usize) -> bool {
     let after = ranges.partition_point(|range| range.start <= at);
-    after.checked_sub(1).and_then(|last| ranges.get(last)).is_some_and(|range| range.contains(&at))
+    after
+        .checked_sub(1)
+        .and_then(|last| ranges.get(last))
+        .is_some_and(|range| range.contains(&at))
 }
 
 fn is_nested_block(event: &Event<'_>) -> bool {
@@ -230,9 +248,14 @@ fn level_number(level: HeadingLevel) -> u8 {
 fn item_at(text: &str, range: &Range<usize>) -> Item {
     let start = line_start(text, range.start);
     let mark = text.get(range.start..range.end).unwrap_or_default();
-    let spaces = mark.get(1..).map_or(0, |rest| rest.len() - rest.trim_start_matches([' ', '\t']).len());
+    let spaces = mark.get(1..).map_or(0, |rest| {
+        rest.len() - rest.trim_start_matches([' ', '\t']).len()
+    });
     let words = (range.start + 1 + spaces).min(range.end);
-    Item { range: start..range.end, words: words..range.end }
+    Item {
+        range: start..range.end,
+        words: words..range.end,
+    }
 }
 
 /// Without blank lines at its end; the words without white space around them.
@@ -248,7 +271,10 @@ fn trimmed(text: &str, item: Item) -> Item {
     };
     let start = item.words.start + (words.len() - words.trim_start().len());
     let end = start + words.trim().len();
-    Item { range, words: start..end.max(start) }
+    Item {
+        range,
+        words: start..end.max(start),
+    }
 }
 
 /// From the start of the first line to the end of the last that is not blank, line ending included.
@@ -262,20 +288,35 @@ fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
 pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text.get(..at)
         .and_then(|before| before.rfind('\n'))
-        .map_or_else(|| if text.starts_with('\u{FEFF}') && at >= 3 { 3 } else { 0 }, |found| found + 1)
+        .map_or_else(
+            || {
+                if text.starts_with('\u{FEFF}') && at >= 3 {
+                    3
+                } else {
+                    0
+                }
+            },
+            |found| found + 1,
+        )
 }
 
 /// After the line ending of the line that `at` is in, or the end of the text.
 pub(crate) fn line_end(text: &str, at: usize) -> usize {
-    text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |found| at + found + 1)
+    text.get(at..)
+        .and_then(|rest| rest.find('\n'))
+        .map_or(text.len(), |found| at + found + 1)
 }
 
 /// Whether a fenced block ends with its own fence.
 fn is_closed(block: &str) -> bool {
     let mut lines = block.lines();
-    let Some(first) = lines.next() else { return true };
+    let Some(first) = lines.next() else {
+        return true;
+    };
     let first = first.trim_start();
-    let Some(mark) = first.chars().next() else { return true };
+    let Some(mark) = first.chars().next() else {
+        return true;
+    };
     let length = first.chars().take_while(|char| *char == mark).count();
     lines.next_back().is_some_and(|last| {
         let last = last.trim();
@@ -288,7 +329,12 @@ pub(crate) fn front_matter(text: &str) -> (Option<Range<usize>>, usize) {
     let begin = if text.starts_with('\u{FEFF}') { 3 } else { 0 };
     let is_rule = |line: &str| line.trim_end_matches(['\r', '\n', ' ', '\t']) == "---";
     let mut at = begin;
-    for (number, line) in text.get(begin..).unwrap_or_default().split_inclusive('\n').enumerate() {
+    for (number, line) in text
+        .get(begin..)
+        .unwrap_or_default()
+        .split_inclusive('\n')
+        .enumerate()
+    {
         if number == 0 && !is_rule(line) {
             return (None, begin);
         }
@@ -306,7 +352,10 @@ pub(crate) fn front_matter(text: &str) -> (Option<Range<usize>>, usize) {
 pub(crate) fn ends_open(text: &str) -> bool {
     let probe = format!("{text}\n\nx\n");
     let outline = Outline::of(&probe);
-    let stands = outline.blocks.last().is_some_and(|block| block.range.start == text.len() + 2);
+    let stands = outline
+        .blocks
+        .last()
+        .is_some_and(|block| block.range.start == text.len() + 2);
     outline.open_comment || !stands
 }
 

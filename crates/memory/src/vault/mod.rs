@@ -65,12 +65,22 @@ impl Vault {
         let root = fs::canonicalize(path).map_err(|error| VaultError::of_root(path, &error))?;
         let about = fs::metadata(&root).map_err(|error| VaultError::of_root(path, &error))?;
         if !about.is_dir() {
-            return Err(VaultError::NotAFolder { path: path.to_owned() });
+            return Err(VaultError::NotAFolder {
+                path: path.to_owned(),
+            });
         }
         fs::read_dir(&root).map_err(|error| VaultError::of_root(path, &error))?;
         let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let tag = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self(Arc::new(Inner { root, work: None, tag })))
+        let tag = digest
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(Self(Arc::new(Inner {
+            root,
+            work: None,
+            tag,
+        })))
     }
 
     /// Where files are prepared before they are moved into the vault, so that no watcher and no synchronisation sees half
@@ -80,7 +90,10 @@ impl Vault {
     /// under a hidden name, `.adjutant-….tmp`, which Obsidian does not show.
     #[must_use]
     pub fn with_work_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Inner { work: Some(folder.into()), ..Arc::unwrap_or_clone(self.0) }))
+        Self(Arc::new(Inner {
+            work: Some(folder.into()),
+            ..Arc::unwrap_or_clone(self.0)
+        }))
     }
 
     /// The folder, symbolic links resolved.
@@ -92,7 +105,12 @@ impl Vault {
     /// What the vault is called: its folder's name.
     #[must_use]
     pub fn name(&self) -> String {
-        self.0.root.file_name().unwrap_or(self.0.root.as_os_str()).to_string_lossy().into_owned()
+        self.0
+            .root
+            .file_name()
+            .unwrap_or(self.0.root.as_os_str())
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// Waits until no other process writes to this vault, at most 10 seconds.
@@ -102,8 +120,15 @@ impl Vault {
 
     /// Fails with the right words if the folder itself is gone.
     fn check_root(&self) -> Result<(), VaultError> {
-        let about = fs::metadata(&self.0.root).map_err(|error| VaultError::of_root(&self.0.root, &error))?;
-        if about.is_dir() { Ok(()) } else { Err(VaultError::NotAFolder { path: self.0.root.clone() }) }
+        let about = fs::metadata(&self.0.root)
+            .map_err(|error| VaultError::of_root(&self.0.root, &error))?;
+        if about.is_dir() {
+            Ok(())
+        } else {
+            Err(VaultError::NotAFolder {
+                path: self.0.root.clone(),
+            })
+        }
     }
 
     /// Where the note is, or would be. Every symbolic link on the way has to stay inside the vault and lead to nothing
@@ -130,13 +155,19 @@ impl Vault {
             at.push(part);
         }
         if !missing {
-            let about =
-                fs::metadata(&at).map_err(|error| VaultError::of_file(path.as_str(), "open", &error))?;
+            let about = fs::metadata(&at)
+                .map_err(|error| VaultError::of_file(path.as_str(), "open", &error))?;
             if !about.is_file() {
-                return Err(VaultError::Name { name: path.to_string(), reason: "it is not a file" });
+                return Err(VaultError::Name {
+                    name: path.to_string(),
+                    reason: "it is not a file",
+                });
             }
         }
-        Ok(Located { real: at, exists: !missing })
+        Ok(Located {
+            real: at,
+            exists: !missing,
+        })
     }
 
     /// The entry of this name, in whatever encoding of Unicode it stands on the disk.
@@ -180,12 +211,15 @@ impl Vault {
     }
 
     fn check_inside(&self, real: &Path, path: &NotePath) -> Result<(), VaultError> {
-        let inside = real.strip_prefix(&self.0.root).map_err(|_| VaultError::Name {
-            name: path.to_string(),
-            reason: "a symbolic link leads it out of the vault",
-        })?;
-        let hidden =
-            inside.components().any(|part| part.as_os_str().as_encoded_bytes().first() == Some(&b'.'));
+        let inside = real
+            .strip_prefix(&self.0.root)
+            .map_err(|_| VaultError::Name {
+                name: path.to_string(),
+                reason: "a symbolic link leads it out of the vault",
+            })?;
+        let hidden = inside
+            .components()
+            .any(|part| part.as_os_str().as_encoded_bytes().first() == Some(&b'.'));
         if hidden {
             return Err(VaultError::Name {
                 name: path.to_string(),
@@ -198,7 +232,11 @@ impl Vault {
     /// Reads a note's bytes; `None` if it does not exist.
     pub(crate) fn read_stored(&self, path: &NotePath) -> Result<Option<Stored>, VaultError> {
         let located = self.locate(path)?;
-        if located.exists { file::read(&located.real, path.as_str()).map(Some) } else { Ok(None) }
+        if located.exists {
+            file::read(&located.real, path.as_str()).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Replaces what `before` read with `after`, or creates the note if there was nothing. `false` if the file is no longer
@@ -221,7 +259,11 @@ impl Vault {
                 max: NOTE_BYTES_MAX,
             });
         }
-        let place = file::Place { work: self.0.work.as_deref(), tag: &self.0.tag, name: path.as_str() };
+        let place = file::Place {
+            work: self.0.work.as_deref(),
+            tag: &self.0.tag,
+            name: path.as_str(),
+        };
         let done = file::replace(&located.real, before, after.as_bytes(), &place);
         // A vault that vanished in between says so, not that the note is missing.
         done.map_err(|error| self.check_root().err().unwrap_or(error))
@@ -246,8 +288,12 @@ impl Vault {
     /// A folder of the vault as it stands on the disk, in whatever encoding of Unicode; `None` if a link leads it out.
     pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
         let parts = name.split('/').filter(|part| !part.is_empty());
-        let found = parts.into_iter().try_fold(self.0.root.clone(), |at, part| self.entry(&at, part))?;
-        fs::canonicalize(found).ok().filter(|real| real.starts_with(&self.0.root))
+        let found = parts
+            .into_iter()
+            .try_fold(self.0.root.clone(), |at, part| self.entry(&at, part))?;
+        fs::canonicalize(found)
+            .ok()
+            .filter(|real| real.starts_with(&self.0.root))
     }
 
     /// Returns whether there is such a settings file, readable or not.

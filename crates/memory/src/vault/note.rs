@@ -53,7 +53,9 @@ pub(crate) fn tag_at_start(word: &str) -> Option<&str> {
         })
         .unwrap_or(rest.len());
     let tag = rest.get(..end)?;
-    let valid = tag.chars().any(|char| !char.is_ascii_digit() && char != '/');
+    let valid = tag
+        .chars()
+        .any(|char| !char.is_ascii_digit() && char != '/');
     (valid && !tag.is_empty()).then_some(tag)
 }
 
@@ -65,20 +67,32 @@ fn is_part_of_emoji(char: char) -> bool {
 /// Whether `tag` is `wanted` or stands below it (`project/x` below `project`). Case does not count.
 pub(crate) fn is_below(tag: &str, wanted: &str) -> bool {
     let (tag, wanted) = (folded(tag), folded(wanted));
-    tag == wanted || tag.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('/'))
+    tag == wanted
+        || tag
+            .strip_prefix(&wanted)
+            .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The tags of a note, without `#`: those of its front matter and those in its text outside code and comments.
 pub(crate) fn tags(text: &str) -> Vec<String> {
     let outline = Outline::of(text);
-    let mut tags = outline.front.clone().and_then(|front| text.get(front)).map_or_else(Vec::new, |front| {
-        front_list(front, &["tags", "tag"])
-            .into_iter()
-            .flat_map(|entry| entry.split([',', ' ']).map(str::to_owned).collect::<Vec<_>>())
-            .map(|tag| tag.trim().trim_start_matches('#').to_owned())
-            .filter(|tag| !tag.is_empty())
-            .collect()
-    });
+    let mut tags = outline
+        .front
+        .clone()
+        .and_then(|front| text.get(front))
+        .map_or_else(Vec::new, |front| {
+            front_list(front, &["tags", "tag"])
+                .into_iter()
+                .flat_map(|entry| {
+                    entry
+                        .split([',', ' '])
+                        .map(str::to_owned)
+                        .collect::<Vec<_>>()
+                })
+                .map(|tag| tag.trim().trim_start_matches('#').to_owned())
+                .filter(|tag| !tag.is_empty())
+                .collect()
+        });
     let mut before = ' ';
     for (at, char) in text.char_indices().skip_while(|(at, _)| *at < outline.body) {
         // A tag begins at white space; `a#b` and `[[Note#Part]]` are none.
@@ -95,11 +109,17 @@ pub(crate) fn aliases(text: &str) -> Vec<String> {
     let begin = text.trim_start_matches('\u{FEFF}');
     // Most notes have none: without the word there is nothing to parse.
     if !begin.starts_with("---")
-        || !begin.get(..begin.len().min(FRONT_BYTES_MAX)).unwrap_or(begin).contains("alias")
+        || !begin
+            .get(..begin.len().min(FRONT_BYTES_MAX))
+            .unwrap_or(begin)
+            .contains("alias")
     {
         return Vec::new();
     }
-    let Some(front) = super::markdown::front_matter(text).0.and_then(|front| text.get(front)) else {
+    let Some(front) = super::markdown::front_matter(text)
+        .0
+        .and_then(|front| text.get(front))
+    else {
         return Vec::new();
     };
     front_list(front, &["aliases", "alias"])
@@ -124,16 +144,27 @@ fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
     if front.len() > FRONT_BYTES_MAX || is_too_deep(front) {
         return Vec::new();
     }
-    let Ok(documents) = Yaml::load_from_str(front) else { return Vec::new() };
-    let Some(document) = documents.first() else { return Vec::new() };
-    let Some(value) = keys.iter().find_map(|key| document.as_mapping_get(key)) else { return Vec::new() };
+    let Ok(documents) = Yaml::load_from_str(front) else {
+        return Vec::new();
+    };
+    let Some(document) = documents.first() else {
+        return Vec::new();
+    };
+    let Some(value) = keys.iter().find_map(|key| document.as_mapping_get(key)) else {
+        return Vec::new();
+    };
     let text = |value: &Yaml<'_>| {
-        value.as_str().map(str::to_owned).or_else(|| value.as_integer().map(|number| number.to_string()))
+        value
+            .as_str()
+            .map(str::to_owned)
+            .or_else(|| value.as_integer().map(|number| number.to_string()))
     };
     match value.as_sequence() {
         Some(list) => list.iter().filter_map(text).collect(),
         // One text may hold several, divided by commas.
-        None => text(value).map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default(),
+        None => text(value)
+            .map(|text| text.split(',').map(str::to_owned).collect())
+            .unwrap_or_default(),
     }
 }
 
@@ -160,7 +191,10 @@ mod tests {
     #[test]
     fn tags_are_read_where_obsidian_reads_them() {
         let text = "---\ntags: [work, \"#home/garden\"]\n---\n# Title #h1\n#start, (#not) a#b `#code` #2025 #y2025\n```\n#fence\n```\n%% #hidden %%\n[[Note#Part]] #Ü-1_a\n";
-        assert_eq!(tags(text), ["work", "home/garden", "h1", "start", "y2025", "Ü-1_a"]);
+        assert_eq!(
+            tags(text),
+            ["work", "home/garden", "h1", "start", "y2025", "Ü-1_a"]
+        );
         assert_eq!(tags("---\ntags: one, two\n---\n"), ["one", "two"]);
         assert_eq!(tags("---\ntags:\n  - a\n  - b\n---\n"), ["a", "b"]);
         assert_eq!(tags("---\ntags: [unclosed\n---\n#body"), ["body"]);
@@ -168,9 +202,15 @@ mod tests {
 
     #[test]
     fn front_matter_that_is_deep_or_grows_is_read_in_bounded_time_and_stack() {
-        let indented: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
-        let grows =
-            (1..20).map(|level| format!("a{level}: &a{level} [{0}, {0}, {0}]\n", format!("*a{}", level - 1)));
+        let indented: String = (0..300)
+            .map(|level| format!("{}a:\n", " ".repeat(level)))
+            .collect();
+        let grows = (1..20).map(|level| {
+            format!(
+                "a{level}: &a{level} [{0}, {0}, {0}]\n",
+                format!("*a{}", level - 1)
+            )
+        });
         let grows = format!("a0: &a0 [x]\n{}", grows.collect::<String>());
         for front in [
             "- ".repeat(30_000),
@@ -194,14 +234,20 @@ mod tests {
         let filled = |mark: &str| mark.repeat(1024 * 1024 / mark.len());
         assert_eq!(tags(&filled("`a` #b ")).len(), 1024 * 1024 / 7);
         assert_eq!(tags(&filled("%% #a %% `b`\n\n")), Vec::<String>::new());
-        assert_eq!(tags(&format!("{}%% #a", filled("`%%` "))), Vec::<String>::new());
+        assert_eq!(
+            tags(&format!("{}%% #a", filled("`%%` "))),
+            Vec::<String>::new()
+        );
         assert_eq!(links(&filled("[[")).count(), 0);
         assert_eq!(links(&filled("[[a|b]] ")).count(), 1024 * 1024 / 8);
     }
 
     #[test]
     fn aliases_are_read_in_all_their_forms() {
-        assert_eq!(aliases("---\naliases: [One, Two words]\n---\n"), ["One", "Two words"]);
+        assert_eq!(
+            aliases("---\naliases: [One, Two words]\n---\n"),
+            ["One", "Two words"]
+        );
         assert_eq!(aliases("\u{FEFF}---\r\nalias: Only\r\n---\r\n"), ["Only"]);
         assert_eq!(aliases("---\naliases:\n- A\n- 7\n---\n"), ["A", "7"]);
         assert!(aliases("aliases: [No]\n").is_empty());

@@ -12,7 +12,11 @@ use super::{NotePath, Vault};
 use crate::VaultError;
 
 /// All but what may stand in an address as it is: Obsidian wants slashes and spaces encoded too.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// Bytes of a link that is looked up at most.
 const LINK_BYTES_MAX: usize = 1_000;
 
@@ -33,14 +37,27 @@ impl Vault {
         // Of those that are told first, the first counts.
         notes.sort_by_cached_key(|note| (note.path.matches('/').count(), note.path.clone()));
         let names = Names::of(&notes);
-        let found: Vec<Option<&Walked>> =
-            wanted.iter().map(|wanted| names.find(&wanted.as_ref()?.0)).collect();
-        let is_left = wanted.iter().zip(&found).any(|(wanted, found)| wanted.is_some() && found.is_none());
-        let by_alias = if is_left { by_alias(&notes) } else { HashMap::new() };
+        let found: Vec<Option<&Walked>> = wanted
+            .iter()
+            .map(|wanted| names.find(&wanted.as_ref()?.0))
+            .collect();
+        let is_left = wanted
+            .iter()
+            .zip(&found)
+            .any(|(wanted, found)| wanted.is_some() && found.is_none());
+        let by_alias = if is_left {
+            by_alias(&notes)
+        } else {
+            HashMap::new()
+        };
         let (name, before) = self.in_obsidian();
         let address = |(wanted, found): (&Option<(String, &str)>, &Option<&Walked>)| {
             let (path, heading) = wanted.as_ref()?;
-            let alias = || by_alias.get(path.strip_suffix(".md").unwrap_or(path)).map(String::as_str);
+            let alias = || {
+                by_alias
+                    .get(path.strip_suffix(".md").unwrap_or(path))
+                    .map(String::as_str)
+            };
             let path = found.map(|note| note.path.as_str()).or_else(alias)?;
             let file = format!("{before}{}{heading}", path.get(..path.len() - ".md".len())?);
             Some(format!(
@@ -56,10 +73,23 @@ impl Vault {
     /// part of Obsidian's.
     fn in_obsidian(&self) -> (String, String) {
         let has_settings = |folder: &&Path| folder.join(".obsidian").is_dir();
-        let root = self.root().ancestors().find(has_settings).unwrap_or(self.root());
+        let root = self
+            .root()
+            .ancestors()
+            .find(has_settings)
+            .unwrap_or(self.root());
         let below = self.root().strip_prefix(root).unwrap_or(Path::new(""));
-        let below = below.iter().map(|part| part.to_string_lossy() + "/").collect();
-        (root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned(), below)
+        let below = below
+            .iter()
+            .map(|part| part.to_string_lossy() + "/")
+            .collect();
+        (
+            root.file_name()
+                .unwrap_or(root.as_os_str())
+                .to_string_lossy()
+                .into_owned(),
+            below,
+        )
     }
 }
 
@@ -84,7 +114,9 @@ impl<'a> Names<'a> {
         let mut names = HashMap::new();
         for note in notes {
             let path = folded(&note.path);
-            let ends = path.match_indices('/').filter_map(|(at, _)| path.get(at + 1..));
+            let ends = path
+                .match_indices('/')
+                .filter_map(|(at, _)| path.get(at + 1..));
             for end in std::iter::once(path.as_str()).chain(ends) {
                 names.entry(end.to_owned()).or_insert(note);
             }
@@ -135,13 +167,20 @@ mod tests {
             fs::write(root.join(name), text).unwrap();
         }
         let vault = Vault::open(&root).unwrap();
-        let open = |file: &str| Some(format!("obsidian://open?vault=My%20%26%20Notes&file={file}"));
+        let open = |file: &str| {
+            Some(format!(
+                "obsidian://open?vault=My%20%26%20Notes&file={file}"
+            ))
+        };
         let expected = [
             ("House", open("House")),
             (" house.md ", open("House")),
             ("House#Roof & wall", open("House%23Roof%20%26%20wall")),
             ("House#^block", open("House%23%5Eblock")),
-            ("garden – süd", open("Plans%2FGarden%20%E2%80%93%20S%C3%BCd")),
+            (
+                "garden – süd",
+                open("Plans%2FGarden%20%E2%80%93%20S%C3%BCd"),
+            ),
             ("Twice", open("Twice")),
             ("Plans/Twice\\", open("Plans%2FTwice")),
             ("v1.2", open("Plans%2FOld%2Fv1.2")),
@@ -149,10 +188,27 @@ mod tests {
             ("a/b", open("House")),
         ];
         let links: Vec<&str> = expected.iter().map(|(link, _)| *link).collect();
-        assert_eq!(addresses(&vault, &links), expected.map(|(_, address)| address));
-        let none = ["Gone", "#Roof", "", "../House", "/House", "Old/Twice", "wice", "picture.png", "Ho\nuse"];
+        assert_eq!(
+            addresses(&vault, &links),
+            expected.map(|(_, address)| address)
+        );
+        let none = [
+            "Gone",
+            "#Roof",
+            "",
+            "../House",
+            "/House",
+            "Old/Twice",
+            "wice",
+            "picture.png",
+            "Ho\nuse",
+        ];
         assert!(addresses(&vault, &none).iter().all(Option::is_none));
-        assert!(addresses(&vault, &[&"a".repeat(5_000)]).iter().all(Option::is_none));
+        assert!(
+            addresses(&vault, &[&"a".repeat(5_000)])
+                .iter()
+                .all(Option::is_none)
+        );
     }
 
     #[test]

@@ -26,8 +26,14 @@ pub(crate) fn passages(text: &str) -> Vec<Passage> {
     let (mut heading, mut start, mut at) = (None, body, body);
     let mut in_fence = false;
     let mut end = |start: &mut usize, at: usize, next: usize, heading: &Option<Range<usize>>| {
-        if text.get(*start..at).is_some_and(|piece| !piece.trim().is_empty()) {
-            passages.push(Passage { range: *start..at, heading: heading.clone() });
+        if text
+            .get(*start..at)
+            .is_some_and(|piece| !piece.trim().is_empty())
+        {
+            passages.push(Passage {
+                range: *start..at,
+                heading: heading.clone(),
+            });
         }
         *start = next;
     };
@@ -39,8 +45,12 @@ pub(crate) fn passages(text: &str) -> Vec<Passage> {
         } else if !in_fence && is_heading(line) {
             end(&mut start, at, next, &heading);
             let from = at + line.len() - line.trim_start_matches(['#', ' ', '\t']).len();
-            heading = Some(from..from.max(at + line.trim_end_matches(['#', ' ', '\t', '\r', '\n']).len()));
-        } else if (words.is_empty() && at - start >= PASSAGE_BYTES) || next - start >= PASSAGE_BYTES_MAX {
+            heading = Some(
+                from..from.max(at + line.trim_end_matches(['#', ' ', '\t', '\r', '\n']).len()),
+            );
+        } else if (words.is_empty() && at - start >= PASSAGE_BYTES)
+            || next - start >= PASSAGE_BYTES_MAX
+        {
             end(&mut start, next, next, &heading);
         }
         at = next;
@@ -60,18 +70,24 @@ mod tests {
 
     fn read(text: &str) -> Vec<(Option<&str>, &str)> {
         let words = |passage: Passage| {
-            (passage.heading.and_then(|heading| text.get(heading)), text.get(passage.range).unwrap().trim())
+            (
+                passage.heading.and_then(|heading| text.get(heading)),
+                text.get(passage.range).unwrap().trim(),
+            )
         };
         passages(text).into_iter().map(words).collect()
     }
 
     #[test]
     fn a_passage_ends_with_its_heading_or_its_paragraph() {
-        let text =
-            "---\na: b\n---\nBegin.\n\n# One #\nText.\n```\n# no heading\n```\n## Two\n\n### Three\nEnd";
+        let text = "---\na: b\n---\nBegin.\n\n# One #\nText.\n```\n# no heading\n```\n## Two\n\n### Three\nEnd";
         assert_eq!(
             read(text),
-            [(None, "Begin."), (Some("One"), "Text.\n```\n# no heading\n```"), (Some("Three"), "End")]
+            [
+                (None, "Begin."),
+                (Some("One"), "Text.\n```\n# no heading\n```"),
+                (Some("Three"), "End")
+            ]
         );
         let long = "word ".repeat(100);
         let paragraphs = format!("{long}\n\n{long}\n\nshort\n\nshorter\n");

@@ -56,27 +56,41 @@ impl NotePath {
     /// [`VaultError::Name`] as [`NotePath::parse`], and if nothing is left of a part.
     pub fn for_new(name: &str) -> Result<Self, VaultError> {
         let text = name.trim();
-        let text = text.strip_prefix("[[").and_then(|text| text.strip_suffix("]]")).unwrap_or(text);
+        let text = text
+            .strip_prefix("[[")
+            .and_then(|text| text.strip_suffix("]]"))
+            .unwrap_or(text);
         check(text, name)?;
         let parts = text.split('/').map(|part| {
-            let allowed: String =
-                part.chars().map(|char| if ILLEGAL.contains(&char) { ' ' } else { char }).collect();
+            let allowed: String = part
+                .chars()
+                .map(|char| if ILLEGAL.contains(&char) { ' ' } else { char })
+                .collect();
             allowed.split_whitespace().collect::<Vec<_>>().join(" ")
         });
         let path = Self::build(parts, name, false)?;
         if path.0.split('/').any(is_reserved) {
-            return Err(refused(name, "Windows reserves that name, and vaults are carried between systems"));
+            return Err(refused(
+                name,
+                "Windows reserves that name, and vaults are carried between systems",
+            ));
         }
         Ok(path)
     }
 
     /// `dots`: whether a name may end in a dot.
-    fn build(parts: impl Iterator<Item = String>, name: &str, dots: bool) -> Result<Self, VaultError> {
+    fn build(
+        parts: impl Iterator<Item = String>,
+        name: &str,
+        dots: bool,
+    ) -> Result<Self, VaultError> {
         let ends_badly = |part: &str| part.ends_with(' ') || (!dots && part.ends_with('.'));
         let mut parts: Vec<String> = parts.filter(|part| part != ".").collect();
         // One slash at the end is a slip of the pen; nothing between two slashes is too.
         parts.retain(|part| !part.is_empty());
-        let Some(last) = parts.last_mut() else { return Err(refused(name, "it is empty")) };
+        let Some(last) = parts.last_mut() else {
+            return Err(refused(name, "it is empty"));
+        };
         if !has_md(last) {
             last.push_str(".md");
         }
@@ -95,7 +109,10 @@ impl NotePath {
                 return Err(refused(name, "hidden folders and files are not notes"));
             }
             if ends_badly(part) || part.starts_with(' ') {
-                return Err(refused(name, "a name cannot begin with a space or end in a dot or a space"));
+                return Err(refused(
+                    name,
+                    "a name cannot begin with a space or end in a dot or a space",
+                ));
             }
             if part.len() > COMPONENT_BYTES_MAX {
                 return Err(refused(name, "a part of it is longer than 243 bytes"));
@@ -134,7 +151,10 @@ pub(crate) fn folder(name: &str) -> Result<Option<String>, VaultError> {
     }
     let name = name.trim().trim_end_matches('/');
     check(name, name)?;
-    let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<&str> = name
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
     if parts.iter().any(|part| part.starts_with('.')) {
         return Err(refused(name, "hidden folders are not read"));
     }
@@ -145,7 +165,12 @@ pub(crate) fn folder(name: &str) -> Result<Option<String>, VaultError> {
 pub(crate) fn link_target(name: &str) -> &str {
     let name = name.trim();
     let name = name.strip_prefix('!').unwrap_or(name);
-    let Some(inner) = name.strip_prefix("[[").and_then(|name| name.strip_suffix("]]")) else { return name };
+    let Some(inner) = name
+        .strip_prefix("[[")
+        .and_then(|name| name.strip_suffix("]]"))
+    else {
+        return name;
+    };
     inner.split(['|', '#']).next().unwrap_or(inner).trim()
 }
 
@@ -166,20 +191,32 @@ fn check(text: &str, name: &str) -> Result<(), VaultError> {
         return Err(refused(name, "it has invisible characters"));
     }
     if text.contains('\\') {
-        return Err(refused(name, "folders are divided by /, and \\ cannot be part of a name"));
+        return Err(refused(
+            name,
+            "folders are divided by /, and \\ cannot be part of a name",
+        ));
     }
     if text.starts_with('/') {
-        return Err(refused(name, "it is an absolute path; give it relative to the vault"));
+        return Err(refused(
+            name,
+            "it is an absolute path; give it relative to the vault",
+        ));
     }
     if text.starts_with('~') {
-        return Err(refused(name, "~ is not looked up; give the path relative to the vault"));
+        return Err(refused(
+            name,
+            "~ is not looked up; give the path relative to the vault",
+        ));
     }
     let mut chars = text.chars();
     if chars.next().is_some_and(|char| char.is_ascii_alphabetic())
         && chars.next() == Some(':')
         && chars.next().is_none_or(|char| char == '/')
     {
-        return Err(refused(name, "it names a drive; give it relative to the vault"));
+        return Err(refused(
+            name,
+            "it names a drive; give it relative to the vault",
+        ));
     }
     if text.split('/').any(|part| part.trim() == "..") {
         return Err(refused(name, "it leads out of the vault"));
@@ -188,7 +225,10 @@ fn check(text: &str, name: &str) -> Result<(), VaultError> {
 }
 
 fn has_md(name: &str) -> bool {
-    name.len() >= 3 && name.get(name.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"))
+    name.len() >= 3
+        && name
+            .get(name.len() - 3..)
+            .is_some_and(|end| end.eq_ignore_ascii_case(".md"))
 }
 
 /// Whether the file name belongs to a note.
@@ -198,7 +238,12 @@ pub(crate) fn is_note_name(name: &str) -> bool {
 
 /// Names that Windows keeps for devices, with any extension.
 fn is_reserved(part: &str) -> bool {
-    let stem = part.split('.').next().unwrap_or(part).trim_end().to_ascii_uppercase();
+    let stem = part
+        .split('.')
+        .next()
+        .unwrap_or(part)
+        .trim_end()
+        .to_ascii_uppercase();
     matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
         || (stem.len() == 4
             && (stem.starts_with("COM") || stem.starts_with("LPT"))

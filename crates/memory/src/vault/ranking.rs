@@ -82,8 +82,12 @@ pub(crate) fn whole(title: &str, text: &str, query: &Query, sizes: &Sizes) -> Op
     let mut counted = Counted::default();
     counted.length = query.each_match_in_part(text, |_, word| counted.add(word, 1.0, query.len()));
     sizes.notes.fetch_add(1, Ordering::Relaxed);
-    sizes.tokens.fetch_add(counted.length as u64, Ordering::Relaxed);
-    sizes.passages.fetch_add(usual_passages(text.len()) as u64, Ordering::Relaxed);
+    sizes
+        .tokens
+        .fetch_add(counted.length as u64, Ordering::Relaxed);
+    sizes
+        .passages
+        .fetch_add(usual_passages(text.len()) as u64, Ordering::Relaxed);
     query.each_match_in_part(title, |_, word| counted.add(word, NAME, query.len()));
     if counted.is_empty() {
         return None;
@@ -91,7 +95,10 @@ pub(crate) fn whole(title: &str, text: &str, query: &Query, sizes: &Sizes) -> Op
     for alias in aliases(text) {
         query.each_match(&alias, |_, word| counted.add(word, ALIAS, query.len()));
     }
-    Some(Whole { counted, bytes: text.len() })
+    Some(Whole {
+        counted,
+        bytes: text.len(),
+    })
 }
 
 fn usual_passages(bytes: usize) -> usize {
@@ -114,17 +121,28 @@ pub(crate) fn closer(text: &str, query: &Query, about: About) -> Closer {
         }
         if passage.heading != above.0 {
             above = (passage.heading.clone(), Vec::new());
-            let words = passage.heading.clone().and_then(|heading| text.get(heading));
+            let words = passage
+                .heading
+                .clone()
+                .and_then(|heading| text.get(heading));
             query.each_match(words.unwrap_or_default(), |_, word| above.1.push(word));
         }
-        above.1.iter().for_each(|word| counted.add(*word, HEADING, query.len()));
+        above
+            .1
+            .iter()
+            .for_each(|word| counted.add(*word, HEADING, query.len()));
         counted.length = passage.range.len() as f64 / TOKEN_BYTES;
         if !counted.is_empty() {
             found.push((passage, counted));
         }
     }
     let links = links(text).take(LINKS_MAX).map(name_of).collect();
-    Closer { passages: found, number, links, about }
+    Closer {
+        passages: found,
+        number,
+        links,
+        about,
+    }
 }
 
 /// Returns the scores of notes as a whole: parts of what one would have that says just what was asked.
@@ -132,27 +150,52 @@ pub(crate) fn by_whole(notes: &[Whole], query: &Query, sizes: &Sizes) -> Vec<f64
     let (all, tokens) = (number(&sizes.notes), number(&sizes.tokens));
     let counted: Vec<&Counted> = notes.iter().map(|note| &note.counted).collect();
     let scores = query.scores_held(&counted, &query.holding(&counted), all, tokens / all);
-    scores.each.iter().map(|score| part(*score, scores.most)).collect()
+    scores
+        .each
+        .iter()
+        .map(|score| part(*score, scores.most))
+        .collect()
 }
 
 /// Scores the best notes: half by the whole of each, half by its best passage, and a little by what it has to do with the others. `all`:
 /// all notes that were found, the best among them; `best`: their places there, their scores as a whole, and what they hold.
-pub(crate) fn rank(all: &[Whole], best: &[(usize, f64, Closer)], query: &Query, sizes: &Sizes) -> Vec<Fit> {
-    let wholes: Vec<&Counted> = best.iter().filter_map(|(at, ..)| Some(&all.get(*at)?.counted)).collect();
-    let pieces: Vec<&Counted> =
-        best.iter().flat_map(|(_, _, note)| note.passages.iter().map(|(_, counted)| counted)).collect();
+pub(crate) fn rank(
+    all: &[Whole],
+    best: &[(usize, f64, Closer)],
+    query: &Query,
+    sizes: &Sizes,
+) -> Vec<Fit> {
+    let wholes: Vec<&Counted> = best
+        .iter()
+        .filter_map(|(at, ..)| Some(&all.get(*at)?.counted))
+        .collect();
+    let pieces: Vec<&Counted> = best
+        .iter()
+        .flat_map(|(_, _, note)| note.passages.iter().map(|(_, counted)| counted))
+        .collect();
     // Passages of the others were not looked at: as many hold a word for each note that does.
     let every: Vec<&Counted> = all.iter().map(|note| &note.counted).collect();
-    let in_notes = query.holding(&every).into_iter().zip(query.holding(&wholes));
+    let in_notes = query
+        .holding(&every)
+        .into_iter()
+        .zip(query.holding(&wholes));
     let holding: Vec<f64> = in_notes
         .zip(query.holding(&pieces))
         .map(|((all, best), pieces)| if best > 0.0 { pieces * all / best } else { all })
         .collect();
-    let guessed: usize = best.iter().filter_map(|(at, ..)| Some(usual_passages(all.get(*at)?.bytes))).sum();
+    let guessed: usize = best
+        .iter()
+        .filter_map(|(at, ..)| Some(usual_passages(all.get(*at)?.bytes)))
+        .sum();
     let counted: usize = best.iter().map(|(_, _, note)| note.number).sum();
     let most = holding.iter().copied().fold(1.0, f64::max);
     let passages = (number(&sizes.passages) - guessed as f64 + counted as f64).max(most);
-    let scores = query.scores_held(&pieces, &holding, passages, number(&sizes.tokens) / passages);
+    let scores = query.scores_held(
+        &pieces,
+        &holding,
+        passages,
+        number(&sizes.tokens) / passages,
+    );
     let mut each = scores.each.iter();
     let mut fits = Vec::new();
     for (_, whole, note) in best {
@@ -164,7 +207,10 @@ pub(crate) fn rank(all: &[Whole], best: &[(usize, f64, Closer)], query: &Query, 
         }
         let best_part = found.map_or(0.0, |(score, _)| part(score, scores.most));
         let score = f64::midpoint(*whole, best_part);
-        fits.push(Fit { score, passage: found.map(|(_, passage)| passage.clone()) });
+        fits.push(Fit {
+            score,
+            passage: found.map(|(_, passage)| passage.clone()),
+        });
     }
     let notes: Vec<&Closer> = best.iter().map(|(_, _, note)| note).collect();
     let scores: Vec<f64> = fits.iter().map(|fit| fit.score).collect();
@@ -180,14 +226,21 @@ fn raises(notes: &[&Closer], scores: &[f64]) -> Vec<f64> {
     let mut names: HashMap<String, usize> = HashMap::new();
     for (at, note) in notes.iter().enumerate() {
         let path = name_of(&note.about.path);
-        let ends = path.match_indices('/').filter_map(|(slash, _)| path.get(slash + 1..));
+        let ends = path
+            .match_indices('/')
+            .filter_map(|(slash, _)| path.get(slash + 1..));
         for name in std::iter::once(path.as_str()).chain(ends) {
             names.entry(name.to_owned()).or_insert(at);
         }
     }
     let mut linked = vec![0.0_f64; notes.len()];
     for (from, note) in notes.iter().enumerate() {
-        for to in note.links.iter().filter_map(|link| names.get(link)).filter(|to| **to != from) {
+        for to in note
+            .links
+            .iter()
+            .filter_map(|link| names.get(link))
+            .filter(|to| **to != from)
+        {
             // From the one to the other and back.
             for (note, other) in [(from, *to), (*to, from)] {
                 let score = scores.get(other).map_or(0.0, |score| part(*score, most));
@@ -198,10 +251,17 @@ fn raises(notes: &[&Closer], scores: &[f64]) -> Vec<f64> {
         }
     }
     let newest = notes.iter().filter_map(|note| note.about.modified).max();
-    let age = |note: &Closer| Some(newest?.duration_since(note.about.modified?).as_secs_f64() / 86_400.0);
+    let age =
+        |note: &Closer| Some(newest?.duration_since(note.about.modified?).as_secs_f64() / 86_400.0);
     let raise = |(note, linked): (&&Closer, f64)| {
         let recent = age(note).map_or(0.0, |days| RECENT * (-days / RECENT_DAYS).exp2());
-        LINKED * linked + recent + if note.about.is_attached { ATTACHED } else { 0.0 }
+        LINKED * linked
+            + recent
+            + if note.about.is_attached {
+                ATTACHED
+            } else {
+                0.0
+            }
     };
     notes.iter().zip(linked).map(raise).collect()
 }

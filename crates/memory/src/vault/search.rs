@@ -104,11 +104,17 @@ impl Vault {
         }
         let notes = self.walk(None)?.notes;
         let below = |path: &str, wanted: &str| {
-            path == wanted || path.strip_suffix(wanted).is_some_and(|rest| rest.ends_with('/'))
+            path == wanted
+                || path
+                    .strip_suffix(wanted)
+                    .is_some_and(|rest| rest.ends_with('/'))
         };
         let wanted = path.as_str();
-        let mut found: Vec<&str> =
-            notes.iter().map(|note| note.path.as_str()).filter(|path| below(path, wanted)).collect();
+        let mut found: Vec<&str> = notes
+            .iter()
+            .map(|note| note.path.as_str())
+            .filter(|path| below(path, wanted))
+            .collect();
         let folded_name = folded(wanted);
         if found.is_empty() {
             found = notes
@@ -121,18 +127,26 @@ impl Vault {
         if found.is_empty() {
             let alias = folded(link_target(name));
             by_alias = read_all(&notes, |note, text| {
-                aliases(text).iter().any(|known| folded(known) == alias).then(|| note.path.clone())
+                aliases(text)
+                    .iter()
+                    .any(|known| folded(known) == alias)
+                    .then(|| note.path.clone())
             });
             found = by_alias.iter().map(String::as_str).collect();
         }
         match found.as_slice() {
             [one] => NotePath::of_owner(one),
-            [] => {
-                Err(VaultError::NoSuchNote { name: name.trim().to_owned(), nearest: similar(&path, &notes) })
-            }
+            [] => Err(VaultError::NoSuchNote {
+                name: name.trim().to_owned(),
+                nearest: similar(&path, &notes),
+            }),
             many => Err(VaultError::Ambiguous {
                 name: name.trim().to_owned(),
-                candidates: many.iter().take(CANDIDATES_MAX).map(|path| (*path).to_owned()).collect(),
+                candidates: many
+                    .iter()
+                    .take(CANDIDATES_MAX)
+                    .map(|path| (*path).to_owned())
+                    .collect(),
             }),
         }
     }
@@ -147,12 +161,22 @@ impl Vault {
             None => walk.notes,
             Some(tag) => {
                 let tag = tag.trim().trim_start_matches('#').to_owned();
-                read_all(&walk.notes, |note, text| has_tag(text, &tag).then(|| note.clone()))
+                read_all(&walk.notes, |note, text| {
+                    has_tag(text, &tag).then(|| note.clone())
+                })
             }
         };
         let total = notes.len();
-        let shown: Vec<Note> = notes.iter().take(bounded(filter.limit)).map(about).collect();
-        Ok(Listed { cut: cut(shown.len(), total, walk.more), notes: shown, total })
+        let shown: Vec<Note> = notes
+            .iter()
+            .take(bounded(filter.limit))
+            .map(about)
+            .collect();
+        Ok(Listed {
+            cut: cut(shown.len(), total, walk.more),
+            notes: shown,
+            total,
+        })
     }
 
     /// The notes that fit a query best, best first. Words are ranked by, in any of their forms; `"several words"` have to
@@ -163,25 +187,45 @@ impl Vault {
     /// # Errors
     /// [`VaultError::Name`] for a query without words, and as [`Vault::list`].
     pub fn search(&self, query: &str, filter: &Filter) -> Result<Found, VaultError> {
-        let Search { mut found, query, terms, more } = self.fitting(query, filter)?;
+        let Search {
+            mut found,
+            query,
+            terms,
+            more,
+        } = self.fitting(query, filter)?;
         let total = found.len();
         found.truncate(bounded(filter.limit));
         // Only of what is shown: reading these few files again is cheaper than taking lines out of all.
-        let notes =
-            read_again(&found, |note, fit, text| hit(note, text, fit.passage.as_ref(), &query, &terms));
-        Ok(Found { cut: cut(notes.len(), total, more), notes, total })
+        let notes = read_again(&found, |note, fit, text| {
+            hit(note, text, fit.passage.as_ref(), &query, &terms)
+        });
+        Ok(Found {
+            cut: cut(notes.len(), total, more),
+            notes,
+            total,
+        })
     }
 
     /// Returns the best passages of the notes that fit a query best, each whole, best first.
     ///
     /// # Errors
     /// As [`Vault::search`].
-    pub(crate) fn passages(&self, query: &str, filter: &Filter) -> Result<Vec<FoundPassage>, VaultError> {
+    pub(crate) fn passages(
+        &self,
+        query: &str,
+        filter: &Filter,
+    ) -> Result<Vec<FoundPassage>, VaultError> {
         let Search { mut found, .. } = self.fitting(query, filter)?;
         found.truncate(bounded(filter.limit));
         let passages = read_again(&found, |note, fit, text| {
-            let heading = fit.passage.as_ref().and_then(|passage| text.get(passage.heading.clone()?));
-            let piece = fit.passage.as_ref().and_then(|passage| text.get(passage.range.clone()));
+            let heading = fit
+                .passage
+                .as_ref()
+                .and_then(|passage| text.get(passage.heading.clone()?));
+            let piece = fit
+                .passage
+                .as_ref()
+                .and_then(|passage| text.get(passage.range.clone()));
             FoundPassage {
                 path: note.path.clone(),
                 heading: heading.filter(|words| !words.is_empty()).map(str::to_owned),
@@ -195,21 +239,28 @@ impl Vault {
     /// Returns the notes that fit a query, best first.
     fn fitting(&self, query: &str, filter: &Filter) -> Result<Search, VaultError> {
         let (words, mut terms) = terms_of(query);
-        if let Some(tag) = filter.tag.as_deref().map(|tag| tag.trim().trim_start_matches('#'))
+        if let Some(tag) = filter
+            .tag
+            .as_deref()
+            .map(|tag| tag.trim().trim_start_matches('#'))
             && !tag.is_empty()
         {
             terms.push(Term::Tag(tag.to_owned()));
         }
         let ranked = Query::of(&[(&words, 1.0)]);
         if terms.is_empty() && ranked.is_empty() {
-            return Err(VaultError::Name { name: query.to_owned(), reason: "a search needs a word" });
+            return Err(VaultError::Name {
+                name: query.to_owned(),
+                reason: "a search needs a word",
+            });
         }
         let walk = self.walk(folder(&filter.folder)?.as_deref())?;
         let sizes = Sizes::default();
         let (mut notes, mut fitting) = (Vec::new(), Vec::new());
         for (note, fits) in read_all(&walk.notes, |note, text| {
             let fits = ranking::whole(title(&note.path), text, &ranked, &sizes);
-            let wanted = (ranked.is_empty() || fits.is_some()) && terms.iter().all(|term| meets(text, term));
+            let wanted =
+                (ranked.is_empty() || fits.is_some()) && terms.iter().all(|term| meets(text, term));
             wanted.then(|| (note.clone(), fits))
         }) {
             notes.push(note);
@@ -222,7 +273,12 @@ impl Vault {
         for notes in found.chunk_by_mut(equal).filter(|notes| notes.len() > 1) {
             notes.sort_by_cached_key(|(note, _)| (Reverse(modified(note)), note.path.clone()));
         }
-        Ok(Search { found, query: ranked, terms, more: walk.more })
+        Ok(Search {
+            found,
+            query: ranked,
+            terms,
+            more: walk.more,
+        })
     }
 }
 
@@ -239,15 +295,25 @@ fn by_fit(
     let score = |at: usize| wholes.get(at).copied().unwrap_or_default();
     order.sort_by(|one, other| score(*other).total_cmp(&score(*one)));
     order.truncate(BY_PASSAGE_MAX);
-    let looked_at: Vec<Walked> = order.iter().filter_map(|at| notes.get(*at).cloned()).collect();
+    let looked_at: Vec<Walked> = order
+        .iter()
+        .filter_map(|at| notes.get(*at).cloned())
+        .collect();
     let closer = read_all(&looked_at, |note, text| {
         let is_attached = attached.contains(&note.path);
-        let about = About { path: note.path.clone(), modified: modified(note), is_attached };
+        let about = About {
+            path: note.path.clone(),
+            modified: modified(note),
+            is_attached,
+        };
         Some(ranking::closer(text, query, about))
     });
     // A note that vanished in between is told as it was found.
-    let places: HashMap<&str, usize> =
-        looked_at.iter().zip(&order).map(|(note, at)| (note.path.as_str(), *at)).collect();
+    let places: HashMap<&str, usize> = looked_at
+        .iter()
+        .zip(&order)
+        .map(|(note, at)| (note.path.as_str(), *at))
+        .collect();
     let best: Vec<(usize, f64, Closer)> = closer
         .into_iter()
         .filter_map(|closer| {
@@ -257,9 +323,14 @@ fn by_fit(
         .collect();
     let fits = ranking::rank(fitting, &best, query, sizes);
     let mut fits: HashMap<usize, Fit> = best.iter().map(|(at, ..)| *at).zip(fits).collect();
-    let fit = |at: usize| Fit { score: f64::midpoint(score(at), 0.0), passage: None };
+    let fit = |at: usize| Fit {
+        score: f64::midpoint(score(at), 0.0),
+        passage: None,
+    };
     let notes = notes.into_iter().enumerate();
-    notes.map(|(at, note)| (note, fits.remove(&at).unwrap_or_else(|| fit(at)))).collect()
+    notes
+        .map(|(at, note)| (note, fits.remove(&at).unwrap_or_else(|| fit(at))))
+        .collect()
 }
 
 /// The results of a search, best first, and the words it looked for.
@@ -280,10 +351,19 @@ pub(crate) struct FoundPassage {
 }
 
 /// Reads notes that were found once more, in their order.
-fn read_again<T: Send>(found: &[(Walked, Fit)], look: impl Fn(&Walked, &Fit, &str) -> T + Sync) -> Vec<T> {
+fn read_again<T: Send>(
+    found: &[(Walked, Fit)],
+    look: impl Fn(&Walked, &Fit, &str) -> T + Sync,
+) -> Vec<T> {
     let notes: Vec<Walked> = found.iter().map(|(note, _)| note.clone()).collect();
-    let fits: HashMap<&str, &Fit> = found.iter().map(|(note, fit)| (note.path.as_str(), fit)).collect();
-    read_all(&notes, |note, text| fits.get(note.path.as_str()).map(|fit| look(note, fit, text)))
+    let fits: HashMap<&str, &Fit> = found
+        .iter()
+        .map(|(note, fit)| (note.path.as_str(), fit))
+        .collect();
+    read_all(&notes, |note, text| {
+        fits.get(note.path.as_str())
+            .map(|fit| look(note, fit, text))
+    })
 }
 
 fn bounded(limit: usize) -> usize {
@@ -296,17 +376,27 @@ fn cut(shown: usize, total: usize, more: bool) -> Option<String> {
             "{shown} of more than {total} notes are shown; narrow it by folder, tag or words"
         ));
     }
-    (shown < total).then(|| format!("{shown} of {total} notes are shown; narrow it by folder, tag or words"))
+    (shown < total)
+        .then(|| format!("{shown} of {total} notes are shown; narrow it by folder, tag or words"))
 }
 
 fn about(note: &Walked) -> Note {
     let bytes = fs::metadata(&note.real).map_or(0, |about| about.len());
     let modified = modified(note).map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    Note { path: note.path.clone(), bytes, modified }
+    Note {
+        path: note.path.clone(),
+        bytes,
+        modified,
+    }
 }
 
 fn modified(note: &Walked) -> Option<Timestamp> {
-    fs::metadata(&note.real).ok()?.modified().ok()?.try_into().ok()
+    fs::metadata(&note.real)
+        .ok()?
+        .modified()
+        .ok()?
+        .try_into()
+        .ok()
 }
 
 /// Divides a query into the words to rank by and what a note has to meet: quoted words, tags and links.
@@ -314,8 +404,12 @@ pub(crate) fn terms_of(query: &str) -> (String, Vec<Term>) {
     let (mut words, mut terms) = (Vec::new(), Vec::new());
     let mut rest = query.trim();
     while !rest.is_empty() {
-        let quoted = rest.strip_prefix('"').and_then(|inner| inner.find('"').map(|end| inner.split_at(end)));
-        let link = rest.strip_prefix("[[").and_then(|inner| inner.find("]]").map(|end| inner.split_at(end)));
+        let quoted = rest
+            .strip_prefix('"')
+            .and_then(|inner| inner.find('"').map(|end| inner.split_at(end)));
+        let link = rest
+            .strip_prefix("[[")
+            .and_then(|inner| inner.find("]]").map(|end| inner.split_at(end)));
         if let Some((quoted, after)) = quoted {
             let text = lowered(quoted.trim());
             if !text.is_empty() {
@@ -349,7 +443,10 @@ pub(crate) fn meets(text: &str, term: &Term) -> bool {
         Term::Link(target) => links(text).any(|link| {
             let link = folded(link);
             let link = without_md(&link);
-            link == target || link.strip_suffix(target.as_str()).is_some_and(|rest| rest.ends_with('/'))
+            link == target
+                || link
+                    .strip_suffix(target.as_str())
+                    .is_some_and(|rest| rest.ends_with('/'))
         }),
     }
 }
@@ -363,23 +460,43 @@ fn has_tag(text: &str, tag: &str) -> bool {
 /// Returns a note as it is shown: its best passage's heading, and the first lines there that hold something of the query; where that
 /// has none, the first such lines of the note.
 fn hit(note: &Walked, text: &str, passage: Option<&Passage>, query: &Query, terms: &[Term]) -> Hit {
-    let heading = passage.and_then(|passage| text.get(passage.heading.clone()?)).map(str::to_owned);
-    let within = passage.map(|passage| lines(text, &passage.range, query, terms)).unwrap_or_default();
-    let lines = if within.is_empty() { lines(text, &(0..text.len()), query, terms) } else { within };
-    Hit { path: note.path.clone(), heading: heading.filter(|words| !words.is_empty()), lines }
+    let heading = passage
+        .and_then(|passage| text.get(passage.heading.clone()?))
+        .map(str::to_owned);
+    let within = passage
+        .map(|passage| lines(text, &passage.range, query, terms))
+        .unwrap_or_default();
+    let lines = if within.is_empty() {
+        lines(text, &(0..text.len()), query, terms)
+    } else {
+        within
+    };
+    Hit {
+        path: note.path.clone(),
+        heading: heading.filter(|words| !words.is_empty()),
+        lines,
+    }
 }
 
 /// Returns the first lines of a part that hold something of the query.
 fn lines(text: &str, part: &Range<usize>, query: &Query, terms: &[Term]) -> Vec<(usize, String)> {
-    let first = text.get(..part.start).map_or(0, |before| before.lines().count());
+    let first = text
+        .get(..part.start)
+        .map_or(0, |before| before.lines().count());
     let place = |line: &str| {
         let mut place = None;
         query.each_match(line, |at, _| place = place.or(Some(at)));
         place.or_else(|| terms.iter().find_map(|term| place_of(line, term)))
     };
-    let shown = text.get(part.clone()).unwrap_or_default().lines().enumerate();
+    let shown = text
+        .get(part.clone())
+        .unwrap_or_default()
+        .lines()
+        .enumerate();
     shown
-        .filter_map(|(number, line)| place(line).map(|at| (first + number + 1, shortened(line, at))))
+        .filter_map(|(number, line)| {
+            place(line).map(|at| (first + number + 1, shortened(line, at)))
+        })
         .take(LINES_MAX)
         .collect()
 }
@@ -389,12 +506,14 @@ fn place_of(line: &str, term: &Term) -> Option<usize> {
     match term {
         Term::Text(words) => lowered(line).find(words.as_str()),
         Term::Tag(tag) => {
-            let mut known = line.split_whitespace().filter_map(super::note::tag_at_start);
+            let mut known = line
+                .split_whitespace()
+                .filter_map(super::note::tag_at_start);
             known.any(|known| is_below(known, tag)).then_some(0)
         }
-        Term::Link(target) => {
-            links(line).any(|link| without_md(&folded(link)).ends_with(target.as_str())).then_some(0)
-        }
+        Term::Link(target) => links(line)
+            .any(|link| without_md(&folded(link)).ends_with(target.as_str()))
+            .then_some(0),
     }
 }
 
@@ -403,7 +522,11 @@ fn shortened(line: &str, at: usize) -> String {
     if line.trim().chars().count() <= LINE_CHARS_MAX {
         return line.trim().to_owned();
     }
-    let before = line.get(..line.floor_char_boundary(at)).unwrap_or_default().chars().count();
+    let before = line
+        .get(..line.floor_char_boundary(at))
+        .unwrap_or_default()
+        .chars()
+        .count();
     let before = before.saturating_sub(LINE_CHARS_MAX / 4);
     let middle: String = line.chars().skip(before).take(LINE_CHARS_MAX).collect();
     let begin = if before > 0 { "…" } else { "" };
@@ -423,11 +546,18 @@ fn lowered(text: &str) -> String {
     let lower = text.to_lowercase();
     // Below U+0300, whose first byte is 0xCC, nothing can be decomposed: most European text is done here.
     let is_composed = lower.bytes().all(|byte| byte < 0xCC) || is_nfc(&lower);
-    if is_composed { lower } else { lower.nfc().collect() }
+    if is_composed {
+        lower
+    } else {
+        lower.nfc().collect()
+    }
 }
 
 fn without_md(path: &str) -> &str {
-    let stem = path.len().checked_sub(3).and_then(|end| path.split_at_checked(end));
+    let stem = path
+        .len()
+        .checked_sub(3)
+        .and_then(|end| path.split_at_checked(end));
     match stem {
         Some((stem, end)) if end.eq_ignore_ascii_case(".md") => stem,
         _ => path,
@@ -454,7 +584,10 @@ fn similar(path: &NotePath, notes: &[Walked]) -> Vec<String> {
         let titles: Vec<String> = notes.iter().map(title).collect();
         let nearest = adjutant_core::nearest(&wanted, titles.iter().map(String::as_str));
         let at = nearest.and_then(|nearest| titles.iter().position(|title| title == nearest));
-        found.extend(at.and_then(|at| notes.get(at)).map(|note| note.path.clone()));
+        found.extend(
+            at.and_then(|at| notes.get(at))
+                .map(|note| note.path.clone()),
+        );
     }
     found
 }

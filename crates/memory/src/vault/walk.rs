@@ -43,7 +43,10 @@ impl Vault {
     /// found twice and nothing outside.
     pub(crate) fn walk(&self, folder: Option<&str>) -> Result<Walk, VaultError> {
         self.check_root()?;
-        let mut walk = Walk { notes: Vec::new(), more: false };
+        let mut walk = Walk {
+            notes: Vec::new(),
+            more: false,
+        };
         let mut start = self.root().to_owned();
         for part in folder.into_iter().flat_map(|folder| folder.split('/')) {
             match self
@@ -59,7 +62,9 @@ impl Vault {
                 }
             }
         }
-        let prefix = folder.map(|folder| format!("{folder}/")).unwrap_or_default();
+        let prefix = folder
+            .map(|folder| format!("{folder}/"))
+            .unwrap_or_default();
         descend(&start, &prefix, 0, &mut walk);
         walk.notes.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(walk)
@@ -68,22 +73,33 @@ impl Vault {
 
 /// All notes below a folder that is known to be inside the vault.
 pub(crate) fn below(folder: &Path, name: &str) -> Vec<Walked> {
-    let mut walk = Walk { notes: Vec::new(), more: false };
-    let prefix = if name.is_empty() { String::new() } else { format!("{name}/") };
+    let mut walk = Walk {
+        notes: Vec::new(),
+        more: false,
+    };
+    let prefix = if name.is_empty() {
+        String::new()
+    } else {
+        format!("{name}/")
+    };
     descend(folder, &prefix, 0, &mut walk);
     walk.notes.sort_by(|one, other| one.path.cmp(&other.path));
     walk.notes
 }
 
 fn descend(folder: &Path, prefix: &str, depth: usize, walk: &mut Walk) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         if name.starts_with('.') {
             continue;
         }
-        let Ok(kind) = entry.file_type() else { continue };
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
         if kind.is_dir() {
             if depth < DEPTH_MAX {
                 let prefix = format!("{prefix}{}/", composed(name));
@@ -94,13 +110,20 @@ fn descend(folder: &Path, prefix: &str, depth: usize, walk: &mut Walk) {
                 walk.more = true;
                 return;
             }
-            walk.notes.push(Walked { path: format!("{prefix}{}", composed(name)), real: entry.path() });
+            walk.notes.push(Walked {
+                path: format!("{prefix}{}", composed(name)),
+                real: entry.path(),
+            });
         }
     }
 }
 
 fn composed(name: &str) -> String {
-    if name.is_ascii() { name.to_owned() } else { name.nfc().collect() }
+    if name.is_ascii() {
+        name.to_owned()
+    } else {
+        name.nfc().collect()
+    }
 }
 
 /// Reads the notes side by side and keeps what `look` makes of each, in the order of the notes. A note that is too large, or
@@ -109,8 +132,13 @@ pub(crate) fn read_all<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    let part = Part { bytes_max: NOTE_BYTES_MAX, is_whole: true };
-    read_with(notes, part, |note, bytes| look(note, &String::from_utf8_lossy(bytes)))
+    let part = Part {
+        bytes_max: NOTE_BYTES_MAX,
+        is_whole: true,
+    };
+    read_with(notes, part, |note, bytes| {
+        look(note, &String::from_utf8_lossy(bytes))
+    })
 }
 
 /// The same for the beginnings of the notes, where their front matter is: 16 KiB of each.
@@ -118,8 +146,13 @@ pub(crate) fn read_heads<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    let part = Part { bytes_max: HEAD_BYTES, is_whole: false };
-    read_with(notes, part, |note, bytes| look(note, &String::from_utf8_lossy(bytes)))
+    let part = Part {
+        bytes_max: HEAD_BYTES,
+        is_whole: false,
+    };
+    read_with(notes, part, |note, bytes| {
+        look(note, &String::from_utf8_lossy(bytes))
+    })
 }
 
 /// The part of a file that is read.
@@ -139,7 +172,11 @@ fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
         return Ok(false);
     }
     // It may grow in between, and some files say nothing of their size.
-    let room = if part.is_whole { part.bytes_max + 1 } else { part.bytes_max };
+    let room = if part.is_whole {
+        part.bytes_max + 1
+    } else {
+        part.bytes_max
+    };
     bytes.reserve(usize::try_from(size.min(part.bytes_max)).unwrap_or_default());
     file.take(room).read_to_end(bytes)?;
     Ok(bytes.len() as u64 <= part.bytes_max)
@@ -151,7 +188,8 @@ fn read_with<T: Send>(
     part: Part,
     look: impl Fn(&Walked, &[u8]) -> Option<T> + Sync,
 ) -> Vec<T> {
-    let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
+    let threads =
+        std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -167,11 +205,16 @@ fn read_with<T: Send>(
                         mine.push((at, seen));
                     }
                 }
-                found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
+                found
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .append(&mut mine);
             });
         }
     });
-    let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut found = found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, seen)| seen).collect()
 }

@@ -34,7 +34,10 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, StoreError>> {
 }
 
 impl TaskIndex for InMemoryTaskIndex {
-    fn numbers<'a>(&'a self, scope: &'a MemoryScope) -> BoxFuture<'a, Result<Vec<TaskNumber>, StoreError>> {
+    fn numbers<'a>(
+        &'a self,
+        scope: &'a MemoryScope,
+    ) -> BoxFuture<'a, Result<Vec<TaskNumber>, StoreError>> {
         ready(
             self.state()
                 .numbers
@@ -52,7 +55,10 @@ impl TaskIndex for InMemoryTaskIndex {
         let mut state = self.state();
         let mut ids = Vec::with_capacity(count);
         for _ in 0..count {
-            let next = state.last.get(user).map_or(TaskId::FIRST, |last| last.next());
+            let next = state
+                .last
+                .get(user)
+                .map_or(TaskId::FIRST, |last| last.next());
             state.last.insert(user.clone(), next);
             ids.push(next);
         }
@@ -69,7 +75,9 @@ impl TaskIndex for InMemoryTaskIndex {
         numbers.retain(|id, _| !change.removed.contains(id));
         numbers.extend(change.put.iter().map(|number| (number.id, number.clone())));
         if let Some((key, changed)) = change.applied {
-            state.applied.insert((scope.user.clone(), key.clone()), changed.clone());
+            state
+                .applied
+                .insert((scope.user.clone(), key.clone()), changed.clone());
         }
         ready(())
     }
@@ -79,6 +87,11 @@ impl TaskIndex for InMemoryTaskIndex {
         user: &'a UserId,
         key: &'a IdempotencyKey,
     ) -> BoxFuture<'a, Result<Option<TaskChanged>, StoreError>> {
-        ready(self.state().applied.get(&(user.clone(), key.clone())).cloned())
+        ready(
+            self.state()
+                .applied
+                .get(&(user.clone(), key.clone()))
+                .cloned(),
+        )
     }
 }

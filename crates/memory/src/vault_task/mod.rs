@@ -111,12 +111,16 @@ impl VaultTasks {
         blocking(move || {
             let settings = PluginSettings::of(&vault);
             let mut walk = vault.walk(None)?;
-            walk.notes.retain(|note| folded(&note.path) != folded(facts.as_str()));
+            walk.notes
+                .retain(|note| folded(&note.path) != folded(facts.as_str()));
             let found = read_all(&walk.notes, |note, text| {
                 let tasks = NoteTasks::read(&note.path, text, &settings).all();
                 (!tasks.is_empty()).then_some(tasks)
             });
-            Ok(TaskList { tasks: found.into_iter().flatten().collect(), more: walk.more })
+            Ok(TaskList {
+                tasks: found.into_iter().flatten().collect(),
+                more: walk.more,
+            })
         })
         .await
     }
@@ -126,10 +130,21 @@ impl VaultTasks {
     /// # Errors
     /// [`MemoryError::Ledger`].
     pub async fn deleted(&self) -> Result<Vec<DeletedTask>, MemoryError> {
-        let changes = self.0.common.ledger.newest(&self.0.common.scope, LOOKED_THROUGH).await?;
+        let changes = self
+            .0
+            .common
+            .ledger
+            .newest(&self.0.common.scope, LOOKED_THROUGH)
+            .await?;
         let now = (self.0.common.clock)().timestamp();
-        let kept = |change: &MemoryChange| now.duration_since(change.at).as_hours() < DELETED_TASK_DAYS * 24;
-        Ok(changes.into_iter().filter(kept).filter_map(deleted).collect())
+        let kept = |change: &MemoryChange| {
+            now.duration_since(change.at).as_hours() < DELETED_TASK_DAYS * 24
+        };
+        Ok(changes
+            .into_iter()
+            .filter(kept)
+            .filter_map(deleted)
+            .collect())
     }
 
     /// Brings a deleted task back: to where it stood, or where that is not found, to the end of its note.
@@ -137,32 +152,70 @@ impl VaultTasks {
     /// # Errors
     /// [`MemoryError::Task`] if there is no such deleted task.
     pub async fn restore(&self, change: Uuid) -> Result<DeletedTask, MemoryError> {
-        let found = self.0.common.ledger.newest(&self.0.common.scope, LOOKED_THROUGH).await?;
-        let found = found.into_iter().find(|known| known.id == change && deleted(known.clone()).is_some());
+        let found = self
+            .0
+            .common
+            .ledger
+            .newest(&self.0.common.scope, LOOKED_THROUGH)
+            .await?;
+        let found = found
+            .into_iter()
+            .find(|known| known.id == change && deleted(known.clone()).is_some());
         let Some(found) = found else {
-            return Err(note::refused("there is no such deleted task; they are kept for 30 days".to_owned()));
+            return Err(note::refused(
+                "there is no such deleted task; they are kept for 30 days".to_owned(),
+            ));
         };
         take_back(&self.0, &found).await?;
-        let undone = MemoryChange { state: MemoryState::Undone, ..found };
-        self.0.common.ledger.put(&self.0.common.scope, &undone).await?;
-        deleted(MemoryChange { state: MemoryState::Done, ..undone })
-            .ok_or_else(|| note::refused("there is no such deleted task".to_owned()))
+        let undone = MemoryChange {
+            state: MemoryState::Undone,
+            ..found
+        };
+        self.0
+            .common
+            .ledger
+            .put(&self.0.common.scope, &undone)
+            .await?;
+        deleted(MemoryChange {
+            state: MemoryState::Done,
+            ..undone
+        })
+        .ok_or_else(|| note::refused("there is no such deleted task".to_owned()))
     }
 }
 
 /// Returns a change as a deleted task, if it is one that was not taken back.
 fn deleted(change: MemoryChange) -> Option<DeletedTask> {
-    let (MemoryEffect::Task { words, before: Some(before), after: None, .. }, MemoryState::Done) =
-        (change.effect, change.state)
+    let (
+        MemoryEffect::Task {
+            words,
+            before: Some(before),
+            after: None,
+            ..
+        },
+        MemoryState::Done,
+    ) = (change.effect, change.state)
     else {
         return None;
     };
-    Some(DeletedTask { change: change.id, at: change.at, path: before.path, line: before.text, words })
+    Some(DeletedTask {
+        change: change.id,
+        at: change.at,
+        path: before.path,
+        line: before.text,
+        words,
+    })
 }
 
 impl TaskWritten {
     fn of(task: VaultTask) -> Self {
-        Self { task, before: None, next: None, already: false, gone: false }
+        Self {
+            task,
+            before: None,
+            next: None,
+            already: false,
+            gone: false,
+        }
     }
 }
 
@@ -175,13 +228,18 @@ enum Earlier {
 
 impl Shared {
     async fn earlier_task(&self, cause: &Cause) -> Result<Earlier, MemoryError> {
-        let Some(key) = &cause.key else { return Ok(Earlier::None) };
+        let Some(key) = &cause.key else {
+            return Ok(Earlier::None);
+        };
         let Some(change) = self.common.ledger.by_key(&self.common.scope, key).await? else {
             return Ok(Earlier::None);
         };
-        let MemoryEffect::Task { answer, .. } = &change.effect else { return Ok(Earlier::None) };
+        let MemoryEffect::Task { answer, .. } = &change.effect else {
+            return Ok(Earlier::None);
+        };
         Ok(match change.state {
-            MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone()) {
+            MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone())
+            {
                 Ok(written) => Earlier::Answered(Box::new(written)),
                 Err(_) => Earlier::None,
             },

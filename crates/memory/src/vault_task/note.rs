@@ -62,7 +62,11 @@ pub(crate) struct Changed {
 impl<'a> NoteTasks<'a> {
     pub(crate) fn read(path: &'a str, text: &'a str, settings: &'a PluginSettings) -> Self {
         let tasks = placed(text, &settings.style.global_filter);
-        let digest = if tasks.is_empty() { String::new() } else { place::digest(text) };
+        let digest = if tasks.is_empty() {
+            String::new()
+        } else {
+            place::digest(text)
+        };
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut next = |task: &Placed<'a>| {
             let count = counts.entry(task.line.text).or_default();
@@ -70,12 +74,22 @@ impl<'a> NoteTasks<'a> {
             *count - 1
         };
         let nths = tasks.iter().map(&mut next).collect();
-        Self { path, text, tasks, nths, counts, settings, digest }
+        Self {
+            path,
+            text,
+            tasks,
+            nths,
+            counts,
+            settings,
+            digest,
+        }
     }
 
     /// Returns all tasks of the note, in their order.
     pub(crate) fn all(&self) -> Vec<VaultTask> {
-        (0..self.tasks.len()).filter_map(|index| self.task(index)).collect()
+        (0..self.tasks.len())
+            .filter_map(|index| self.task(index))
+            .collect()
     }
 
     pub(crate) fn task(&self, index: usize) -> Option<VaultTask> {
@@ -130,9 +144,16 @@ impl<'a> NoteTasks<'a> {
             return Err(refused(format!("{:?} has no such task", self.path)));
         };
         let ending = ending_at(self.text, task.range.end);
-        let divider = if ending.is_empty() { line_ending(self.text) } else { ending };
+        let divider = if ending.is_empty() {
+            line_ending(self.text)
+        } else {
+            ending
+        };
         let (range, with) = if lines.is_empty() {
-            (task.range.start..task.range.end + ending.len(), String::new())
+            (
+                task.range.start..task.range.end + ending.len(),
+                String::new(),
+            )
         } else {
             (task.range.clone(), lines.join(divider))
         };
@@ -145,7 +166,8 @@ impl<'a> NoteTasks<'a> {
             "written so, it or another task of the note would no longer be read as one"
         };
         self.check(&text, &expected, hint)?;
-        let around = |lines: String, text: &str| self.lines(lines, text, task.range.start, task.range.end);
+        let around =
+            |lines: String, text: &str| self.lines(lines, text, task.range.start, task.range.end);
         Ok(Changed {
             text,
             before: Some(around(task.line.text.to_owned(), self.text)),
@@ -160,17 +182,29 @@ impl<'a> NoteTasks<'a> {
     pub(crate) fn appended(&self, line: &str) -> Result<Changed, MemoryError> {
         let mut expected: Vec<&str> = self.tasks.iter().map(|task| task.line.text).collect();
         expected.push(line);
-        let last =
-            self.text.trim_end_matches(['\n', '\r']).rsplit('\n').next().unwrap_or_default().trim_start();
+        let last = self
+            .text
+            .trim_end_matches(['\n', '\r'])
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .trim_start();
         let ending = line_ending(self.text);
         let blank = || insertion(self.text, self.text.len(), line);
-        let direct =
-            if self.text.ends_with('\n') { format!("{line}{ending}") } else { format!("{ending}{line}") };
+        let direct = if self.text.ends_with('\n') {
+            format!("{line}{ending}")
+        } else {
+            format!("{ending}{line}")
+        };
         let in_list = last.starts_with(['-', '*', '+'])
             && !self.text.ends_with("\n\n")
             && !self.text.ends_with("\n\r\n");
         let hint = "a task at its end would not be read as one: it ends in code, a comment or a quote that is not closed";
-        let tries = if in_list { vec![direct, blank()] } else { vec![blank()] };
+        let tries = if in_list {
+            vec![direct, blank()]
+        } else {
+            vec![blank()]
+        };
         let mut refusal = None;
         for inserted in tries {
             let text = format!("{}{inserted}", self.text);
@@ -179,8 +213,15 @@ impl<'a> NoteTasks<'a> {
                     let start = text.trim_end_matches(['\r', '\n']).len() - line.len();
                     let found_before = place::occurrences(self.text, line).len();
                     let after = self.lines(line.to_owned(), &text, start, start + line.len());
-                    let after = Some(TaskLines { found_before, ..after });
-                    return Ok(Changed { text, before: None, after });
+                    let after = Some(TaskLines {
+                        found_before,
+                        ..after
+                    });
+                    return Ok(Changed {
+                        text,
+                        before: None,
+                        after,
+                    });
                 }
                 Err(error) => refusal = Some(error),
             }
@@ -202,19 +243,30 @@ impl<'a> NoteTasks<'a> {
     fn check(&self, text: &str, expected: &[&str], hint: &str) -> Result<(), MemoryError> {
         let now = placed(text, &self.settings.style.global_filter);
         let hides = |text: &str| text.contains("%%") && Outline::of(text).open_comment;
-        if now.iter().map(|task| task.line.text).eq(expected.iter().copied())
+        if now
+            .iter()
+            .map(|task| task.line.text)
+            .eq(expected.iter().copied())
             && hides(text) == hides(self.text)
         {
             return Ok(());
         }
-        Err(VaultError::Shape { name: self.path.to_owned(), reason: hint.to_owned() }.into())
+        Err(VaultError::Shape {
+            name: self.path.to_owned(),
+            reason: hint.to_owned(),
+        }
+        .into())
     }
 }
 
 /// Returns what ends the line that ends at a place.
 pub(crate) fn ending_at(text: &str, end: usize) -> &str {
     let after = text.get(end..).unwrap_or_default();
-    let length = if after.starts_with("\r\n") { 2 } else { usize::from(after.starts_with('\n')) };
+    let length = if after.starts_with("\r\n") {
+        2
+    } else {
+        usize::from(after.starts_with('\n'))
+    };
     after.get(..length).unwrap_or_default()
 }
 

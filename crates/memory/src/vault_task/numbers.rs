@@ -36,7 +36,9 @@ pub(super) struct Numbered {
 impl Known {
     /// Returns what a new number stands for.
     pub(super) fn new(task: &VaultTask, now: &Zoned) -> Self {
-        let created_at = task.created.and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
+        let created_at = task
+            .created
+            .and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
         let created_at = created_at.map_or_else(|| now.timestamp(), |at| at.timestamp());
         let known = Self {
             path: String::new(),
@@ -56,19 +58,31 @@ impl Known {
     pub(super) fn of(&self, task: &VaultTask, now: &Zoned) -> Self {
         let is_other = self.line != task.address.line;
         let done_at = || {
-            let day = task.done.and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
+            let day = task
+                .done
+                .and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
             day.map_or_else(|| now.timestamp(), |at| at.timestamp())
         };
         Self {
-            completed_at: task.status.is_closed().then(|| self.completed_at.unwrap_or_else(done_at)),
-            updated_at: if is_other { now.timestamp() } else { self.updated_at },
+            completed_at: task
+                .status
+                .is_closed()
+                .then(|| self.completed_at.unwrap_or_else(done_at)),
+            updated_at: if is_other {
+                now.timestamp()
+            } else {
+                self.updated_at
+            },
             ..self.at(&task.address, &task.words)
         }
     }
 
     /// Returns the same as a line that is not there any more.
     pub(super) fn gone(&self, now: &Zoned) -> Self {
-        Self { gone_at: Some(now.timestamp()), ..self.clone() }
+        Self {
+            gone_at: Some(now.timestamp()),
+            ..self.clone()
+        }
     }
 
     /// Returns the same at another place.
@@ -108,12 +122,18 @@ impl Known {
 ///
 /// A line with other words is another task: whoever has its old number in mind does not mean it.
 pub(super) fn matched(tasks: &[VaultTask], numbers: &[Numbered]) -> Vec<Option<usize>> {
-    let mut matching =
-        Matching { tasks, numbers, found: vec![None; tasks.len()], taken: vec![false; numbers.len()] };
+    let mut matching = Matching {
+        tasks,
+        numbers,
+        found: vec![None; tasks.len()],
+        taken: vec![false; numbers.len()],
+    };
     matching.same_lines(false);
     matching.same_lines(true);
-    matching
-        .only(|task| (task.address.path.as_str(), task.words.as_str()), |known| (&known.path, &known.words));
+    matching.only(
+        |task| (task.address.path.as_str(), task.words.as_str()),
+        |known| (&known.path, &known.words),
+    );
     matching.only(|task| task.address.line.as_str(), |known| &known.line);
     matching.only(|task| task.words.as_str(), |known| &known.words);
     matching.found
@@ -137,14 +157,26 @@ impl<'a> Matching<'a> {
         of_known: impl Fn(&'a Known) -> K,
     ) -> Groups<K> {
         let mut groups: Groups<K> = HashMap::new();
-        for (at, task) in self.tasks.iter().enumerate().filter(|(at, _)| self.found.get(*at) == Some(&None)) {
+        for (at, task) in self
+            .tasks
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| self.found.get(*at) == Some(&None))
+        {
             groups.entry(of_task(task)).or_default().0.push(at);
         }
-        for (at, number) in
-            self.numbers.iter().enumerate().filter(|(at, _)| self.taken.get(*at) == Some(&false))
+        for (at, number) in self
+            .numbers
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| self.taken.get(*at) == Some(&false))
         {
             if number.known.gone_at.is_some() == gone {
-                groups.entry(of_known(&number.known)).or_default().1.push(at);
+                groups
+                    .entry(of_known(&number.known))
+                    .or_default()
+                    .1
+                    .push(at);
             }
         }
         groups
@@ -172,16 +204,29 @@ impl<'a> Matching<'a> {
                 }
                 continue;
             }
-            let around_task = |at: &usize| self.tasks.get(*at).map(|task| task.address.around.as_str());
-            let around_number = |at: &usize| self.numbers.get(*at).map(|number| number.known.around.as_str());
+            let around_task =
+                |at: &usize| self.tasks.get(*at).map(|task| task.address.around.as_str());
+            let around_number = |at: &usize| {
+                self.numbers
+                    .get(*at)
+                    .map(|number| number.known.around.as_str())
+            };
             let pairs: Vec<(usize, usize)> = tasks
                 .iter()
                 .filter(|task| {
-                    tasks.iter().filter(|other| around_task(other) == around_task(task)).count() == 1
+                    tasks
+                        .iter()
+                        .filter(|other| around_task(other) == around_task(task))
+                        .count()
+                        == 1
                 })
                 .filter_map(|task| {
-                    let mut same = numbers.iter().filter(|number| around_number(number) == around_task(task));
-                    same.next().filter(|_| same.next().is_none()).map(|number| (*task, *number))
+                    let mut same = numbers
+                        .iter()
+                        .filter(|number| around_number(number) == around_task(task));
+                    same.next()
+                        .filter(|_| same.next().is_none())
+                        .map(|number| (*task, *number))
                 })
                 .collect();
             for (task, number) in pairs {

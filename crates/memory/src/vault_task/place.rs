@@ -43,12 +43,21 @@ pub struct TaskAddress {
 pub(crate) fn placed<'a>(text: &'a str, global_filter: &str) -> Vec<Placed<'a>> {
     let mut found = Vec::new();
     let mut at = if text.starts_with('\u{FEFF}') { 3 } else { 0 };
-    for (number, whole) in text.get(at..).unwrap_or_default().split_inclusive('\n').enumerate() {
+    for (number, whole) in text
+        .get(at..)
+        .unwrap_or_default()
+        .split_inclusive('\n')
+        .enumerate()
+    {
         let line = whole.strip_suffix('\n').unwrap_or(whole);
         let line = line.strip_suffix('\r').unwrap_or(line);
         // Most lines are not: what the note's other lines make of it is asked only for those that are.
         if let Some(line) = TaskLine::read(line).filter(|line| has_filter(line, global_filter)) {
-            found.push(Placed { range: at..at + line.text.len(), number: number + 1, line });
+            found.push(Placed {
+                range: at..at + line.text.len(),
+                number: number + 1,
+                line,
+            });
         }
         at += whole.len();
     }
@@ -65,7 +74,10 @@ pub(crate) fn placed<'a>(text: &'a str, global_filter: &str) -> Vec<Placed<'a>> 
 
 fn has_filter(line: &TaskLine<'_>, global_filter: &str) -> bool {
     global_filter.is_empty()
-        || line.text.get(line.words.start..line.end).is_some_and(|body| body.contains(global_filter))
+        || line
+            .text
+            .get(line.words.start..line.end)
+            .is_some_and(|body| body.contains(global_filter))
 }
 
 /// Returns the starts of the lines on which items of lists begin, at any depth, also in quotes.
@@ -113,8 +125,11 @@ pub(crate) fn find(text: &str, tasks: &[Placed<'_>], address: &TaskAddress) -> R
     if same.len() == address.of && digest(text) == address.note {
         return same.get(address.nth).copied().ok_or(Lost::Gone);
     }
-    let near =
-        |index: &&usize| tasks.get(**index).is_some_and(|task| around(text, &task.range) == address.around);
+    let near = |index: &&usize| {
+        tasks
+            .get(**index)
+            .is_some_and(|task| around(text, &task.range) == address.around)
+    };
     match same.iter().filter(near).collect::<Vec<_>>().as_slice() {
         [only] => Ok(**only),
         _ => Err(Lost::Unclear),
@@ -125,7 +140,12 @@ pub(crate) fn find(text: &str, tasks: &[Placed<'_>], address: &TaskAddress) -> R
 pub(crate) fn around(text: &str, line: &Range<usize>) -> String {
     let above = line_above(text, line.start);
     let below = line_below(text, line.end);
-    digest(&format!("{}\n{}\n{}", above.is_some(), above.unwrap_or_default(), below.unwrap_or("\n")))
+    digest(&format!(
+        "{}\n{}\n{}",
+        above.is_some(),
+        above.unwrap_or_default(),
+        below.unwrap_or("\n")
+    ))
 }
 
 /// Returns the line above, without what ends it.
@@ -144,7 +164,11 @@ pub(crate) fn line_below(text: &str, end: usize) -> Option<&str> {
 
 /// Returns the SHA-256 of a text, in hexadecimal digits, shortened to 32.
 pub(crate) fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Returns where lines stand in a text, whole and one below the other, without what ends the last.
@@ -164,7 +188,12 @@ pub(crate) fn occurrences(text: &str, lines: &str) -> Vec<Range<usize>> {
         })
         .collect();
     all.windows(wanted.len())
-        .filter(|window| window.iter().map(|(_, line)| *line).eq(wanted.iter().copied()))
+        .filter(|window| {
+            window
+                .iter()
+                .map(|(_, line)| *line)
+                .eq(wanted.iter().copied())
+        })
         .filter_map(|window| Some(window.first()?.0.start..window.last()?.0.end))
         .collect()
 }

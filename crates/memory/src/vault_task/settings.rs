@@ -47,10 +47,16 @@ impl PluginSettings {
     /// Reads them. What is missing, or of another kind, has its default, as in the plugin.
     pub(crate) fn of(vault: &Vault) -> Self {
         let text = vault.obsidian_setting(FILE);
-        let keys = text.and_then(|text| serde_json::from_str::<Value>(&text).ok()).unwrap_or_default();
-        let flag = |key: &str, default: bool| keys.get(key).and_then(Value::as_bool).unwrap_or(default);
+        let keys = text
+            .and_then(|text| serde_json::from_str::<Value>(&text).ok())
+            .unwrap_or_default();
+        let flag =
+            |key: &str, default: bool| keys.get(key).and_then(Value::as_bool).unwrap_or(default);
         let dataview = keys.get("taskFormat").and_then(Value::as_str) == Some("dataview");
-        let global_filter = keys.get("globalFilter").and_then(Value::as_str).unwrap_or_default();
+        let global_filter = keys
+            .get("globalFilter")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let groups = ["coreStatuses", "customStatuses"].into_iter();
         let statuses = groups
             .filter_map(|group| keys.get("statusSettings")?.get(group)?.as_array())
@@ -63,7 +69,11 @@ impl PluginSettings {
             })
             .collect();
         let style = Style {
-            format: if dataview { TaskFormat::Dataview } else { TaskFormat::Emoji },
+            format: if dataview {
+                TaskFormat::Dataview
+            } else {
+                TaskFormat::Emoji
+            },
             global_filter: global_filter.to_owned(),
             done_date: flag("setDoneDate", true),
             created_date: flag("setCreatedDate", false),
@@ -75,7 +85,11 @@ impl PluginSettings {
 
     /// Returns the meaning of a character between brackets. One that nobody gave a meaning is to be done.
     pub(crate) fn status(&self, symbol: char) -> TaskStatus {
-        let known = self.statuses.iter().find(|(known, _)| *known == symbol).map(|(_, status)| *status);
+        let known = self
+            .statuses
+            .iter()
+            .find(|(known, _)| *known == symbol)
+            .map(|(_, status)| *status);
         known.unwrap_or(match symbol {
             'x' | 'X' => TaskStatus::Done,
             '/' => TaskStatus::InProgress,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::{NumbersChange, StoreError, TaskIndex, TaskNumber, TaskStore};
 use adjutant_core::{
-    BoxFuture, DELETED_TASK_DAYS, DESCRIPTION_CHARS_MAX, IdempotencyKey, Task, TaskChange, TaskChanged,
-    TaskDescription, TaskFilter, TaskId, UserId,
+    BoxFuture, DELETED_TASK_DAYS, DESCRIPTION_CHARS_MAX, IdempotencyKey, Task, TaskChange,
+    TaskChanged, TaskDescription, TaskFilter, TaskId, UserId,
 };
 use jiff::Zoned;
 
@@ -41,7 +41,12 @@ impl VaultTaskStore {
         others: Arc<dyn TaskStore>,
         note: impl Into<String>,
     ) -> Self {
-        Self { tasks, index, others, note: note.into() }
+        Self {
+            tasks,
+            index,
+            others,
+            note: note.into(),
+        }
     }
 
     fn owner(&self) -> &UserId {
@@ -61,10 +66,16 @@ impl VaultTaskStore {
         // Two processes would give two numbers to one line.
         let _lock = self.tasks.0.lock().await.map_err(refused)?;
         let (mut rows, change) = self.look(moved).await?;
-        let ids = self.index.new_numbers(self.owner(), change.new.len()).await?;
+        let ids = self
+            .index
+            .new_numbers(self.owner(), change.new.len())
+            .await?;
         let mut put = change.put;
         for (id, (known, task)) in ids.into_iter().zip(change.new) {
-            put.push(Numbered { id, known: known.clone() });
+            put.push(Numbered {
+                id,
+                known: known.clone(),
+            });
             rows.push(Row { id, known, task });
         }
         let at = (self.tasks.0.common.clock)().timestamp();
@@ -72,19 +83,33 @@ impl VaultTaskStore {
             .into_iter()
             .map(|number| {
                 let body = serde_json::to_string(&number.known).map_err(unreadable)?;
-                Ok(TaskNumber { id: number.id, at, body })
+                Ok(TaskNumber {
+                    id: number.id,
+                    at,
+                    body,
+                })
             })
             .collect::<Result<_, StoreError>>()?;
         let scope = &self.tasks.0.common.scope;
         self.index
-            .put_numbers(scope, NumbersChange { put: &put, removed: &change.removed, applied: None })
+            .put_numbers(
+                scope,
+                NumbersChange {
+                    put: &put,
+                    removed: &change.removed,
+                    applied: None,
+                },
+            )
             .await?;
         rows.sort_by_key(|row| row.id);
         Ok(rows)
     }
 
     /// Reads the tasks and their numbers, and what is to be changed in these.
-    async fn look(&self, moved: Option<(TaskId, &VaultTask)>) -> Result<(Vec<Row>, Change), StoreError> {
+    async fn look(
+        &self,
+        moved: Option<(TaskId, &VaultTask)>,
+    ) -> Result<(Vec<Row>, Change), StoreError> {
         let mut tasks = self.tasks.list().await.map_err(refused)?.tasks;
         tasks.retain(|task| task.status != TaskStatus::NonTask);
         let mut numbers = self.numbers().await?;
@@ -110,9 +135,16 @@ impl VaultTaskStore {
                     let known = number.known.of(&task, &now);
                     // Compared with what is written, which does not know yet where it moved to.
                     if known != number.known || moved.is_some_and(|(id, _)| id == number.id) {
-                        change.put.push(Numbered { id: number.id, known: known.clone() });
+                        change.put.push(Numbered {
+                            id: number.id,
+                            known: known.clone(),
+                        });
                     }
-                    rows.push(Row { id: number.id, known, task });
+                    rows.push(Row {
+                        id: number.id,
+                        known,
+                        task,
+                    });
                 }
                 None => change.new.push((Known::new(&task, &now), task)),
             }
@@ -127,7 +159,10 @@ impl VaultTaskStore {
             .into_iter()
             .map(|number| {
                 let known = serde_json::from_str(&number.body).map_err(unreadable)?;
-                Ok(Numbered { id: number.id, known })
+                Ok(Numbered {
+                    id: number.id,
+                    known,
+                })
             })
             .collect()
     }
@@ -138,37 +173,60 @@ impl VaultTaskStore {
         change: &TaskChange,
         key: Option<&IdempotencyKey>,
     ) -> Result<TaskChanged, StoreError> {
-        let cause = Cause { source: None, key: key.cloned() };
+        let cause = Cause {
+            source: None,
+            key: key.cloned(),
+        };
         let tasks = &self.tasks;
         let id = match change {
             TaskChange::Add { description } => {
-                let written = tasks.add(description.as_str(), &self.note, &cause).await.map_err(refused)?;
+                let written = tasks
+                    .add(description.as_str(), &self.note, &cause)
+                    .await
+                    .map_err(refused)?;
                 let rows = self.rows(None).await?;
                 let address = &written.task.address;
                 let is_it = |row: &&Row| {
                     row.task.address.path == address.path && row.task.address.line == address.line
                 };
-                let row = rows.iter().rev().find(is_it).ok_or_else(|| StoreError::Refused {
-                    reason: format!("it was added to {} and has been changed there since", address.path),
-                })?;
-                return Ok(TaskChanged::Added { task: self.task(row)? });
+                let row = rows
+                    .iter()
+                    .rev()
+                    .find(is_it)
+                    .ok_or_else(|| StoreError::Refused {
+                        reason: format!(
+                            "it was added to {} and has been changed there since",
+                            address.path
+                        ),
+                    })?;
+                return Ok(TaskChanged::Added {
+                    task: self.task(row)?,
+                });
             }
             TaskChange::Restore { id } => return self.restore(*id).await,
-            TaskChange::Update { id, .. } | TaskChange::Complete { id } | TaskChange::Delete { id } => *id,
+            TaskChange::Update { id, .. }
+            | TaskChange::Complete { id }
+            | TaskChange::Delete { id } => *id,
         };
         let Some((address, known)) = self.address(id, &cause).await? else {
             return Ok(TaskChanged::NoSuchTask { id });
         };
         let written = match change {
             TaskChange::Update { description, .. } => {
-                let edit = TaskEdit { words: Some(description.to_string()), due: None };
+                let edit = TaskEdit {
+                    words: Some(description.to_string()),
+                    due: None,
+                };
                 tasks.edit(&address, &edit, &cause).await
             }
             TaskChange::Complete { .. } => tasks.complete(&address, &cause).await,
             TaskChange::Delete { .. } => tasks.delete(&address, &cause).await,
-            TaskChange::Add { .. } | TaskChange::Restore { .. } => return Ok(TaskChanged::NoSuchTask { id }),
+            TaskChange::Add { .. } | TaskChange::Restore { .. } => {
+                return Ok(TaskChanged::NoSuchTask { id });
+            }
         };
-        self.outcome(change, (id, &known), written.map_err(refused)?).await
+        self.outcome(change, (id, &known), written.map_err(refused)?)
+            .await
     }
 
     /// Says what was done to a task, and lets its number stand for its line as it is now.
@@ -183,19 +241,31 @@ impl VaultTaskStore {
         let now = (self.tasks.0.common.clock)();
         let task = match rows.iter().find(|row| row.id == id) {
             Some(row) => self.task(row)?,
-            None => {
-                self.task(&Row { id, known: known.of(&written.task, &now), task: written.task.clone() })?
-            }
+            None => self.task(&Row {
+                id,
+                known: known.of(&written.task, &now),
+                task: written.task.clone(),
+            })?,
         };
         Ok(match change {
             TaskChange::Update { .. } => {
                 let before = written.before.as_ref().unwrap_or(&written.task);
-                TaskChanged::Updated { task, before: description(before)? }
+                TaskChanged::Updated {
+                    task,
+                    before: description(before)?,
+                }
             }
             TaskChange::Complete { .. } => {
                 let at = task.completed_at.unwrap_or_else(|| now.timestamp());
-                let task = Task { completed: true, completed_at: Some(at), ..task };
-                TaskChanged::Completed { task, already: written.already }
+                let task = Task {
+                    completed: true,
+                    completed_at: Some(at),
+                    ..task
+                };
+                TaskChanged::Completed {
+                    task,
+                    already: written.already,
+                }
             }
             TaskChange::Delete { .. } | TaskChange::Add { .. } | TaskChange::Restore { .. } => {
                 TaskChanged::Deleted { task }
@@ -204,12 +274,25 @@ impl VaultTaskStore {
     }
 
     /// Finds the line of a number. A call that was begun before finds the line as it was then: it may have been done.
-    async fn address(&self, id: TaskId, cause: &Cause) -> Result<Option<(TaskAddress, Known)>, StoreError> {
+    async fn address(
+        &self,
+        id: TaskId,
+        cause: &Cause,
+    ) -> Result<Option<(TaskAddress, Known)>, StoreError> {
         let shared = &self.tasks.0;
         if let Some(key) = &cause.key
-            && shared.common.ledger.by_key(&shared.common.scope, key).await?.is_some()
+            && shared
+                .common
+                .ledger
+                .by_key(&shared.common.scope, key)
+                .await?
+                .is_some()
         {
-            let known = self.numbers().await?.into_iter().find(|number| number.id == id);
+            let known = self
+                .numbers()
+                .await?
+                .into_iter()
+                .find(|number| number.id == id);
             return Ok(known.map(|number| (number.known.address(), number.known)));
         }
         let row = self.rows(None).await?.into_iter().find(|row| row.id == id);
@@ -218,18 +301,32 @@ impl VaultTaskStore {
 
     async fn restore(&self, id: TaskId) -> Result<TaskChanged, StoreError> {
         if let Some(row) = self.rows(None).await?.iter().find(|row| row.id == id) {
-            return Ok(TaskChanged::Restored { task: self.task(row)?, already: true });
+            return Ok(TaskChanged::Restored {
+                task: self.task(row)?,
+                already: true,
+            });
         }
         let none = TaskChanged::NoSuchTask { id };
-        let number = self.numbers().await?.into_iter().find(|number| number.id == id);
+        let number = self
+            .numbers()
+            .await?
+            .into_iter()
+            .find(|number| number.id == id);
         let deleted = self.tasks.deleted().await.map_err(refused)?;
         let is_it = |known: &Known| {
-            deleted.iter().find(|deleted| deleted.path == known.path && deleted.line == known.line)
+            deleted
+                .iter()
+                .find(|deleted| deleted.path == known.path && deleted.line == known.line)
         };
-        let Some(deleted) = number.as_ref().and_then(|number| is_it(&number.known)) else { return Ok(none) };
+        let Some(deleted) = number.as_ref().and_then(|number| is_it(&number.known)) else {
+            return Ok(none);
+        };
         self.tasks.restore(deleted.change).await.map_err(refused)?;
         match self.rows(None).await?.iter().find(|row| row.id == id) {
-            Some(row) => Ok(TaskChanged::Restored { task: self.task(row)?, already: false }),
+            Some(row) => Ok(TaskChanged::Restored {
+                task: self.task(row)?,
+                already: false,
+            }),
             None => Ok(none),
         }
     }
@@ -263,12 +360,21 @@ impl Change {
     /// Numbers whose line is gone are kept as long as a deleted task is.
     fn lose(&mut self, numbers: &[Numbered], found: &[Option<usize>], now: &Zoned) {
         let live: HashSet<usize> = found.iter().flatten().copied().collect();
-        for (_, number) in numbers.iter().enumerate().filter(|(at, _)| !live.contains(at)) {
+        for (_, number) in numbers
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !live.contains(at))
+        {
             match number.known.gone_at {
                 None => {
-                    self.put.push(Numbered { id: number.id, known: number.known.gone(now) });
+                    self.put.push(Numbered {
+                        id: number.id,
+                        known: number.known.gone(now),
+                    });
                 }
-                Some(gone) if now.timestamp().duration_since(gone).as_hours() > DELETED_TASK_DAYS * 24 => {
+                Some(gone)
+                    if now.timestamp().duration_since(gone).as_hours() > DELETED_TASK_DAYS * 24 =>
+                {
                     self.removed.push(number.id);
                 }
                 Some(_) => {}
@@ -280,13 +386,22 @@ impl Change {
 /// Returns the words of a task with its dates: the store's tasks have their dates in their words.
 fn description(task: &VaultTask) -> Result<TaskDescription, StoreError> {
     TaskDescription::new(&task.text).or_else(|_| {
-        let short: String = task.text.chars().take(DESCRIPTION_CHARS_MAX - 1).chain(['…']).collect();
-        TaskDescription::new(&short).map_err(|error| StoreError::Unreadable { message: error.to_string() })
+        let short: String = task
+            .text
+            .chars()
+            .take(DESCRIPTION_CHARS_MAX - 1)
+            .chain(['…'])
+            .collect();
+        TaskDescription::new(&short).map_err(|error| StoreError::Unreadable {
+            message: error.to_string(),
+        })
     })
 }
 
 fn unreadable(error: serde_json::Error) -> StoreError {
-    StoreError::Unreadable { message: format!("the number of a task in notes: {error}") }
+    StoreError::Unreadable {
+        message: format!("the number of a task in notes: {error}"),
+    }
 }
 
 fn refused(error: MemoryError) -> StoreError {
@@ -313,13 +428,20 @@ impl TaskStore for VaultTaskStore {
             return self.others.apply(user, change, key);
         }
         Box::pin(async move {
-            let Some(key) = key else { return self.change(change, None).await };
+            let Some(key) = key else {
+                return self.change(change, None).await;
+            };
             if let Some(known) = self.index.applied(user, key).await? {
                 return Ok(known);
             }
             let changed = self.change(change, Some(key)).await?;
-            let applied = NumbersChange { applied: Some((key, &changed)), ..NumbersChange::default() };
-            self.index.put_numbers(&self.tasks.0.common.scope, applied).await?;
+            let applied = NumbersChange {
+                applied: Some((key, &changed)),
+                ..NumbersChange::default()
+            };
+            self.index
+                .put_numbers(&self.tasks.0.common.scope, applied)
+                .await?;
             Ok(changed)
         })
     }
@@ -334,8 +456,14 @@ impl TaskStore for VaultTaskStore {
         }
         Box::pin(async move {
             let rows = self.rows(None).await?;
-            let tasks: Vec<Task> = rows.iter().map(|row| self.task(row)).collect::<Result<_, _>>()?;
-            Ok(tasks.into_iter().filter(|task| filter.takes(task)).collect())
+            let tasks: Vec<Task> = rows
+                .iter()
+                .map(|row| self.task(row))
+                .collect::<Result<_, _>>()?;
+            Ok(tasks
+                .into_iter()
+                .filter(|task| filter.takes(task))
+                .collect())
         })
     }
 
@@ -352,12 +480,18 @@ impl TaskStore for VaultTaskStore {
         Box::pin(async move {
             let mut tasks = self.list(user, filter).await?;
             tasks.retain(|task| before.is_none_or(|before| task.id < before));
-            let left_out = tasks.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+            let left_out = tasks
+                .len()
+                .saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
             Ok(tasks.split_off(left_out))
         })
     }
 
-    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
         if !self.is_owner(user) {
             return self.others.get(user, id);
         }

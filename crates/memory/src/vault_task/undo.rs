@@ -15,8 +15,20 @@ use crate::{MemoryError, VaultError};
 ///
 /// # Errors
 /// Whatever keeps the notes from being written; nothing is changed then, or, if the task was moved, it stands in both notes.
-pub(crate) async fn take_back(shared: &Shared, change: &MemoryChange) -> Result<Option<String>, MemoryError> {
-    let MemoryEffect::Task { words, before, after, created, .. } = &change.effect else { return Ok(None) };
+pub(crate) async fn take_back(
+    shared: &Shared,
+    change: &MemoryChange,
+) -> Result<Option<String>, MemoryError> {
+    let MemoryEffect::Task {
+        words,
+        before,
+        after,
+        created,
+        ..
+    } = &change.effect
+    else {
+        return Ok(None);
+    };
     let patch = change.patch.as_ref();
     let done = match (before, after) {
         (Some(before), Some(after)) if before.path == after.path => {
@@ -26,17 +38,33 @@ pub(crate) async fn take_back(shared: &Shared, change: &MemoryChange) -> Result<
                 exact.or_else(|| {
                     let at = only(text, after)?;
                     let ending = ending_at(text, at.end);
-                    let divider = if ending.is_empty() { line_ending(text) } else { ending };
+                    let divider = if ending.is_empty() {
+                        line_ending(text)
+                    } else {
+                        ending
+                    };
                     Some(splice(text, at, &before.text.replace('\n', divider)))
                 })
             };
             rewrite(shared, &before.path, back, false).await?
         }
         (Some(before), None) => {
-            rewrite(shared, &before.path, |text| put_back(text, before, patch), false).await?
+            rewrite(
+                shared,
+                &before.path,
+                |text| put_back(text, before, patch),
+                false,
+            )
+            .await?
         }
         (None, Some(after)) => {
-            rewrite(shared, &after.path, |text| take_out(text?, after, patch), *created).await?
+            rewrite(
+                shared,
+                &after.path,
+                |text| take_out(text?, after, patch),
+                *created,
+            )
+            .await?
         }
         (Some(before), Some(after)) => {
             let there = shared.read(&NotePath::of_owner(&after.path)?).await?;
@@ -44,15 +72,29 @@ pub(crate) async fn take_back(shared: &Shared, change: &MemoryChange) -> Result<
                 return Ok(None);
             }
             // First back, then out: a task stands twice rather than nowhere.
-            rewrite(shared, &before.path, |text| put_back(text, before, None), false).await?
-                && rewrite(shared, &after.path, |text| take_out(text?, after, None), *created).await?
+            rewrite(
+                shared,
+                &before.path,
+                |text| put_back(text, before, None),
+                false,
+            )
+            .await?
+                && rewrite(
+                    shared,
+                    &after.path,
+                    |text| take_out(text?, after, None),
+                    *created,
+                )
+                .await?
         }
         (None, None) => false,
     };
     let told = match (before, after) {
         (Some(before), None) => format!("Brought “{words}” back to {}.", before.path),
         (None, _) => format!("Took “{words}” out of the tasks again."),
-        (Some(before), Some(_)) => format!("The task “{words}” in {} is as it was before.", before.path),
+        (Some(before), Some(_)) => {
+            format!("The task “{words}” in {} is as it was before.", before.path)
+        }
     };
     Ok(done.then_some(told))
 }
@@ -84,16 +126,28 @@ fn take_out(text: &str, lines: &TaskLines, patch: Option<&FilePatch>) -> Option<
 
 /// Returns a text with lines where they stood: between the same neighbours, else below or above one of them, else at the end.
 fn put_back(text: Option<&str>, lines: &TaskLines, patch: Option<&FilePatch>) -> Option<String> {
-    let Some(text) = text else { return Some(format!("{}\n", lines.text)) };
+    let Some(text) = text else {
+        return Some(format!("{}\n", lines.text));
+    };
     if let Some(before) = patch.and_then(|patch| taken_back(text, patch)) {
         return Some(before);
     }
     let ending = line_ending(text);
     let block = lines.text.replace('\n', ending);
-    let above = lines.above.as_deref().map(|line| occurrences(text, line)).unwrap_or_default();
-    let below = lines.below.as_deref().map(|line| occurrences(text, line)).unwrap_or_default();
+    let above = lines
+        .above
+        .as_deref()
+        .map(|line| occurrences(text, line))
+        .unwrap_or_default();
+    let below = lines
+        .below
+        .as_deref()
+        .map(|line| occurrences(text, line))
+        .unwrap_or_default();
     let start_of_next = |end: usize| end + ending_at(text, end).len();
-    let between = above.iter().find(|line| line_below(text, line.end) == lines.below.as_deref());
+    let between = above
+        .iter()
+        .find(|line| line_below(text, line.end) == lines.below.as_deref());
     let after = match (between, above.as_slice(), below.as_slice()) {
         (Some(line), _, _) | (None, [line], _) => Some(line.end),
         _ => None,
@@ -132,11 +186,15 @@ async fn rewrite(
     let mut lock = shared.lock().await?;
     for _ in 0..ATTEMPTS_MAX {
         let stored = shared.read(&path).await?;
-        let Some(new) = work(stored.as_ref().map(Stored::text)) else { return Ok(false) };
+        let Some(new) = work(stored.as_ref().map(Stored::text)) else {
+            return Ok(false);
+        };
         let (vault, at) = (shared.vault.clone(), path.clone());
         let (held, done) = blocking(move || {
             let done = match &stored {
-                Some(stored) if created && new.trim().is_empty() => vault.remove(&lock, &at, stored)?,
+                Some(stored) if created && new.trim().is_empty() => {
+                    vault.remove(&lock, &at, stored)?
+                }
                 stored => vault.replace(&lock, &at, stored.as_ref(), &new)?,
             };
             Ok((lock, done))
@@ -147,5 +205,8 @@ async fn rewrite(
         }
         lock = held;
     }
-    Err(VaultError::Busy { name: path.to_string() }.into())
+    Err(VaultError::Busy {
+        name: path.to_string(),
+    }
+    .into())
 }

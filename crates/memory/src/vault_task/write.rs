@@ -34,7 +34,12 @@ impl VaultTasks {
     ///
     /// # Errors
     /// [`MemoryError::Task`] without words; [`VaultError`] for the note.
-    pub async fn add(&self, words: &str, note: &str, cause: &Cause) -> Result<TaskWritten, MemoryError> {
+    pub async fn add(
+        &self,
+        words: &str,
+        note: &str,
+        cause: &Cause,
+    ) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
             Begun::Call(call) => *call,
@@ -42,7 +47,11 @@ impl VaultTasks {
         let (vault, name) = (self.0.vault.clone(), note.to_owned());
         let path = blocking(move || {
             let path = vault.settle(&NotePath::of_owner(&name)?)?;
-            if vault.locate(&path)?.exists { Ok(path) } else { vault.settle(&NotePath::for_new(&name)?) }
+            if vault.locate(&path)?.exists {
+                Ok(path)
+            } else {
+                vault.settle(&NotePath::for_new(&name)?)
+            }
         });
         let path = self.guard(path.await?)?;
         let line = new_line(words, call.today, &call.settings.style).map_err(refused)?;
@@ -61,19 +70,30 @@ impl VaultTasks {
     /// # Errors
     /// [`MemoryError::Task`] if the line is not surely found, or recurs by another rule than `every N days|weeks|months|years
     /// [when done]`.
-    pub async fn complete(&self, task: &TaskAddress, cause: &Cause) -> Result<TaskWritten, MemoryError> {
+    pub async fn complete(
+        &self,
+        task: &TaskAddress,
+        cause: &Cause,
+    ) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
             Begun::Call(call) => *call,
         };
         let path = self.note(&task.path)?;
         self.change(&path, &call, |text| {
-            let note = NoteTasks::read(path.as_str(), text.ok_or_else(|| gone(&path))?, &call.settings);
+            let note = NoteTasks::read(
+                path.as_str(),
+                text.ok_or_else(|| gone(&path))?,
+                &call.settings,
+            );
             let index = note.find(task)?;
             let (line, before) = found(&note, index, &path)?;
             match before.status {
                 TaskStatus::Done => {
-                    return Ok(Plan::Already(TaskWritten { already: true, ..TaskWritten::of(before) }));
+                    return Ok(Plan::Already(TaskWritten {
+                        already: true,
+                        ..TaskWritten::of(before)
+                    }));
                 }
                 TaskStatus::NonTask => {
                     return Err(refused(
@@ -84,7 +104,10 @@ impl VaultTasks {
             }
             let made = complete(line, call.today, &call.settings.style).map_err(refused)?;
             let mut lines: Vec<String> = made.next.iter().chain(&made.done).cloned().collect();
-            let mut places = (made.next.as_ref().map(|_| 0), made.done.as_ref().map(|_| lines.len() - 1));
+            let mut places = (
+                made.next.as_ref().map(|_| 0),
+                made.done.as_ref().map(|_| lines.len() - 1),
+            );
             if call.settings.style.next_below && lines.len() == 2 {
                 lines.reverse();
                 places = (Some(1), Some(0));
@@ -121,25 +144,43 @@ impl VaultTasks {
         let path = self.note(&task.path)?;
         let words = change.words.as_deref();
         if words.is_some_and(|words| {
-            words.chars().any(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'))
+            words
+                .chars()
+                .any(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'))
         }) {
             return Err(refused("a task is one line".to_owned()));
         }
-        let line_edit = LineEdit { words, due: change.due };
+        let line_edit = LineEdit {
+            words,
+            due: change.due,
+        };
         self.change(&path, &call, |text| {
-            let note = NoteTasks::read(path.as_str(), text.ok_or_else(|| gone(&path))?, &call.settings);
+            let note = NoteTasks::read(
+                path.as_str(),
+                text.ok_or_else(|| gone(&path))?,
+                &call.settings,
+            );
             let index = note.find(task)?;
             let (line, before) = found(&note, index, &path)?;
             let new = edit(line, &line_edit, &call.settings.style).map_err(refused)?;
             if new == line.text {
-                let same =
-                    TaskWritten { before: Some(before.clone()), already: true, ..TaskWritten::of(before) };
+                let same = TaskWritten {
+                    before: Some(before.clone()),
+                    already: true,
+                    ..TaskWritten::of(before)
+                };
                 return Ok(Plan::Already(same));
             }
             let changed = note.replaced(index, &[new])?;
             let now = NoteTasks::read(path.as_str(), &changed.text, &call.settings);
             let (_, task) = found(&now, index, &path)?;
-            Ok(Plan::Write(Box::new(changed), TaskWritten { before: Some(before), ..TaskWritten::of(task) }))
+            Ok(Plan::Write(
+                Box::new(changed),
+                TaskWritten {
+                    before: Some(before),
+                    ..TaskWritten::of(task)
+                },
+            ))
         })
         .await
     }
@@ -148,18 +189,32 @@ impl VaultTasks {
     ///
     /// # Errors
     /// [`MemoryError::Task`] if the line is not surely found; [`VaultError::Shape`] if tasks below it would be none without it.
-    pub async fn delete(&self, task: &TaskAddress, cause: &Cause) -> Result<TaskWritten, MemoryError> {
+    pub async fn delete(
+        &self,
+        task: &TaskAddress,
+        cause: &Cause,
+    ) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
             Begun::Answered(written) => return Ok(*written),
             Begun::Call(call) => *call,
         };
         let path = self.note(&task.path)?;
         self.change(&path, &call, |text| {
-            let note = NoteTasks::read(path.as_str(), text.ok_or_else(|| gone(&path))?, &call.settings);
+            let note = NoteTasks::read(
+                path.as_str(),
+                text.ok_or_else(|| gone(&path))?,
+                &call.settings,
+            );
             let index = note.find(task)?;
             let (_, before) = found(&note, index, &path)?;
             let changed = note.replaced(index, &[])?;
-            Ok(Plan::Write(Box::new(changed), TaskWritten { gone: true, ..TaskWritten::of(before) }))
+            Ok(Plan::Write(
+                Box::new(changed),
+                TaskWritten {
+                    gone: true,
+                    ..TaskWritten::of(before)
+                },
+            ))
         })
         .await
     }
@@ -189,8 +244,10 @@ impl VaultTasks {
         let mut begun = call.begun.clone();
         for _ in 0..ATTEMPTS_MAX {
             let (source, target) = (shared.read(&from).await?, shared.read(&to).await?);
-            let (source_text, target_text) =
-                (source.as_ref().map(Stored::text), target.as_ref().map(Stored::text));
+            let (source_text, target_text) = (
+                source.as_ref().map(Stored::text),
+                target.as_ref().map(Stored::text),
+            );
             let there = begun.as_ref().is_some_and(|change| {
                 after_of(change).is_some_and(|after| stands_more_often(after, target_text))
             });
@@ -202,17 +259,24 @@ impl VaultTasks {
                 shared.finish(begun).await;
                 return Ok(answer);
             }
-            let note =
-                NoteTasks::read(from.as_str(), source_text.ok_or_else(|| gone(&from))?, &call.settings);
+            let note = NoteTasks::read(
+                from.as_str(),
+                source_text.ok_or_else(|| gone(&from))?,
+                &call.settings,
+            );
             let index = note.find(task)?;
             let (line, before) = found(&note, index, &from)?;
             let taken = note.replaced(index, &[])?;
             if !there {
                 let line = line.text.get(line.mark..).unwrap_or_default();
-                let other = NoteTasks::read(to.as_str(), target_text.unwrap_or_default(), &call.settings);
+                let other =
+                    NoteTasks::read(to.as_str(), target_text.unwrap_or_default(), &call.settings);
                 let put = other.appended(line)?;
                 let task = last_of(&to, &put.text, &call.settings)?;
-                let answer = TaskWritten { before: Some(before), ..TaskWritten::of(task) };
+                let answer = TaskWritten {
+                    before: Some(before),
+                    ..TaskWritten::of(task)
+                };
                 let effect = MemoryEffect::Task {
                     words: answer.task.words.clone(),
                     before: taken.before.clone(),
@@ -221,10 +285,18 @@ impl VaultTasks {
                     answer: json!(answer),
                 };
                 let change = match begun.take() {
-                    Some(change) => MemoryChange { effect, state: MemoryState::Begun, ..change },
+                    Some(change) => MemoryChange {
+                        effect,
+                        state: MemoryState::Begun,
+                        ..change
+                    },
                     None => shared.common.new_change(call.cause, effect),
                 };
-                shared.common.ledger.put(&shared.common.scope, &change).await?;
+                shared
+                    .common
+                    .ledger
+                    .put(&shared.common.scope, &change)
+                    .await?;
                 begun = Some(change.clone());
                 match shared.replace(lock, &to, target, put.text).await {
                     Ok((held, true)) => lock = held,
@@ -242,12 +314,16 @@ impl VaultTasks {
                 (_, true) => {
                     let answer = begun.as_ref().and_then(answer_of);
                     shared.finish(begun).await;
-                    return answer.ok_or_else(|| refused("its new line could not be told".to_owned()));
+                    return answer
+                        .ok_or_else(|| refused("its new line could not be told".to_owned()));
                 }
                 (held, false) => lock = held,
             }
         }
-        Err(VaultError::Busy { name: from.to_string() }.into())
+        Err(VaultError::Busy {
+            name: from.to_string(),
+        }
+        .into())
     }
 
     /// Begins a change, or gives the answer of an earlier one with the same key.
@@ -260,9 +336,16 @@ impl VaultTasks {
         let vault = self.0.vault.clone();
         let settings = blocking(move || Ok(PluginSettings::of(&vault))).await?;
         let now = (self.0.common.clock)();
-        let at = begun.as_ref().map(|change| change.at.to_zoned(now.time_zone().clone()));
+        let at = begun
+            .as_ref()
+            .map(|change| change.at.to_zoned(now.time_zone().clone()));
         let today = at.unwrap_or(now).date();
-        Ok(Begun::Call(Box::new(Call { cause, begun, settings, today })))
+        Ok(Begun::Call(Box::new(Call {
+            cause,
+            begun,
+            settings,
+            today,
+        })))
     }
 
     /// Returns the path of a task's note.
@@ -292,7 +375,11 @@ impl VaultTasks {
         };
         if folded(path.as_str()) == folded(facts.as_str()) || same_file() {
             let reason = "the facts are kept there, no tasks";
-            return Err(VaultError::Name { name: path.to_string(), reason }.into());
+            return Err(VaultError::Name {
+                name: path.to_string(),
+                reason,
+            }
+            .into());
         }
         Ok(path)
     }
@@ -308,7 +395,11 @@ impl VaultTasks {
         shared
             .change(path, call.cause, call.begun.as_ref(), |text| {
                 // What an attempt before a crash has written is not written again.
-                if let Some(answer) = call.begun.as_ref().and_then(|change| done_before(change, text)) {
+                if let Some(answer) = call
+                    .begun
+                    .as_ref()
+                    .and_then(|change| done_before(change, text))
+                {
                     return Ok(Planned::Nothing(answer));
                 }
                 Ok(match plan(text)? {
@@ -321,7 +412,11 @@ impl VaultTasks {
                             created: text.is_none(),
                             answer: json!(answer),
                         };
-                        Planned::Write { text: changed.text, effect: Box::new(effect), answer }
+                        Planned::Write {
+                            text: changed.text,
+                            effect: Box::new(effect),
+                            answer,
+                        }
                     }
                 })
             })
@@ -353,17 +448,23 @@ fn stands_less_often(lines: &TaskLines, text: Option<&str>) -> bool {
 }
 
 fn before_of(change: &MemoryChange) -> Option<&TaskLines> {
-    let MemoryEffect::Task { before, .. } = &change.effect else { return None };
+    let MemoryEffect::Task { before, .. } = &change.effect else {
+        return None;
+    };
     before.as_ref()
 }
 
 fn after_of(change: &MemoryChange) -> Option<&TaskLines> {
-    let MemoryEffect::Task { after, .. } = &change.effect else { return None };
+    let MemoryEffect::Task { after, .. } = &change.effect else {
+        return None;
+    };
     after.as_ref()
 }
 
 fn answer_of(change: &MemoryChange) -> Option<TaskWritten> {
-    let MemoryEffect::Task { answer, .. } = &change.effect else { return None };
+    let MemoryEffect::Task { answer, .. } = &change.effect else {
+        return None;
+    };
     serde_json::from_value(answer.clone()).ok()
 }
 
@@ -372,13 +473,26 @@ fn found<'a, 'n>(
     index: usize,
     path: &NotePath,
 ) -> Result<(&'n crate::task_line::TaskLine<'a>, VaultTask), MemoryError> {
-    note.line(index).zip(note.task(index)).ok_or_else(|| gone(path))
+    note.line(index)
+        .zip(note.task(index))
+        .ok_or_else(|| gone(path))
 }
 
-fn last_of(path: &NotePath, text: &str, settings: &PluginSettings) -> Result<VaultTask, MemoryError> {
-    NoteTasks::read(path.as_str(), text, settings).all().pop().ok_or_else(|| gone(path))
+fn last_of(
+    path: &NotePath,
+    text: &str,
+    settings: &PluginSettings,
+) -> Result<VaultTask, MemoryError> {
+    NoteTasks::read(path.as_str(), text, settings)
+        .all()
+        .pop()
+        .ok_or_else(|| gone(path))
 }
 
 fn gone(path: &NotePath) -> MemoryError {
-    VaultError::NoSuchNote { name: path.to_string(), nearest: Vec::new() }.into()
+    VaultError::NoSuchNote {
+        name: path.to_string(),
+        nearest: Vec::new(),
+    }
+    .into()
 }

@@ -34,12 +34,16 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
         ("sv", Algorithm::Swedish),
         ("tr", Algorithm::Turkish),
     ];
-    let known = all.into_iter().filter(|(code, _)| stop_words::lookup(code).is_some());
-    let numbered = known.enumerate().map(|(number, (code, algorithm))| Language {
-        number,
-        code,
-        stemmer: Stemmer::create(algorithm),
-    });
+    let known = all
+        .into_iter()
+        .filter(|(code, _)| stop_words::lookup(code).is_some());
+    let numbered = known
+        .enumerate()
+        .map(|(number, (code, algorithm))| Language {
+            number,
+            code,
+            stemmer: Stemmer::create(algorithm),
+        });
     numbered.collect()
 });
 
@@ -96,18 +100,28 @@ impl Language {
 
     /// Returns whether a normalised word is one of its stop words: it says nothing of what a text is about.
     pub(crate) fn is_stop(&self, word: &str) -> bool {
-        STOP_WORDS.get(word).is_some_and(|languages| languages & self.bit() != 0)
+        STOP_WORDS
+            .get(word)
+            .is_some_and(|languages| languages & self.bit() != 0)
     }
 
     /// Returns the stem of a normalised word, without accents, which not everybody types.
     pub(crate) fn stem(&self, word: &str) -> String {
-        let base = if self.number == 0 { irregular::base(word) } else { word };
+        let base = if self.number == 0 {
+            irregular::base(word)
+        } else {
+            word
+        };
         plain(&self.stemmer.stem(base)).into_owned()
     }
 
     /// Returns the forms of a normalised word, or of its base form, that begin otherwise than its stem may.
     pub(crate) fn forms(&self, word: &str) -> &'static [&'static str] {
-        if self.number == 0 { irregular::forms(word) } else { &[] }
+        if self.number == 0 {
+            irregular::forms(word)
+        } else {
+            &[]
+        }
     }
 
     fn bit(&self) -> u32 {
@@ -134,7 +148,9 @@ impl Tally {
     /// Returns the language with the most, the first of equals. `None`: no stop word was seen.
     pub(crate) fn language(&self) -> Option<&'static Language> {
         let most = *self.0.iter().max()?;
-        (most > 0).then(|| LANGUAGES.get(self.0.iter().position(|count| *count == most)?)).flatten()
+        (most > 0)
+            .then(|| LANGUAGES.get(self.0.iter().position(|count| *count == most)?))
+            .flatten()
     }
 }
 
@@ -170,7 +186,12 @@ pub(crate) fn each_token(text: &str, mut take: impl FnMut(Token<'_>)) {
             }
         }
         let end = word_end(text, at);
-        give(text.get(at..end).unwrap_or_default(), at, &mut buffer, &mut take);
+        give(
+            text.get(at..end).unwrap_or_default(),
+            at,
+            &mut buffer,
+            &mut take,
+        );
         at = end;
     }
 }
@@ -192,13 +213,18 @@ fn word_end(text: &str, from: usize) -> usize {
         let next = match byte(at) {
             b'\'' if goes_on(at + 1) => at + 1,
             // A number is one word: 10.5 is neither 10 nor 5.
-            b'.' | b',' if at > from && byte(at - 1).is_ascii_digit() && byte(at + 1).is_ascii_digit() => {
+            b'.' | b','
+                if at > from && byte(at - 1).is_ascii_digit() && byte(at + 1).is_ascii_digit() =>
+            {
                 at + 1
             }
             ascii if ascii.is_ascii() => at,
             _ => match char_at(text, at) {
                 Some('\u{2019}') if goes_on(at + 3) => at + 3,
-                Some(char) if !is_unspaced(char) && (char.is_alphanumeric() || is_combining_mark(char)) => {
+                Some(char)
+                    if !is_unspaced(char)
+                        && (char.is_alphanumeric() || is_combining_mark(char)) =>
+                {
                     at + char.len_utf8()
                 }
                 Some(_) | None => at,
@@ -218,13 +244,21 @@ fn pairs(text: &str, from: usize, take: &mut impl FnMut(Token<'_>)) -> usize {
         let end = at + char.len_utf8();
         // A mark belongs to the character before.
         if at > from && !is_combining_mark(char) {
-            take(Token { at: before, word: text.get(before..end).unwrap_or_default(), is_pair: true });
+            take(Token {
+                at: before,
+                word: text.get(before..end).unwrap_or_default(),
+                is_pair: true,
+            });
             (before, is_alone) = (at, false);
         }
         at = end;
     }
     if is_alone {
-        take(Token { at: from, word: text.get(from..at).unwrap_or_default(), is_pair: true });
+        take(Token {
+            at: from,
+            word: text.get(from..at).unwrap_or_default(),
+            is_pair: true,
+        });
     }
     at
 }
@@ -242,12 +276,19 @@ fn give(word: &str, at: usize, buffer: &mut String, take: &mut impl FnMut(Token<
     } else {
         word
     };
-    take(Token { at, word: without_possessive(word), is_pair: false });
+    take(Token {
+        at,
+        word: without_possessive(word),
+        is_pair: false,
+    });
 }
 
 /// Returns a text in one form of letters: compatible forms joined, lower case, one apostrophe.
 pub(crate) fn normal(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+    if text
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+    {
         return Cow::Borrowed(text);
     }
     let one = |char| if char == '\u{2019}' { '\'' } else { char };
@@ -264,7 +305,11 @@ pub(crate) fn plain(word: &str) -> Cow<'_, str> {
     if word.is_ascii() {
         return Cow::Borrowed(word);
     }
-    Cow::Owned(word.nfd().filter(|char| !('\u{300}'..='\u{36F}').contains(char)).collect())
+    Cow::Owned(
+        word.nfd()
+            .filter(|char| !('\u{300}'..='\u{36F}').contains(char))
+            .collect(),
+    )
 }
 
 /// Returns whether a character is of a script that is written without spaces: Han, Hiragana, Katakana, Thai, Lao, Burmese, Khmer and
@@ -293,7 +338,9 @@ mod tests {
     fn words_are_read_in_one_form() {
         assert_eq!(
             tokens("Don’t Josh's “Café” self-care_2 10.5 'quoted' naïve"),
-            ["don't", "josh", "café", "self", "care", "2", "10.5", "quoted", "naïve"]
+            [
+                "don't", "josh", "café", "self", "care", "2", "10.5", "quoted", "naïve"
+            ]
         );
         assert_eq!(tokens("नमस्ते दुनिया"), ["नमस्ते", "दुनिया"]);
         assert_eq!(tokens("  ..  "), Vec::<String>::new());
@@ -301,7 +348,10 @@ mod tests {
 
     #[test]
     fn scripts_without_spaces_give_pairs() {
-        assert_eq!(tokens("我喜欢茶 abc 茶"), ["我喜", "喜欢", "欢茶", "abc", "茶"]);
+        assert_eq!(
+            tokens("我喜欢茶 abc 茶"),
+            ["我喜", "喜欢", "欢茶", "abc", "茶"]
+        );
         assert_eq!(tokens("x茶y"), ["x", "茶", "y"]);
     }
 
@@ -321,7 +371,12 @@ mod tests {
     #[test]
     fn forms_of_a_word_have_one_stem() {
         let english = Language::usual().unwrap();
-        for forms in [["went", "goes"], ["bought", "buying"], ["children", "child"], ["running", "ran"]] {
+        for forms in [
+            ["went", "goes"],
+            ["bought", "buying"],
+            ["children", "child"],
+            ["running", "ran"],
+        ] {
             assert_eq!(english.stem(forms[0]), english.stem(forms[1]));
         }
         assert!(english.is_stop("the") && !english.is_stop("cat"));

@@ -26,20 +26,31 @@ fn variants() -> Vec<(&'static str, String)> {
 /// The owner's lines, byte for byte: those without our words and without `modified`. Blank lines may be ours.
 fn owners(text: &str) -> Vec<&str> {
     text.split_inclusive('\n')
-        .filter(|line| !line.contains("op") && !line.starts_with("modified:") && !line.trim().is_empty())
+        .filter(|line| {
+            !line.contains("op") && !line.starts_with("modified:") && !line.trim().is_empty()
+        })
         .collect()
 }
 
 #[tokio::test]
 async fn a_thousand_random_operations_change_nothing_else() {
     for (seed, (name, facts)) in variants().into_iter().enumerate() {
-        let home = Home::with(MemoryOptions { max_facts: 60, ..MemoryOptions::default() });
+        let home = Home::with(MemoryOptions {
+            max_facts: 60,
+            ..MemoryOptions::default()
+        });
         home.write("memory/facts.md", &facts);
-        home.write(".obsidian/daily-notes.json", r#"{"folder":"Tage","template":"keep/Vorlage"}"#);
+        home.write(
+            ".obsidian/daily-notes.json",
+            r#"{"folder":"Tage","template":"keep/Vorlage"}"#,
+        );
         home.write("keep/Vorlage.md", "# {{title}}\r\nkeep {{date}}\r\n");
-        let daily =
-            "keep morning\n\n## log\n\n- keep entry\n\n%% keep\n## Log\n%%\n\n## keep Evening\n---\nkeep\n";
-        let daily = if seed % 2 == 1 { daily.replace('\n', "\r\n") } else { daily.to_owned() };
+        let daily = "keep morning\n\n## log\n\n- keep entry\n\n%% keep\n## Log\n%%\n\n## keep Evening\n---\nkeep\n";
+        let daily = if seed % 2 == 1 {
+            daily.replace('\n', "\r\n")
+        } else {
+            daily.to_owned()
+        };
         home.write("Tage/2025-12-10.md", &daily);
         home.write("Tage/2025-12-11.md", &daily);
         for number in 0..100 {
@@ -64,11 +75,17 @@ async fn a_thousand_random_operations_change_nothing_else() {
                 .map(|(path, bytes)| (path.clone(), bytes.clone()))
                 .collect()
         };
-        assert!(rest(&before) == rest(&after), "{name}: a file that was not addressed has changed");
+        assert!(
+            rest(&before) == rest(&after),
+            "{name}: a file that was not addressed has changed"
+        );
         let now = home.facts();
         let (mut kept, mut original) = (owners(&now), owners(&facts));
         if name == "no final line ending" {
-            assert_eq!(kept.pop().map(str::trim_end), original.pop().map(str::trim_end));
+            assert_eq!(
+                kept.pop().map(str::trim_end),
+                original.pop().map(str::trim_end)
+            );
         }
         assert_eq!(kept, original, "{name}");
         for day in ["Tage/2025-12-10.md", "Tage/2025-12-11.md"] {
@@ -90,10 +107,18 @@ async fn operate(home: &Home, dice: &mut Dice, count: usize) {
             0..=3 => {
                 let important = dice.roll(4) == 0;
                 let _ = facts
-                    .add(&format!("op{number}a op{number}b op{number}c {{ü}} # op"), important, &me)
+                    .add(
+                        &format!("op{number}a op{number}b op{number}c {{ü}} # op"),
+                        important,
+                        &me,
+                    )
                     .await;
             }
-            4 => drop(facts.add(&format!("op{old}a op{old}b op{old}c op{old}d"), false, &me).await),
+            4 => drop(
+                facts
+                    .add(&format!("op{old}a op{old}b op{old}c op{old}d"), false, &me)
+                    .await,
+            ),
             5 => drop(
                 facts
                     .edit(
@@ -106,9 +131,17 @@ async fn operate(home: &Home, dice: &mut Dice, count: usize) {
             ),
             6 => drop(facts.forget(&format!("op{old}a"), &me).await),
             7 => drop(home.memory.undo().await),
-            8 => drop(notes.write_daily(&format!("op{number}\nop more"), None, &me).await),
+            8 => drop(
+                notes
+                    .write_daily(&format!("op{number}\nop more"), None, &me)
+                    .await,
+            ),
             9 => {
-                let day = if dice.roll(2) == 0 { 1.days() } else { -1.days() };
+                let day = if dice.roll(2) == 0 {
+                    1.days()
+                } else {
+                    -1.days()
+                };
                 // To and fro between two days.
                 let today = home.time.lock().unwrap().day();
                 let day = match today {
@@ -118,15 +151,25 @@ async fn operate(home: &Home, dice: &mut Dice, count: usize) {
                 };
                 home.later(day);
             }
-            10 => drop(notes.write(&format!("op{old}"), "op words", dice.roll(2) == 0, &me).await),
+            10 => drop(
+                notes
+                    .write(&format!("op{old}"), "op words", dice.roll(2) == 0, &me)
+                    .await,
+            ),
             _ => {
                 // By hand: one of our facts gets other words, and they count.
                 let text = home.facts();
-                if let Some(line) = text.lines().find(|line| line.contains("op") && line.starts_with("- [")) {
+                if let Some(line) = text
+                    .lines()
+                    .find(|line| line.contains("op") && line.starts_with("- ["))
+                {
                     let changed = format!("{} ophand{number}", line.trim_end());
                     home.write("memory/facts.md", text.replacen(line, &changed, 1));
                     assert!(
-                        home.contents().await.iter().any(|fact| fact.contains(&format!("ophand{number}")))
+                        home.contents()
+                            .await
+                            .iter()
+                            .any(|fact| fact.contains(&format!("ophand{number}")))
                     );
                 }
             }
@@ -140,28 +183,69 @@ async fn ten_thousand_notes_are_searched_and_left_alone() {
     for folder in 0..100 {
         std::fs::create_dir_all(home.vault().join(format!("Ordner {folder}"))).unwrap();
         for number in 0..100 {
-            let needle = if (folder, number) == (42, 7) { "needle" } else { "hay" };
+            let needle = if (folder, number) == (42, 7) {
+                "needle"
+            } else {
+                "hay"
+            };
             let text = format!(
                 "---\ntags: [t{number}]\n---\n# Note {number}\n\n{}\n{needle} über [[Note {number}]]\n",
                 "Lorem ipsum dolor sit amet. ".repeat(20)
             );
-            std::fs::write(home.vault().join(format!("Ordner {folder}/Notiz {folder}-{number}.md")), text)
-                .unwrap();
+            std::fs::write(
+                home.vault()
+                    .join(format!("Ordner {folder}/Notiz {folder}-{number}.md")),
+                text,
+            )
+            .unwrap();
         }
     }
-    let filter = adjutant_memory::Filter { limit: 20, ..Default::default() };
-    let found = home.memory.notes().unwrap().search("NEEDLE über", &filter).await.unwrap();
-    assert_eq!((found.total, found.notes[0].path.as_str()), (1, "Ordner 42/Notiz 42-7.md"));
-    let found = home.memory.notes().unwrap().search("#t7", &filter).await.unwrap();
+    let filter = adjutant_memory::Filter {
+        limit: 20,
+        ..Default::default()
+    };
+    let found = home
+        .memory
+        .notes()
+        .unwrap()
+        .search("NEEDLE über", &filter)
+        .await
+        .unwrap();
+    assert_eq!(
+        (found.total, found.notes[0].path.as_str()),
+        (1, "Ordner 42/Notiz 42-7.md")
+    );
+    let found = home
+        .memory
+        .notes()
+        .unwrap()
+        .search("#t7", &filter)
+        .await
+        .unwrap();
     assert_eq!((found.total, found.cut.is_some()), (100, true));
     let before = files(&home.vault());
     home.remember("Josh has a cat").await;
-    home.memory.notes().unwrap().write_daily("words", None, &Cause::person()).await.unwrap();
+    home.memory
+        .notes()
+        .unwrap()
+        .write_daily("words", None, &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(
-        home.memory.notes().unwrap().read("Notiz 99-99", None).await.unwrap().path,
+        home.memory
+            .notes()
+            .unwrap()
+            .read("Notiz 99-99", None)
+            .await
+            .unwrap()
+            .path,
         "Ordner 99/Notiz 99-99.md"
     );
     let after = files(&home.vault());
     assert_eq!(after.len(), before.len() + 2);
-    assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)));
+    assert!(
+        before
+            .iter()
+            .all(|(path, bytes)| after.get(path) == Some(bytes))
+    );
 }

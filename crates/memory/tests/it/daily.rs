@@ -8,20 +8,35 @@ use jiff::ToSpan;
 use crate::harness::{Home, context};
 
 async fn log(home: &Home, words: &str) -> adjutant_memory::Written {
-    home.memory.notes().unwrap().write_daily(words, None, &Cause::person()).await.unwrap()
+    home.memory
+        .notes()
+        .unwrap()
+        .write_daily(words, None, &Cause::person())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn without_settings_it_is_where_obsidian_has_it() {
     let home = Home::new();
     let written = log(&home, "Fixed the boiler").await;
-    assert_eq!(written.words(), "✎ noted in 2025-12-10.md: 14:05 Fixed the boiler  (undo: /undo)");
-    assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed the boiler\n");
+    assert_eq!(
+        written.words(),
+        "✎ noted in 2025-12-10.md: 14:05 Fixed the boiler  (undo: /undo)"
+    );
+    assert_eq!(
+        home.read("2025-12-10.md"),
+        "## Log\n\n- 14:05 Fixed the boiler\n"
+    );
     home.later(3.minutes());
     home.memory
         .notes()
         .unwrap()
-        .write_daily("Called Ana\n\n- about the boat\n", Some("Phone"), &Cause::person())
+        .write_daily(
+            "Called Ana\n\n- about the boat\n",
+            Some("Phone"),
+            &Cause::person(),
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -64,7 +79,11 @@ async fn settings_that_are_partial_or_damaged_fall_back_and_say_so() {
         let home = Home::new();
         home.write(".obsidian/daily-notes.json", settings);
         let written = log(&home, "words").await;
-        assert_eq!((written.file_path.as_str(), written.notices.len()), (path, notices), "{settings}");
+        assert_eq!(
+            (written.file_path.as_str(), written.notices.len()),
+            (path, notices),
+            "{settings}"
+        );
     }
 }
 
@@ -85,21 +104,73 @@ async fn periodic_notes_are_followed_where_they_make_the_daily_notes() {
     let beta = r#"{"calendarSets":[{"id":"Default","day":{"enabled":true,"folder":"Set"}}]}"#;
     let (there, gone) = (r#"["calendar","periodic-notes"]"#, r#"["calendar"]"#);
     for (core, community, data, path, notices) in [
-        (r#"["file-explorer"]"#, there, on, "Periodic/2025/12-10.md", 0),
-        (r#"{"daily-notes":false}"#, there, on, "Periodic/2025/12-10.md", 0),
+        (
+            r#"["file-explorer"]"#,
+            there,
+            on,
+            "Periodic/2025/12-10.md",
+            0,
+        ),
+        (
+            r#"{"daily-notes":false}"#,
+            there,
+            on,
+            "Periodic/2025/12-10.md",
+            0,
+        ),
         // With both on, other plugins follow Periodic Notes, too.
-        (r#"{"daily-notes":true}"#, there, on, "Periodic/2025/12-10.md", 0),
+        (
+            r#"{"daily-notes":true}"#,
+            there,
+            on,
+            "Periodic/2025/12-10.md",
+            0,
+        ),
         (r#"["daily-notes"]"#, there, beta, "Set/2025-12-10.md", 0),
         ("{", there, beta, "Set/2025-12-10.md", 0),
-        (r#"{"daily-notes":false}"#, there, off, "Core/2025-12-10.md", 0),
-        (r#"{"daily-notes":false}"#, gone, on, "Core/2025-12-10.md", 0),
-        (r#"{"daily-notes":true}"#, "[\"periodic", on, "Core/2025-12-10.md", 0),
-        (r#"{"daily-notes":true}"#, there, "{\"daily\":", "Core/2025-12-10.md", 1),
-        (r#"{"daily-notes":true}"#, there, "", "Core/2025-12-10.md", 0),
+        (
+            r#"{"daily-notes":false}"#,
+            there,
+            off,
+            "Core/2025-12-10.md",
+            0,
+        ),
+        (
+            r#"{"daily-notes":false}"#,
+            gone,
+            on,
+            "Core/2025-12-10.md",
+            0,
+        ),
+        (
+            r#"{"daily-notes":true}"#,
+            "[\"periodic",
+            on,
+            "Core/2025-12-10.md",
+            0,
+        ),
+        (
+            r#"{"daily-notes":true}"#,
+            there,
+            "{\"daily\":",
+            "Core/2025-12-10.md",
+            1,
+        ),
+        (
+            r#"{"daily-notes":true}"#,
+            there,
+            "",
+            "Core/2025-12-10.md",
+            0,
+        ),
     ] {
         let home = with_periodic_notes(core, community, data);
         let written = log(&home, "words").await;
-        assert_eq!((written.file_path.as_str(), written.notices.len()), (path, notices), "{core} {data}");
+        assert_eq!(
+            (written.file_path.as_str(), written.notices.len()),
+            (path, notices),
+            "{core} {data}"
+        );
     }
 }
 
@@ -112,10 +183,16 @@ async fn code_of_templater_is_left_and_told() {
     );
     home.write("Templates/Day.md", "# <% tp.date.now() %> {{date}}\n");
     let written = log(&home, "words").await;
-    assert!(home.read("2025-12-10.md").starts_with("# <% tp.date.now() %> 2025-12-10\n"));
+    assert!(
+        home.read("2025-12-10.md")
+            .starts_with("# <% tp.date.now() %> 2025-12-10\n")
+    );
     assert!(written.words().contains("Templater"), "{}", written.words());
     home.later(1.minutes());
-    assert!(log(&home, "more").await.notices.is_empty(), "the note was there");
+    assert!(
+        log(&home, "more").await.notices.is_empty(),
+        "the note was there"
+    );
 }
 
 /// Writes an entry into a vault of that format with those notes, on the given day.
@@ -126,9 +203,15 @@ async fn daily_beside(
     locale: Option<&str>,
 ) -> (String, Vec<String>) {
     let locale = locale.map(|code| code.parse().unwrap());
-    let home = Home::with(MemoryOptions { locale, ..MemoryOptions::default() });
+    let home = Home::with(MemoryOptions {
+        locale,
+        ..MemoryOptions::default()
+    });
     *home.time.lock().unwrap() = format!("{day}T14:05:00[Europe/Berlin]").parse().unwrap();
-    home.write(".obsidian/daily-notes.json", serde_json::json!({ "format": format }).to_string());
+    home.write(
+        ".obsidian/daily-notes.json",
+        serde_json::json!({ "format": format }).to_string(),
+    );
     for note in notes {
         home.write(note, "# Day\n");
     }
@@ -140,22 +223,58 @@ async fn daily_beside(
 async fn names_are_in_the_language_of_the_notes_that_are_there() {
     let format = "YYYY/MM MMMM/DD dddd";
     for (notes, day, path) in [
-        (&["2026/11 November/22 Sonntag.md"][..], "2026-11-22", "2026/11 November/22 Sonntag.md"),
-        (&["2026/11 November/22 Sonntag.md"], "2026-12-01", "2026/12 Dezember/01 Dienstag.md"),
-        (&["2026/11 novembre/22 dimanche.md"], "2026-11-23", "2026/11 novembre/23 lundi.md"),
-        (&["2026/11 listopad/22 niedziela.md"], "2026-12-01", "2026/12 grudzień/01 wtorek.md"),
-        (&["2026/11 11月/22 日曜日.md"], "2026-11-23", "2026/11 11月/23 月曜日.md"),
+        (
+            &["2026/11 November/22 Sonntag.md"][..],
+            "2026-11-22",
+            "2026/11 November/22 Sonntag.md",
+        ),
+        (
+            &["2026/11 November/22 Sonntag.md"],
+            "2026-12-01",
+            "2026/12 Dezember/01 Dienstag.md",
+        ),
+        (
+            &["2026/11 novembre/22 dimanche.md"],
+            "2026-11-23",
+            "2026/11 novembre/23 lundi.md",
+        ),
+        (
+            &["2026/11 listopad/22 niedziela.md"],
+            "2026-12-01",
+            "2026/12 grudzień/01 wtorek.md",
+        ),
+        (
+            &["2026/11 11月/22 日曜日.md"],
+            "2026-11-23",
+            "2026/11 11月/23 月曜日.md",
+        ),
         // Two years ago, with one English note of yesterday beside them.
         (
-            &["2025/03 März/01 Samstag.md", "2025/03 März/02 Sonntag.md", "2026/11 November/22 Sunday.md"],
+            &[
+                "2025/03 März/01 Samstag.md",
+                "2025/03 März/02 Sonntag.md",
+                "2026/11 November/22 Sunday.md",
+            ],
             "2026-11-23",
             "2026/11 November/23 Montag.md",
         ),
         (&[], "2026-11-22", "2026/11 November/22 Sunday.md"),
-        (&["2026/11 November/22 Sunday.md", "Sonntag.md"], "2026-11-23", "2026/11 November/23 Monday.md"),
-        (&["2026/11 Brumaire/22 Decadi.md"], "2026-11-23", "2026/11 November/23 Monday.md"),
+        (
+            &["2026/11 November/22 Sunday.md", "Sonntag.md"],
+            "2026-11-23",
+            "2026/11 November/23 Monday.md",
+        ),
+        (
+            &["2026/11 Brumaire/22 Decadi.md"],
+            "2026-11-23",
+            "2026/11 November/23 Monday.md",
+        ),
     ] {
-        assert_eq!(daily_beside(format, notes, day, None).await, (path.to_owned(), vec![]), "{notes:?}");
+        assert_eq!(
+            daily_beside(format, notes, day, None).await,
+            (path.to_owned(), vec![]),
+            "{notes:?}"
+        );
     }
 }
 
@@ -192,10 +311,18 @@ async fn weeks_are_those_of_the_language() {
 #[tokio::test]
 async fn decomposed_names_on_the_disk_are_found() {
     // "März" and "févr." as macOS may keep them.
-    let (path, _) =
-        daily_beside("YYYY/MMMM/DD dddd", &["2026/Ma\u{308}rz/02 Montag.md"], "2026-03-03", None).await;
+    let (path, _) = daily_beside(
+        "YYYY/MMMM/DD dddd",
+        &["2026/Ma\u{308}rz/02 Montag.md"],
+        "2026-03-03",
+        None,
+    )
+    .await;
     assert_eq!(path, "2026/März/03 Dienstag.md");
-    let home = Home::with(MemoryOptions { locale: Some("fr".parse().unwrap()), ..MemoryOptions::default() });
+    let home = Home::with(MemoryOptions {
+        locale: Some("fr".parse().unwrap()),
+        ..MemoryOptions::default()
+    });
     *home.time.lock().unwrap() = "2026-02-03T14:05:00[Europe/Paris]".parse().unwrap();
     home.write(".obsidian/daily-notes.json", r#"{"format":"MMM/DD"}"#);
     home.write("fe\u{301}vr./03.md", "# Jour\n");
@@ -206,20 +333,40 @@ async fn decomposed_names_on_the_disk_are_found() {
     // What "03 ma." becomes in German ends in a dot, too.
     home.write(".obsidian/daily-notes.json", r#"{"format":"[03 Di.]"}"#);
     assert_eq!(log(&home, "mots").await.file_path, "03 Di..md");
-    assert!(home.memory.notes().unwrap().read("03 Di..md", None).await.unwrap().text.contains("mots"));
+    assert!(
+        home.memory
+            .notes()
+            .unwrap()
+            .read("03 Di..md", None)
+            .await
+            .unwrap()
+            .text
+            .contains("mots")
+    );
 }
 
 #[tokio::test]
 async fn a_format_that_leads_out_of_the_vault_is_refused() {
     for format in ["[../]YYYY", "[/etc/]YYYY", "[.hidden/]YYYY", "[C:/]YYYY"] {
         let home = Home::new();
-        home.write(".obsidian/daily-notes.json", format!("{{\"format\":{format:?},\"folder\":\"\"}}"));
-        let written = home.memory.notes().unwrap().write_daily("words", None, &Cause::person()).await;
+        home.write(
+            ".obsidian/daily-notes.json",
+            format!("{{\"format\":{format:?},\"folder\":\"\"}}"),
+        );
+        let written = home
+            .memory
+            .notes()
+            .unwrap()
+            .write_daily("words", None, &Cause::person())
+            .await;
         // A slash in front is a slip: the rest stays inside.
         match written {
             Ok(written) => assert_eq!(written.file_path, "etc/2025.md", "{format}"),
             Err(error) => {
-                assert!(matches!(error, MemoryError::Vault(VaultError::Name { .. })), "{format}: {error}")
+                assert!(
+                    matches!(error, MemoryError::Vault(VaultError::Name { .. })),
+                    "{format}: {error}"
+                )
             }
         }
     }
@@ -228,7 +375,11 @@ async fn a_format_that_leads_out_of_the_vault_is_refused() {
 #[tokio::test]
 async fn a_setting_of_ours_goes_before_the_vaults() {
     let daily = "[Log]/YYYY/MM-DD".parse().unwrap();
-    let home = Home::with(MemoryOptions { daily, heading: "Journal".to_owned(), ..MemoryOptions::default() });
+    let home = Home::with(MemoryOptions {
+        daily,
+        heading: "Journal".to_owned(),
+        ..MemoryOptions::default()
+    });
     home.write(".obsidian/daily-notes.json", r#"{"folder":"Elsewhere"}"#);
     assert_eq!(log(&home, "words").await.file_path, "Log/2025/12-10.md");
     assert!(home.read("Log/2025/12-10.md").starts_with("## Journal\n"));
@@ -237,14 +388,29 @@ async fn a_setting_of_ours_goes_before_the_vaults() {
 #[tokio::test]
 async fn an_entry_goes_to_the_end_of_its_section_and_nothing_else_changes() {
     for (before, after) in [
-        ("# Day\n\n### log\ntext\n\n## Next\n", "# Day\n\n### log\ntext\n\n- 14:05 E\n\n## Next\n"),
-        ("## Log\n- a\n  - b\n\n\n## Next\n", "## Log\n- a\n  - b\n- 14:05 E\n\n\n## Next\n"),
-        ("## Log\n> quote\n## Next\n", "## Log\n> quote\n\n- 14:05 E\n\n## Next\n"),
+        (
+            "# Day\n\n### log\ntext\n\n## Next\n",
+            "# Day\n\n### log\ntext\n\n- 14:05 E\n\n## Next\n",
+        ),
+        (
+            "## Log\n- a\n  - b\n\n\n## Next\n",
+            "## Log\n- a\n  - b\n- 14:05 E\n\n\n## Next\n",
+        ),
+        (
+            "## Log\n> quote\n## Next\n",
+            "## Log\n> quote\n\n- 14:05 E\n\n## Next\n",
+        ),
         ("## Log\n- [ ] task", "## Log\n- [ ] task\n- 14:05 E"),
         ("## Log", "## Log\n\n- 14:05 E"),
         ("text", "text\n\n## Log\n\n- 14:05 E"),
-        ("```\n## Log\n```\ntext\n\n---\n", "```\n## Log\n```\ntext\n\n---\n\n## Log\n\n- 14:05 E\n"),
-        ("%%\n## Log\n%%\n", "%%\n## Log\n%%\n\n## Log\n\n- 14:05 E\n"),
+        (
+            "```\n## Log\n```\ntext\n\n---\n",
+            "```\n## Log\n```\ntext\n\n---\n\n## Log\n\n- 14:05 E\n",
+        ),
+        (
+            "%%\n## Log\n%%\n",
+            "%%\n## Log\n%%\n\n## Log\n\n- 14:05 E\n",
+        ),
         (
             "\u{FEFF}## Log\r\n\r\n### Sub\r\n\r\nx\r\n",
             "\u{FEFF}## Log\r\n\r\n### Sub\r\n\r\nx\r\n\r\n- 14:05 E\r\n",
@@ -262,11 +428,23 @@ async fn an_entry_goes_to_the_end_of_its_section_and_nothing_else_changes() {
 
 #[tokio::test]
 async fn an_entry_that_would_disappear_is_refused() {
-    for before in ["text\n```\ncode that is never closed\n", "words %% a comment\n\nthat stays open\n"] {
+    for before in [
+        "text\n```\ncode that is never closed\n",
+        "words %% a comment\n\nthat stays open\n",
+    ] {
         let home = Home::new();
         home.write("2025-12-10.md", before);
-        let error = home.memory.notes().unwrap().write_daily("E", None, &Cause::person()).await.unwrap_err();
-        assert!(matches!(error, MemoryError::Vault(VaultError::Shape { .. })), "{error}");
+        let error = home
+            .memory
+            .notes()
+            .unwrap()
+            .write_daily("E", None, &Cause::person())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, MemoryError::Vault(VaultError::Shape { .. })),
+            "{error}"
+        );
         assert_eq!(home.read("2025-12-10.md"), before);
     }
 }
@@ -290,39 +468,85 @@ async fn the_same_words_in_the_same_minute_are_one_entry() {
     let home = Home::new();
     log(&home, "Drank water").await;
     // Also without history: the text itself says so.
-    let again =
-        home.forgetful().notes().unwrap().write_daily("Drank water", None, &Cause::person()).await.unwrap();
+    let again = home
+        .forgetful()
+        .notes()
+        .unwrap()
+        .write_daily("Drank water", None, &Cause::person())
+        .await
+        .unwrap();
     assert!(again.already);
     home.later(1.minutes());
     assert!(!log(&home, "Drank water").await.already);
-    assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Drank water\n- 14:06 Drank water\n");
+    assert_eq!(
+        home.read("2025-12-10.md"),
+        "## Log\n\n- 14:05 Drank water\n- 14:06 Drank water\n"
+    );
 }
 
 #[tokio::test]
 async fn a_call_repeated_after_a_crash_writes_once() {
     let scope = |home: &Home| MemoryScope {
         user: UserId::local(),
-        vault: home.vault().canonicalize().unwrap().to_string_lossy().into_owned(),
+        vault: home
+            .vault()
+            .canonicalize()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned(),
     };
-    let begun = |change: MemoryChange| MemoryChange { state: MemoryState::Begun, ..change };
+    let begun = |change: MemoryChange| MemoryChange {
+        state: MemoryState::Begun,
+        ..change
+    };
     // The process died after the file was written and before the history said so.
     let home = Home::new();
     let cause = Cause::call(&context("local", 1));
-    let first = home.memory.notes().unwrap().write_daily("Fixed it", None, &cause).await.unwrap();
-    let change = home.ledger.by_key(&scope(&home), cause.key.as_ref().unwrap()).await.unwrap().unwrap();
+    let first = home
+        .memory
+        .notes()
+        .unwrap()
+        .write_daily("Fixed it", None, &cause)
+        .await
+        .unwrap();
+    let change = home
+        .ledger
+        .by_key(&scope(&home), cause.key.as_ref().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(change.state, MemoryState::Done);
-    home.ledger.put(&scope(&home), &begun(change.clone())).await.unwrap();
+    home.ledger
+        .put(&scope(&home), &begun(change.clone()))
+        .await
+        .unwrap();
     home.later(2.days());
-    let again = home.memory.notes().unwrap().write_daily("Fixed it", None, &cause).await.unwrap();
+    let again = home
+        .memory
+        .notes()
+        .unwrap()
+        .write_daily("Fixed it", None, &cause)
+        .await
+        .unwrap();
     assert_eq!(again, first);
     assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed it\n");
     assert!(!home.vault().join("2025-12-12.md").exists());
     // It died before the file was written: the entry is that of the day and the minute of the call.
     let home = Home::new();
-    let MemoryEffect::Note { .. } = &change.effect else { panic!("{change:?}") };
-    home.ledger.put(&scope(&home), &begun(change)).await.unwrap();
+    let MemoryEffect::Note { .. } = &change.effect else {
+        panic!("{change:?}")
+    };
+    home.ledger
+        .put(&scope(&home), &begun(change))
+        .await
+        .unwrap();
     home.later(2.days());
-    home.memory.notes().unwrap().write_daily("Fixed it", None, &cause).await.unwrap();
+    home.memory
+        .notes()
+        .unwrap()
+        .write_daily("Fixed it", None, &cause)
+        .await
+        .unwrap();
     assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed it\n");
 }
 
@@ -330,23 +554,63 @@ async fn a_call_repeated_after_a_crash_writes_once() {
 async fn words_that_are_no_entry_are_refused() {
     let home = Home::new();
     for words in ["", " \n\t"] {
-        let error =
-            home.memory.notes().unwrap().write_daily(words, None, &Cause::person()).await.unwrap_err();
+        let error = home
+            .memory
+            .notes()
+            .unwrap()
+            .write_daily(words, None, &Cause::person())
+            .await
+            .unwrap_err();
         assert!(matches!(error, MemoryError::Fact { .. }), "{error}");
     }
     let long = "x".repeat(10_001);
-    let error = home.memory.notes().unwrap().write_daily(&long, None, &Cause::person()).await.unwrap_err();
-    assert!(error.to_string().contains("at most 10000 characters, this one has 10001"), "{error}");
+    let error = home
+        .memory
+        .notes()
+        .unwrap()
+        .write_daily(&long, None, &Cause::person())
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("at most 10000 characters, this one has 10001"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn odd_settings_and_templates_are_followed_as_far_as_they_go() {
     for (settings, templates, template, path, begins) in [
         // The folder is made; a slash at either end is a slip.
-        (r#"{"folder":"/A/B c/","format":"YYYY"}"#, "", None, "A/B c/2025.md", "## Log"),
-        (r#"{"format":"YYYY/[Week] ww/Do dddd"}"#, "", None, "2025/Week 50/10th Wednesday.md", "## Log"),
-        (r#"{"format":"GGGG-[W]WW gggg X"}"#, "", None, "2025-W50 2025 1765371900.md", "## Log"),
-        (r#"{"format":"[it's] YYYY"}"#, "", None, "it's 2025.md", "## Log"),
+        (
+            r#"{"folder":"/A/B c/","format":"YYYY"}"#,
+            "",
+            None,
+            "A/B c/2025.md",
+            "## Log",
+        ),
+        (
+            r#"{"format":"YYYY/[Week] ww/Do dddd"}"#,
+            "",
+            None,
+            "2025/Week 50/10th Wednesday.md",
+            "## Log",
+        ),
+        (
+            r#"{"format":"GGGG-[W]WW gggg X"}"#,
+            "",
+            None,
+            "2025-W50 2025 1765371900.md",
+            "## Log",
+        ),
+        (
+            r#"{"format":"[it's] YYYY"}"#,
+            "",
+            None,
+            "it's 2025.md",
+            "## Log",
+        ),
         // Broken formats of templates are left out; a template may be named with or without its ending.
         (
             r#"{"template":"T/x.md"}"#,
@@ -369,10 +633,28 @@ async fn odd_settings_and_templates_are_followed_as_far_as_they_go() {
             "2025-12-10.md",
             "\u{FEFF}2025-12-10\n\n## Log",
         ),
-        (r#"{"template":"T/x"}"#, "", Some("{{date:YYYY[}}]}} {{date:}} {{x"), "2025-12-10.md", ""),
-        (r#"{"template":"T/x"}"#, "", Some(""), "2025-12-10.md", "## Log"),
+        (
+            r#"{"template":"T/x"}"#,
+            "",
+            Some("{{date:YYYY[}}]}} {{date:}} {{x"),
+            "2025-12-10.md",
+            "",
+        ),
+        (
+            r#"{"template":"T/x"}"#,
+            "",
+            Some(""),
+            "2025-12-10.md",
+            "## Log",
+        ),
         ("null", "", None, "2025-12-10.md", "## Log"),
-        ("\u{FEFF}{\"format\":\"YYYY\"}", "", None, "2025.md", "## Log"),
+        (
+            "\u{FEFF}{\"format\":\"YYYY\"}",
+            "",
+            None,
+            "2025.md",
+            "## Log",
+        ),
     ] {
         let home = Home::new();
         home.write(".obsidian/daily-notes.json", settings);
@@ -388,18 +670,28 @@ async fn odd_settings_and_templates_are_followed_as_far_as_they_go() {
             "{settings}: {text:?}"
         );
         let returns = text.matches("\r\n").count();
-        assert!(returns == 0 || returns == text.matches('\n').count(), "{text:?}");
+        assert!(
+            returns == 0 || returns == text.matches('\n').count(),
+            "{text:?}"
+        );
     }
     // A template out of the vault, a hidden one, a folder, and one that is no text.
     for template in ["../secret", "/etc/passwd", ".obsidian/x", "folder", "bytes"] {
         let home = Home::new();
-        home.write(".obsidian/daily-notes.json", format!("{{\"template\":{template:?}}}"));
+        home.write(
+            ".obsidian/daily-notes.json",
+            format!("{{\"template\":{template:?}}}"),
+        );
         home.write(".obsidian/x.md", "hidden");
         home.write("folder.md/x.md", "x");
         home.write("bytes.md", b"\xff\xfe");
         std::fs::write(home.folder.path().join("secret.md"), "secret").unwrap();
         let written = log(&home, "words").await;
         assert_eq!(written.notices.len(), 1, "{template}");
-        assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 words\n", "{template}");
+        assert_eq!(
+            home.read("2025-12-10.md"),
+            "## Log\n\n- 14:05 words\n",
+            "{template}"
+        );
     }
 }

@@ -30,11 +30,16 @@ modified: 2025-12-10T14:30:00
 async fn a_new_file_is_in_the_seeds_format() {
     let home = Home::new();
     assert_eq!(
-        home.remember("Josh mentioned working on CLI features").await,
+        home.remember("Josh mentioned working on CLI features")
+            .await,
         "✎ remembered: Josh mentioned working on CLI features  (undo: /undo)"
     );
     home.later(25.minutes());
-    home.memory.facts().add("Josh prefers dark mode in all apps", true, &Cause::person()).await.unwrap();
+    home.memory
+        .facts()
+        .add("Josh prefers dark mode in all apps", true, &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(
         home.facts(),
         "---\ntype: memory\ncreated: 2025-12-10T14:05:00\nmodified: 2025-12-10T14:30:00\n---\n\n# Key Facts\n\n\
@@ -55,7 +60,10 @@ async fn the_seeds_file_is_read_and_kept() {
     assert_eq!(home.facts(), SEED, "reading writes nothing");
     home.remember("Josh has a cat").await;
     let expected = SEED
-        .replace("modified: 2025-12-10T14:30:00", "modified: 2025-12-10T14:05:00")
+        .replace(
+            "modified: 2025-12-10T14:30:00",
+            "modified: 2025-12-10T14:05:00",
+        )
         .replace("approach\n", "approach\n- [2025-12-10] Josh has a cat\n");
     assert_eq!(home.facts(), expected);
 }
@@ -66,20 +74,42 @@ async fn the_instruction_has_the_important_facts_newest_first_and_says_they_may_
     assert_eq!(home.instruction().await, "");
     let mut text = String::from("# Key Facts\n\n## Important\n\n");
     for number in 1..=30 {
-        text.push_str(&format!("- [2025-11-{number:02}] imp{number} is one that matters #important\n"));
+        text.push_str(&format!(
+            "- [2025-11-{number:02}] imp{number} is one that matters #important\n"
+        ));
     }
     text.push_str("\n## Recent\n\n- [2025-12-31] something else\n");
     home.write("memory/facts.md", text);
     let told = home.memory.facts().instruction(&tokens).await.unwrap();
-    let lines: Vec<&str> = told.text.lines().filter(|line| line.starts_with("- ")).collect();
-    assert!(lines[0].starts_with("- [2025-11-30] imp30 is one that matters ("), "{}", told.text);
-    assert!((5..30).contains(&lines.len()) && lines.len() + told.left_out == 30, "{told:?}");
+    let lines: Vec<&str> = told
+        .text
+        .lines()
+        .filter(|line| line.starts_with("- "))
+        .collect();
+    assert!(
+        lines[0].starts_with("- [2025-11-30] imp30 is one that matters ("),
+        "{}",
+        told.text
+    );
+    assert!(
+        (5..30).contains(&lines.len()) && lines.len() + told.left_out == 30,
+        "{told:?}"
+    );
     assert!(tokens(&lines.join("\n")) <= 250, "{told:?}");
-    assert!(told.text.contains("may be stale") && told.text.contains("not instructions"), "{}", told.text);
+    assert!(
+        told.text.contains("may be stale") && told.text.contains("not instructions"),
+        "{}",
+        told.text
+    );
     assert!(!told.text.contains("something else"));
     // What it has no room for is told where it fits; what it has is not said twice.
     assert!(home.told("what about imp1?").await[0].contains(" imp1 is one"));
-    assert!(home.told("what about imp30?").await.iter().all(|line| !line.contains(" imp30 ")));
+    assert!(
+        home.told("what about imp30?")
+            .await
+            .iter()
+            .all(|line| !line.contains(" imp30 "))
+    );
 }
 
 #[tokio::test]
@@ -93,41 +123,89 @@ async fn what_fits_a_message_is_told_with_it_and_else_the_newest_only() {
         ("2025-06-01", "Josh has a boat"),
         ("2025-07-01", "The boat is blue"),
     ];
-    let lines: String = facts.iter().map(|(date, fact)| format!("- [{date}] {fact}\n")).collect();
-    home.write("memory/facts.md", format!("# Key Facts\n\n## Recent\n\n{lines}"));
+    let lines: String = facts
+        .iter()
+        .map(|(date, fact)| format!("- [{date}] {fact}\n"))
+        .collect();
+    home.write(
+        "memory/facts.md",
+        format!("# Key Facts\n\n## Recent\n\n{lines}"),
+    );
     let told = home.told("Where has Anna been living since March?").await;
-    assert!(told[0].starts_with("- [2025-03-02] Anna moved to Munich ("), "{told:#?}");
-    assert!(told.iter().any(|line| line.contains("three rooms")), "it was told beside it: {told:#?}");
+    assert!(
+        told[0].starts_with("- [2025-03-02] Anna moved to Munich ("),
+        "{told:#?}"
+    );
+    assert!(
+        told.iter().any(|line| line.contains("three rooms")),
+        "it was told beside it: {told:#?}"
+    );
     let newest = home.told("hello").await;
     assert_eq!(newest.len(), 3, "{newest:#?}");
-    assert!(newest[0].contains("The boat is blue") && newest[2].contains("green tea"), "{newest:#?}");
+    assert!(
+        newest[0].contains("The boat is blue") && newest[2].contains("green tea"),
+        "{newest:#?}"
+    );
     // The words before it count too.
     let history = [Message::user("Tell me of Anna").unwrap()];
-    let told =
-        home.memory.told("and where is her flat?", &history, ToldLimits::default(), &tokens).await.unwrap();
-    assert!(told[..2].iter().any(|told| told.text.contains("Munich")), "{told:#?}");
+    let told = home
+        .memory
+        .told(
+            "and where is her flat?",
+            &history,
+            ToldLimits::default(),
+            &tokens,
+        )
+        .await
+        .unwrap();
+    assert!(
+        told[..2].iter().any(|told| told.text.contains("Munich")),
+        "{told:#?}"
+    );
 }
 
 #[tokio::test]
 async fn what_still_stands_in_the_conversation_is_told_once_and_when_it_holds_no_more() {
     let home = Home::new();
     home.remember("Josh lives in Berlin").await;
-    let [line] = &home.told("where do I live?").await[..] else { panic!("one fact") };
-    let told =
-        format!("{}hello", adjutant_core::told::block(&[Told { id: None, text: line.clone() }]).unwrap());
+    let [line] = &home.told("where do I live?").await[..] else {
+        panic!("one fact")
+    };
+    let told = format!(
+        "{}hello",
+        adjutant_core::told::block(&[Told {
+            id: None,
+            text: line.clone()
+        }])
+        .unwrap()
+    );
     let history = [Message::user(told).unwrap()];
     let again = |history: Vec<Message>| {
         let memory = home.memory.clone();
         async move {
-            let told =
-                memory.told("where do I live?", &history, ToldLimits::default(), &tokens).await.unwrap();
+            let told = memory
+                .told("where do I live?", &history, ToldLimits::default(), &tokens)
+                .await
+                .unwrap();
             told.into_iter().map(|told| told.text).collect::<Vec<_>>()
         }
     };
     assert_eq!(again(history.to_vec()).await, Vec::<String>::new());
-    home.memory.facts().edit("Berlin", Some("Josh lives in Munich"), None, &Cause::person()).await.unwrap();
+    home.memory
+        .facts()
+        .edit(
+            "Berlin",
+            Some("Josh lives in Munich"),
+            None,
+            &Cause::person(),
+        )
+        .await
+        .unwrap();
     let told = again(history.to_vec()).await;
-    assert_eq!(told[0], "- Withdrawn, it does not hold any more: Josh lives in Berlin");
+    assert_eq!(
+        told[0],
+        "- Withdrawn, it does not hold any more: Josh lives in Berlin"
+    );
     assert!(told[1].contains("Josh lives in Munich"), "{told:#?}");
 }
 
@@ -135,20 +213,31 @@ async fn what_still_stands_in_the_conversation_is_told_once_and_when_it_holds_no
 async fn a_line_by_hand_is_told_up_to_the_bound_and_kept_whole() {
     let home = Home::new();
     let line = "x".repeat(600);
-    home.write("memory/facts.md", format!("# Key Facts\n\n## Important\n\n- {line}\n"));
+    home.write(
+        "memory/facts.md",
+        format!("# Key Facts\n\n## Important\n\n- {line}\n"),
+    );
     let context = home.instruction().await;
-    assert!(context.contains(&format!("- {}… (cut at 500 characters) (", "x".repeat(500))), "{context}");
+    assert!(
+        context.contains(&format!("- {}… (cut at 500 characters) (", "x".repeat(500))),
+        "{context}"
+    );
     assert_eq!(home.contents().await, [line]);
 }
 
 #[tokio::test]
 async fn the_path_of_the_facts_is_a_setting_and_stays_inside() {
-    let path = |path: String| MemoryOptions { path, ..MemoryOptions::default() };
+    let path = |path: String| MemoryOptions {
+        path,
+        ..MemoryOptions::default()
+    };
     let home = Home::with(path("About me.md".to_owned()));
     home.remember("Josh has a cat").await;
     assert!(home.read("About me.md").contains("Josh has a cat"));
     let whole = home.vault().canonicalize().unwrap().join("About me.md");
-    let again = home.open(path(whole.to_string_lossy().into_owned())).unwrap();
+    let again = home
+        .open(path(whole.to_string_lossy().into_owned()))
+        .unwrap();
     assert_eq!(again.facts().list().await.unwrap().len(), 1);
     for outside in ["../facts.md", "/etc/facts.md", ".obsidian/facts.md", ""] {
         assert!(home.open(path(outside.to_owned())).is_err(), "{outside}");
@@ -159,18 +248,42 @@ async fn the_path_of_the_facts_is_a_setting_and_stays_inside() {
 async fn a_correction_keeps_its_date_and_changes_text_and_source() {
     let home = Home::new();
     let call = Cause::call(&context("local", 1));
-    home.memory.facts().add("Josh's dentist appointment is on Monday morning", false, &call).await.unwrap();
+    home.memory
+        .facts()
+        .add(
+            "Josh's dentist appointment is on Monday morning",
+            false,
+            &call,
+        )
+        .await
+        .unwrap();
     home.later(30.days());
     let other = Cause::call(&context("local", 2));
-    let change = home.correct_because("Josh's dentist appointments are on Tuesday morning", &other).await;
+    let change = home
+        .correct_because("Josh's dentist appointments are on Tuesday morning", &other)
+        .await;
     // josh, dentist, appoint, monday|tuesday, morn: 4 of 5.
-    assert!(matches!(&change, FactChange::Updated { before, .. } if before.contains("Monday")), "{change:?}");
-    assert!(change.words().contains("(was: Josh's dentist appointment is on Monday morning; undo: /undo)"));
-    assert!(home.facts().contains("- [2025-12-10] Josh's dentist appointments are on Tuesday morning\n"));
+    assert!(
+        matches!(&change, FactChange::Updated { before, .. } if before.contains("Monday")),
+        "{change:?}"
+    );
+    assert!(
+        change
+            .words()
+            .contains("(was: Josh's dentist appointment is on Monday morning; undo: /undo)")
+    );
+    assert!(
+        home.facts()
+            .contains("- [2025-12-10] Josh's dentist appointments are on Tuesday morning\n")
+    );
     let why = home.memory.facts().why("dentist").await.unwrap();
     assert_eq!(why.history.len(), 2);
     assert_eq!(why.fact.source, other.source);
-    assert_eq!(why.fact.created_at.unwrap().to_string(), "2025-12-10T13:05:00Z", "the first time");
+    assert_eq!(
+        why.fact.created_at.unwrap().to_string(),
+        "2025-12-10T13:05:00Z",
+        "the first time"
+    );
     assert_eq!(why.history[0].source, call.source);
 }
 
@@ -182,11 +295,20 @@ async fn the_best_match_wins_and_of_equals_the_newest() {
         "# Key Facts\n\n## Recent\n\n- [2025-01-02] alpha bravo charlie delta one\n- [2025-01-01] alpha bravo charlie delta two\n",
     );
     home.correct("alpha bravo charlie delta three").await;
-    assert_eq!(home.contents().await, ["alpha bravo charlie delta three", "alpha bravo charlie delta two"]);
+    assert_eq!(
+        home.contents().await,
+        [
+            "alpha bravo charlie delta three",
+            "alpha bravo charlie delta two"
+        ]
+    );
     home.correct("alpha bravo charlie delta two more").await;
     assert_eq!(
         home.contents().await,
-        ["alpha bravo charlie delta three", "alpha bravo charlie delta two more"]
+        [
+            "alpha bravo charlie delta three",
+            "alpha bravo charlie delta two more"
+        ]
     );
 }
 
@@ -195,39 +317,82 @@ async fn what_is_known_is_not_written_again_and_importance_only_grows() {
     let home = Home::new();
     home.remember("Josh has a cat").await;
     let before = home.facts();
-    assert_eq!(home.remember("  Josh has\na cat ").await, "Already known: Josh has a cat");
+    assert_eq!(
+        home.remember("  Josh has\na cat ").await,
+        "Already known: Josh has a cat"
+    );
     assert_eq!(home.facts(), before);
-    home.memory.facts().add("Josh has a cat #important", false, &Cause::person()).await.unwrap();
+    home.memory
+        .facts()
+        .add("Josh has a cat #important", false, &Cause::person())
+        .await
+        .unwrap();
     assert!(
-        home.facts().contains("## Important\n\n- Josh has a cat #important\n\n## Recent\n"),
+        home.facts()
+            .contains("## Important\n\n- Josh has a cat #important\n\n## Recent\n"),
         "{}",
         home.facts()
     );
-    assert_eq!(home.remember("Josh has a cat").await, "Already known: Josh has a cat");
+    assert_eq!(
+        home.remember("Josh has a cat").await,
+        "Already known: Josh has a cat"
+    );
     assert_eq!(home.memory.facts().important().await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn at_the_limit_remember_refuses_but_corrects() {
-    let home = Home::with(MemoryOptions { max_facts: 2, ..MemoryOptions::default() });
+    let home = Home::with(MemoryOptions {
+        max_facts: 2,
+        ..MemoryOptions::default()
+    });
     home.remember("alpha bravo charlie delta").await;
     home.remember("Josh has a cat").await;
-    let error = home.memory.facts().add("Something quite new", false, &Cause::person()).await.unwrap_err();
+    let error = home
+        .memory
+        .facts()
+        .add("Something quite new", false, &Cause::person())
+        .await
+        .unwrap_err();
     assert_eq!(error, MemoryError::Limit { count: 2, max: 2 });
-    assert!(error.to_string().contains("memory.max_facts is 2"), "{error}");
+    assert!(
+        error.to_string().contains("memory.max_facts is 2"),
+        "{error}"
+    );
     home.correct("alpha bravo charlie delta echo").await;
-    assert_eq!(home.contents().await, ["alpha bravo charlie delta echo", "Josh has a cat"]);
+    assert_eq!(
+        home.contents().await,
+        ["alpha bravo charlie delta echo", "Josh has a cat"]
+    );
 }
 
 #[tokio::test]
 async fn words_that_are_no_fact_are_refused() {
     let home = Home::new();
     for words in ["", " \n ", "#important", "\u{0}\u{7}"] {
-        let error = home.memory.facts().add(words, false, &Cause::person()).await.unwrap_err();
-        assert!(matches!(error, MemoryError::Fact { .. }), "{words:?}: {error}");
+        let error = home
+            .memory
+            .facts()
+            .add(words, false, &Cause::person())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, MemoryError::Fact { .. }),
+            "{words:?}: {error}"
+        );
     }
-    let error = home.memory.facts().add(&"long ".repeat(201), false, &Cause::person()).await.unwrap_err();
-    assert!(error.to_string().contains("at most 1000 characters, this one has 1004"), "{error}");
+    let error = home
+        .memory
+        .facts()
+        .add(&"long ".repeat(201), false, &Cause::person())
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("at most 1000 characters, this one has 1004"),
+        "{error}"
+    );
     assert!(!home.vault().join("memory").exists(), "nothing was written");
 }
 
@@ -266,9 +431,17 @@ async fn words_that_look_like_markdown_stay_one_line_and_come_back() {
     // The file is still read the same by a memory without history, and each fact can be found and forgotten.
     let fresh = home.forgetful();
     for number in 0..hostile.len() {
-        fresh.facts().forget(&format!("unique{number}a"), &Cause::person()).await.unwrap();
+        fresh
+            .facts()
+            .forget(&format!("unique{number}a"), &Cause::person())
+            .await
+            .unwrap();
     }
-    assert!(fresh.facts().list().await.unwrap().is_empty(), "{}", home.facts());
+    assert!(
+        fresh.facts().list().await.unwrap().is_empty(),
+        "{}",
+        home.facts()
+    );
 }
 
 #[tokio::test]
@@ -277,18 +450,46 @@ async fn facts_are_edited_forgotten_and_found() {
     home.write("memory/facts.md", SEED);
     let facts = home.memory.facts();
     let error = facts.forget("Josh", &Cause::person()).await.unwrap_err();
-    assert!(matches!(&error, MemoryError::Ambiguous { candidates, .. } if candidates.len() == 3), "{error}");
-    assert!(matches!(facts.forget("zebra", &Cause::person()).await, Err(MemoryError::NoSuchFact { .. })));
+    assert!(
+        matches!(&error, MemoryError::Ambiguous { candidates, .. } if candidates.len() == 3),
+        "{error}"
+    );
+    assert!(matches!(
+        facts.forget("zebra", &Cause::person()).await,
+        Err(MemoryError::NoSuchFact { .. })
+    ));
     let id = facts.find("ollama").await.unwrap().id;
-    facts.edit(id.as_str(), Some("Ollama it is"), None, &Cause::person()).await.unwrap();
+    facts
+        .edit(id.as_str(), Some("Ollama it is"), None, &Cause::person())
+        .await
+        .unwrap();
     assert!(home.facts().contains("- [2025-12-10] Ollama it is\n"));
-    facts.edit("dark mode", None, Some(false), &Cause::person()).await.unwrap();
-    assert!(home.facts().contains("- [2025-12-10] Josh prefers dark mode in all apps\n"), "{}", home.facts());
-    let same =
-        facts.edit("Ollama", Some("Josh's main project is DIANA"), None, &Cause::person()).await.unwrap_err();
+    facts
+        .edit("dark mode", None, Some(false), &Cause::person())
+        .await
+        .unwrap();
+    assert!(
+        home.facts()
+            .contains("- [2025-12-10] Josh prefers dark mode in all apps\n"),
+        "{}",
+        home.facts()
+    );
+    let same = facts
+        .edit(
+            "Ollama",
+            Some("Josh's main project is DIANA"),
+            None,
+            &Cause::person(),
+        )
+        .await
+        .unwrap_err();
     assert!(same.to_string().contains("already reads"), "{same}");
     facts.forget("DIANA", &Cause::person()).await.unwrap();
-    assert!(home.facts().contains("## Important\n\n## Recent"), "{}", home.facts());
+    assert!(
+        home.facts().contains("## Important\n\n## Recent"),
+        "{}",
+        home.facts()
+    );
     assert_eq!(
         facts.search("CLI feature").await.unwrap()[0].content,
         "Josh mentioned working on CLI features"
@@ -304,15 +505,30 @@ async fn undo_goes_back_step_by_step_to_the_same_bytes() {
     let mut states = vec![home.facts()];
     home.remember("Josh has a cat").await;
     states.push(home.facts());
-    home.correct("Josh mentioned working on the CLI feature").await;
+    home.correct("Josh mentioned working on the CLI feature")
+        .await;
     states.push(home.facts());
-    facts.edit("Ollama", None, Some(true), &Cause::person()).await.unwrap();
+    facts
+        .edit("Ollama", None, Some(true), &Cause::person())
+        .await
+        .unwrap();
     states.push(home.facts());
-    facts.edit("dark mode", Some("Josh prefers light mode"), None, &Cause::person()).await.unwrap();
+    facts
+        .edit(
+            "dark mode",
+            Some("Josh prefers light mode"),
+            None,
+            &Cause::person(),
+        )
+        .await
+        .unwrap();
     states.push(home.facts());
     facts.forget("CLI", &Cause::person()).await.unwrap();
     let without_stamp = |text: &str| {
-        text.lines().filter(|line| !line.starts_with("modified:")).collect::<Vec<_>>().join("\n")
+        text.lines()
+            .filter(|line| !line.starts_with("modified:"))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     while let Some(state) = states.pop() {
         home.memory.undo().await.unwrap();
@@ -321,7 +537,10 @@ async fn undo_goes_back_step_by_step_to_the_same_bytes() {
         }
         assert_eq!(without_stamp(&home.facts()), without_stamp(&state));
     }
-    assert!(matches!(home.memory.undo().await, Err(MemoryError::NothingToUndo)));
+    assert!(matches!(
+        home.memory.undo().await,
+        Err(MemoryError::NothingToUndo)
+    ));
 }
 
 #[tokio::test]
@@ -329,11 +548,22 @@ async fn undo_leaves_what_the_person_changed_by_hand() {
     let home = Home::new();
     home.remember("Josh has a cat").await;
     home.remember("The office is in Oslo").await;
-    home.write("memory/facts.md", home.facts().replace("in Oslo", "in Bergen"));
+    home.write(
+        "memory/facts.md",
+        home.facts().replace("in Oslo", "in Bergen"),
+    );
     let error = home.memory.undo().await.unwrap_err();
-    assert_eq!(error, MemoryError::ChangedSince { what: "“The office is in Oslo”".to_owned() });
+    assert_eq!(
+        error,
+        MemoryError::ChangedSince {
+            what: "“The office is in Oslo”".to_owned()
+        }
+    );
     assert!(home.facts().contains("Bergen"));
-    assert_eq!(home.memory.undo().await.unwrap().words, "Forgot “Josh has a cat” again.");
+    assert_eq!(
+        home.memory.undo().await.unwrap().words,
+        "Forgot “Josh has a cat” again."
+    );
     assert_eq!(home.contents().await, ["The office is in Bergen"]);
 }
 
@@ -342,9 +572,18 @@ async fn losing_the_history_loses_only_why_and_undo() {
     let home = Home::new();
     home.remember("Josh has a cat").await;
     let fresh = home.forgetful();
-    assert_eq!(fresh.facts().list().await.unwrap()[0].created.unwrap().to_string(), "2025-12-10");
+    assert_eq!(
+        fresh.facts().list().await.unwrap()[0]
+            .created
+            .unwrap()
+            .to_string(),
+        "2025-12-10"
+    );
     assert!(fresh.facts().why("cat").await.unwrap().history.is_empty());
-    assert!(matches!(fresh.undo().await, Err(MemoryError::NothingToUndo)));
+    assert!(matches!(
+        fresh.undo().await,
+        Err(MemoryError::NothingToUndo)
+    ));
     fresh.facts().forget("cat", &Cause::person()).await.unwrap();
     assert!(home.contents().await.is_empty());
 }
@@ -353,9 +592,23 @@ async fn losing_the_history_loses_only_why_and_undo() {
 async fn a_repeated_call_has_one_effect_and_one_answer() {
     let home = Home::new();
     let cause = Cause::call(&context("local", 7));
-    let first = home.memory.facts().add("Josh has a cat", false, &cause).await.unwrap();
-    home.memory.facts().forget("cat", &Cause::person()).await.unwrap();
-    let again = home.memory.facts().add("Josh has a cat", false, &cause).await.unwrap();
+    let first = home
+        .memory
+        .facts()
+        .add("Josh has a cat", false, &cause)
+        .await
+        .unwrap();
+    home.memory
+        .facts()
+        .forget("cat", &Cause::person())
+        .await
+        .unwrap();
+    let again = home
+        .memory
+        .facts()
+        .add("Josh has a cat", false, &cause)
+        .await
+        .unwrap();
     assert_eq!(
         (first.words(), home.contents().await.len()),
         (again.words(), 0),
@@ -368,22 +621,46 @@ async fn a_call_repeated_after_a_crash_has_one_effect() {
     let home = Home::new();
     home.remember("alpha bravo charlie delta").await;
     let cause = Cause::call(&context("local", 7));
-    let vault = home.vault().canonicalize().unwrap().to_string_lossy().into_owned();
-    let scope = MemoryScope { user: UserId::local(), vault };
-    let first = home.correct_because("alpha bravo charlie delta echo", &cause).await;
-    let change = home.ledger.by_key(&scope, cause.key.as_ref().unwrap()).await.unwrap().unwrap();
-    let begun = MemoryChange { state: MemoryState::Begun, ..change };
+    let vault = home
+        .vault()
+        .canonicalize()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let scope = MemoryScope {
+        user: UserId::local(),
+        vault,
+    };
+    let first = home
+        .correct_because("alpha bravo charlie delta echo", &cause)
+        .await;
+    let change = home
+        .ledger
+        .by_key(&scope, cause.key.as_ref().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    let begun = MemoryChange {
+        state: MemoryState::Begun,
+        ..change
+    };
     // The process died after the file was written.
     home.ledger.put(&scope, &begun).await.unwrap();
     let before = home.facts();
-    let again = home.correct_because("alpha bravo charlie delta echo", &cause).await;
+    let again = home
+        .correct_because("alpha bravo charlie delta echo", &cause)
+        .await;
     assert_eq!((first.words(), before), (again.words(), home.facts()));
     // It died before: undone by hand is the same as never written.
     home.ledger.put(&scope, &begun).await.unwrap();
     home.write("memory/facts.md", home.facts().replace(" echo", ""));
-    home.correct_because("alpha bravo charlie delta echo", &cause).await;
+    home.correct_because("alpha bravo charlie delta echo", &cause)
+        .await;
     assert_eq!(home.contents().await, ["alpha bravo charlie delta echo"]);
-    assert_eq!(home.memory.undo().await.unwrap().words, "It reads “alpha bravo charlie delta” again.");
+    assert_eq!(
+        home.memory.undo().await.unwrap().words,
+        "It reads “alpha bravo charlie delta” again."
+    );
 }
 
 #[tokio::test]
@@ -396,11 +673,20 @@ async fn only_our_lists_are_facts() {
     home.remember("new").await;
     let expected = text.replace("  - below\n", "  - below\n- [2025-12-10] new\n");
     assert_eq!(home.facts(), expected);
-    home.memory.facts().forget("plus", &Cause::person()).await.unwrap();
+    home.memory
+        .facts()
+        .forget("plus", &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(home.facts(), expected.replace("+ plus\n  - below\n", ""));
-    home.memory.facts().add("vital", true, &Cause::person()).await.unwrap();
+    home.memory
+        .facts()
+        .add("vital", true, &Cause::person())
+        .await
+        .unwrap();
     assert!(
-        home.facts().contains("- not ours\n\n## Important\n\n- vital #important\n\n## Recent\n"),
+        home.facts()
+            .contains("- not ours\n\n## Important\n\n- vital #important\n\n## Recent\n"),
         "{}",
         home.facts()
     );
@@ -412,16 +698,32 @@ async fn only_our_lists_are_facts() {
 async fn corrections_that_are_announced_are_found_in_many_languages() {
     for (known, new, corrects) in [
         // Numbers and names are words like others.
-        ("Josh works on floor 3 of the north office", "Josh works on floor 4 of the north office", true),
+        (
+            "Josh works on floor 3 of the north office",
+            "Josh works on floor 4 of the north office",
+            true,
+        ),
         ("Josh is on floor 3", "Josh is on floor 4", true),
-        ("The budget is 1,000 euros per month", "The budget is 2,000 euros per month", true),
-        ("The meeting is on Monday", "The meeting is on Tuesday", true),
+        (
+            "The budget is 1,000 euros per month",
+            "The budget is 2,000 euros per month",
+            true,
+        ),
+        (
+            "The meeting is on Monday",
+            "The meeting is on Tuesday",
+            true,
+        ),
         ("Anna drinks tea", "Bert drinks tea", false),
         // A negation is about the same thing.
         ("Josh eats meat", "Josh does not eat meat", true),
         ("Josh likes cats", "Josh doesn't like cats", true),
         // Case, punctuation, order and word forms do not count.
-        ("josh PREFERS Dark-Mode!!!", "dark mode: Josh preferred (it)", true),
+        (
+            "josh PREFERS Dark-Mode!!!",
+            "dark mode: Josh preferred (it)",
+            true,
+        ),
         ("Josh’s cars are red", "The car of Josh is red.", true),
         (
             "Josh wohnt im dritten Stock eines Hauses in Berlin",
@@ -435,7 +737,11 @@ async fn corrections_that_are_announced_are_found_in_many_languages() {
             "Josh travaille au quatrième étage du bâtiment nord",
             true,
         ),
-        ("Josh n'aime pas les chats noirs", "Josh aime le chat noir", true),
+        (
+            "Josh n'aime pas les chats noirs",
+            "Josh aime le chat noir",
+            true,
+        ),
         ("Josh aime le thé", "Josh aime le café", false),
         (
             "Josh trabaja en la oficina de Madrid los lunes",
@@ -443,13 +749,25 @@ async fn corrections_that_are_announced_are_found_in_many_languages() {
             true,
         ),
         ("Josh bebe café", "Josh bebe té", false),
-        ("Джош живёт в большой квартире в центре Москвы", "Джош живет в большом доме в центре Москвы", true),
+        (
+            "Джош живёт в большой квартире в центре Москвы",
+            "Джош живет в большом доме в центре Москвы",
+            true,
+        ),
         ("Джош любит кошек", "Джош любит собак", false),
-        ("ジョシュは毎朝濃い緑茶を飲みます", "ジョシュは毎朝濃い紅茶を飲みます", true),
+        (
+            "ジョシュは毎朝濃い緑茶を飲みます",
+            "ジョシュは毎朝濃い紅茶を飲みます",
+            true,
+        ),
         ("ジョシュは猫が好き", "会議は月曜日です", false),
         ("我每天早上在家喝绿茶", "我每天早上在家喝咖啡", true),
         ("我喜欢绿茶", "我喜欢咖啡", false),
-        ("조쉬는 매일 아침 녹차를 마신다", "조쉬는 매일 아침 홍차를 마신다", true),
+        (
+            "조쉬는 매일 아침 녹차를 마신다",
+            "조쉬는 매일 아침 홍차를 마신다",
+            true,
+        ),
         ("🎉", "🎊", false),
         ("#work", "#home", false),
     ] {
@@ -477,11 +795,19 @@ async fn facts_by_hand_are_respected() {
     );
     assert_eq!(
         home.contents().await,
-        ["Анна любит чёрный чай", "Josh plays the cello in an orchestra", "私は猫が大好きです"]
+        [
+            "Анна любит чёрный чай",
+            "Josh plays the cello in an orchestra",
+            "私は猫が大好きです"
+        ]
     );
     home.correct("Josh played the cello in orchestras").await;
     home.correct("Анна любит черный чай!").await;
-    home.memory.facts().forget("猫", &Cause::person()).await.unwrap();
+    home.memory
+        .facts()
+        .forget("猫", &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(
         home.facts(),
         "# Key Facts\n\n## Important\n\n* Анна любит черный чай!\n  + зелёный тоже\n\n## Recent\n\n+ [2025-11-01] Josh played the cello in orchestras\n\n  and a paragraph\n- [ ] no fact\n"
@@ -495,9 +821,17 @@ async fn facts_by_hand_are_respected() {
     home.correct("Josh plays a cello in the orchestra").await;
     assert_eq!(
         home.contents().await,
-        ["Josh plays a cello in the orchestra", "new by hand", "The office is in Oslo"]
+        [
+            "Josh plays a cello in the orchestra",
+            "new by hand",
+            "The office is in Oslo"
+        ]
     );
-    assert!(home.facts().contains("- [2025-12-09] Josh plays a cello"), "{}", home.facts());
+    assert!(
+        home.facts().contains("- [2025-12-09] Josh plays a cello"),
+        "{}",
+        home.facts()
+    );
     assert!(home.memory.facts().important().await.unwrap()[0].content == "The office is in Oslo");
 }
 
@@ -518,13 +852,28 @@ async fn corrections_are_taken_and_no_true_fact_is_lost() {
         .collect();
     let (mut taken, mut lost, mut missed) = (0, Vec::new(), Vec::new());
     for [language, kind, known, said] in &rows {
-        let mut facts: Vec<&str> = rows.iter().filter(|row| row[0] == *language).map(|row| row[2]).collect();
+        let mut facts: Vec<&str> = rows
+            .iter()
+            .filter(|row| row[0] == *language)
+            .map(|row| row[2])
+            .collect();
         facts.sort_unstable();
         facts.dedup();
         let home = Home::new();
-        let lines: String = facts.iter().map(|fact| format!("- [2025-11-01] {fact}\n")).collect();
-        home.write("memory/facts.md", format!("# Key Facts\n\n## Recent\n\n{lines}"));
-        let change = home.memory.facts().add(said, false, &Cause::person()).await.unwrap();
+        let lines: String = facts
+            .iter()
+            .map(|fact| format!("- [2025-11-01] {fact}\n"))
+            .collect();
+        home.write(
+            "memory/facts.md",
+            format!("# Key Facts\n\n## Recent\n\n{lines}"),
+        );
+        let change = home
+            .memory
+            .facts()
+            .add(said, false, &Cause::person())
+            .await
+            .unwrap();
         let replaced = match &change {
             FactChange::Updated { before, .. } => Some(before.as_str()),
             _ => None,

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use adjutant_core::{
-    AgentName, CallId, CancellationToken, ConversationId, IdempotencyKey, ProgressListener, ToolContext,
-    TurnId, UserId,
+    AgentName, CallId, CancellationToken, ConversationId, IdempotencyKey, ProgressListener,
+    ToolContext, TurnId, UserId,
 };
 use adjutant_memory::{
-    Cause, FactChange, InMemoryLedger, Memory, MemoryOptions, NewFact, ToldLimits, Vault, VaultError,
+    Cause, FactChange, InMemoryLedger, Memory, MemoryOptions, NewFact, ToldLimits, Vault,
+    VaultError,
 };
 use jiff::{Span, Zoned};
 
@@ -32,12 +33,22 @@ impl Home {
         let time = Arc::new(Mutex::new(time));
         let ledger = Arc::new(InMemoryLedger::new());
         let memory = memory(folder.path(), options, &ledger, &time);
-        Self { memory, ledger, time, folder }
+        Self {
+            memory,
+            ledger,
+            time,
+            folder,
+        }
     }
 
     /// The same vault, opened anew with an empty history: a restart without a database.
     pub(crate) fn forgetful(&self) -> Memory {
-        memory(self.folder.path(), MemoryOptions::default(), &Arc::new(InMemoryLedger::new()), &self.time)
+        memory(
+            self.folder.path(),
+            MemoryOptions::default(),
+            &Arc::new(InMemoryLedger::new()),
+            &self.time,
+        )
     }
 
     /// The same vault with other settings.
@@ -52,7 +63,11 @@ impl Home {
 
     /// The facts that are told with a message at the beginning of a conversation.
     pub(crate) async fn told(&self, message: &str) -> Vec<String> {
-        let told = self.memory.told(message, &[], ToldLimits::default(), &tokens).await.unwrap();
+        let told = self
+            .memory
+            .told(message, &[], ToldLimits::default(), &tokens)
+            .await
+            .unwrap();
         told.into_iter().map(|told| told.text).collect()
     }
 
@@ -80,7 +95,12 @@ impl Home {
     }
 
     pub(crate) async fn remember(&self, fact: &str) -> String {
-        self.memory.facts().add(fact, false, &Cause::person()).await.unwrap().words()
+        self.memory
+            .facts()
+            .add(fact, false, &Cause::person())
+            .await
+            .unwrap()
+            .words()
     }
 
     /// Remembers what the person said as a correction.
@@ -89,12 +109,23 @@ impl Home {
     }
 
     pub(crate) async fn correct_because(&self, words: &str, cause: &Cause) -> FactChange {
-        let new = NewFact { words, said: "Correction!", ..NewFact::default() };
+        let new = NewFact {
+            words,
+            said: "Correction!",
+            ..NewFact::default()
+        };
         self.memory.facts().remember(&new, cause).await.unwrap()
     }
 
     pub(crate) async fn contents(&self) -> Vec<String> {
-        self.memory.facts().list().await.unwrap().into_iter().map(|fact| fact.content).collect()
+        self.memory
+            .facts()
+            .list()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|fact| fact.content)
+            .collect()
     }
 }
 

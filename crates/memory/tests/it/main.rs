@@ -1,6 +1,10 @@
 //! The vault at its boundary: files in, files and words out. Every test has a vault of its own.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are tests too"
+)]
 
 mod bytes; // what must stay as it is
 mod conversations; // what was said, as notes

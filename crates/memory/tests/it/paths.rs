@@ -112,8 +112,20 @@ async fn hostile_names_touch_nothing() {
     let notes = home.memory.notes().unwrap();
     for name in HOSTILE {
         assert!(notes.read(name, None).await.is_err(), "{name:?}");
-        assert!(notes.write(name, "x", false, &Cause::person()).await.is_err(), "{name:?}");
-        assert!(notes.write(name, "x", true, &Cause::person()).await.is_err(), "{name:?}");
+        assert!(
+            notes
+                .write(name, "x", false, &Cause::person())
+                .await
+                .is_err(),
+            "{name:?}"
+        );
+        assert!(
+            notes
+                .write(name, "x", true, &Cause::person())
+                .await
+                .is_err(),
+            "{name:?}"
+        );
     }
     assert_eq!(files(home.folder.path()), before);
 }
@@ -136,21 +148,53 @@ async fn links_out_of_the_vault_are_not_followed_and_links_inside_are_kept() {
     symlink(at("Real"), at("alias")).unwrap();
     symlink("Real/note.md", at("linked.md")).unwrap();
     let notes = home.memory.notes().unwrap();
-    for name in ["out/secret", "leak", "dangling", "settings/inner", "out/new", "settings/new"] {
+    for name in [
+        "out/secret",
+        "leak",
+        "dangling",
+        "settings/inner",
+        "out/new",
+        "settings/new",
+    ] {
         assert!(notes.read(name, None).await.is_err(), "{name}");
-        let error = notes.write(name, "x", true, &Cause::person()).await.unwrap_err();
+        let error = notes
+            .write(name, "x", true, &Cause::person())
+            .await
+            .unwrap_err();
         assert!(
-            matches!(error, MemoryError::Vault(VaultError::Name { .. } | VaultError::NoSuchNote { .. })),
+            matches!(
+                error,
+                MemoryError::Vault(VaultError::Name { .. } | VaultError::NoSuchNote { .. })
+            ),
             "{name}: {error}"
         );
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
-    let found =
-        notes.search("word", &adjutant_memory::Filter { limit: 9, ..Default::default() }).await.unwrap();
+    let found = notes
+        .search(
+            "word",
+            &adjutant_memory::Filter {
+                limit: 9,
+                ..Default::default()
+            },
+        )
+        .await
+        .unwrap();
     assert_eq!(found.total, 0);
-    assert_eq!(notes.read("alias/note", None).await.unwrap().text, "inside\n");
-    notes.write("linked", "more", true, &Cause::person()).await.unwrap();
-    assert!(std::fs::symlink_metadata(at("linked.md")).unwrap().is_symlink(), "the link stays a link");
+    assert_eq!(
+        notes.read("alias/note", None).await.unwrap().text,
+        "inside\n"
+    );
+    notes
+        .write("linked", "more", true, &Cause::person())
+        .await
+        .unwrap();
+    assert!(
+        std::fs::symlink_metadata(at("linked.md"))
+            .unwrap()
+            .is_symlink(),
+        "the link stays a link"
+    );
     assert_eq!(home.read("Real/note.md"), "inside\n\nmore\n");
 }
 
@@ -162,8 +206,18 @@ async fn a_facts_file_that_leads_out_is_refused() {
     std::fs::write(&outside, "export X=1\n").unwrap();
     std::fs::create_dir(home.vault().join("memory")).unwrap();
     std::os::unix::fs::symlink(&outside, home.vault().join("memory/facts.md")).unwrap();
-    let error = home.memory.facts().add("x", false, &Cause::person()).await.unwrap_err();
-    assert!(error.to_string().contains("a symbolic link leads it out of the vault"), "{error}");
+    let error = home
+        .memory
+        .facts()
+        .add("x", false, &Cause::person())
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("a symbolic link leads it out of the vault"),
+        "{error}"
+    );
     assert_eq!(std::fs::read_to_string(outside).unwrap(), "export X=1\n");
 }
 
@@ -172,10 +226,19 @@ async fn a_facts_file_that_leads_out_is_refused() {
 async fn what_is_no_file_is_no_note() {
     let home = Home::new();
     std::fs::create_dir(home.vault().join("folder.md")).unwrap();
-    let status = std::process::Command::new("mkfifo").arg(home.vault().join("pipe.md")).status().unwrap();
+    let status = std::process::Command::new("mkfifo")
+        .arg(home.vault().join("pipe.md"))
+        .status()
+        .unwrap();
     assert!(status.success());
     for name in ["folder", "pipe"] {
-        let error = home.memory.notes().unwrap().read(name, None).await.unwrap_err();
+        let error = home
+            .memory
+            .notes()
+            .unwrap()
+            .read(name, None)
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("not a file"), "{name}: {error}");
     }
 }
@@ -209,12 +272,24 @@ async fn links_in_circles_and_to_what_is_above_lead_nowhere() {
         "here/up/secret",
     ] {
         assert!(notes.read(name, None).await.is_err(), "{name}");
-        assert!(notes.write(name, "x", true, &Cause::person()).await.is_err(), "{name}");
+        assert!(
+            notes
+                .write(name, "x", true, &Cause::person())
+                .await
+                .is_err(),
+            "{name}"
+        );
     }
     assert_eq!(files(home.folder.path()), before);
     // A link to the vault itself is inside, and nothing is found twice.
-    assert_eq!(notes.read("here/here/Real/note", None).await.unwrap().text, "inside word\n");
-    let filter = adjutant_memory::Filter { limit: 9, ..Default::default() };
+    assert_eq!(
+        notes.read("here/here/Real/note", None).await.unwrap().text,
+        "inside word\n"
+    );
+    let filter = adjutant_memory::Filter {
+        limit: 9,
+        ..Default::default()
+    };
     assert_eq!(notes.search("word", &filter).await.unwrap().total, 1);
     assert_eq!(notes.list(&filter).await.unwrap().total, 1);
 }

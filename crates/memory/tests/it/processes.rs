@@ -20,13 +20,20 @@ fn example() -> PathBuf {
         .unwrap()
         .join("examples")
         .join(format!("vault{}", std::env::consts::EXE_SUFFIX));
-    assert!(path.exists(), "build it first: cargo build -p adjutant-memory --example vault");
+    assert!(
+        path.exists(),
+        "build it first: cargo build -p adjutant-memory --example vault"
+    );
     path
 }
 
 fn start(home: &Home, command: &str) -> Child {
     Command::new(example())
-        .args([home.vault(), home.folder.path().join("work"), PathBuf::from(command)])
+        .args([
+            home.vault(),
+            home.folder.path().join("work"),
+            PathBuf::from(command),
+        ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -40,7 +47,10 @@ fn feed(mut child: Child, lines: impl Iterator<Item = String>) -> Vec<String> {
         writeln!(input, "{line}").unwrap();
     }
     drop(input);
-    let said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
+    let said = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap)
+        .collect();
     assert!(child.wait().unwrap().success());
     said
 }
@@ -83,7 +93,9 @@ async fn two_processes_lose_nothing_and_no_watcher_sees_a_temporary_file() {
         .enumerate()
         .map(|(number, command)| {
             let child = start(&home, command);
-            std::thread::spawn(move || feed(child, (0..25).map(|line| fact(&format!("w{number}"), line))))
+            std::thread::spawn(move || {
+                feed(child, (0..25).map(|line| fact(&format!("w{number}"), line)))
+            })
         })
         .collect();
     for writer in writers {
@@ -96,12 +108,25 @@ async fn two_processes_lose_nothing_and_no_watcher_sees_a_temporary_file() {
         .iter()
         .filter(|(path, _)| !path.starts_with("memory"))
         .map(|(_, bytes)| {
-            String::from_utf8_lossy(bytes).lines().filter(|line| line.starts_with("- ")).count()
+            String::from_utf8_lossy(bytes)
+                .lines()
+                .filter(|line| line.starts_with("- "))
+                .count()
         })
         .sum();
     assert_eq!(entries, 50);
-    assert!(seen.iter().all(|path| path.extension().is_some_and(|end| end == "md")), "{seen:?}");
-    assert_eq!(fs::read_dir(home.folder.path().join("work")).unwrap().count(), 0, "nothing is left behind");
+    assert!(
+        seen.iter()
+            .all(|path| path.extension().is_some_and(|end| end == "md")),
+        "{seen:?}"
+    );
+    assert_eq!(
+        fs::read_dir(home.folder.path().join("work"))
+            .unwrap()
+            .count(),
+        0,
+        "nothing is left behind"
+    );
 }
 
 #[tokio::test]
@@ -128,16 +153,30 @@ async fn a_killed_process_leaves_the_old_file_or_the_new_one() {
         let text = home.facts();
         assert!(text.starts_with(before) && text.ends_with('\n'), "{text:?}");
         let facts = home.contents().await;
-        assert!(told.iter().all(|fact| facts.contains(fact)), "what was told is there");
+        assert!(
+            told.iter().all(|fact| facts.contains(fact)),
+            "what was told is there"
+        );
         // Each line is whole, and they are in order without a gap.
-        for (number, line) in facts.iter().filter(|fact| fact.starts_with(&name)).enumerate() {
+        for (number, line) in facts
+            .iter()
+            .filter(|fact| fact.starts_with(&name))
+            .enumerate()
+        {
             assert_eq!(*line, fact(&name, number));
         }
-        assert_eq!(files(&home.vault()).len(), 1, "no temporary file in the vault");
+        assert_eq!(
+            files(&home.vault()).len(),
+            1,
+            "no temporary file in the vault"
+        );
     }
     home.remember("and it goes on").await;
     assert!(
-        fs::read_dir(home.folder.path().join("work")).unwrap().count() == 0,
+        fs::read_dir(home.folder.path().join("work"))
+            .unwrap()
+            .count()
+            == 0,
         "what was left is cleared away"
     );
 }
@@ -149,8 +188,10 @@ async fn two_processes_and_an_editor_lose_no_line_of_a_note() {
     let home = Home::new();
     let task = |writer: usize, number: usize| format!("w{writer} task {number}");
     let all = (0..2).flat_map(|writer| (0..EACH).map(move |number| (writer, number)));
-    let text: String =
-        all.clone().map(|(writer, number)| format!("- [ ] {}\n", task(writer, number))).collect();
+    let text: String = all
+        .clone()
+        .map(|(writer, number)| format!("- [ ] {}\n", task(writer, number)))
+        .collect();
     home.write("tasks.md", &text);
     let stop = Arc::new(AtomicBool::new(false));
     // Appends, as a program does that has a line to add: whatever the note is by then.
@@ -162,7 +203,8 @@ async fn two_processes_and_an_editor_lose_no_line_of_a_note() {
             // The note stays one that is read at once.
             while !stop.load(Ordering::Relaxed) && written < 500 {
                 let mut note = fs::OpenOptions::new().append(true).open(&path).unwrap();
-                note.write_all(format!("- [ ] edited {written} ü\n").as_bytes()).unwrap();
+                note.write_all(format!("- [ ] edited {written} ü\n").as_bytes())
+                    .unwrap();
                 // Stopped by the system between opening and writing for so long that the file was given up meanwhile: that
                 // cannot be noticed by who replaces it.
                 if note.metadata().unwrap().nlink() > 0 {
@@ -173,19 +215,28 @@ async fn two_processes_and_an_editor_lose_no_line_of_a_note() {
             written
         })
     };
-    let writers = ["complete", "delete"].into_iter().enumerate().map(|(writer, command)| {
-        let child = start(&home, command);
-        std::thread::spawn(move || feed(child, (0..EACH).map(|number| task(writer, number))))
-    });
+    let writers = ["complete", "delete"]
+        .into_iter()
+        .enumerate()
+        .map(|(writer, command)| {
+            let child = start(&home, command);
+            std::thread::spawn(move || feed(child, (0..EACH).map(|number| task(writer, number))))
+        });
     for writer in writers.collect::<Vec<_>>() {
         assert_eq!(writer.join().unwrap().len(), EACH);
     }
     stop.store(true, Ordering::Relaxed);
     let written = editor.join().unwrap();
     let now = home.read("tasks.md");
-    let day = now.lines().find_map(|line| line.split_once("✅ ")).unwrap().1.to_owned();
-    let mut expected: Vec<String> =
-        (0..EACH).map(|number| format!("- [x] {} ✅ {day}", task(0, number))).collect();
+    let day = now
+        .lines()
+        .find_map(|line| line.split_once("✅ "))
+        .unwrap()
+        .1
+        .to_owned();
+    let mut expected: Vec<String> = (0..EACH)
+        .map(|number| format!("- [x] {} ✅ {day}", task(0, number)))
+        .collect();
     expected.extend((0..written).map(|number| format!("- [ ] edited {number} ü")));
     assert_eq!(now.lines().collect::<Vec<_>>(), expected);
 }
@@ -203,7 +254,11 @@ async fn a_full_disk_loses_nothing() {
     let mut child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""])
         .arg(example())
-        .args([home.vault(), home.folder.path().join("work"), PathBuf::from("remember")])
+        .args([
+            home.vault(),
+            home.folder.path().join("work"),
+            PathBuf::from("remember"),
+        ])
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -214,5 +269,11 @@ async fn a_full_disk_loses_nothing() {
     assert!(!out.status.success() && words.contains("Full"), "{words}");
     assert_eq!(home.facts(), facts);
     assert_eq!(files(&home.vault()).len(), 1);
-    assert_eq!(fs::read_dir(home.folder.path().join("work")).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(
+        fs::read_dir(home.folder.path().join("work"))
+            .unwrap()
+            .count(),
+        0,
+        "nothing is left behind"
+    );
 }

@@ -63,7 +63,11 @@ const FACTS: &[&str] = &[
 ];
 
 fn with_returns(text: &str, dice: &mut Dice) -> String {
-    if dice.roll(3) == 0 { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text.to_owned() }
+    if dice.roll(3) == 0 {
+        text.replace("\r\n", "\n").replace('\n', "\r\n")
+    } else {
+        text.to_owned()
+    }
 }
 
 /// A vault of so many notes.
@@ -83,7 +87,15 @@ fn build(home: &Home, notes: usize, dice: &mut Dice) {
     for number in 0..notes {
         let folder = folders[number % folders.len()];
         let text = with_returns(TEXTS[dice.roll(TEXTS.len() as u64) as usize], dice);
-        let odd = ["Notiz", "note e\u{301}", "NOTE", "n.o.t.e", "🎉", "「メモ」", "it's (1) & more"];
+        let odd = [
+            "Notiz",
+            "note e\u{301}",
+            "NOTE",
+            "n.o.t.e",
+            "🎉",
+            "「メモ」",
+            "it's (1) & more",
+        ];
         let name = format!("{} {number}.md", odd[dice.roll(odd.len() as u64) as usize]);
         fs::write(home.vault().join(folder).join(name), text).unwrap();
     }
@@ -98,9 +110,15 @@ fn build(home: &Home, notes: usize, dice: &mut Dice) {
         (".trash/old.md", "# Key Facts\n"),
         (".git/HEAD", "ref"),
         (".stfolder/x", ""),
-        ("Vorlagen/Tag.md", "---\r\ndate: {{date}}\r\n---\r\n# {{title}}\r\n\r\n## Log\r\n\r\n## Abend\r\n"),
+        (
+            "Vorlagen/Tag.md",
+            "---\r\ndate: {{date}}\r\n---\r\n# {{title}}\r\n\r\n## Log\r\n\r\n## Abend\r\n",
+        ),
         ("attachments/picture.PNG", "\u{89}PNG\r\n\u{1a}"),
-        ("drawing.excalidraw.md", "---\nexcalidraw-plugin: parsed\n---\n%%\n# Drawing\n```json\n{}\n```\n%%"),
+        (
+            "drawing.excalidraw.md",
+            "---\nexcalidraw-plugin: parsed\n---\n%%\n# Drawing\n```json\n{}\n```\n%%",
+        ),
         ("board.canvas", "{}"),
         ("conflict.sync-conflict-20251210-1.md", "x"),
     ] {
@@ -136,7 +154,11 @@ fn states(folder: &Path) -> BTreeMap<PathBuf, State> {
             #[cfg(not(unix))]
             let mode = u32::from(about.permissions().readonly());
             let bytes = fs::read(entry.path()).unwrap();
-            let state = State { bytes, modified: about.modified().unwrap(), mode };
+            let state = State {
+                bytes,
+                modified: about.modified().unwrap(),
+                mode,
+            };
             found.insert(entry.path().strip_prefix(folder).unwrap().to_owned(), state);
         }
     }
@@ -146,7 +168,9 @@ fn states(folder: &Path) -> BTreeMap<PathBuf, State> {
 /// Whether `after` is `before` with something put in at one place.
 fn is_insertion(before: &str, after: &str) -> bool {
     let same = |one: &mut dyn Iterator<Item = u8>, other: &mut dyn Iterator<Item = u8>| {
-        one.zip(other).take_while(|(one, other)| one == other).count()
+        one.zip(other)
+            .take_while(|(one, other)| one == other)
+            .count()
     };
     let head = same(&mut before.bytes(), &mut after.bytes());
     let tail = same(&mut before.bytes().rev(), &mut after.bytes().rev());
@@ -157,7 +181,11 @@ fn is_insertion(before: &str, after: &str) -> bool {
 fn untouched(text: &str) -> String {
     let value = |line: &str| {
         let end = if line.ends_with("\r\n") { "\r\n" } else { "\n" };
-        if line.starts_with("modified:") { format!("modified:{end}") } else { line.to_owned() }
+        if line.starts_with("modified:") {
+            format!("modified:{end}")
+        } else {
+            line.to_owned()
+        }
     };
     text.split_inclusive('\n').map(value).collect()
 }
@@ -170,16 +198,26 @@ fn read(home: &Home, path: &str) -> Option<String> {
 /// Folders where something is written: nothing but notes may ever be in them.
 fn no_temporary_file(home: &Home) {
     for folder in ["", "memory", "Tage", "Tage/2025/12", "Neu", "📁 Emoji"] {
-        for entry in fs::read_dir(home.vault().join(folder)).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(home.vault().join(folder))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let name = entry.file_name().to_string_lossy().into_owned();
-            assert!(!name.starts_with(".adjutant") && !name.ends_with(".tmp"), "{folder}/{name}");
+            assert!(
+                !name.starts_with(".adjutant") && !name.ends_with(".tmp"),
+                "{folder}/{name}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn many_operations_among_many_notes() {
-    let home = Home::with(MemoryOptions { max_facts: 40, ..MemoryOptions::default() });
+    let home = Home::with(MemoryOptions {
+        max_facts: 40,
+        ..MemoryOptions::default()
+    });
     let mut dice = Dice(0xD1A4A);
     build(&home, size::cases(10_000, 2_000), &mut dice);
     home.write("memory/facts.md", FACTS[0]);
@@ -190,7 +228,11 @@ async fn many_operations_among_many_notes() {
         .map(|path| path.to_string_lossy().into_owned())
         .filter(|path| path.ends_with(".md") && !path.starts_with(['.', 'm', 'T', 'V']))
         .collect();
-    let (facts, notes, me) = (home.memory.facts(), home.memory.notes().unwrap(), Cause::person());
+    let (facts, notes, me) = (
+        home.memory.facts(),
+        home.memory.notes().unwrap(),
+        Cause::person(),
+    );
     let mut done = BTreeMap::<&str, usize>::new();
     for number in 0..size::cases(1_000, 300) {
         let kind = dice.roll(16);
@@ -202,18 +244,22 @@ async fn many_operations_among_many_notes() {
                     ["ü", "漢字", "#tag", "# x", "- y"][number % 5]
                 );
                 let some = facts.list().await.unwrap();
-                let which =
-                    some.get(dice.roll(some.len().max(1) as u64) as usize).map(|fact| fact.content.clone());
+                let which = some
+                    .get(dice.roll(some.len().max(1) as u64) as usize)
+                    .map(|fact| fact.content.clone());
                 let change = match (kind, which) {
-                    (0..=2, _) | (_, None) => {
-                        facts.add(&words, dice.roll(3) == 0, &me).await.map(|_| "remember")
-                    }
-                    (3, Some(known)) => {
-                        facts.add(&format!("{known} {known}!"), false, &me).await.map(|_| "correct")
-                    }
-                    (4, Some(known)) => {
-                        facts.edit(&known, Some(&words), Some(dice.roll(2) == 0), &me).await.map(|_| "edit")
-                    }
+                    (0..=2, _) | (_, None) => facts
+                        .add(&words, dice.roll(3) == 0, &me)
+                        .await
+                        .map(|_| "remember"),
+                    (3, Some(known)) => facts
+                        .add(&format!("{known} {known}!"), false, &me)
+                        .await
+                        .map(|_| "correct"),
+                    (4, Some(known)) => facts
+                        .edit(&known, Some(&words), Some(dice.roll(2) == 0), &me)
+                        .await
+                        .map(|_| "edit"),
                     (_, Some(known)) => facts.forget(&known, &me).await.map(|_| "forget"),
                 };
                 let new = read(&home, "memory/facts.md").unwrap();
@@ -224,7 +270,11 @@ async fn many_operations_among_many_notes() {
                 };
                 *done.entry(change).or_default() += 1;
                 if change == "remember" {
-                    assert!(is_insertion(&untouched(&old), &untouched(&new)), "{}", hint());
+                    assert!(
+                        is_insertion(&untouched(&old), &untouched(&new)),
+                        "{}",
+                        hint()
+                    );
                 }
                 let keeps = |text: &str| -> Vec<String> {
                     text.lines()
@@ -235,8 +285,9 @@ async fn many_operations_among_many_notes() {
                 // What hangs below a fact goes with it; everything else that is the owner's stays.
                 // A line that was moved by hand out of its comment is a fact as good as any.
                 let is_fact = |line: &String| some.iter().any(|fact| line.contains(&fact.content));
-                let below =
-                    |line: &String| !line.contains("below") && !line.contains("lazily") && !is_fact(line);
+                let below = |line: &String| {
+                    !line.contains("below") && !line.contains("lazily") && !is_fact(line)
+                };
                 assert_eq!(
                     keeps(&old).into_iter().filter(below).collect::<Vec<_>>(),
                     keeps(&new).into_iter().filter(below).collect::<Vec<_>>(),
@@ -244,7 +295,10 @@ async fn many_operations_among_many_notes() {
                     hint()
                 );
                 if old != new && dice.roll(2) == 0 {
-                    home.memory.undo().await.unwrap_or_else(|error| panic!("{error}: {}", hint()));
+                    home.memory
+                        .undo()
+                        .await
+                        .unwrap_or_else(|error| panic!("{error}: {}", hint()));
                     let undone = read(&home, "memory/facts.md").unwrap();
                     assert_eq!(undone, old, "{}", hint());
                     *done.entry("undo").or_default() += 1;
@@ -255,7 +309,10 @@ async fn many_operations_among_many_notes() {
                 let text = read(&home, "memory/facts.md").unwrap();
                 let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
                 if dice.roll(2) == 0 && lines.len() > 3 {
-                    let (one, other) = (dice.roll(lines.len() as u64 - 1), dice.roll(lines.len() as u64 - 1));
+                    let (one, other) = (
+                        dice.roll(lines.len() as u64 - 1),
+                        dice.roll(lines.len() as u64 - 1),
+                    );
                     lines.swap(one as usize, other as usize);
                     home.write("memory/facts.md", lines.concat());
                 } else {
@@ -274,22 +331,37 @@ async fn many_operations_among_many_notes() {
                 let day = dice.roll(TEXTS.len() as u64 + 3) as i64 + 1;
                 let today = home.time.lock().unwrap().clone();
                 let start: jiff::Zoned = "2025-12-01T08:00:00[Europe/Berlin]".parse().unwrap();
-                *home.time.lock().unwrap() =
-                    start.checked_add((day - 1).days().minutes(number as i64 % 600)).unwrap();
-                let path = format!("Tage/{}.md", home.time.lock().unwrap().strftime("%Y/%m/%Y-%m-%d"));
+                *home.time.lock().unwrap() = start
+                    .checked_add((day - 1).days().minutes(number as i64 % 600))
+                    .unwrap();
+                let path = format!(
+                    "Tage/{}.md",
+                    home.time.lock().unwrap().strftime("%Y/%m/%Y-%m-%d")
+                );
                 let old = read(&home, &path);
                 let words = format!("op{number}\n- more\n\n```\ncode");
-                let written = notes.write_daily(&words, (number % 2 == 0).then_some("Titel"), &me).await;
+                let written = notes
+                    .write_daily(&words, (number % 2 == 0).then_some("Titel"), &me)
+                    .await;
                 *home.time.lock().unwrap() = today;
                 let new = read(&home, &path);
-                let hint = || format!("{number}: {written:?}\n--- before\n{old:?}\n--- after\n{new:?}");
+                let hint =
+                    || format!("{number}: {written:?}\n--- before\n{old:?}\n--- after\n{new:?}");
                 match (&written, &old, &new) {
                     (Ok(written), Some(old), Some(new)) => {
                         assert_eq!(written.file_path, path);
-                        assert!(is_insertion(old, new) && new.contains(&format!("op{number}")), "{}", hint());
+                        assert!(
+                            is_insertion(old, new) && new.contains(&format!("op{number}")),
+                            "{}",
+                            hint()
+                        );
                     }
                     (Ok(_), None, Some(new)) => {
-                        assert!(new.contains("# 20") && new.contains("\r\n## Abend\r\n"), "{}", hint());
+                        assert!(
+                            new.contains("# 20") && new.contains("\r\n## Abend\r\n"),
+                            "{}",
+                            hint()
+                        );
                     }
                     (Err(_), old, new) => assert_eq!(old, new, "{}", hint()),
                     _ => panic!("{}", hint()),
@@ -298,7 +370,10 @@ async fn many_operations_among_many_notes() {
                     *done.entry("daily").or_default() += 1;
                     addressed.insert(PathBuf::from(&path));
                     if dice.roll(3) == 0 {
-                        home.memory.undo().await.unwrap_or_else(|error| panic!("{error}: {}", hint()));
+                        home.memory
+                            .undo()
+                            .await
+                            .unwrap_or_else(|error| panic!("{error}: {}", hint()));
                         assert_eq!(read(&home, &path), old, "{}", hint());
                         *done.entry("undo").or_default() += 1;
                     }
@@ -320,19 +395,29 @@ async fn many_operations_among_many_notes() {
             12 | 13 => {
                 let name = &names[dice.roll(names.len() as u64) as usize];
                 let old = read(&home, name).unwrap();
-                let written = notes.write(name, &format!("op{number}\n\n- x"), true, &me).await;
+                let written = notes
+                    .write(name, &format!("op{number}\n\n- x"), true, &me)
+                    .await;
                 let new = read(&home, name).unwrap();
-                let hint =
-                    || format!("{number} {name}: {written:?}\n--- before\n{old:?}\n--- after\n{new:?}");
+                let hint = || {
+                    format!("{number} {name}: {written:?}\n--- before\n{old:?}\n--- after\n{new:?}")
+                };
                 if written.is_err() {
                     assert_eq!(old, new, "{}", hint());
                     continue;
                 }
-                assert!(new.starts_with(&old) && new.contains(&format!("op{number}")), "{}", hint());
+                assert!(
+                    new.starts_with(&old) && new.contains(&format!("op{number}")),
+                    "{}",
+                    hint()
+                );
                 *done.entry("append").or_default() += 1;
                 addressed.insert(PathBuf::from(name));
                 if dice.roll(2) == 0 {
-                    home.memory.undo().await.unwrap_or_else(|error| panic!("{error}: {}", hint()));
+                    home.memory
+                        .undo()
+                        .await
+                        .unwrap_or_else(|error| panic!("{error}: {}", hint()));
                     assert_eq!(read(&home, name).unwrap(), old, "{}", hint());
                     *done.entry("undo").or_default() += 1;
                 }
@@ -342,7 +427,11 @@ async fn many_operations_among_many_notes() {
                 let _ = home.memory.undo().await;
             }
             _ => {
-                let filter = Filter { folder: "日記".to_owned(), limit: 5, ..Filter::default() };
+                let filter = Filter {
+                    folder: "日記".to_owned(),
+                    limit: 5,
+                    ..Filter::default()
+                };
                 assert!(notes.search("text", &filter).await.unwrap().total > 0);
                 assert!(notes.list(&filter).await.unwrap().total > size::cases(1_000, 200));
                 *done.entry("search").or_default() += 1;
@@ -352,16 +441,35 @@ async fn many_operations_among_many_notes() {
     }
     let after = states(&home.vault());
     for (path, state) in &before {
-        let now = after.get(path).unwrap_or_else(|| panic!("{} is gone", path.display()));
+        let now = after
+            .get(path)
+            .unwrap_or_else(|| panic!("{} is gone", path.display()));
         let is_addressed = addressed.contains(path);
-        assert!(is_addressed || now == state, "{} was not addressed and has changed", path.display());
+        assert!(
+            is_addressed || now == state,
+            "{} was not addressed and has changed",
+            path.display()
+        );
         assert_eq!(now.mode, state.mode, "{}", path.display());
     }
-    let new: Vec<_> =
-        after.keys().filter(|path| !before.contains_key(*path) && !addressed.contains(*path)).collect();
+    let new: Vec<_> = after
+        .keys()
+        .filter(|path| !before.contains_key(*path) && !addressed.contains(*path))
+        .collect();
     assert!(new.is_empty(), "{new:?}");
-    assert_eq!(fs::read_dir(home.folder.path().join("work")).unwrap().count(), 0, "nothing is left behind");
-    for what in ["remember", "correct", "edit", "forget", "undo", "daily", "write", "append", "search"] {
-        assert!(done.get(what).copied().unwrap_or_default() >= size::cases(10, 2), "{done:?}");
+    assert_eq!(
+        fs::read_dir(home.folder.path().join("work"))
+            .unwrap()
+            .count(),
+        0,
+        "nothing is left behind"
+    );
+    for what in [
+        "remember", "correct", "edit", "forget", "undo", "daily", "write", "append", "search",
+    ] {
+        assert!(
+            done.get(what).copied().unwrap_or_default() >= size::cases(10, 2),
+            "{done:?}"
+        );
     }
 }

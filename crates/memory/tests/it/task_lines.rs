@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use adjutant_core::port::MemoryLedger;
 use adjutant_core::{MemoryScope, MemoryState, UserId};
-use adjutant_memory::{Cause, MemoryError, TaskAddress, TaskEdit, TaskStatus, VaultError, VaultTask};
+use adjutant_memory::{
+    Cause, MemoryError, TaskAddress, TaskEdit, TaskStatus, VaultError, VaultTask,
+};
 use jiff::ToSpan;
 use jiff::civil::date;
 
@@ -18,14 +20,25 @@ async fn tasks(home: &Home) -> Vec<VaultTask> {
 
 /// The task of these words.
 async fn task(home: &Home, words: &str) -> TaskAddress {
-    let found: Vec<VaultTask> = tasks(home).await.into_iter().filter(|task| task.words == words).collect();
-    let [one] = found.as_slice() else { panic!("{words}: {found:?}") };
+    let found: Vec<VaultTask> = tasks(home)
+        .await
+        .into_iter()
+        .filter(|task| task.words == words)
+        .collect();
+    let [one] = found.as_slice() else {
+        panic!("{words}: {found:?}")
+    };
     one.address.clone()
 }
 
 async fn complete(home: &Home, words: &str) -> Result<(), MemoryError> {
     let task = task(home, words).await;
-    home.memory.tasks().unwrap().complete(&task, &Cause::person()).await.map(drop)
+    home.memory
+        .tasks()
+        .unwrap()
+        .complete(&task, &Cause::person())
+        .await
+        .map(drop)
 }
 
 const PLUGIN: &str = ".obsidian/plugins/obsidian-tasks-plugin/data.json";
@@ -43,9 +56,16 @@ async fn lines_are_tasks_where_obsidian_shows_them() {
     home.write("open.md", "- [ ] before\n\n```\n- [ ] never closed\n");
     home.write("memory/facts.md", "# Key Facts\n\n- [ ] no fact\n");
     home.write(".hidden/note.md", "- [ ] hidden\n");
-    home.write("big.md", format!("- [ ] big\n{}", "x".repeat(4 * 1024 * 1024)));
+    home.write(
+        "big.md",
+        format!("- [ ] big\n{}", "x".repeat(4 * 1024 * 1024)),
+    );
     home.write("bytes.md", b"- [ ] bytes \xff\n");
-    let found: Vec<String> = tasks(&home).await.into_iter().map(|task| task.words).collect();
+    let found: Vec<String> = tasks(&home)
+        .await
+        .into_iter()
+        .map(|task| task.words)
+        .collect();
     let expected = [
         "bytes \u{FFFD}",
         "first",
@@ -93,14 +113,26 @@ async fn the_plugins_own_settings_count() {
     complete(&home, "one #task").await.unwrap();
     complete(&home, "more #task").await.unwrap();
     assert!(complete(&home, "none #task").await.is_err());
-    let added = home.memory.tasks().unwrap().add("new one", "a", &Cause::person()).await.unwrap();
+    let added = home
+        .memory
+        .tasks()
+        .unwrap()
+        .add("new one", "a", &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(added.task.words, "#task new one");
     assert_eq!(
         home.read("a.md"),
         "- [ ] not one\n- [x] one #task  [completion:: 2025-12-10]\n- [!] done #task\n- [Q] none #task\n\
          - [x] more #task 🔁 every day ✅ 2025-12-10\n- [ ] more #task 🔁 every day ➕ 2025-12-10\n- [ ] #task new one  [created:: 2025-12-10]\n"
     );
-    for broken in ["", "{", "[]", "null", r#"{"globalFilter":7,"statusSettings":[]}"#] {
+    for broken in [
+        "",
+        "{",
+        "[]",
+        "null",
+        r#"{"globalFilter":7,"statusSettings":[]}"#,
+    ] {
         home.write(PLUGIN, broken);
         assert_eq!(tasks(&home).await.len(), 7, "{broken}");
     }
@@ -111,36 +143,72 @@ async fn an_editor_that_writes_above_makes_no_other_line_change() {
     let home = Home::new();
     home.write("a.md", "# A\n- [ ] twin\n- [ ] one\n- [ ] twin\n");
     let before = tasks(&home).await;
-    let [first, one, second] = before.as_slice() else { panic!("{before:?}") };
+    let [first, one, second] = before.as_slice() else {
+        panic!("{before:?}")
+    };
     let tasks = home.memory.tasks().unwrap();
     // Lines above: the one line is still the one line, and a twin is known by its neighbours.
     home.write("a.md", "new\n\n# A\n- [ ] twin\n- [ ] one\n- [ ] twin\n");
-    tasks.complete(&one.address, &Cause::person()).await.unwrap();
-    assert_eq!(home.read("a.md"), "new\n\n# A\n- [ ] twin\n- [x] one ✅ 2025-12-10\n- [ ] twin\n");
+    tasks
+        .complete(&one.address, &Cause::person())
+        .await
+        .unwrap();
+    assert_eq!(
+        home.read("a.md"),
+        "new\n\n# A\n- [ ] twin\n- [x] one ✅ 2025-12-10\n- [ ] twin\n"
+    );
     // The neighbours of both have changed, and there are two: nobody can tell.
-    let refused = tasks.complete(&first.address, &Cause::person()).await.unwrap_err();
+    let refused = tasks
+        .complete(&first.address, &Cause::person())
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("not clear"), "{refused}");
     home.write("a.md", "# A\n- [ ] twin\n- [ ] one\n- [ ] twin\n");
-    tasks.complete(&second.address, &Cause::person()).await.unwrap();
-    assert_eq!(home.read("a.md"), "# A\n- [ ] twin\n- [ ] one\n- [x] twin ✅ 2025-12-10\n");
+    tasks
+        .complete(&second.address, &Cause::person())
+        .await
+        .unwrap();
+    assert_eq!(
+        home.read("a.md"),
+        "# A\n- [ ] twin\n- [ ] one\n- [x] twin ✅ 2025-12-10\n"
+    );
     // One of two is gone: it may be the other.
     home.write("a.md", "- [ ] twin\n- [ ] x\n");
-    let refused = tasks.delete(&first.address, &Cause::person()).await.unwrap_err();
+    let refused = tasks
+        .delete(&first.address, &Cause::person())
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("not clear"), "{refused}");
     // Changed, in a comment now, gone, and without its note.
-    for text in ["- [ ] one!\n", "%%\n- [ ] one\n%%\n", "- [ ]  one\n", "", "```\n- [ ] one\n"] {
+    for text in [
+        "- [ ] one!\n",
+        "%%\n- [ ] one\n%%\n",
+        "- [ ]  one\n",
+        "",
+        "```\n- [ ] one\n",
+    ] {
         home.write("a.md", text);
         for refused in [
             tasks.complete(&one.address, &Cause::person()).await,
             tasks.delete(&one.address, &Cause::person()).await,
             tasks.move_to(&one.address, "b", &Cause::person()).await,
         ] {
-            assert!(refused.unwrap_err().to_string().contains("nothing was changed"));
+            assert!(
+                refused
+                    .unwrap_err()
+                    .to_string()
+                    .contains("nothing was changed")
+            );
         }
         assert_eq!(home.read("a.md"), text);
     }
     std::fs::remove_file(home.vault().join("a.md")).unwrap();
-    assert!(tasks.complete(&one.address, &Cause::person()).await.is_err());
+    assert!(
+        tasks
+            .complete(&one.address, &Cause::person())
+            .await
+            .is_err()
+    );
     assert_eq!(files(&home.vault()).len(), 0);
 }
 
@@ -161,30 +229,72 @@ async fn a_task_is_added_where_it_is_read_as_one() {
         ("> - [ ] old\n", "> - [ ] old\n\n- [ ] new\n"),
     ] {
         home.write("a.md", before);
-        let written = home.memory.tasks().unwrap().add("new", "a", &Cause::person()).await.unwrap();
+        let written = home
+            .memory
+            .tasks()
+            .unwrap()
+            .add("new", "a", &Cause::person())
+            .await
+            .unwrap();
         assert_eq!(home.read("a.md"), after, "{before:?}");
-        assert_eq!((written.task.words.as_str(), written.task.address.path.as_str()), ("new", "a.md"));
+        assert_eq!(
+            (
+                written.task.words.as_str(),
+                written.task.address.path.as_str()
+            ),
+            ("new", "a.md")
+        );
         home.memory.undo().await.unwrap();
         assert_eq!(home.read("a.md"), before);
     }
     for open in ["```\n", "%% \n", "<!--\n"] {
         home.write("a.md", open);
-        let refused = home.memory.tasks().unwrap().add("new", "a", &Cause::person()).await.unwrap_err();
-        assert!(matches!(refused, MemoryError::Vault(VaultError::Shape { .. })), "{refused}");
+        let refused = home
+            .memory
+            .tasks()
+            .unwrap()
+            .add("new", "a", &Cause::person())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(refused, MemoryError::Vault(VaultError::Shape { .. })),
+            "{refused}"
+        );
         assert_eq!(home.read("a.md"), open);
     }
     for words in ["%% new", "", "📅 2026-01-01"] {
         home.write("a.md", "x\n");
-        assert!(home.memory.tasks().unwrap().add(words, "a", &Cause::person()).await.is_err(), "{words}");
+        assert!(
+            home.memory
+                .tasks()
+                .unwrap()
+                .add(words, "a", &Cause::person())
+                .await
+                .is_err(),
+            "{words}"
+        );
         assert_eq!(home.read("a.md"), "x\n");
     }
     // A new note, and away with it again.
-    home.memory.tasks().unwrap().add("new", "Lists/To do", &Cause::person()).await.unwrap();
+    home.memory
+        .tasks()
+        .unwrap()
+        .add("new", "Lists/To do", &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(home.read("Lists/To do.md"), "- [ ] new\n");
     home.memory.undo().await.unwrap();
     assert!(!home.vault().join("Lists/To do.md").exists());
     for name in ["../out", "memory/facts", ".hidden/x", "/etc/x"] {
-        assert!(home.memory.tasks().unwrap().add("new", name, &Cause::person()).await.is_err(), "{name}");
+        assert!(
+            home.memory
+                .tasks()
+                .unwrap()
+                .add("new", name, &Cause::person())
+                .await
+                .is_err(),
+            "{name}"
+        );
     }
 }
 
@@ -203,7 +313,10 @@ async fn a_deleted_task_comes_back_for_30_days() {
     // In a note that was changed meanwhile it comes back to its neighbours.
     home.write("a.md", "# A\n\nnew\n\n- [ ] one\n  below\n- [x] three\n");
     tasks.restore(kept[0].change).await.unwrap();
-    assert_eq!(home.read("a.md"), "# A\n\nnew\n\n- [ ] one\n- [ ] two\n  below\n- [x] three\n");
+    assert_eq!(
+        home.read("a.md"),
+        "# A\n\nnew\n\n- [ ] one\n- [ ] two\n  below\n- [x] three\n"
+    );
     assert!(tasks.restore(kept[0].change).await.is_err(), "only once");
     assert_eq!(tasks.deleted().await.unwrap(), []);
     for (now, after) in [
@@ -213,14 +326,30 @@ async fn a_deleted_task_comes_back_for_30_days() {
         ("", "- [ ] one\n"),
     ] {
         home.write("b.md", "- [ ] one\n- [ ] two\n");
-        let one =
-            tasks.list().await.unwrap().tasks.into_iter().find(|task| task.address.path == "b.md").unwrap();
+        let one = tasks
+            .list()
+            .await
+            .unwrap()
+            .tasks
+            .into_iter()
+            .find(|task| task.address.path == "b.md")
+            .unwrap();
         tasks.delete(&one.address, &Cause::person()).await.unwrap();
         home.write("b.md", now);
-        tasks.restore(tasks.deleted().await.unwrap()[0].change).await.unwrap();
+        tasks
+            .restore(tasks.deleted().await.unwrap()[0].change)
+            .await
+            .unwrap();
         assert_eq!(home.read("b.md"), after, "{now:?}");
     }
-    let one = tasks.list().await.unwrap().tasks.into_iter().find(|task| task.address.path == "b.md").unwrap();
+    let one = tasks
+        .list()
+        .await
+        .unwrap()
+        .tasks
+        .into_iter()
+        .find(|task| task.address.path == "b.md")
+        .unwrap();
     tasks.delete(&one.address, &Cause::person()).await.unwrap();
     std::fs::remove_file(home.vault().join("b.md")).unwrap();
     home.memory.undo().await.unwrap();
@@ -234,7 +363,10 @@ async fn a_deleted_task_comes_back_for_30_days() {
 #[tokio::test]
 async fn a_change_is_taken_back_in_a_note_that_was_changed_since_or_refused() {
     let home = Home::new();
-    home.write("a.md", "- [ ] one 🔁 every day 📅 2025-12-10\r\n- [ ] two\n");
+    home.write(
+        "a.md",
+        "- [ ] one 🔁 every day 📅 2025-12-10\r\n- [ ] two\n",
+    );
     home.write("b.md", "text\n");
     complete(&home, "one").await.unwrap();
     assert_eq!(
@@ -243,17 +375,37 @@ async fn a_change_is_taken_back_in_a_note_that_was_changed_since_or_refused() {
     );
     home.write("a.md", format!("new\n{}", home.read("a.md")));
     home.memory.undo().await.unwrap();
-    assert_eq!(home.read("a.md"), "new\n- [ ] one 🔁 every day 📅 2025-12-10\r\n- [ ] two\n");
+    assert_eq!(
+        home.read("a.md"),
+        "new\n- [ ] one 🔁 every day 📅 2025-12-10\r\n- [ ] two\n"
+    );
     let one = task(&home, "one").await;
-    home.memory.tasks().unwrap().move_to(&one, "b", &Cause::person()).await.unwrap();
+    home.memory
+        .tasks()
+        .unwrap()
+        .move_to(&one, "b", &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(home.read("a.md"), "new\n- [ ] two\n");
-    assert_eq!(home.read("b.md"), "text\n\n- [ ] one 🔁 every day 📅 2025-12-10\n");
+    assert_eq!(
+        home.read("b.md"),
+        "text\n\n- [ ] one 🔁 every day 📅 2025-12-10\n"
+    );
     home.memory.undo().await.unwrap();
-    assert_eq!(home.read("a.md"), "new\n- [ ] one 🔁 every day 📅 2025-12-10\n- [ ] two\n");
+    assert_eq!(
+        home.read("a.md"),
+        "new\n- [ ] one 🔁 every day 📅 2025-12-10\n- [ ] two\n"
+    );
     complete(&home, "two").await.unwrap();
-    home.write("a.md", home.read("a.md").replace("[x] two", "[x] two and a half"));
+    home.write(
+        "a.md",
+        home.read("a.md").replace("[x] two", "[x] two and a half"),
+    );
     let now = home.read("a.md");
-    assert!(matches!(home.memory.undo().await, Err(MemoryError::ChangedSince { .. })));
+    assert!(matches!(
+        home.memory.undo().await,
+        Err(MemoryError::ChangedSince { .. })
+    ));
     assert_eq!(home.read("a.md"), now);
 }
 
@@ -267,7 +419,9 @@ async fn a_repeated_call_has_one_effect_also_after_a_crash_between_note_and_hist
     };
     let tasks = home.memory.tasks().unwrap();
     let all = tasks.list().await.unwrap().tasks;
-    let causes: Vec<Cause> = (0..5).map(|call| Cause::call(&context("local", call))).collect();
+    let causes: Vec<Cause> = (0..5)
+        .map(|call| Cause::call(&context("local", call)))
+        .collect();
     for round in 0..2 {
         for (call, cause) in causes.iter().enumerate() {
             let two = &all[1].address;
@@ -278,15 +432,31 @@ async fn a_repeated_call_has_one_effect_also_after_a_crash_between_note_and_hist
                 3 => tasks.add("four", "b", cause).await,
                 _ => {
                     tasks
-                        .edit(&all[3].address, &TaskEdit { words: Some("five".to_owned()), due: None }, cause)
+                        .edit(
+                            &all[3].address,
+                            &TaskEdit {
+                                words: Some("five".to_owned()),
+                                due: None,
+                            },
+                            cause,
+                        )
                         .await
                 }
             };
             assert!(!written.unwrap().already, "{round} {call}");
-            let expected = (home.read("a.md"), home.vault().join("b.md").exists().then(|| home.read("b.md")));
+            let expected = (
+                home.read("a.md"),
+                home.vault()
+                    .join("b.md")
+                    .exists()
+                    .then(|| home.read("b.md")),
+            );
             // As a crash leaves it: the note is written, the history knows only that it was begun.
             let change = home.ledger.newest(&scope, 1).await.unwrap().remove(0);
-            let begun = adjutant_core::MemoryChange { state: MemoryState::Begun, ..change };
+            let begun = adjutant_core::MemoryChange {
+                state: MemoryState::Begun,
+                ..change
+            };
             home.ledger.put(&scope, &begun).await.unwrap();
             let again = match call {
                 0 => tasks.complete(&all[0].address, cause).await,
@@ -295,12 +465,25 @@ async fn a_repeated_call_has_one_effect_also_after_a_crash_between_note_and_hist
                 3 => tasks.add("four", "b", cause).await,
                 _ => {
                     tasks
-                        .edit(&all[3].address, &TaskEdit { words: Some("five".to_owned()), due: None }, cause)
+                        .edit(
+                            &all[3].address,
+                            &TaskEdit {
+                                words: Some("five".to_owned()),
+                                due: None,
+                            },
+                            cause,
+                        )
                         .await
                 }
             };
             again.unwrap();
-            let now = (home.read("a.md"), home.vault().join("b.md").exists().then(|| home.read("b.md")));
+            let now = (
+                home.read("a.md"),
+                home.vault()
+                    .join("b.md")
+                    .exists()
+                    .then(|| home.read("b.md")),
+            );
             assert_eq!(now, expected, "{round} {call}");
         }
     }
@@ -329,7 +512,10 @@ fn odd_notes() -> Vec<(String, String)> {
     for (name, text) in [
         ("lf", ODD.to_owned()),
         ("crlf", ODD.replace('\n', "\r\n")),
-        ("Ordner ü/bom", format!("\u{FEFF}{}", ODD.replace('\n', "\r\n"))),
+        (
+            "Ordner ü/bom",
+            format!("\u{FEFF}{}", ODD.replace('\n', "\r\n")),
+        ),
         ("mixed", ODD.replace("\n- ", "\r\n- ")),
         ("newline", format!("{ODD}\n")),
         ("last", format!("{ODD}\n\n- [ ] T")),
@@ -345,10 +531,15 @@ fn odd_notes() -> Vec<(String, String)> {
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn lines(files: &Files, path: &str) -> Vec<String> {
-    let text = files.get(&PathBuf::from(path)).map(|bytes| String::from_utf8(bytes.clone()).unwrap());
+    let text = files
+        .get(&PathBuf::from(path))
+        .map(|bytes| String::from_utf8(bytes.clone()).unwrap());
     // A byte order mark belongs to the note, not to its first line.
     let text = text.unwrap_or_default();
-    text.trim_start_matches('\u{FEFF}').split_inclusive('\n').map(str::to_owned).collect()
+    text.trim_start_matches('\u{FEFF}')
+        .split_inclusive('\n')
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Asserts that all files are the same but for the lines of one, of which `removed` became `added` from `at` on.
@@ -363,22 +554,38 @@ fn assert_only(
 ) {
     for name in before.keys().chain(after.keys()) {
         if name.to_string_lossy() != path {
-            assert_eq!(before.get(name), after.get(name), "{what}: another note changed");
+            assert_eq!(
+                before.get(name),
+                after.get(name),
+                "{what}: another note changed"
+            );
         }
     }
     let (old, new) = (lines(before, path), lines(after, path));
     let mark = |files: &Files| {
-        files.get(&PathBuf::from(path)).is_some_and(|bytes| bytes.starts_with(b"\xEF\xBB\xBF"))
+        files
+            .get(&PathBuf::from(path))
+            .is_some_and(|bytes| bytes.starts_with(b"\xEF\xBB\xBF"))
     };
     assert_eq!(mark(before), mark(after), "{what}");
     assert_eq!(old.len() - removed + added, new.len(), "{what}");
     assert_eq!(old[..at], new[..at], "{what}: lines above");
-    assert_eq!(old[at + removed..], new[at + added..], "{what}: lines below");
+    assert_eq!(
+        old[at + removed..],
+        new[at + added..],
+        "{what}: lines below"
+    );
     let body = |line: &String| line.trim_end_matches(['\r', '\n']).len();
     if let (1, Some(old), Some(new)) = (removed, old.get(at), new.get(at + added.max(1) - 1)) {
-        assert!(added == 0 || old[body(old)..] == new[body(new)..], "{what}: its line ending");
+        assert!(
+            added == 0 || old[body(old)..] == new[body(new)..],
+            "{what}: its line ending"
+        );
         let mark = old.find('[').unwrap();
-        assert!(added == 0 || old[..mark] == new[..mark], "{what}: what stands before its status");
+        assert!(
+            added == 0 || old[..mark] == new[..mark],
+            "{what}: what stands before its status"
+        );
     }
 }
 
@@ -388,7 +595,11 @@ fn scribble(home: &Home, path: &str, dice: &mut Dice) -> usize {
     let mut all: Vec<&str> = text.split_inclusive('\n').collect();
     // Not into the front matter and not below a line without an end.
     let last = all.len().saturating_sub(usize::from(!text.ends_with('\n')));
-    let first = if text.contains("---\n") || text.contains("---\r\n") { 4 } else { 1.min(last) };
+    let first = if text.contains("---\n") || text.contains("---\r\n") {
+        4
+    } else {
+        1.min(last)
+    };
     let at = first + usize::try_from(dice.roll(1 + last.saturating_sub(first) as u64)).unwrap();
     let at = at.min(last);
     all.insert(at, "\n");
@@ -413,7 +624,10 @@ async fn ten_thousand_random_operations_change_nothing_but_the_addressed_line() 
             refill();
         }
         let all = tasks(&home).await;
-        let candidates: Vec<&VaultTask> = all.iter().filter(|task| task.address.path != "keep.md").collect();
+        let candidates: Vec<&VaultTask> = all
+            .iter()
+            .filter(|task| task.address.path != "keep.md")
+            .collect();
         if candidates.len() < 10 {
             refill();
             continue;
@@ -439,18 +653,40 @@ async fn ten_thousand_random_operations_change_nothing_but_the_addressed_line() 
                     "📅 2026-03-01",
                     "ü t0 [[link]] `code`",
                 ];
-                let words =
-                    words[usize::try_from(dice.roll(5)).unwrap()].replace("t0", &format!("n{number}"));
+                let words = words[usize::try_from(dice.roll(5)).unwrap()]
+                    .replace("t0", &format!("n{number}"));
                 (
-                    tasks.edit(&chosen.address, &TaskEdit { words: Some(words), due: None }, &cause).await,
+                    tasks
+                        .edit(
+                            &chosen.address,
+                            &TaskEdit {
+                                words: Some(words),
+                                due: None,
+                            },
+                            &cause,
+                        )
+                        .await,
                     1,
                     None,
                 )
             }
             4 => {
-                let due = if dice.roll(2) == 0 { None } else { Some(date(2026, 1, 15)) };
+                let due = if dice.roll(2) == 0 {
+                    None
+                } else {
+                    Some(date(2026, 1, 15))
+                };
                 (
-                    tasks.edit(&chosen.address, &TaskEdit { words: None, due: Some(due) }, &cause).await,
+                    tasks
+                        .edit(
+                            &chosen.address,
+                            &TaskEdit {
+                                words: None,
+                                due: Some(due),
+                            },
+                            &cause,
+                        )
+                        .await,
                     1,
                     None,
                 )
@@ -459,11 +695,20 @@ async fn ten_thousand_random_operations_change_nothing_but_the_addressed_line() 
             6 => {
                 let to = ["lf", "crlf", "bom", "mixed", "newline", "empty", "new"]
                     [usize::try_from(dice.roll(7)).unwrap()];
-                (tasks.move_to(&chosen.address, to, &cause).await, 1, Some(()))
+                (
+                    tasks.move_to(&chosen.address, to, &cause).await,
+                    1,
+                    Some(()),
+                )
             }
             _ => {
-                let to = ["lf", "crlf", "last", "only", "empty"][usize::try_from(dice.roll(5)).unwrap()];
-                (tasks.add(&format!("added n{number}"), to, &cause).await, 0, Some(()))
+                let to =
+                    ["lf", "crlf", "last", "only", "empty"][usize::try_from(dice.roll(5)).unwrap()];
+                (
+                    tasks.add(&format!("added n{number}"), to, &cause).await,
+                    0,
+                    Some(()),
+                )
             }
         };
         let after = files(&home.vault());
@@ -486,7 +731,10 @@ async fn ten_thousand_random_operations_change_nothing_but_the_addressed_line() 
                 let to = written.task.address.path.as_str();
                 // Appended: what stood there is how the note begins.
                 let stood = before.get(&PathBuf::from(to)).cloned().unwrap_or_default();
-                assert!(after[&PathBuf::from(to)].starts_with(&stood), "{what} to {to}");
+                assert!(
+                    after[&PathBuf::from(to)].starts_with(&stood),
+                    "{what} to {to}"
+                );
                 let mut rest = after.clone();
                 match before.get(&PathBuf::from(to)) {
                     Some(stood) => rest.insert(PathBuf::from(to), stood.clone()),

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use adjutant_core::port::{MemoryLedger, StoreError};
 use adjutant_core::{BoxFuture, IdempotencyKey, MemoryChange, MemoryScope, UserId};
 use adjutant_memory::{
-    Cause, InMemoryLedger, Memory, MemoryError, MemoryOptions, NOTE_BYTES_MAX, ToldLimits, Vault, VaultError,
+    Cause, InMemoryLedger, Memory, MemoryError, MemoryOptions, NOTE_BYTES_MAX, ToldLimits, Vault,
+    VaultError,
 };
 
 use crate::harness::{Home, files, tokens};
@@ -68,11 +69,19 @@ fn with_hook(home: &Home, hook: Hook) -> (Memory, Arc<Between>) {
         fails: AtomicBool::new(false),
         hook,
     });
-    let vault = Vault::open(home.vault()).unwrap().with_work_folder(home.folder.path().join("work"));
+    let vault = Vault::open(home.vault())
+        .unwrap()
+        .with_work_folder(home.folder.path().join("work"));
     let time = home.time.clone();
     let clock = Arc::new(move || time.lock().unwrap().clone());
-    let memory =
-        Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger.clone(), clock).unwrap();
+    let memory = Memory::new(
+        vault,
+        UserId::local(),
+        MemoryOptions::default(),
+        ledger.clone(),
+        clock,
+    )
+    .unwrap();
     (memory, ledger)
 }
 
@@ -85,9 +94,18 @@ async fn a_vault_that_cannot_be_opened_says_why() {
     let home = Home::new();
     home.write("file.md", "x");
     let at = |name: &str| home.vault().join(name);
-    assert!(matches!(Vault::open(at("gone")), Err(VaultError::Missing { .. })));
-    assert!(matches!(Vault::open(at("file.md")), Err(VaultError::NotAFolder { .. })));
-    assert!(matches!(Vault::open(at("file.md/below")), Err(VaultError::NotAFolder { .. })));
+    assert!(matches!(
+        Vault::open(at("gone")),
+        Err(VaultError::Missing { .. })
+    ));
+    assert!(matches!(
+        Vault::open(at("file.md")),
+        Err(VaultError::NotAFolder { .. })
+    ));
+    assert!(matches!(
+        Vault::open(at("file.md/below")),
+        Err(VaultError::NotAFolder { .. })
+    ));
     assert!(Vault::open(home.vault()).unwrap().name() == "vault");
 }
 
@@ -105,10 +123,20 @@ async fn a_change_by_an_editor_between_reading_and_writing_is_kept() {
             }
         }),
     );
-    memory.facts().add("The office is in Oslo", false, &Cause::person()).await.unwrap();
+    memory
+        .facts()
+        .add("The office is in Oslo", false, &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(
         home.contents().await,
-        ["Josh has a cat", "by hand 0", "by hand 1", "by hand 2", "The office is in Oslo"]
+        [
+            "Josh has a cat",
+            "by hand 0",
+            "by hand 1",
+            "by hand 2",
+            "The office is in Oslo"
+        ]
     );
     assert_eq!(
         memory.undo().await.unwrap().words,
@@ -130,8 +158,15 @@ async fn a_file_that_never_rests_is_left_alone() {
             std::fs::write(&file, format!("{text}- hand {put}\n")).unwrap();
         }),
     );
-    let error = memory.facts().add("b", false, &Cause::person()).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Vault(VaultError::Busy { .. })), "{error}");
+    let error = memory
+        .facts()
+        .add("b", false, &Cause::person())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, MemoryError::Vault(VaultError::Busy { .. })),
+        "{error}"
+    );
     assert!(!home.facts().contains("] b\n"));
 }
 
@@ -147,8 +182,16 @@ async fn a_note_that_is_created_by_somebody_else_meanwhile_is_not_overwritten() 
             }
         }),
     );
-    let error = memory.notes().unwrap().write("New", "ours", false, &Cause::person()).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Vault(VaultError::Exists { .. })), "{error}");
+    let error = memory
+        .notes()
+        .unwrap()
+        .write("New", "ours", false, &Cause::person())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, MemoryError::Vault(VaultError::Exists { .. })),
+        "{error}"
+    );
     assert_eq!(home.read("New.md"), "theirs\n");
 }
 
@@ -160,8 +203,14 @@ async fn a_history_that_does_not_answer_changes_nothing_and_names_no_host() {
     let (memory, ledger) = with_hook(&home, Box::new(|_| {}));
     ledger.fails.store(true, Ordering::SeqCst);
     let words = failure(memory.facts().add("x", false, &Cause::person()).await);
-    assert_eq!(words, "the history of the memory cannot be used at the moment; nothing was changed");
-    let told = memory.told("cat?", &[], ToldLimits::default(), &tokens).await.unwrap();
+    assert_eq!(
+        words,
+        "the history of the memory cannot be used at the moment; nothing was changed"
+    );
+    let told = memory
+        .told("cat?", &[], ToldLimits::default(), &tokens)
+        .await
+        .unwrap();
     assert!(told[0].text.contains("cat"), "reading needs no history");
     assert_eq!(home.facts(), before);
 }
@@ -179,14 +228,26 @@ async fn bytes_that_are_no_text_are_refused_and_kept() {
     );
     assert!(home.memory.facts().list().await.is_err());
     assert!(
-        failure(home.memory.notes().unwrap().write_daily("x", None, &Cause::person()).await)
-            .contains("is not UTF-8")
+        failure(
+            home.memory
+                .notes()
+                .unwrap()
+                .write_daily("x", None, &Cause::person())
+                .await
+        )
+        .contains("is not UTF-8")
     );
     assert!(
         home.memory
             .notes()
             .unwrap()
-            .search("caf", &adjutant_memory::Filter { limit: 5, ..Default::default() })
+            .search(
+                "caf",
+                &adjutant_memory::Filter {
+                    limit: 5,
+                    ..Default::default()
+                }
+            )
             .await
             .unwrap()
             .total
@@ -200,16 +261,31 @@ async fn a_file_that_is_too_large_is_left_alone() {
     let home = Home::new();
     let size = usize::try_from(NOTE_BYTES_MAX).unwrap();
     home.write("memory/facts.md", vec![b'a'; size + 1]);
-    let error = home.memory.facts().add("x", false, &Cause::person()).await.unwrap_err();
+    let error = home
+        .memory
+        .facts()
+        .add("x", false, &Cause::person())
+        .await
+        .unwrap_err();
     assert!(
-        error.to_string().contains(&format!("has {} bytes; at most {NOTE_BYTES_MAX}", size + 1)),
+        error
+            .to_string()
+            .contains(&format!("has {} bytes; at most {NOTE_BYTES_MAX}", size + 1)),
         "{error}"
     );
     // One that would become too large is not written.
     home.write("Big.md", vec![b'a'; size - 2]);
-    let error =
-        home.memory.notes().unwrap().write("Big", "more words", true, &Cause::person()).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Vault(VaultError::TooLarge { .. })), "{error}");
+    let error = home
+        .memory
+        .notes()
+        .unwrap()
+        .write("Big", "more words", true, &Cause::person())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, MemoryError::Vault(VaultError::TooLarge { .. })),
+        "{error}"
+    );
     assert_eq!(home.read("Big.md").len(), size - 2);
 }
 
@@ -220,17 +296,29 @@ async fn modes_are_kept_and_a_read_only_file_is_not_replaced() {
     let home = Home::new();
     home.remember("Josh has a cat").await;
     let path = home.vault().join("memory/facts.md");
-    let mode = |mode: u32| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let mode =
+        |mode: u32| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
     mode(0o640);
     home.remember("The office is in Oslo").await;
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
     mode(0o444);
     let before = home.facts();
     assert_eq!(
-        failure(home.memory.facts().add("x y z", false, &Cause::person()).await),
+        failure(
+            home.memory
+                .facts()
+                .add("x y z", false, &Cause::person())
+                .await
+        ),
         "\"memory/facts.md\" is read-only; nothing was changed"
     );
-    assert_eq!(failure(home.memory.undo().await), "\"memory/facts.md\" is read-only; nothing was changed");
+    assert_eq!(
+        failure(home.memory.undo().await),
+        "\"memory/facts.md\" is read-only; nothing was changed"
+    );
     assert_eq!(home.facts(), before);
     mode(0o644);
     assert_eq!(
@@ -249,12 +337,27 @@ async fn a_vault_that_goes_away_says_so_and_comes_back() {
     for error in [
         failure(home.memory.facts().add("x", false, &Cause::person()).await),
         failure(home.memory.facts().list().await),
-        failure(home.memory.notes().unwrap().write_daily("x", None, &Cause::person()).await),
+        failure(
+            home.memory
+                .notes()
+                .unwrap()
+                .write_daily("x", None, &Cause::person())
+                .await,
+        ),
         failure(home.memory.notes().unwrap().read("x", None).await),
-        failure(home.memory.notes().unwrap().search("x", &adjutant_memory::Filter::default()).await),
+        failure(
+            home.memory
+                .notes()
+                .unwrap()
+                .search("x", &adjutant_memory::Filter::default())
+                .await,
+        ),
         failure(home.memory.undo().await),
     ] {
-        assert!(error.starts_with("the vault ") && error.contains("is not there"), "{error}");
+        assert!(
+            error.starts_with("the vault ") && error.contains("is not there"),
+            "{error}"
+        );
     }
     assert!(!home.vault().exists(), "it is not made anew");
     std::fs::rename(&away, home.vault()).unwrap();
@@ -267,16 +370,35 @@ async fn without_a_work_folder_files_are_prepared_under_a_hidden_name() {
     let vault = Vault::open(home.vault()).unwrap();
     let time = home.time.clone();
     let clock = Arc::new(move || time.lock().unwrap().clone());
-    let memory =
-        Memory::new(vault, UserId::local(), MemoryOptions::default(), Arc::new(InMemoryLedger::new()), clock)
-            .unwrap();
+    let memory = Memory::new(
+        vault,
+        UserId::local(),
+        MemoryOptions::default(),
+        Arc::new(InMemoryLedger::new()),
+        clock,
+    )
+    .unwrap();
     // What a killed process left is cleared away; what is not ours stays.
     home.write("memory/.adjutant-0123.tmp", "half");
     home.write("memory/.other.tmp", "theirs");
-    memory.facts().add("Josh has a cat", false, &Cause::person()).await.unwrap();
-    memory.facts().add("The office is in Oslo", false, &Cause::person()).await.unwrap();
+    memory
+        .facts()
+        .add("Josh has a cat", false, &Cause::person())
+        .await
+        .unwrap();
+    memory
+        .facts()
+        .add("The office is in Oslo", false, &Cause::person())
+        .await
+        .unwrap();
     let names: Vec<_> = files(&home.vault()).into_keys().collect();
-    assert_eq!(names, [std::path::Path::new("memory/.other.tmp"), std::path::Path::new("memory/facts.md")]);
+    assert_eq!(
+        names,
+        [
+            std::path::Path::new("memory/.other.tmp"),
+            std::path::Path::new("memory/facts.md")
+        ]
+    );
     assert_eq!(home.contents().await.len(), 2);
 }
 
@@ -284,13 +406,24 @@ async fn without_a_work_folder_files_are_prepared_under_a_hidden_name() {
 async fn a_work_folder_that_cannot_be_used_is_no_obstacle() {
     let home = Home::new();
     std::fs::write(home.folder.path().join("occupied"), "a file").unwrap();
-    let vault = Vault::open(home.vault()).unwrap().with_work_folder(home.folder.path().join("occupied/work"));
+    let vault = Vault::open(home.vault())
+        .unwrap()
+        .with_work_folder(home.folder.path().join("occupied/work"));
     let time = home.time.clone();
     let clock = Arc::new(move || time.lock().unwrap().clone());
-    let memory =
-        Memory::new(vault, UserId::local(), MemoryOptions::default(), Arc::new(InMemoryLedger::new()), clock)
-            .unwrap();
-    memory.facts().add("Josh has a cat", false, &Cause::person()).await.unwrap();
+    let memory = Memory::new(
+        vault,
+        UserId::local(),
+        MemoryOptions::default(),
+        Arc::new(InMemoryLedger::new()),
+        clock,
+    )
+    .unwrap();
+    memory
+        .facts()
+        .add("Josh has a cat", false, &Cause::person())
+        .await
+        .unwrap();
     assert_eq!(home.contents().await, ["Josh has a cat"]);
 }
 
@@ -303,8 +436,16 @@ async fn an_unclosed_block_in_the_facts_file_is_refused() {
         "text\n\n%% open\n",
     ] {
         home.write("memory/facts.md", text);
-        let error = home.memory.facts().add("words", false, &Cause::person()).await.unwrap_err();
-        assert!(matches!(error, MemoryError::Vault(VaultError::Shape { .. })), "{text:?}: {error}");
+        let error = home
+            .memory
+            .facts()
+            .add("words", false, &Cause::person())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, MemoryError::Vault(VaultError::Shape { .. })),
+            "{text:?}: {error}"
+        );
         assert_eq!(home.facts(), text);
     }
 }

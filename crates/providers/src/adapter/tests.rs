@@ -31,12 +31,18 @@ static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
     let mut request = GenerateRequest::new(vec![Message::user("Note milk.").unwrap()]);
     let parameters = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     request.tools =
-        request.tools.with([ToolDefinition::new("add_note", "Adds a note.", parameters).unwrap()]);
+        request
+            .tools
+            .with([ToolDefinition::new("add_note", "Adds a note.", parameters).unwrap()]);
     let subject = |provider: &'static Provider| {
         let mut connection = Connection::new(transport.clone()).with_key("key".to_owned().into());
         connection.base_url = Some("http://localhost:1".parse().unwrap());
         let model = provider.model("p/l/m", connection).unwrap();
-        Subject { asked: model.0.wire.asked(&request), seed: seed(provider.name), model }
+        Subject {
+            asked: model.0.wire.asked(&request),
+            seed: seed(provider.name),
+            model,
+        }
     };
     Provider::all().map(subject).collect()
 });
@@ -91,7 +97,10 @@ fn misfit() -> impl Strategy<Value = Value> {
 type Damage = (Index, Option<Value>);
 
 fn damage() -> impl Strategy<Value = Vec<Damage>> {
-    proptest::collection::vec((any::<Index>(), proptest::option::weighted(0.8, misfit())), 1..5)
+    proptest::collection::vec(
+        (any::<Index>(), proptest::option::weighted(0.8, misfit())),
+        1..5,
+    )
 }
 
 fn damaged(mut value: Value, damage: &[Damage]) -> Value {
@@ -102,7 +111,9 @@ fn damaged(mut value: Value, damage: &[Damage]) -> Value {
         match instead {
             Some(misfit) => *value.pointer_mut(&place).unwrap() = misfit.clone(),
             None => {
-                let Some((parent, name)) = place.rsplit_once('/') else { continue };
+                let Some((parent, name)) = place.rsplit_once('/') else {
+                    continue;
+                };
                 match value.pointer_mut(parent) {
                     Some(Value::Object(map)) => drop(map.remove(name)),
                     Some(Value::Array(items)) => drop(items.remove(name.parse().unwrap())),
@@ -119,12 +130,13 @@ fn pointers(value: &Value, here: &str, places: &mut Vec<String>) {
     places.push(here.to_owned());
     match value {
         Value::Object(map) => {
-            map.iter().for_each(|(name, value)| pointers(value, &format!("{here}/{name}"), places));
+            map.iter()
+                .for_each(|(name, value)| pointers(value, &format!("{here}/{name}"), places));
         }
         Value::Array(items) => {
-            (0..)
-                .zip(items)
-                .for_each(|(at, value): (usize, _)| pointers(value, &format!("{here}/{at}"), places));
+            (0..).zip(items).for_each(|(at, value): (usize, _)| {
+                pointers(value, &format!("{here}/{at}"), places)
+            });
         }
         _ => {}
     }
@@ -139,7 +151,11 @@ fn thought_is_waited_for_wherever_a_model_may_think() {
         connection.base_url = Some("https://gateway.example".parse().unwrap());
         let row = Provider::find(provider)?;
         let patience = row.model(model, connection).unwrap().0.patience;
-        Some((patience.first.as_secs(), patience.between.as_secs(), patience.asks_again))
+        Some((
+            patience.first.as_secs(),
+            patience.between.as_secs(),
+            patience.asks_again,
+        ))
     };
     for (provider, model, seconds) in [
         ("openai", "gpt-6.2-sol", 900),
@@ -170,14 +186,21 @@ fn a_stream_tells_when_nothing_more_is_to_come() {
             decoder.progress()
         };
         let stream = subject.seed.stream();
-        assert_eq!(progress(&stream.as_bytes()[..stream.len() / 2]), Progress::Begun, "{subject:?}");
+        assert_eq!(
+            progress(&stream.as_bytes()[..stream.len() / 2]),
+            Progress::Begun,
+            "{subject:?}"
+        );
         let expected = match subject.model.0.vendor.model.provider.as_str() {
             "anthropic" | "ollama" | "openai" => Progress::Over,
             // Gemini has no mark of the end, and not every server of Chat Completions sends it.
             _ => Progress::Complete,
         };
         let end = progress(stream.as_bytes());
-        assert!(end == expected || end == Progress::Over, "{subject:?}: {end:?}");
+        assert!(
+            end == expected || end == Progress::Over,
+            "{subject:?}: {end:?}"
+        );
         if subject.model.0.wire.framing() == Framing::Events {
             assert_eq!(
                 progress(format!("{stream}data: [DONE]\n\n").as_bytes()),
@@ -197,9 +220,16 @@ fn a_server_in_between_may_send_a_whole_answer_for_a_stream_and_a_stream_for_a_w
             let body = format!("{mark}{}", subject.seed.whole);
             let (deltas, end) = subject.read(body.as_bytes(), &vec![1; body.len()]);
             assert_eq!(end.as_ref().unwrap(), &whole, "{subject:?} {mark:?}");
-            assert!(deltas.contains(&Delta::Text("Gerne, schön 🦀.".to_owned())), "{subject:?}: {deltas:?}");
+            assert!(
+                deltas.contains(&Delta::Text("Gerne, schön 🦀.".to_owned())),
+                "{subject:?}: {deltas:?}"
+            );
             let stream = format!("{mark}{}", subject.seed.stream());
-            assert_eq!(&subject.read_whole(&stream).unwrap(), streamed.as_ref().unwrap(), "{subject:?}");
+            assert_eq!(
+                &subject.read_whole(&stream).unwrap(),
+                streamed.as_ref().unwrap(),
+                "{subject:?}"
+            );
         }
         // Half of it is no answer, and no panic.
         let half = &subject.seed.whole[..subject.seed.whole.len() / 2];
@@ -210,12 +240,20 @@ fn a_server_in_between_may_send_a_whole_answer_for_a_stream_and_a_stream_for_a_w
 #[cfg(feature = "gemini")]
 #[test]
 fn a_list_of_pieces_is_a_stream_of_gemini() {
-    let gemini =
-        SUBJECTS.iter().find(|subject| subject.model.0.vendor.model.provider.as_str() == "gemini").unwrap();
+    let gemini = SUBJECTS
+        .iter()
+        .find(|subject| subject.model.0.vendor.model.provider.as_str() == "gemini")
+        .unwrap();
     let pieces = format!("[{}\n]", gemini.seed.events.join("\n,"));
     let (_, streamed) = gemini.read(gemini.seed.stream().as_bytes(), &[]);
-    assert_eq!(gemini.read_whole(&pieces).unwrap(), *streamed.as_ref().unwrap());
-    assert_eq!(gemini.read(pieces.as_bytes(), &[]).1.unwrap(), streamed.unwrap());
+    assert_eq!(
+        gemini.read_whole(&pieces).unwrap(),
+        *streamed.as_ref().unwrap()
+    );
+    assert_eq!(
+        gemini.read(pieces.as_bytes(), &[]).1.unwrap(),
+        streamed.unwrap()
+    );
 }
 
 #[test]
@@ -224,13 +262,18 @@ fn the_seeds_are_good_answers_streamed_and_whole() {
         let (deltas, end) = subject.read(subject.seed.stream().as_bytes(), &[]);
         let whole = subject.read_whole(subject.seed.whole).unwrap();
         for response in [end.unwrap(), whole] {
-            let calls: Vec<Value> =
-                response.tool_calls().map(|call| call.arguments["text"].clone()).collect();
+            let calls: Vec<Value> = response
+                .tool_calls()
+                .map(|call| call.arguments["text"].clone())
+                .collect();
             assert_eq!(response.text(), "Gerne, schön 🦀.", "{subject:?}");
             assert_eq!(calls, ["milk", "bread"], "{subject:?}");
             assert!(response.usage.total().is_some(), "{subject:?}");
         }
-        assert!(deltas.contains(&Delta::Thinking("Hm.".into())), "{subject:?}: {deltas:?}");
+        assert!(
+            deltas.contains(&Delta::Thinking("Hm.".into())),
+            "{subject:?}: {deltas:?}"
+        );
     }
 }
 
@@ -242,12 +285,20 @@ fn a_part_of_a_stream_is_never_another_answer() {
         let whole = subject.read(stream.as_bytes(), &[]).1.unwrap();
         for end in 0..stream.len() {
             if let Ok(part) = subject.read(&stream.as_bytes()[..end], &[]).1 {
-                assert_eq!((&part.parts, part.finish), (&whole.parts, whole.finish), "{subject:?}: {end}");
+                assert_eq!(
+                    (&part.parts, part.finish),
+                    (&whole.parts, whole.finish),
+                    "{subject:?}: {end}"
+                );
             }
         }
         let body = subject.seed.whole;
         for end in body.char_indices().map(|(end, _)| end) {
-            assert!(subject.read_whole(&body[..end]).is_err(), "{subject:?}: {}", &body[..end]);
+            assert!(
+                subject.read_whole(&body[..end]).is_err(),
+                "{subject:?}: {}",
+                &body[..end]
+            );
         }
     }
 }

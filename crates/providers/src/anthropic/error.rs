@@ -13,7 +13,10 @@ pub(super) fn complaint(status: u16, body: &str) -> Complaint {
         Ok(body) => of(status, &body),
         // A page of a proxy in between explains nothing; a line of text may.
         Err(_) if body.trim_start().starts_with('<') => Complaint::default(),
-        Err(_) => Complaint { message: body.to_owned(), ..Complaint::default() },
+        Err(_) => Complaint {
+            message: body.to_owned(),
+            ..Complaint::default()
+        },
     }
 }
 
@@ -63,11 +66,16 @@ fn of(status: u16, body: &Value) -> Complaint {
     };
     let error = body.get("error").unwrap_or(body);
     // Servers in between have shapes of their own.
-    let message = [error.get("message"), Some(error), body.get("message"), body.get("detail")]
-        .into_iter()
-        .flatten()
-        .find_map(words)
-        .unwrap_or_default();
+    let message = [
+        error.get("message"),
+        Some(error),
+        body.get("message"),
+        body.get("detail"),
+    ]
+    .into_iter()
+    .flatten()
+    .find_map(words)
+    .unwrap_or_default();
     let said = message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
     let kind = match (kind(error), status) {
@@ -86,7 +94,12 @@ fn of(status: u16, body: &Value) -> Complaint {
             Some(Kind::Quota)
         }
         (_, 400)
-            if says(&["prompt is too long", "exceed context limit", "context window", "context size"]) =>
+            if says(&[
+                "prompt is too long",
+                "exceed context limit",
+                "context window",
+                "context size",
+            ]) =>
         {
             Some(Kind::ContextTooLong)
         }
@@ -94,14 +107,26 @@ fn of(status: u16, body: &Value) -> Complaint {
         ("authentication_error", _) => Some(Kind::Authentication),
         (_, _) => None,
     };
-    Complaint { message, retry_after: None, kind }
+    Complaint {
+        message,
+        retry_after: None,
+        kind,
+    }
 }
 
 fn kind(error: &Value) -> &str {
-    error.get("type").and_then(Value::as_str).unwrap_or("an error")
+    error
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or("an error")
 }
 
 /// A status in the body, as servers in between have it.
 fn number(error: &Value) -> Option<u16> {
-    error.get("code").or_else(|| error.get("status"))?.as_u64()?.try_into().ok()
+    error
+        .get("code")
+        .or_else(|| error.get("status"))?
+        .as_u64()?
+        .try_into()
+        .ok()
 }

@@ -34,16 +34,39 @@ const THREE: Family = Family {
 };
 
 /// Names that say no number: servers of others with this API.
-const OTHER: Family = Family { common: Common { unknown: true, ..THREE.common }, ..THREE };
+const OTHER: Family = Family {
+    common: Common {
+        unknown: true,
+        ..THREE.common
+    },
+    ..THREE
+};
 
 /// Claude 3.7 and 4.
-const FOUR: Family = Family { common: Common { output_max: 64_000, ..THREE.common }, ..THREE };
+const FOUR: Family = Family {
+    common: Common {
+        output_max: 64_000,
+        ..THREE.common
+    },
+    ..THREE
+};
 
 /// Keeps to a schema. Does not think unless it is asked to, which we do not.
-const FOUR_FIVE: Family = Family { common: Common { schema: SchemaSupport::Native, ..FOUR.common }, ..FOUR };
+const FOUR_FIVE: Family = Family {
+    common: Common {
+        schema: SchemaSupport::Native,
+        ..FOUR.common
+    },
+    ..FOUR
+};
 
-const FOUR_SIX: Family =
-    Family { common: Common { context_window: 1_000_000, ..FOUR_FIVE.common }, ..FOUR_FIVE };
+const FOUR_SIX: Family = Family {
+    common: Common {
+        context_window: 1_000_000,
+        ..FOUR_FIVE.common
+    },
+    ..FOUR_FIVE
+};
 
 /// Sampling settings are an error unless they say what the vendor does anyway.
 const FOUR_SEVEN: Family = Family {
@@ -58,16 +81,26 @@ const FOUR_SEVEN: Family = Family {
 };
 
 /// Thinks by itself ("adaptive"), inside `max_tokens`.
-const FIVE: Family =
-    Family { common: Common { thinking_allowance: 16_384, ..FOUR_SEVEN.common }, ..FOUR_SEVEN };
+const FIVE: Family = Family {
+    common: Common {
+        thinking_allowance: 16_384,
+        ..FOUR_SEVEN.common
+    },
+    ..FOUR_SEVEN
+};
 
 /// Thinking blocks are bound to their transcript: Fable and Mythos since 5.1, the others since 5.5.
-const FIVE_ONE: Family = Family { binds_thinking: true, ..FIVE };
+const FIVE_ONE: Family = Family {
+    binds_thinking: true,
+    ..FIVE
+};
 
 /// The row of a model by its name, wherever a server in between puts it (`anthropic/claude-haiku-4.5`). A Claude without a
 /// number is the newest.
 pub(super) fn of(model: &str) -> Family {
-    let Some((_, rest)) = model.split_once("claude-") else { return OTHER };
+    let Some((_, rest)) = model.split_once("claude-") else {
+        return OTHER;
+    };
     let words = || rest.split(['-', '.', '@', ':', '/']);
     // A date (`20250929`) is no part of the number.
     let is_number = |word: &&str| word.len() < 3 && word.parse::<u32>().is_ok();
@@ -76,8 +109,13 @@ pub(super) fn of(model: &str) -> Family {
         .take_while(is_number)
         .filter_map(|word| word.parse().ok());
     let number: (Option<u32>, u32) = (numbers.next(), numbers.next().unwrap_or(0));
-    let output =
-        |family: Family, output_max| Family { common: Common { output_max, ..family.common }, ..family };
+    let output = |family: Family, output_max| Family {
+        common: Common {
+            output_max,
+            ..family.common
+        },
+        ..family
+    };
     let is = |size: &str| words().any(|word| word == size);
     match number {
         // The preview of Mythos came before the numbers of 5 but thinks like them.
@@ -104,8 +142,13 @@ mod tests {
 
     #[test]
     fn names_find_their_row() {
-        let output =
-            |family: Family, output_max| Family { common: Common { output_max, ..family.common }, ..family };
+        let output = |family: Family, output_max| Family {
+            common: Common {
+                output_max,
+                ..family.common
+            },
+            ..family
+        };
         for (name, family) in [
             ("claude-3-haiku-20240307", THREE),
             ("claude-3-5-sonnet-20241022", output(THREE, 8_192)),

@@ -71,18 +71,30 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     if self_hosted {
         family.common = family.common.at_home();
     }
-    let capabilities = Capabilities { self_hosted, ..family.common.capabilities() };
+    let capabilities = Capabilities {
+        self_hosted,
+        ..family.common.capabilities()
+    };
     let patience = Patience::by_address(&connection, &base, &capabilities);
     let wire = Anthropic {
         family,
         url: endpoint(provider, &base, VERSION, &["messages"])?,
         headers: vec![
             (HeaderName::from_static("x-api-key"), key),
-            (HeaderName::from_static("anthropic-version"), API_VERSION.to_owned().into()),
+            (
+                HeaderName::from_static("anthropic-version"),
+                API_VERSION.to_owned().into(),
+            ),
         ],
         vendor: vendor.clone(),
     };
-    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
+    Ok(HttpModel::new(
+        vendor,
+        capabilities,
+        patience,
+        wire,
+        connection,
+    ))
 }
 
 fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
@@ -116,11 +128,21 @@ impl Wire for Anthropic {
 
     fn request_headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
         let betas = request::betas(request, &self.vendor.model, &self.family);
-        let header = || (HeaderName::from_static("anthropic-beta"), betas.join(",").into());
+        let header = || {
+            (
+                HeaderName::from_static("anthropic-beta"),
+                betas.join(",").into(),
+            )
+        };
         (!betas.is_empty()).then(header).into_iter().collect()
     }
 
-    fn decode(&self, _: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
+    fn decode(
+        &self,
+        _: &Asked,
+        body: &str,
+        losses: Vec<String>,
+    ) -> Result<GenerateResponse, ModelError> {
         response::decode(body, self.vendor.clone(), losses)
     }
 

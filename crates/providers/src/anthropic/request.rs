@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::{
-    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolChoice,
-    ToolDefinition,
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall,
+    ToolChoice, ToolDefinition,
 };
 use serde_json::{Value, json};
 
@@ -58,12 +58,18 @@ pub(super) fn encode(
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
     let verbatim = request.config.verbatim;
-    let mut encoder =
-        AnthropicEncoder { common: Encoder::new(model, &family.common, request), ids: BTreeMap::new() };
+    let mut encoder = AnthropicEncoder {
+        common: Encoder::new(model, &family.common, request),
+        ids: BTreeMap::new(),
+    };
     let (mut system, messages) = encoder.transcript(&request.messages)?;
     encoder.common.something_to_answer(messages.len())?;
     let output_config = encoder.output_config(request, &mut system)?;
-    let mut tools: Vec<_> = request.tools.iter().map(|tool| encoder.tool(tool)).collect();
+    let mut tools: Vec<_> = request
+        .tools
+        .iter()
+        .map(|tool| encoder.tool(tool))
+        .collect();
     let mark = (!verbatim).then_some(CacheControl { kind: "ephemeral" });
     if let Some(tool) = tools.last_mut() {
         tool.cache_control = mark;
@@ -72,8 +78,7 @@ pub(super) fn encode(
         block.insert("cache_control".to_owned(), json!(mark));
     }
     let settings = encoder.settings(request)?;
-    let drop_block =
-        json!({ "type": "adaptive", "block_binding": { "prefix_mismatch_behavior": "drop_block" } });
+    let drop_block = json!({ "type": "adaptive", "block_binding": { "prefix_mismatch_behavior": "drop_block" } });
     let wire = wire::Request {
         model: &model.name,
         max_tokens: settings.max_tokens.unwrap_or(OUTPUT_TOKENS_MAX),
@@ -96,20 +101,37 @@ pub(super) fn encode(
 }
 
 /// The beta features a request uses, in one order.
-pub(super) fn betas(request: &GenerateRequest, model: &ModelId, family: &Family) -> Vec<&'static str> {
+pub(super) fn betas(
+    request: &GenerateRequest,
+    model: &ModelId,
+    family: &Family,
+) -> Vec<&'static str> {
     let parts = request.messages.iter().flat_map(Message::parts);
     let traces = parts.filter(|part| is_of(part, model)).filter_map(beta_of);
     let binding = sends_bound_thinking(request, model, family).then_some(BINDING_BETA);
-    traces.chain(binding).collect::<BTreeSet<_>>().into_iter().collect()
+    traces
+        .chain(binding)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 fn beta_of(part: &Part) -> Option<&'static str> {
-    let Content::Opaque { kind } = &part.content else { return None };
-    let named = |name: &str| part.state.as_ref().is_some_and(|state| state.data["name"] == name);
+    let Content::Opaque { kind } = &part.content else {
+        return None;
+    };
+    let named = |name: &str| {
+        part.state
+            .as_ref()
+            .is_some_and(|state| state.data["name"] == name)
+    };
     if kind == "server_tool_use" && named("advisor") {
         return Some(ADVISOR_BETA);
     }
-    BETA_TRACES.iter().find(|(trace, _)| trace == kind).map(|(_, beta)| *beta)
+    BETA_TRACES
+        .iter()
+        .find(|(trace, _)| trace == kind)
+        .map(|(_, beta)| *beta)
 }
 
 fn sends_bound_thinking(request: &GenerateRequest, model: &ModelId, family: &Family) -> bool {
@@ -119,7 +141,9 @@ fn sends_bound_thinking(request: &GenerateRequest, model: &ModelId, family: &Fam
 }
 
 fn is_of(part: &Part, model: &ModelId) -> bool {
-    part.state.as_ref().is_some_and(|state| state.origin == *model)
+    part.state
+        .as_ref()
+        .is_some_and(|state| state.origin == *model)
 }
 
 struct AnthropicEncoder<'a> {
@@ -139,8 +163,9 @@ impl<'a> AnthropicEncoder<'a> {
         let mut turns: Vec<wire::Message> = Vec::new();
         for message in messages {
             let parts = message.parts().iter();
-            let mut blocks: Vec<Block> =
-                parts.filter_map(|part| self.part(part).transpose()).collect::<Result<_, _>>()?;
+            let mut blocks: Vec<Block> = parts
+                .filter_map(|part| self.part(part).transpose())
+                .collect::<Result<_, _>>()?;
             let role = match message.role() {
                 Role::System => {
                     if !turns.is_empty() {
@@ -160,11 +185,18 @@ impl<'a> AnthropicEncoder<'a> {
             match turns.last_mut() {
                 Some(turn) if turn.role == role => turn.content.extend(blocks),
                 _ if blocks.is_empty() => {}
-                _ => turns.push(wire::Message { role, content: blocks }),
+                _ => turns.push(wire::Message {
+                    role,
+                    content: blocks,
+                }),
             }
         }
-        if let Some(wire::Message { role: "assistant", content }) = turns.last_mut()
-            && let Some(Value::String(text)) = content.last_mut().and_then(|block| block.get_mut("text"))
+        if let Some(wire::Message {
+            role: "assistant",
+            content,
+        }) = turns.last_mut()
+            && let Some(Value::String(text)) =
+                content.last_mut().and_then(|block| block.get_mut("text"))
         {
             // The vendor refuses white space there.
             text.truncate(text.trim_end().len());
@@ -174,9 +206,15 @@ impl<'a> AnthropicEncoder<'a> {
 
     /// "The final block in an assistant message cannot be `thinking`": an answer that was cut there led to nothing.
     fn end_with_words(&mut self, blocks: &mut Vec<Block>) {
-        let thinks = |block: &Block| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
+        let thinks = |block: &Block| {
+            matches!(
+                block["type"].as_str(),
+                Some("thinking" | "redacted_thinking")
+            )
+        };
         while blocks.pop_if(|block| thinks(block)).is_some() {
-            self.common.lose("thinking that led to nothing was left out");
+            self.common
+                .lose("thinking that led to nothing was left out");
         }
     }
 
@@ -187,14 +225,18 @@ impl<'a> AnthropicEncoder<'a> {
         };
         let mut block = match &part.content {
             // The vendor refuses text without words.
-            Content::Text { text } | Content::Refusal { text } if text.trim().is_empty() => return Ok(None),
+            Content::Text { text } | Content::Refusal { text } if text.trim().is_empty() => {
+                return Ok(None);
+            }
             Content::Text { text } | Content::Refusal { text } => {
                 block([("type", "text".into()), ("text", json!(text))])
             }
             Content::Thinking { .. } if own.is_some_and(|state| state.contains_key("data")) => {
                 block([("type", "redacted_thinking".into())])
             }
-            Content::Thinking { text } if own.is_some_and(|state| state.contains_key("signature")) => {
+            Content::Thinking { text }
+                if own.is_some_and(|state| state.contains_key("signature")) =>
+            {
                 block([("type", "thinking".into()), ("thinking", json!(text))])
             }
             Content::Thinking { .. } => {
@@ -209,23 +251,34 @@ impl<'a> AnthropicEncoder<'a> {
                     Some(state) if TRACES.contains(&kind.as_str()) || beta_of(part).is_some() => {
                         return Ok(Some(state.clone()));
                     }
-                    Some(_) => self.common.lose(format!("{kind} was left out: a request cannot carry it")),
-                    None => self.common.lose(format!("{kind} of another model was left out")),
+                    Some(_) => self
+                        .common
+                        .lose(format!("{kind} was left out: a request cannot carry it")),
+                    None => self
+                        .common
+                        .lose(format!("{kind} of another model was left out")),
                 }
                 return Ok(None);
             }
             Content::Image { source } => match self.common.image(source)? {
                 Some(Image::Bytes { media_type, .. }) if !IMAGES.contains(&media_type) => {
                     let what = format!("{media_type} images");
-                    self.common.unsupported(&what, "make it a JPEG, PNG, GIF or WebP")?;
+                    self.common
+                        .unsupported(&what, "make it a JPEG, PNG, GIF or WebP")?;
                     return Ok(None);
                 }
                 Some(image) => block([("type", "image".into()), ("source", source_of(image))]),
                 None => return Ok(None),
             },
             Content::ToolCall(call) => self.call(call),
-            Content::ToolResult { call_id, result, .. } => {
-                let id = self.ids.get(call_id).cloned().unwrap_or_else(|| fitting(call_id.as_str()));
+            Content::ToolResult {
+                call_id, result, ..
+            } => {
+                let id = self
+                    .ids
+                    .get(call_id)
+                    .cloned()
+                    .unwrap_or_else(|| fitting(call_id.as_str()));
                 let mut block = block([("type", "tool_result".into()), ("tool_use_id", id.into())]);
                 let text = result.to_text();
                 if !text.trim().is_empty() {
@@ -238,7 +291,8 @@ impl<'a> AnthropicEncoder<'a> {
             }
             // Content may grow; what we do not know is reported, not guessed.
             other => {
-                self.common.lose(format!("a part cannot be sent to Anthropic: {other:?}"));
+                self.common
+                    .lose(format!("a part cannot be sent to Anthropic: {other:?}"));
                 return Ok(None);
             }
         };
@@ -284,12 +338,17 @@ impl<'a> AnthropicEncoder<'a> {
         if request.config.verbatim {
             return Ok(settings);
         }
-        if settings.temperature.is_some_and(|temperature| temperature > 1.0) {
+        if settings
+            .temperature
+            .is_some_and(|temperature| temperature > 1.0)
+        {
             let instead = "set GenerationConfig::temperature (llm.temperature) to 1 or less";
             self.common.unsupported("a temperature above 1", instead)?;
             settings.temperature = None;
         }
-        if settings.top_p.is_some() && request.config.temperature.is_none() && settings.temperature.is_some()
+        if settings.top_p.is_some()
+            && request.config.temperature.is_none()
+            && settings.temperature.is_some()
         {
             // Since Claude 4.1 both together are an error.
             settings.temperature = None;
@@ -303,19 +362,26 @@ impl<'a> AnthropicEncoder<'a> {
         request: &GenerateRequest,
         system: &mut Vec<Block>,
     ) -> Result<Option<Value>, ModelError> {
-        let Some(schema) = &request.response_schema else { return Ok(None) };
+        let Some(schema) = &request.response_schema else {
+            return Ok(None);
+        };
         if !self.common.family.schema.covers(!request.tools.is_empty()) {
-            self.common.unsupported("a response schema", "ask for the form in words")?;
+            self.common
+                .unsupported("a response schema", "ask for the form in words")?;
             return Ok(None);
         }
         let mut dropped = BTreeSet::new();
         match schema::answer(schema, &mut dropped) {
             Ok(schema) => {
                 self.common.lose_keywords("the response schema", &dropped);
-                Ok(Some(json!({ "format": { "type": "json_schema", "schema": schema } })))
+                Ok(Some(
+                    json!({ "format": { "type": "json_schema", "schema": schema } }),
+                ))
             }
             Err(obstacle) => {
-                self.common.lose(format!("the response schema was asked for in words: it {obstacle}"));
+                self.common.lose(format!(
+                    "the response schema was asked for in words: it {obstacle}"
+                ));
                 let words = format!(
                     "Answer with one JSON value that fits this JSON Schema, and nothing else:\n{schema}"
                 );
@@ -337,11 +403,24 @@ fn source_of(image: Image<'_>) -> Value {
 
 /// A name or id in the characters the vendor takes, `^[a-zA-Z0-9_-]+$`, at most 128.
 fn fitting(name: &str) -> String {
-    let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let fits = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+            c
+        } else {
+            '_'
+        }
+    };
     let name: String = name.chars().map(fits).take(128).collect();
-    if name.is_empty() { "_".to_owned() } else { name }
+    if name.is_empty() {
+        "_".to_owned()
+    } else {
+        name
+    }
 }
 
 fn block<const N: usize>(fields: [(&str, Value); N]) -> Block {
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_core::{
-    Content, Cost, Counters, FinishReason, GenerateResponse, ModelError, ModelId, Part, ProviderState,
-    ToolCall, Usage,
+    Content, Cost, Counters, FinishReason, GenerateResponse, ModelError, ModelId, Part,
+    ProviderState, ToolCall, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -18,7 +18,8 @@ pub(super) fn decode(
     vendor: Arc<Vendor>,
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
-    let answer: wire::Answer = serde_json::from_str(body).map_err(|error| vendor.not_json(&error, body))?;
+    let answer: wire::Answer =
+        serde_json::from_str(body).map_err(|error| vendor.not_json(&error, body))?;
     if let Some(error) = &answer.error {
         return Err(error::inside(&vendor, error));
     }
@@ -80,11 +81,18 @@ impl Reading {
             Some(wire::Content::Blocks(blocks)) => blocks,
             Some(wire::Content::Text(text)) => {
                 let text = [("type", "text".to_owned()), ("text", text)];
-                vec![text.map(|(name, value)| (name.to_owned(), Value::String(value))).into_iter().collect()]
+                vec![
+                    text.map(|(name, value)| (name.to_owned(), Value::String(value)))
+                        .into_iter()
+                        .collect(),
+                ]
             }
             None => Vec::new(),
         };
-        self.blocks.extend(blocks.into_iter().map(|fields| Block { fields, ..Block::default() }));
+        self.blocks.extend(blocks.into_iter().map(|fields| Block {
+            fields,
+            ..Block::default()
+        }));
         self.model = answer.model.or(self.model.take());
         self.stop = answer.stop;
         self.count(answer.usage.as_ref());
@@ -104,13 +112,19 @@ impl Reading {
         let usage = &mut self.usage;
         usage.input_tokens = report.input_tokens.or(usage.input_tokens);
         usage.output_tokens = report.output_tokens.or(usage.output_tokens);
-        usage.cache_read_input_tokens = report.cache_read_input_tokens.or(usage.cache_read_input_tokens);
-        usage.cache_creation_input_tokens =
-            report.cache_creation_input_tokens.or(usage.cache_creation_input_tokens);
+        usage.cache_read_input_tokens = report
+            .cache_read_input_tokens
+            .or(usage.cache_read_input_tokens);
+        usage.cache_creation_input_tokens = report
+            .cache_creation_input_tokens
+            .or(usage.cache_creation_input_tokens);
         usage.output_tokens_details = report.output_tokens_details.or(usage.output_tokens_details);
         usage.cost = report.cost.or(usage.cost);
         // Servers in between begin with a zero that says nothing.
-        self.first_input = self.first_input.filter(|count| *count > 0).or(usage.input_tokens);
+        self.first_input = self
+            .first_input
+            .filter(|count| *count > 0)
+            .or(usage.input_tokens);
     }
 
     /// The vendor drops thinking that no longer fits its transcript when it is asked to (`request.rs` does), and says so; the
@@ -129,8 +143,10 @@ impl Reading {
         let mut calls = 0;
         for block in std::mem::take(&mut self.blocks) {
             let part = block.part(requested, calls);
-            calls +=
-                usize::from(part.as_ref().is_some_and(|part| matches!(part.content, Content::ToolCall(_))));
+            calls += usize::from(
+                part.as_ref()
+                    .is_some_and(|part| matches!(part.content, Content::ToolCall(_))),
+            );
             parts.extend(part);
         }
         let finish = self.reason(&reason, calls > 0)?;
@@ -138,7 +154,12 @@ impl Reading {
             // Also without words it is the model that declined, not a filter.
             parts.push(match self.refusal() {
                 Some(text) => Part::explanation(text, self.vendor.model.clone()),
-                None => Part::from_provider(Content::Refusal { text: String::new() }, None),
+                None => Part::from_provider(
+                    Content::Refusal {
+                        text: String::new(),
+                    },
+                    None,
+                ),
             });
         }
         if self.thinking_dropped > 0 {
@@ -151,7 +172,10 @@ impl Reading {
             parts,
             finish,
             usage: self.usage(),
-            counters: Counters { input: self.first_input, output: self.usage.output_tokens },
+            counters: Counters {
+                input: self.first_input,
+                output: self.usage.output_tokens,
+            },
             cost: self.usage.cost.and_then(Cost::from_usd),
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
@@ -170,8 +194,14 @@ impl Reading {
             // Tools the vendor runs itself reached their bound, or it made room. We ask for neither; what there is of the
             // answer is one, and goes on when it is sent back.
             "pause_turn" | "compaction" => {
-                self.losses.push(format!("the vendor paused ({reason}): the answer may not be whole"));
-                if has_calls { FinishReason::ToolCalls } else { FinishReason::Stop }
+                self.losses.push(format!(
+                    "the vendor paused ({reason}): the answer may not be whole"
+                ));
+                if has_calls {
+                    FinishReason::ToolCalls
+                } else {
+                    FinishReason::Stop
+                }
             }
             other => {
                 let words = format!("stop_reason {other}, which is no end of an answer we know");
@@ -183,7 +213,10 @@ impl Reading {
     /// The vendor's words for a refusal, if it has any.
     fn refusal(&self) -> Option<String> {
         let details = self.stop.stop_details.as_ref()?;
-        let words = details.explanation.clone().filter(|words| !words.is_empty());
+        let words = details
+            .explanation
+            .clone()
+            .filter(|words| !words.is_empty());
         words.or_else(|| Some(format!("refused ({})", details.category.as_deref()?)))
     }
 
@@ -199,14 +232,19 @@ impl Reading {
             output_tokens: usage.output_tokens,
             cached_tokens: usage.cache_read_input_tokens,
             cache_written_tokens: usage.cache_creation_input_tokens,
-            thinking_tokens: usage.output_tokens_details.and_then(|details| details.thinking_tokens),
+            thinking_tokens: usage
+                .output_tokens_details
+                .and_then(|details| details.thinking_tokens),
         }
     }
 }
 
 impl Block {
     pub(super) fn kind(&self) -> &str {
-        self.fields.get("type").and_then(Value::as_str).unwrap_or_default()
+        self.fields
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub(super) fn is_call(&self) -> bool {
@@ -214,7 +252,11 @@ impl Block {
     }
 
     pub(super) fn name(&self) -> String {
-        self.fields.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
+        self.fields
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// JSON text of a call's arguments.
@@ -230,8 +272,10 @@ impl Block {
 
     /// The part it is; `None` for text without words. `calls` have come before it.
     fn part(mut self, origin: &ModelId, calls: usize) -> Option<Part> {
-        let state =
-            |data: Map<String, Value>| ProviderState { origin: origin.clone(), data: Value::Object(data) };
+        let state = |data: Map<String, Value>| ProviderState {
+            origin: origin.clone(),
+            data: Value::Object(data),
+        };
         let content = match self.kind() {
             "text" => {
                 let text = self.take("text");
@@ -240,23 +284,31 @@ impl Block {
                 let says_something = !text.is_empty() || state.is_some();
                 return says_something.then(|| Part::from_provider(Content::Text { text }, state));
             }
-            "thinking" => Content::Thinking { text: self.take("thinking") },
-            "redacted_thinking" => Content::Thinking { text: String::new() },
+            "thinking" => Content::Thinking {
+                text: self.take("thinking"),
+            },
+            "redacted_thinking" => Content::Thinking {
+                text: String::new(),
+            },
             "tool_use" => {
                 let (arguments, name) = (self.arguments(), self.name());
                 let id = Some(self.take("id")).filter(|id| !id.is_empty());
-                self.fields.retain(|name, _| name != "name" && name != "input");
+                self.fields
+                    .retain(|name, _| name != "name" && name != "input");
                 Content::ToolCall(ToolCall::from_json_text(calls, id, name, &arguments))
             }
             // Kept as it came; only an input in pieces is put together.
             kind => {
                 let kind = kind.to_owned();
                 if !self.input.is_empty() {
-                    let input =
-                        serde_json::from_str(&self.input).unwrap_or_else(|_| Value::Object(Map::new()));
+                    let input = serde_json::from_str(&self.input)
+                        .unwrap_or_else(|_| Value::Object(Map::new()));
                     self.fields.insert("input".to_owned(), input);
                 }
-                return Some(Part::from_provider(Content::Opaque { kind }, Some(state(self.fields))));
+                return Some(Part::from_provider(
+                    Content::Opaque { kind },
+                    Some(state(self.fields)),
+                ));
             }
         };
         Some(Part::from_provider(content, Some(state(self.rest()))))
@@ -271,8 +323,10 @@ impl Block {
 
     /// What the vendor wants back with the content: signatures, citations, who called.
     fn rest(mut self) -> Map<String, Value> {
-        let says_nothing = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-        self.fields.retain(|name, value| name != "type" && !says_nothing(value));
+        let says_nothing =
+            |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        self.fields
+            .retain(|name, value| name != "type" && !says_nothing(value));
         self.fields
     }
 }

@@ -9,34 +9,59 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 /// Formats the vendor enforces.
-const FORMATS: &[&str] =
-    &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+const FORMATS: &[&str] = &[
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "uri",
+    "ipv4",
+    "ipv6",
+    "uuid",
+];
 
 type Schema = Map<String, Value>;
 
 /// The schema of a tool's parameters. Keywords that had to go are added to `dropped`.
 pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
-    let mut top = modern(schema, dropped).as_object().cloned().unwrap_or_default();
+    let mut top = modern(schema, dropped)
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
     // A type that refers to itself is a reference at its top.
-    if let Some(target) =
-        top.shift_remove("$ref").and_then(|target| resolve(schema, target.as_str()?).cloned())
+    if let Some(target) = top
+        .shift_remove("$ref")
+        .and_then(|target| resolve(schema, target.as_str()?).cloned())
     {
-        for (keyword, value) in modern(&target, dropped).as_object().cloned().unwrap_or_default() {
+        for (keyword, value) in modern(&target, dropped)
+            .as_object()
+            .cloned()
+            .unwrap_or_default()
+        {
             top.entry(keyword).or_insert(value);
         }
     }
     let mut whole = Schema::from_iter([("type".to_owned(), json!("object"))]);
     let choices = ["allOf", "anyOf", "oneOf"].map(|keyword| (keyword, top.shift_remove(keyword)));
-    whole.extend(top.into_iter().filter(|(keyword, _)| !matches!(keyword.as_str(), "type" | "$schema")));
+    whole.extend(
+        top.into_iter()
+            .filter(|(keyword, _)| !matches!(keyword.as_str(), "type" | "$schema")),
+    );
     for (keyword, members) in choices {
-        let Some(Value::Array(members)) = members else { continue };
+        let Some(Value::Array(members)) = members else {
+            continue;
+        };
         if keyword != "allOf" {
             // What may be given is still named; which of it belongs together is not.
             dropped.insert(keyword.to_owned());
         }
         for member in members {
             let member = match member.get("$ref").and_then(Value::as_str) {
-                Some(target) => resolve(schema, target).map_or(Value::Null, |target| modern(target, dropped)),
+                Some(target) => {
+                    resolve(schema, target).map_or(Value::Null, |target| modern(target, dropped))
+                }
                 None => member,
             };
             unite(&mut whole, &member, "properties");
@@ -70,7 +95,10 @@ fn modern(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
             }
             Value::Object(out)
         }
-        Value::Array(members) => members.iter().map(|member| modern(member, dropped)).collect(),
+        Value::Array(members) => members
+            .iter()
+            .map(|member| modern(member, dropped))
+            .collect(),
         other => other.clone(),
     }
 }
@@ -84,7 +112,11 @@ fn unite(whole: &mut Schema, member: &Value, keyword: &str) {
             }
         }
         (Some(Value::Array(known)), Some(Value::Array(more))) => {
-            let new: Vec<_> = more.iter().filter(|name| !known.contains(name)).cloned().collect();
+            let new: Vec<_> = more
+                .iter()
+                .filter(|name| !known.contains(name))
+                .cloned()
+                .collect();
             known.extend(new);
         }
         (None, Some(more)) => drop(whole.insert(keyword.to_owned(), more.clone())),
@@ -100,7 +132,10 @@ fn resolve<'a>(schema: &'a Value, target: &str) -> Option<&'a Value> {
 ///
 /// # Errors
 /// What the vendor cannot enforce of it at all, as the end of a sentence about it.
-pub(super) fn answer(schema: &Value, dropped: &mut BTreeSet<String>) -> Result<Value, &'static str> {
+pub(super) fn answer(
+    schema: &Value,
+    dropped: &mut BTreeSet<String>,
+) -> Result<Value, &'static str> {
     if is_cyclic(schema, schema, &mut Vec::new(), &mut BTreeSet::new()) {
         return Err("refers to itself");
     }
@@ -114,12 +149,18 @@ pub(super) fn answer(schema: &Value, dropped: &mut BTreeSet<String>) -> Result<V
 fn has_free_names(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
-            let names = fields.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+            let names = fields
+                .get("properties")
+                .and_then(Value::as_object)
+                .map_or(0, Map::len);
             let others = fields.get("additionalProperties");
             let open = is_object(schema) && names == 0 && others != Some(&json!(false));
-            let values = |keyword: &str| matches!(keyword, "enum" | "const" | "default" | "examples");
+            let values =
+                |keyword: &str| matches!(keyword, "enum" | "const" | "default" | "examples");
             open || others.is_some_and(Value::is_object)
-                || fields.iter().any(|(keyword, value)| !values(keyword) && has_free_names(value))
+                || fields
+                    .iter()
+                    .any(|(keyword, value)| !values(keyword) && has_free_names(value))
         }
         Value::Array(members) => members.iter().any(has_free_names),
         _ => false,
@@ -128,7 +169,9 @@ fn has_free_names(schema: &Value) -> bool {
 
 fn is_object(schema: &Value) -> bool {
     schema["type"] == "object"
-        || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("object")))
+        || schema["type"]
+            .as_array()
+            .is_some_and(|kinds| kinds.contains(&json!("object")))
 }
 
 fn is_cyclic<'a>(
@@ -145,26 +188,36 @@ fn is_cyclic<'a>(
                 }
                 if done.insert(target) {
                     path.push(target);
-                    if resolve(root, target).is_some_and(|schema| is_cyclic(schema, root, path, done)) {
+                    if resolve(root, target)
+                        .is_some_and(|schema| is_cyclic(schema, root, path, done))
+                    {
                         return true;
                     }
                     path.pop();
                 }
             }
             let definitions = |keyword: &str| matches!(keyword, "$defs" | "definitions");
-            fields.iter().any(|(keyword, value)| !definitions(keyword) && is_cyclic(value, root, path, done))
+            fields
+                .iter()
+                .any(|(keyword, value)| !definitions(keyword) && is_cyclic(value, root, path, done))
         }
-        Value::Array(values) => values.iter().any(|value| is_cyclic(value, root, path, done)),
+        Value::Array(values) => values
+            .iter()
+            .any(|value| is_cyclic(value, root, path, done)),
         _ => false,
     }
 }
 
 fn strict(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     // `true` allows everything, and `false` cannot be said.
-    let Value::Object(fields) = schema else { return json!({}) };
+    let Value::Object(fields) = schema else {
+        return json!({});
+    };
     if let Some(target) = fields.get("$ref").and_then(Value::as_str) {
-        let mut out =
-            Schema::from_iter([("$ref".to_owned(), json!(target.replacen("#/definitions/", "#/$defs/", 1)))]);
+        let mut out = Schema::from_iter([(
+            "$ref".to_owned(),
+            json!(target.replacen("#/definitions/", "#/$defs/", 1)),
+        )]);
         let definitions = fields.get("$defs").or_else(|| fields.get("definitions"));
         out.extend(definitions.map(|schemas| ("$defs".to_owned(), strict_map(schemas, dropped))));
         return Value::Object(out);
@@ -174,7 +227,8 @@ fn strict(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
         let mut keep = |name: &str, value: Value| drop(out.insert(name.to_owned(), value));
         match keyword.as_str() {
             // Says nothing about values.
-            "$schema" | "$id" | "$comment" | "examples" | "deprecated" | "readOnly" | "writeOnly" => {}
+            "$schema" | "$id" | "$comment" | "examples" | "deprecated" | "readOnly"
+            | "writeOnly" => {}
             "type" | "title" | "description" | "const" | "required" | "default" => {
                 keep(keyword, value.clone())
             }
@@ -185,7 +239,11 @@ fn strict(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
             // Together with a reference it is refused.
             "allOf" if !has_reference(value) => keep(keyword, strict_list(value, dropped)),
             "enum" if is_plain(value) => keep(keyword, value.clone()),
-            "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
+            "format"
+                if value
+                    .as_str()
+                    .is_some_and(|format| FORMATS.contains(&format)) =>
+            {
                 keep(keyword, value.clone());
             }
             "minItems" if matches!(value.as_u64(), Some(0 | 1)) => keep(keyword, value.clone()),
@@ -201,25 +259,48 @@ fn strict(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
 
 fn strict_map(schemas: &Value, dropped: &mut BTreeSet<String>) -> Value {
     let schemas = schemas.as_object().into_iter().flatten();
-    Value::Object(schemas.map(|(name, schema)| (name.clone(), strict(schema, dropped))).collect())
+    Value::Object(
+        schemas
+            .map(|(name, schema)| (name.clone(), strict(schema, dropped)))
+            .collect(),
+    )
 }
 
 fn strict_list(schemas: &Value, dropped: &mut BTreeSet<String>) -> Value {
-    schemas.as_array().into_iter().flatten().map(|schema| strict(schema, dropped)).collect()
+    schemas
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|schema| strict(schema, dropped))
+        .collect()
 }
 
 fn has_reference(members: &Value) -> bool {
-    members.as_array().into_iter().flatten().any(|member| member.get("$ref").is_some())
+    members
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|member| member.get("$ref").is_some())
 }
 
 fn is_plain(values: &Value) -> bool {
-    values.as_array().is_some_and(|values| values.iter().all(|value| !value.is_object() && !value.is_array()))
+    values.as_array().is_some_and(|values| {
+        values
+            .iter()
+            .all(|value| !value.is_object() && !value.is_array())
+    })
 }
 
 /// Without what the vendor's regular expressions lack: groups that look around, back references, word boundaries.
 fn is_simple(pattern: &str) -> bool {
-    let escapes = pattern.split('\\').skip(1).filter_map(|rest| rest.chars().next());
-    !pattern.contains("(?") && !escapes.into_iter().any(|escape| matches!(escape, 'b' | 'B' | '1'..='9'))
+    let escapes = pattern
+        .split('\\')
+        .skip(1)
+        .filter_map(|rest| rest.chars().next());
+    !pattern.contains("(?")
+        && !escapes
+            .into_iter()
+            .any(|escape| matches!(escape, 'b' | 'B' | '1'..='9'))
 }
 
 #[cfg(test)]
@@ -236,7 +317,8 @@ mod tests {
 
     fn check_answer(schema: Value, expected: Expect) {
         let mut dropped = BTreeSet::new();
-        let lowered = answer(&schema, &mut dropped).map_or_else(str::to_owned, |schema| schema.to_string());
+        let lowered =
+            answer(&schema, &mut dropped).map_or_else(str::to_owned, |schema| schema.to_string());
         expected.assert_eq(&format!("{lowered}\nwithout {dropped:?}"));
     }
 

@@ -38,10 +38,17 @@ impl Answer for Reading {
                 self.count(event.usage.as_ref());
                 self.left_out(event.input_transformations.as_deref());
                 let mut delta = event.delta.unwrap_or_default();
-                let stop_details =
-                    delta.remove("stop_details").and_then(|it| serde_json::from_value(it).ok());
-                let stop_reason = delta.get("stop_reason").and_then(Value::as_str).map(str::to_owned);
-                self.stopped(wire::Stop { stop_reason, stop_details });
+                let stop_details = delta
+                    .remove("stop_details")
+                    .and_then(|it| serde_json::from_value(it).ok());
+                let stop_reason = delta
+                    .get("stop_reason")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned);
+                self.stopped(wire::Stop {
+                    stop_reason,
+                    stop_details,
+                });
             }
             Some("message_stop") => self.over = true,
             // `ping`, and what is yet to be invented.
@@ -51,10 +58,18 @@ impl Answer for Reading {
     }
 
     fn progress(&self) -> Progress {
-        if self.over { Progress::Over } else { Progress::Begun }
+        if self.over {
+            Progress::Over
+        } else {
+            Progress::Begun
+        }
     }
 
-    fn finish(&mut self, stray: &str, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+    fn finish(
+        &mut self,
+        stray: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
         if let Some(error) = error::stray(stray) {
             return Err(error::inside(&self.vendor, &error));
         }
@@ -66,7 +81,12 @@ impl Answer for Reading {
             };
             return Err(self.vendor.truncated(so_far));
         }
-        while let Some(index) = self.blocks.iter().find(|block| block.open).map(|block| block.index) {
+        while let Some(index) = self
+            .blocks
+            .iter()
+            .find(|block| block.open)
+            .map(|block| block.index)
+        {
             self.close(index, deltas);
         }
         self.end()
@@ -86,11 +106,18 @@ impl Reading {
     }
 
     fn open(&mut self, block: Block, deltas: &mut VecDeque<Delta>) {
-        let said =
-            |name: &str| block.fields.get(name).and_then(Value::as_str).filter(|words| !words.is_empty());
+        let said = |name: &str| {
+            block
+                .fields
+                .get(name)
+                .and_then(Value::as_str)
+                .filter(|words| !words.is_empty())
+        };
         match block.kind() {
             "text" => deltas.extend(said("text").map(|words| Delta::Text(words.to_owned()))),
-            "thinking" => deltas.extend(said("thinking").map(|words| Delta::Thinking(words.to_owned()))),
+            "thinking" => {
+                deltas.extend(said("thinking").map(|words| Delta::Thinking(words.to_owned())))
+            }
             "tool_use" => deltas.push_back(Delta::ToolCall {
                 index: self.calls(),
                 name: block.name(),
@@ -101,18 +128,42 @@ impl Reading {
         self.blocks.push(block);
     }
 
-    fn grow(&mut self, index: Option<u64>, delta: Map<String, Value>, deltas: &mut VecDeque<Delta>) {
-        let at = self.blocks.iter().rposition(|block| block.open && block.index == index);
+    fn grow(
+        &mut self,
+        index: Option<u64>,
+        delta: Map<String, Value>,
+        deltas: &mut VecDeque<Delta>,
+    ) {
+        let at = self
+            .blocks
+            .iter()
+            .rposition(|block| block.open && block.index == index);
         let at = at.unwrap_or_else(|| {
             // Not announced: what grows tells what it is.
-            let kind = if delta.contains_key("thinking") { "thinking" } else { "text" };
+            let kind = if delta.contains_key("thinking") {
+                "thinking"
+            } else {
+                "text"
+            };
             let fields = Map::from_iter([("type".to_owned(), Value::String(kind.to_owned()))]);
-            self.blocks.push(Block { index, open: true, fields, input: String::new() });
+            self.blocks.push(Block {
+                index,
+                open: true,
+                fields,
+                input: String::new(),
+            });
             self.blocks.len() - 1
         });
-        let call = self.blocks[..at].iter().filter(|block| block.is_call()).count();
+        let call = self.blocks[..at]
+            .iter()
+            .filter(|block| block.is_call())
+            .count();
         let block = &mut self.blocks[at];
-        let kind = delta.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = delta
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         for (name, value) in delta {
             match (name.as_str(), value) {
                 ("type", _) | (_, Value::Null) => {}
@@ -143,16 +194,27 @@ impl Reading {
     }
 
     fn close(&mut self, index: Option<u64>, deltas: &mut VecDeque<Delta>) {
-        let Some(at) = self.blocks.iter().rposition(|block| block.open && block.index == index) else {
+        let Some(at) = self
+            .blocks
+            .iter()
+            .rposition(|block| block.open && block.index == index)
+        else {
             return;
         };
-        let call = self.blocks[..at].iter().filter(|block| block.is_call()).count();
+        let call = self.blocks[..at]
+            .iter()
+            .filter(|block| block.is_call())
+            .count();
         let block = &mut self.blocks[at];
         block.open = false;
         let arguments = block.arguments();
         // An input that came whole, with the announcement.
         if block.is_call() && block.input.is_empty() && !matches!(arguments.as_str(), "" | "{}") {
-            deltas.push_back(Delta::ToolCall { index: call, name: block.name(), arguments });
+            deltas.push_back(Delta::ToolCall {
+                index: call,
+                name: block.name(),
+                arguments,
+            });
         }
     }
 
@@ -172,7 +234,10 @@ impl Block {
     fn add_citation(&mut self, citation: Value) {
         match self.fields.get_mut("citations") {
             Some(Value::Array(citations)) => citations.push(citation),
-            _ => drop(self.fields.insert("citations".to_owned(), Value::Array(vec![citation]))),
+            _ => drop(
+                self.fields
+                    .insert("citations".to_owned(), Value::Array(vec![citation])),
+            ),
         }
     }
 }

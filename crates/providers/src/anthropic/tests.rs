@@ -1,8 +1,8 @@
 //! `fixtures/everything.json` is made from the vendor's published schema of an answer, with a block nobody knows yet.
 
 use adjutant_core::{
-    Content, Delta, FinishReason, ImageSource, MaxTokens, Message, Part, ProviderState, Role, Temperature,
-    ToolCall, ToolDefinition, ToolResult, TopK, TopP,
+    Content, Delta, FinishReason, ImageSource, MaxTokens, Message, Part, ProviderState, Role,
+    Temperature, ToolCall, ToolDefinition, ToolResult, TopK, TopP,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -26,14 +26,22 @@ fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
 }
 
 fn streamed(events: &[Value], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    let frame =
-        |event: &Value| format!("event: {}\r\ndata: {event}\r\n\r\n", event["type"].as_str().unwrap_or("x"));
+    let frame = |event: &Value| {
+        format!(
+            "event: {}\r\ndata: {event}\r\n\r\n",
+            event["type"].as_str().unwrap_or("x")
+        )
+    };
     let stream: String = events.iter().map(frame).collect();
     streamed_bytes(stream.as_bytes(), size)
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    read_by(SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new())), bytes, size)
+    read_by(
+        SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new())),
+        bytes,
+        size,
+    )
 }
 
 /// The same answer as the vendor streams it: blocks begin empty and grow.
@@ -45,7 +53,10 @@ fn events(body: &str) -> Vec<Value> {
     message["content"] = json!([]);
     message["usage"]["output_tokens"] = json!(1);
     usage["input_tokens"] = json!(2000);
-    let mut events = vec![json!({"type": "message_start", "message": message}), json!({"type": "ping"})];
+    let mut events = vec![
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "ping"}),
+    ];
     for (index, block) in content.into_iter().enumerate() {
         let (begun, deltas) = grown(block);
         events.push(json!({"type": "content_block_start", "index": index, "content_block": begun}));
@@ -54,17 +65,26 @@ fn events(body: &str) -> Vec<Value> {
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
     events.push(json!({"type": "message_delta", "delta": {"stop_reason": stop_reason, "stop_sequence": null}, "usage": usage}));
-    events.extend([json!({"type": "to_be_invented", "x": 1}), json!({"type": "message_stop"})]);
+    events.extend([
+        json!({"type": "to_be_invented", "x": 1}),
+        json!({"type": "message_stop"}),
+    ]);
     events
 }
 
 fn grown(mut block: Value) -> (Value, Vec<Value>) {
     let mut deltas = Vec::new();
     let halves = |text: &str| {
-        let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+        let middle = text
+            .char_indices()
+            .nth(text.chars().count() / 2)
+            .map_or(0, |(at, _)| at);
         [text[..middle].to_owned(), text[middle..].to_owned()]
     };
-    for (kind, from, to) in [("text_delta", "text", "text"), ("thinking_delta", "thinking", "thinking")] {
+    for (kind, from, to) in [
+        ("text_delta", "text", "text"),
+        ("thinking_delta", "thinking", "thinking"),
+    ] {
         if let Some(text) = block[from].as_str().map(str::to_owned) {
             block[from] = json!("");
             deltas.extend(halves(&text).map(|half| json!({"type": kind, to: half})));
@@ -76,13 +96,19 @@ fn grown(mut block: Value) -> (Value, Vec<Value>) {
     }
     if let Some(Value::Array(citations)) = block.get_mut("citations").map(Value::take) {
         deltas.extend(
-            citations.into_iter().map(|citation| json!({"type": "citations_delta", "citation": citation})),
+            citations
+                .into_iter()
+                .map(|citation| json!({"type": "citations_delta", "citation": citation})),
         );
     }
-    if block["input"].as_object().is_some_and(|input| !input.is_empty()) {
+    if block["input"]
+        .as_object()
+        .is_some_and(|input| !input.is_empty())
+    {
         let pieces = halves(&block["input"].take().to_string());
         block["input"] = json!({});
-        deltas.extend(pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})));
+        deltas
+            .extend(pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})));
     }
     (block, deltas)
 }
@@ -97,7 +123,10 @@ fn line(answer: &Result<GenerateResponse, ModelError>) -> String {
 fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
     let model = model_id("anthropic", model).unwrap();
     let encoded = request::encode(request, &model, &family::of(&model.name), false).unwrap();
-    (serde_json::from_slice(&encoded.body).unwrap(), encoded.losses)
+    (
+        serde_json::from_slice(&encoded.body).unwrap(),
+        encoded.losses,
+    )
 }
 
 fn betas(request: &GenerateRequest, model: &str) -> String {
@@ -132,9 +161,15 @@ fn a_stream_is_the_same_answer() {
     let end = end.unwrap();
     assert_eq!(end.parts, whole.parts);
     // What the vendor's own tools read on the way is counted at the end; its first counter stays as it was sent.
-    assert_eq!((end.usage.input_tokens, end.counters.input), (Some(6300), Some(20)));
+    assert_eq!(
+        (end.usage.input_tokens, end.counters.input),
+        (Some(6300), Some(20))
+    );
     for size in [2, 7, 100_000] {
-        assert_eq!(streamed(&events(EVERYTHING), size), (deltas.clone(), Ok(end.clone())));
+        assert_eq!(
+            streamed(&events(EVERYTHING), size),
+            (deltas.clone(), Ok(end.clone()))
+        );
     }
     expect![[r#"
         Thinking("The user wants ")
@@ -148,7 +183,12 @@ fn a_stream_is_the_same_answer() {
         ToolCall { index: 0, name: "weather", arguments: "o\",\"days\":2}" }
         ToolCall { index: 1, name: "time", arguments: "" }
     "#]]
-    .assert_eq(&deltas.iter().map(|delta| format!("{delta:?}\n")).collect::<String>());
+    .assert_eq(
+        &deltas
+            .iter()
+            .map(|delta| format!("{delta:?}\n"))
+            .collect::<String>(),
+    );
 }
 
 #[test]
@@ -162,13 +202,19 @@ fn an_answer_goes_back_to_its_model_as_it_came() {
     expected[8].as_object_mut().unwrap().remove("toolset_name");
     expected.remove(6);
     assert_eq!(body["messages"][1]["content"], json!(expected));
-    assert_eq!(losses[0], "to_be_invented was left out: a request cannot carry it");
+    assert_eq!(
+        losses[0],
+        "to_be_invented was left out: a request cannot carry it"
+    );
     // Thinking is bound to its transcript, which may be cut; what no longer fits may be dropped.
     assert_eq!(
         body["thinking"],
         json!({"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}})
     );
-    assert_eq!(betas(&request, DEFAULT_MODEL), "anthropic-beta: thinking-binding-controls-2026-08-01");
+    assert_eq!(
+        betas(&request, DEFAULT_MODEL),
+        "anthropic-beta: thinking-binding-controls-2026-08-01"
+    );
 }
 
 #[test]
@@ -186,13 +232,19 @@ fn another_models_state_is_left_out_and_reported() {
         state of anthropic/claude-sonnet-5-5 on text was left out
         to_be_invented of another model was left out
         state of anthropic/claude-sonnet-5-5 on a tool call was left out"#]].assert_eq(&format!("{}\n{}\n{}", body["messages"][1], body["messages"][2], losses.join("\n")));
-    assert_eq!((body.get("thinking"), betas(&request, OLD).as_str()), (None, ""));
+    assert_eq!(
+        (body.get("thinking"), betas(&request, OLD).as_str()),
+        (None, "")
+    );
 }
 
 /// Where an answer with two calls leads to.
 fn follow_up(answer: GenerateResponse) -> GenerateRequest {
     let calls: Vec<ToolCall> = answer.tool_calls().cloned().collect();
-    let mut messages = vec![Message::user("?").unwrap(), Message::assistant(answer.parts).unwrap()];
+    let mut messages = vec![
+        Message::user("?").unwrap(),
+        Message::assistant(answer.parts).unwrap(),
+    ];
     for call in calls {
         messages.push(Message::tool(call.id, call.name, ToolResult::ok(json!(["seen"]))).unwrap());
     }
@@ -203,7 +255,10 @@ fn follow_up(answer: GenerateResponse) -> GenerateRequest {
 fn traces_that_need_a_beta_bring_its_header() {
     let own = |data: Value| {
         let kind = data["type"].as_str().unwrap().to_owned();
-        let state = ProviderState { origin: vendor(OLD).model.clone(), data };
+        let state = ProviderState {
+            origin: vendor(OLD).model.clone(),
+            data,
+        };
         Part::from_provider(Content::Opaque { kind }, Some(state))
     };
     let parts = vec![
@@ -219,7 +274,10 @@ fn traces_that_need_a_beta_bring_its_header() {
             json!({"type": "advisor_tool_result", "tool_use_id": "srvtoolu_1", "content": {"type": "advisor_result", "text": "x"}}),
         ),
     ];
-    let request = GenerateRequest::new(vec![Message::assistant(parts).unwrap(), Message::user("?").unwrap()]);
+    let request = GenerateRequest::new(vec![
+        Message::assistant(parts).unwrap(),
+        Message::user("?").unwrap(),
+    ]);
     let (body, losses) = encoded(&request, OLD);
     assert_eq!(
         betas(&request, OLD),
@@ -234,8 +292,16 @@ fn traces_that_need_a_beta_bring_its_header() {
 #[test]
 fn no_answer_ends_with_thinking() {
     let think = |index: usize| {
-        let state = ProviderState { origin: vendor(OLD).model.clone(), data: json!({"signature": "c2ln"}) };
-        Part::from_provider(Content::Thinking { text: format!("{index}.") }, Some(state))
+        let state = ProviderState {
+            origin: vendor(OLD).model.clone(),
+            data: json!({"signature": "c2ln"}),
+        };
+        Part::from_provider(
+            Content::Thinking {
+                text: format!("{index}."),
+            },
+            Some(state),
+        )
     };
     let words = Part::ours(Content::Text { text: "Hm.".into() });
     let request = GenerateRequest::new(vec![
@@ -265,11 +331,18 @@ fn reasons_to_stop() {
         ("refusal", FinishReason::ContentFilter),
     ] {
         let response = decoded(&with(json!(reason))).unwrap();
-        assert_eq!((response.finish, response.losses.len()), (finish, 0), "{reason}");
+        assert_eq!(
+            (response.finish, response.losses.len()),
+            (finish, 0),
+            "{reason}"
+        );
     }
     let paused = decoded(&with(json!("pause_turn"))).unwrap();
     assert_eq!(paused.finish, FinishReason::Stop);
-    assert_eq!(paused.losses, ["the vendor paused (pause_turn): the answer may not be whole"]);
+    assert_eq!(
+        paused.losses,
+        ["the vendor paused (pause_turn): the answer may not be whole"]
+    );
     expect!["truncated: the answer of anthropic ended early: it ended without a stop_reason"]
         .assert_eq(&line(&decoded(&with(json!(null)))));
     expect!["invalid_response: anthropic sent a response we cannot read: stop_reason to_be_invented, which is no end of an answer we know"].assert_eq(&line(&decoded(&with(json!("to_be_invented")))));
@@ -278,7 +351,8 @@ fn reasons_to_stop() {
 #[test]
 fn a_refusal_has_the_vendors_words() {
     let refused = |details: Value| {
-        let body = json!({"content": [], "stop_reason": "refusal", "stop_details": details}).to_string();
+        let body =
+            json!({"content": [], "stop_reason": "refusal", "stop_details": details}).to_string();
         let (whole, streamed) = (line(&decoded(&body)), line(&streamed(&events(&body), 9).1));
         assert_eq!(whole, streamed);
         whole
@@ -293,7 +367,10 @@ fn a_refusal_has_the_vendors_words() {
 #[test]
 fn what_is_no_answer_is_an_error() {
     let check = |body: &str, expected: Expect| expected.assert_eq(&line(&decoded(body)));
-    check("{}", expect!["invalid_response: anthropic sent a response we cannot read: no content"]);
+    check(
+        "{}",
+        expect!["invalid_response: anthropic sent a response we cannot read: no content"],
+    );
     check(
         "<html>",
         expect![
@@ -346,12 +423,13 @@ fn odd_streams() {
         json!({"type": "message_stop"}),
     ];
     let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
-    let delta =
-        |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
     let stop = |index: u64| json!({"type": "content_block_stop", "index": index});
-    let call = |id: &str, input: Value| json!({"type": "tool_use", "id": id, "name": "t", "input": input});
+    let call =
+        |id: &str, input: Value| json!({"type": "tool_use", "id": id, "name": "t", "input": input});
     let piece = |text: &str| json!({"type": "input_json_delta", "partial_json": text});
-    let begin = json!({"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 1}}});
+    let begin =
+        json!({"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 1}}});
     let check = |middle: &[Value], expected: Expect| {
         let all: Vec<Value> = [std::slice::from_ref(&begin), middle, &end[..]].concat();
         let (deltas, answer) = streamed(&all, 11);
@@ -394,11 +472,17 @@ fn odd_streams() {
         &[
             delta(0, json!({"type": "text_delta", "text": "Hi"})),
             start(1, json!({"type": "to_be_invented", "list": []})),
-            delta(1, json!({"type": "invented_delta", "words": "a", "list": [1], "nothing": null})),
+            delta(
+                1,
+                json!({"type": "invented_delta", "words": "a", "list": [1], "nothing": null}),
+            ),
             delta(1, json!({"type": "invented_delta", "words": "b"})),
             stop(1),
             start(2, json!({"type": "compaction", "content": null})),
-            delta(2, json!({"type": "compaction_delta", "content": "So far.", "encrypted_content": "ZQ=="})),
+            delta(
+                2,
+                json!({"type": "compaction_delta", "content": "So far.", "encrypted_content": "ZQ=="}),
+            ),
             stop(2),
             stop(99),
         ],
@@ -411,7 +495,10 @@ fn odd_streams() {
 #[test]
 fn what_a_server_in_between_charges_is_the_cost() {
     let body = json!({"content": [], "stop_reason": "end_turn", "usage": {"input_tokens": 32, "output_tokens": 1, "cost": 0.000_112}});
-    assert_eq!(decoded(&body.to_string()).unwrap().cost.unwrap().nano_usd(), 112_000);
+    assert_eq!(
+        decoded(&body.to_string()).unwrap().cost.unwrap().nano_usd(),
+        112_000
+    );
     let dropped = json!({"content": [], "stop_reason": "end_turn", "input_transformations": [{"type": "x"}, {"type": "x"}]});
     assert_eq!(
         decoded(&dropped.to_string()).unwrap().losses,
@@ -458,7 +545,12 @@ fn errors_say_what_to_do() {
             "auth: anthropic refused the credentials: invalid x-api-key Set ANTHROPIC_API_KEY to a key from https://platform.claude.com/settings/keys."
         ],
     );
-    check(402, "billing_error", "Pay.", expect!["quota: anthropic: quota exhausted: Pay."]);
+    check(
+        402,
+        "billing_error",
+        "Pay.",
+        expect!["quota: anthropic: quota exhausted: Pay."],
+    );
     check(
         403,
         "permission_error",
@@ -479,23 +571,41 @@ fn errors_say_what_to_do() {
         "Request exceeds the maximum size",
         expect!["context_too_long: too long for anthropic: Request exceeds the maximum size"],
     );
-    check(429, "rate_limit_error", "Slow down.", expect!["rate_limit: rate limited by anthropic"]);
+    check(
+        429,
+        "rate_limit_error",
+        "Slow down.",
+        expect!["rate_limit: rate limited by anthropic"],
+    );
     check(
         500,
         "api_error",
         "Internal server error",
         expect!["server: anthropic failed (HTTP 500): Internal server error"],
     );
-    check(529, "overloaded_error", "Overloaded", expect!["server: anthropic failed (HTTP 529): Overloaded"]);
-    assert_eq!(error::complaint(502, "<html>Bad gateway</html>").message, "");
-    assert_eq!(error::complaint(502, "upstream down").message, "upstream down");
+    check(
+        529,
+        "overloaded_error",
+        "Overloaded",
+        expect!["server: anthropic failed (HTTP 529): Overloaded"],
+    );
+    assert_eq!(
+        error::complaint(502, "<html>Bad gateway</html>").message,
+        ""
+    );
+    assert_eq!(
+        error::complaint(502, "upstream down").message,
+        "upstream down"
+    );
     assert_eq!(error::complaint(422, r#"{"detail": "no"}"#).message, "no");
     assert_eq!(error::complaint(422, r#"{"error": "no"}"#).message, "no");
 }
 
 fn conversation(turns: usize) -> GenerateRequest {
-    let mut messages =
-        vec![Message::system("Be brief.").unwrap(), Message::user("Look at everything.").unwrap()];
+    let mut messages = vec![
+        Message::system("Be brief.").unwrap(),
+        Message::user("Look at everything.").unwrap(),
+    ];
     for turn in 0..turns {
         let calls = ["a", "b"].map(|name| {
             let mut call = ToolCall::from_json_text(
@@ -507,20 +617,32 @@ fn conversation(turns: usize) -> GenerateRequest {
             call.id = adjutant_core::CallId::new(format!("call_{turn}{name}")).unwrap();
             call
         });
-        let state = || Some(ProviderState { origin: vendor(OLD).model.clone(), data: json!({}) });
-        let parts = calls.clone().map(|call| Part::from_provider(Content::ToolCall(call), state()));
+        let state = || {
+            Some(ProviderState {
+                origin: vendor(OLD).model.clone(),
+                data: json!({}),
+            })
+        };
+        let parts = calls
+            .clone()
+            .map(|call| Part::from_provider(Content::ToolCall(call), state()));
         messages.push(Message::assistant(parts.to_vec()).unwrap());
         let [first, second] = calls;
-        messages.push(Message::tool(first.id, first.name, ToolResult::ok(json!(["seen"]))).unwrap());
+        messages
+            .push(Message::tool(first.id, first.name, ToolResult::ok(json!(["seen"]))).unwrap());
         messages.push(Message::tool(second.id, second.name, ToolResult::failed("Dark.")).unwrap());
         messages.push(Message::user(format!("And {turn}?")).unwrap());
     }
-    let parameters =
-        json!({"type": "object", "properties": {"at": {"type": "integer"}}, "additionalProperties": false});
+    let parameters = json!({"type": "object", "properties": {"at": {"type": "integer"}}, "additionalProperties": false});
     let mut request = GenerateRequest::new(messages);
     request.tools = vec![
         ToolDefinition::new("look", "Looks.", parameters).unwrap(),
-        ToolDefinition::new("nothing", "Does nothing.", json!({"type": "object", "properties": {}})).unwrap(),
+        ToolDefinition::new(
+            "nothing",
+            "Does nothing.",
+            json!({"type": "object", "properties": {}}),
+        )
+        .unwrap(),
     ]
     .into();
     request
@@ -633,7 +755,8 @@ fn a_whole_conversation() {
 fn requests_of_a_conversation_begin_with_the_same_bytes() {
     let bytes = |turns: usize| {
         let model = model_id("anthropic", OLD).unwrap();
-        let encoded = request::encode(&conversation(turns), &model, &family::of(OLD), true).unwrap();
+        let encoded =
+            request::encode(&conversation(turns), &model, &family::of(OLD), true).unwrap();
         String::from_utf8(encoded.body.to_vec()).unwrap()
     };
     for turns in 0..4 {
@@ -648,7 +771,14 @@ fn requests_of_a_conversation_begin_with_the_same_bytes() {
     verbatim.config.verbatim = true;
     let (body, losses) = encoded(&verbatim, OLD);
     assert!(!body.to_string().contains("cache_control"));
-    assert_eq!((body["max_tokens"].as_u64(), body.get("temperature"), losses.len()), (Some(1024), None, 0));
+    assert_eq!(
+        (
+            body["max_tokens"].as_u64(),
+            body.get("temperature"),
+            losses.len()
+        ),
+        (Some(1024), None, 0)
+    );
 }
 
 #[test]
@@ -663,14 +793,17 @@ fn settings() {
     };
     let refused = |request: &GenerateRequest, model: &str| {
         let model = model_id("anthropic", model).unwrap();
-        request::encode(request, &model, &family::of(&model.name), false).unwrap_err().to_string()
+        request::encode(request, &model, &family::of(&model.name), false)
+            .unwrap_err()
+            .to_string()
     };
     expect![[r#"{"max_tokens":1024,"temperature":0.0} []"#]].assert_eq(&settings(&request, OLD));
     expect![[r#"{"max_tokens":17408} []"#]].assert_eq(&settings(&request, DEFAULT_MODEL));
     request.config.top_p = Some(TopP::new(0.9).unwrap());
     request.config.top_k = Some(TopK::new(40).unwrap());
     request.config.max_tokens = Some(MaxTokens::new(5_000).unwrap());
-    expect![[r#"{"max_tokens":5000,"top_p":0.9,"top_k":40} []"#]].assert_eq(&settings(&request, OLD));
+    expect![[r#"{"max_tokens":5000,"top_p":0.9,"top_k":40} []"#]]
+        .assert_eq(&settings(&request, OLD));
     expect!["anthropic rejected the request: anthropic/claude-sonnet-5-5 does not take top_p; leave GenerationConfig::top_p (llm.top_p) unset, or set GenerationConfig::drop_unsupported to have it left out"].assert_eq(&refused(&request, DEFAULT_MODEL));
     request.config.temperature = Some(Temperature::new(1.5).unwrap());
     expect!["anthropic rejected the request: anthropic/claude-sonnet-4-5 does not take a temperature above 1; set GenerationConfig::temperature (llm.temperature) to 1 or less, or set GenerationConfig::drop_unsupported to have it left out"].assert_eq(&refused(&request, OLD));
@@ -691,7 +824,9 @@ fn a_response_schema_is_enforced_where_it_can_be() {
     expect![[r#"{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}}} Some("the response schema was sent without minLength")"#]].assert_eq(&format!("{} {:?}", body["output_config"], losses.first()));
     let refused = |request: &GenerateRequest, model: &str| {
         let model = model_id("anthropic", model).unwrap();
-        request::encode(request, &model, &family::of(&model.name), false).unwrap_err().to_string()
+        request::encode(request, &model, &family::of(&model.name), false)
+            .unwrap_err()
+            .to_string()
     };
     expect!["anthropic rejected the request: anthropic/claude-3-5-haiku-latest does not take a response schema; ask for the form in words, or set GenerationConfig::drop_unsupported to have it left out"].assert_eq(&refused(&request, "claude-3-5-haiku-latest"));
     request.response_schema = Some(json!({"type": "array", "items": {"$ref": "#"}}));
@@ -703,13 +838,22 @@ fn a_response_schema_is_enforced_where_it_can_be() {
 fn images() {
     let image = |source| Part::ours(Content::Image { source });
     let parts = vec![
-        image(ImageSource::Base64 { media_type: "image/png".into(), data: "AAAA".into() }),
+        image(ImageSource::Base64 {
+            media_type: "image/png".into(),
+            data: "AAAA".into(),
+        }),
         image(ImageSource::Url("https://example.com/a.jpg".into())),
         image(ImageSource::Url("data:image/gif;base64,BBBB".into())),
     ];
-    let (body, _) = encoded(&GenerateRequest::new(vec![Message::new(Role::User, parts).unwrap()]), OLD);
+    let (body, _) = encoded(
+        &GenerateRequest::new(vec![Message::new(Role::User, parts).unwrap()]),
+        OLD,
+    );
     expect![[r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"image","source":{"type":"url","url":"https://example.com/a.jpg"}},{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"BBBB"}}]"#]].assert_eq(&body["messages"][0]["content"].to_string());
-    let bitmap = vec![image(ImageSource::Base64 { media_type: "image/bmp".into(), data: "AAAA".into() })];
+    let bitmap = vec![image(ImageSource::Base64 {
+        media_type: "image/bmp".into(),
+        data: "AAAA".into(),
+    })];
     let request = GenerateRequest::new(vec![Message::new(Role::User, bitmap).unwrap()]);
     let error = request::encode(&request, &vendor(OLD).model, &family::of(OLD), false).unwrap_err();
     expect!["anthropic rejected the request: anthropic/claude-sonnet-4-5 does not take image/bmp images; make it a JPEG, PNG, GIF or WebP, or set GenerationConfig::drop_unsupported to have it left out"].assert_eq(&error.to_string());
@@ -724,7 +868,12 @@ fn what_the_vendor_would_refuse_is_not_sent() {
         Part::ours(Content::ToolCall(call))
     };
     let result = |id: &str| {
-        Message::tool(adjutant_core::CallId::new(id).unwrap(), "x", ToolResult::verbatim(json!(""))).unwrap()
+        Message::tool(
+            adjutant_core::CallId::new(id).unwrap(),
+            "x",
+            ToolResult::verbatim(json!("")),
+        )
+        .unwrap()
     };
     let request = GenerateRequest::new(vec![
         Message::user("One.").unwrap(),
@@ -815,9 +964,13 @@ fn what_the_vendor_would_refuse_is_not_sent() {
             "a call of \"a.b\" was sent as a_b: the vendor refuses such a name",
             "a call of \"\" was sent as _: the vendor refuses such a name",
         ]"#]]
-    .assert_eq(&format!("{}\n{:#}\n{losses:#?}", body["system"], body["messages"]));
+    .assert_eq(&format!(
+        "{}\n{:#}\n{losses:#?}",
+        body["system"], body["messages"]
+    ));
     let only_system = GenerateRequest::new(vec![Message::system("x").unwrap()]);
-    let error = request::encode(&only_system, &vendor(OLD).model, &family::of(OLD), false).unwrap_err();
+    let error =
+        request::encode(&only_system, &vendor(OLD).model, &family::of(OLD), false).unwrap_err();
     assert_eq!(error.code(), "bad_request");
 }
 
@@ -825,9 +978,17 @@ fn what_the_vendor_would_refuse_is_not_sent() {
 fn a_configuration_that_cannot_work_is_refused() {
     let transport = Transport::new().unwrap();
     let connection = || Connection::new(transport.clone()).with_key("secret-key".to_owned().into());
-    assert_eq!(model("m", Connection::new(transport.clone())).unwrap_err().code(), "auth");
+    assert_eq!(
+        model("m", Connection::new(transport.clone()))
+            .unwrap_err()
+            .code(),
+        "auth"
+    );
     assert_eq!(model(" ", connection()).unwrap_err().code(), "bad_request");
-    let file = Connection { base_url: Some("file:///x".parse().unwrap()), ..connection() };
+    let file = Connection {
+        base_url: Some("file:///x".parse().unwrap()),
+        ..connection()
+    };
     assert_eq!(model("m", file).unwrap_err().code(), "bad_request");
     let model = model(DEFAULT_MODEL, connection()).unwrap();
     assert!(!format!("{model:?}").contains("secret-key"));

@@ -13,7 +13,10 @@ pub(super) fn complaint(status: u16, body: &str) -> Complaint {
         Ok(body) => of(status, &innermost(body)),
         // A page of a proxy in between explains nothing; a line of text may.
         Err(_) if body.trim_start().starts_with('<') => Complaint::default(),
-        Err(_) => Complaint { message: body.to_owned(), ..Complaint::default() },
+        Err(_) => Complaint {
+            message: body.to_owned(),
+            ..Complaint::default()
+        },
     }
 }
 
@@ -44,25 +47,45 @@ fn innermost(body: ErrorBody) -> Status {
 }
 
 fn of(code: u16, status: &Status) -> Complaint {
-    let retry_after = status.details.iter().find_map(|detail| seconds(detail.get("retryDelay")?.as_str()?));
+    let retry_after = status
+        .details
+        .iter()
+        .find_map(|detail| seconds(detail.get("retryDelay")?.as_str()?));
     let words = status.message.to_lowercase();
-    let about =
-        |reason: &str| status.details.iter().any(|detail| detail.get("reason") == Some(&reason.into()));
+    let about = |reason: &str| {
+        status
+            .details
+            .iter()
+            .any(|detail| detail.get("reason") == Some(&reason.into()))
+    };
     let daily = || {
-        let violations =
-            status.details.iter().filter_map(|detail| detail.get("violations")?.as_array()).flatten();
-        violations.filter_map(|violation| violation.get("quotaId")?.as_str()).any(|id| id.contains("PerDay"))
+        let violations = status
+            .details
+            .iter()
+            .filter_map(|detail| detail.get("violations")?.as_array())
+            .flatten();
+        violations
+            .filter_map(|violation| violation.get("quotaId")?.as_str())
+            .any(|id| id.contains("PerDay"))
     };
     let kind = match code {
         // A wrong key is a 400 here (recorded), with this reason where there are details.
         400 if about("API_KEY_INVALID") || words.contains("api key") => Some(Kind::Authentication),
-        400 if words.contains("token count") && words.contains("exceed") => Some(Kind::ContextTooLong),
+        400 if words.contains("token count") && words.contains("exceed") => {
+            Some(Kind::ContextTooLong)
+        }
         // The same status and the same words are used for a busy minute and for an empty account; waiting helps only the
         // first. A limit of 0 is a plan that does not include the model.
-        429 if daily() || words.contains("limit: 0") || words.contains("depleted") => Some(Kind::Quota),
+        429 if daily() || words.contains("limit: 0") || words.contains("depleted") => {
+            Some(Kind::Quota)
+        }
         _ => None,
     };
-    Complaint { message: status.message.clone(), retry_after, kind }
+    Complaint {
+        message: status.message.clone(),
+        retry_after,
+        kind,
+    }
 }
 
 /// A protobuf duration in JSON: `34.074824224s`.

@@ -31,7 +31,11 @@ const CLASSIC: Family = Family {
 
 /// Thinks. Source: "Gemini thinking" and "Structured outputs" in the vendor's guide, checked 2026-11-21.
 const TWO_FIVE: Family = Family {
-    common: Common { thinking_allowance: 8_192, output_max: 65_536, ..CLASSIC.common },
+    common: Common {
+        thinking_allowance: 8_192,
+        output_max: 65_536,
+        ..CLASSIC.common
+    },
     checks_signatures: false,
 };
 
@@ -49,9 +53,16 @@ const THREE: Family = Family {
 
 /// The row of a model by its name. Aliases without a number (`gemini-flash-latest`) are the newest family.
 pub(super) fn of(model: &str) -> Family {
-    let Some(rest) = model.strip_prefix("gemini-") else { return CLASSIC };
-    let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    let mut digits = number.split('.').map(|digits| digits.parse::<u32>().unwrap_or(0));
+    let Some(rest) = model.strip_prefix("gemini-") else {
+        return CLASSIC;
+    };
+    let number: String = rest
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.')
+        .collect();
+    let mut digits = number
+        .split('.')
+        .map(|digits| digits.parse::<u32>().unwrap_or(0));
     match (digits.next().unwrap_or(0), digits.next().unwrap_or(0)) {
         _ if number.is_empty() => THREE,
         (3.., _) => THREE,

@@ -89,24 +89,43 @@ pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError
 
 fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
     let vendor = vendor(row, name)?;
-    let key = (KEY_HEADER, connection.key(&vendor.model.provider, row.key_advice)?);
+    let key = (
+        KEY_HEADER,
+        connection.key(&vendor.model.provider, row.key_advice)?,
+    );
     // A name with a folder (`tunedModels/x`) keeps it.
     let name = &vendor.model.name;
-    let path = if name.contains('/') { name.clone() } else { format!("models/{name}") };
+    let path = if name.contains('/') {
+        name.clone()
+    } else {
+        format!("models/{name}")
+    };
     let base = row.base(&connection)?;
     assemble(vendor, connection, key, (&base, VERSION, &path))
 }
 
-fn open_vertex(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
+fn open_vertex(
+    row: &Provider,
+    name: &str,
+    connection: Connection,
+) -> Result<HttpModel, ModelError> {
     let vendor = vendor(row, name)?;
     let key = connection.key(&vendor.model.provider, row.key_advice)?;
     let place = vertex::Place::of(&vendor.model.name, row.base(&connection)?);
     let key = if place.in_project {
-        (AUTHORIZATION, format!("Bearer {}", key.expose_secret()).into())
+        (
+            AUTHORIZATION,
+            format!("Bearer {}", key.expose_secret()).into(),
+        )
     } else {
         (KEY_HEADER, key)
     };
-    assemble(vendor, connection, key, (&place.base, place.version, &place.path))
+    assemble(
+        vendor,
+        connection,
+        key,
+        (&place.base, place.version, &place.path),
+    )
 }
 
 /// The address is a base, its version and the model's path behind it.
@@ -119,17 +138,34 @@ fn assemble(
     let id = &vendor.model;
     let url = |method: &str| {
         let path = format!("{path}:{method}");
-        endpoint(&id.provider, base, version, &path.split('/').collect::<Vec<_>>())
+        endpoint(
+            &id.provider,
+            base,
+            version,
+            &path.split('/').collect::<Vec<_>>(),
+        )
     };
     let (whole_url, mut stream_url) = (url("generateContent")?, url("streamGenerateContent")?);
     stream_url.query_pairs_mut().append_pair("alt", "sse");
     let family = family::of(id.name.rsplit('/').next().unwrap_or_default());
     let vendor = Arc::new(vendor);
-    let wire = Gemini { family, whole_url, stream_url, headers: vec![key], vendor: vendor.clone() };
+    let wire = Gemini {
+        family,
+        whole_url,
+        stream_url,
+        headers: vec![key],
+        vendor: vendor.clone(),
+    };
     let capabilities = family.common.capabilities();
     // Nothing that runs at home speaks this language: what is at such an address passes it on to the vendor.
     let patience = Patience::with_vendor(&connection, &capabilities);
-    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
+    Ok(HttpModel::new(
+        vendor,
+        capabilities,
+        patience,
+        wire,
+        connection,
+    ))
 }
 
 fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
@@ -155,14 +191,23 @@ impl Wire for Gemini {
     }
 
     fn url(&self, streamed: bool) -> &Url {
-        if streamed { &self.stream_url } else { &self.whole_url }
+        if streamed {
+            &self.stream_url
+        } else {
+            &self.whole_url
+        }
     }
 
     fn headers(&self) -> &[(HeaderName, SecretString)] {
         &self.headers
     }
 
-    fn decode(&self, _: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
+    fn decode(
+        &self,
+        _: &Asked,
+        body: &str,
+        losses: Vec<String>,
+    ) -> Result<GenerateResponse, ModelError> {
         response::decode(body, self.vendor.clone(), losses)
     }
 

@@ -27,7 +27,12 @@ enum Step {
 impl OpenCall {
     pub(super) fn new(index: u64, call: &wire::FunctionCall) -> Self {
         let arguments = Value::Object(Map::new());
-        Self { index, name: call.name.clone(), id: call.id.clone(), arguments }
+        Self {
+            index,
+            name: call.name.clone(),
+            id: call.id.clone(),
+            arguments,
+        }
     }
 
     /// Whether this is more of the same call: name and id may be repeated, or not.
@@ -186,7 +191,10 @@ mod tests {
     fn what_has_no_place_is_an_error() {
         // Deeper than anything that is JSON: it would be freed level by level on the stack.
         let deep = format!("${}", ".a".repeat(1_000_000));
-        assert_eq!(added(json!([{"jsonPath": deep, "stringValue": "x"}])), Err(deep));
+        assert_eq!(
+            added(json!([{"jsonPath": deep, "stringValue": "x"}])),
+            Err(deep)
+        );
         for path in [
             "",
             "$",

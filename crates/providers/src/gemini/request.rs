@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::{
-    Arguments, CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall,
-    ToolChoice, ToolDefinition,
+    Arguments, CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role,
+    ToolCall, ToolChoice, ToolDefinition,
 };
 use serde_json::{Map, Value, json};
 
@@ -28,21 +28,30 @@ pub(super) fn encode(
         checks_signatures: family.checks_signatures,
         provider_ids: BTreeMap::new(),
     };
-    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty()) {
+    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
+    {
         let both = "this model takes a response schema or tools, not both in one request";
         return Err(encoder.common.refuse(both));
     }
     let (system_instruction, contents) = encoder.transcript(&request.messages)?;
     encoder.common.something_to_answer(contents.len())?;
-    let declarations: Vec<_> = request.tools.iter().map(|tool| encoder.declaration(tool)).collect();
-    let calling = wire::ToolConfig { function_calling_config: calling(&request.tool_choice) };
+    let declarations: Vec<_> = request
+        .tools
+        .iter()
+        .map(|tool| encoder.declaration(tool))
+        .collect();
+    let calling = wire::ToolConfig {
+        function_calling_config: calling(&request.tool_choice),
+    };
     let wire = wire::Request {
         system_instruction,
         tool_config: (!declarations.is_empty()).then_some(calling),
         tools: if declarations.is_empty() {
             Vec::new()
         } else {
-            vec![wire::Tool { function_declarations: declarations }]
+            vec![wire::Tool {
+                function_declarations: declarations,
+            }]
         },
         generation_config: encoder.generation_config(request)?,
         contents,
@@ -57,7 +66,10 @@ fn calling(choice: &ToolChoice) -> wire::FunctionCallingConfig {
         ToolChoice::Required => ("ANY", None),
         ToolChoice::Named(name) => ("ANY", Some(name.clone())),
     };
-    wire::FunctionCallingConfig { mode, allowed_function_names: name.into_iter().collect() }
+    wire::FunctionCallingConfig {
+        mode,
+        allowed_function_names: name.into_iter().collect(),
+    }
 }
 
 struct GeminiEncoder<'a> {
@@ -100,7 +112,10 @@ impl<'a> GeminiEncoder<'a> {
                         self.sign_foreign_calls(&mut parts);
                     }
                     if !parts.is_empty() {
-                        contents.push(wire::Content { role: Some("model"), parts });
+                        contents.push(wire::Content {
+                            role: Some("model"),
+                            parts,
+                        });
                     }
                     after_result = false;
                     continue;
@@ -110,12 +125,17 @@ impl<'a> GeminiEncoder<'a> {
             // The results of one model turn must be together in one content.
             match contents.last_mut() {
                 Some(results) if after_result && is_result => results.parts.extend(parts),
-                _ => contents.push(wire::Content { role: Some(role), parts }),
+                _ => contents.push(wire::Content {
+                    role: Some(role),
+                    parts,
+                }),
             }
             after_result = is_result;
         }
-        let instruction =
-            (!instruction.is_empty()).then_some(wire::Content { role: None, parts: instruction });
+        let instruction = (!instruction.is_empty()).then_some(wire::Content {
+            role: None,
+            parts: instruction,
+        });
         Ok((instruction, contents))
     }
 
@@ -140,7 +160,8 @@ impl<'a> GeminiEncoder<'a> {
             }
             Content::Opaque { .. } if own.is_some() => JsonObject::new(),
             Content::Opaque { kind } => {
-                self.common.lose(format!("{kind} of another model was left out"));
+                self.common
+                    .lose(format!("{kind} of another model was left out"));
                 return Ok(None);
             }
             Content::Image { source } => match self.common.image(source)? {
@@ -152,9 +173,16 @@ impl<'a> GeminiEncoder<'a> {
                 if let Some(id) = id {
                     self.provider_ids.insert(&call.id, id);
                 }
-                object([("functionCall", function_call(call, self.common.arguments(call), id))])
+                object([(
+                    "functionCall",
+                    function_call(call, self.common.arguments(call), id),
+                )])
             }
-            Content::ToolResult { call_id, name, result } => {
+            Content::ToolResult {
+                call_id,
+                name,
+                result,
+            } => {
                 // The vendor takes an object; what is none becomes one under the name it documents.
                 let answer = match result.to_json() {
                     object @ Value::Object(_) => object,
@@ -168,7 +196,8 @@ impl<'a> GeminiEncoder<'a> {
             }
             // Content may grow; what we do not know is reported, not guessed.
             other => {
-                self.common.lose(format!("a part cannot be sent to Gemini: {other:?}"));
+                self.common
+                    .lose(format!("a part cannot be sent to Gemini: {other:?}"));
                 return Ok(None);
             }
         };
@@ -180,12 +209,17 @@ impl<'a> GeminiEncoder<'a> {
 
     fn is_own_call(&self, part: &Part) -> bool {
         matches!(part.content, Content::ToolCall(_))
-            && part.state.as_ref().is_some_and(|state| state.origin == *self.common.model)
+            && part
+                .state
+                .as_ref()
+                .is_some_and(|state| state.origin == *self.common.model)
     }
 
     /// Where calls need signatures, the first call of a message carries it; one of another model has none.
     fn sign_foreign_calls(&mut self, parts: &mut [JsonObject]) {
-        let first = parts.iter_mut().find(|part| part.contains_key("functionCall"));
+        let first = parts
+            .iter_mut()
+            .find(|part| part.contains_key("functionCall"));
         if let Some(first) = first.filter(|_| self.checks_signatures) {
             first.insert("thoughtSignature".to_owned(), json!(FOREIGN_SIGNATURE));
         }
@@ -197,10 +231,14 @@ impl<'a> GeminiEncoder<'a> {
         let parameters = schema::lower(&tool.parameters, &mut dropped);
         // An object without properties is refused; a function without parameters has none.
         let has_any = parameters.as_object().is_some_and(|schema| {
-            schema.iter().any(|(keyword, value)| match keyword.as_str() {
-                "properties" => value.as_object().is_some_and(|properties| !properties.is_empty()),
-                keyword => matches!(keyword, "$ref" | "anyOf" | "oneOf"),
-            })
+            schema
+                .iter()
+                .any(|(keyword, value)| match keyword.as_str() {
+                    "properties" => value
+                        .as_object()
+                        .is_some_and(|properties| !properties.is_empty()),
+                    keyword => matches!(keyword, "$ref" | "anyOf" | "oneOf"),
+                })
         });
         wire::FunctionDeclaration {
             name: tool.name.to_string(),
@@ -209,7 +247,10 @@ impl<'a> GeminiEncoder<'a> {
         }
     }
 
-    fn generation_config(&mut self, request: &GenerateRequest) -> Result<wire::GenerationConfig, ModelError> {
+    fn generation_config(
+        &mut self,
+        request: &GenerateRequest,
+    ) -> Result<wire::GenerationConfig, ModelError> {
         let settings = self.common.settings()?;
         let response_json_schema = request.response_schema.as_ref().map(|schema| {
             let mut dropped = BTreeSet::new();
@@ -240,11 +281,15 @@ fn function_call(call: &ToolCall, arguments: &Arguments, id: Option<&str>) -> Va
 
 fn image(image: Image<'_>) -> JsonObject {
     match image {
-        Image::Bytes { media_type, data } => {
-            object([("inlineData", json!({ "mimeType": media_type, "data": data }))])
-        }
+        Image::Bytes { media_type, data } => object([(
+            "inlineData",
+            json!({ "mimeType": media_type, "data": data }),
+        )]),
         Image::Url(url) => match media_type(url) {
-            Some(media_type) => object([("fileData", json!({ "mimeType": media_type, "fileUri": url }))]),
+            Some(media_type) => object([(
+                "fileData",
+                json!({ "mimeType": media_type, "fileUri": url }),
+            )]),
             None => object([("fileData", json!({ "fileUri": url }))]),
         },
     }
@@ -265,5 +310,8 @@ fn media_type(url: &str) -> Option<&'static str> {
 }
 
 fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

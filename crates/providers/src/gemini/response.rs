@@ -22,7 +22,9 @@ pub(super) fn decode(
     let unseen = &mut VecDeque::new();
     match serde_json::from_str::<Vec<Value>>(body) {
         // A stream that was asked for without `alt=sse` is a list of its pieces (recorded).
-        Ok(pieces) => pieces.iter().try_for_each(|piece| reading.add(&piece.to_string(), unseen))?,
+        Ok(pieces) => pieces
+            .iter()
+            .try_for_each(|piece| reading.add(&piece.to_string(), unseen))?,
         Err(_) => {
             reading.add(body, unseen)?;
             reading.is_whole = true;
@@ -87,7 +89,11 @@ impl Reading {
     }
 
     /// Adds a piece: one event's data, or a whole body.
-    pub(super) fn add(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    pub(super) fn add(
+        &mut self,
+        json: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
         let reply: wire::Reply =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         self.began = true;
@@ -114,14 +120,21 @@ impl Reading {
             return Ok(());
         };
         self.answered = true;
-        for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
+        for part in candidate
+            .content
+            .and_then(|content| content.parts)
+            .unwrap_or_default()
+        {
             self.ended = false;
             deltas.extend(self.part(part)?);
         }
         // Some models give a reason in the middle, after code they ran themselves; the last one counts.
         if let Some(reason) = said(candidate.finish_reason) {
             self.ended = true;
-            self.finish = Some(Finish { reason, message: candidate.finish_message.unwrap_or_default() });
+            self.finish = Some(Finish {
+                reason,
+                message: candidate.finish_message.unwrap_or_default(),
+            });
         }
         Ok(())
     }
@@ -134,7 +147,11 @@ impl Reading {
         if !self.answered {
             return Err(self.vendor.unreadable("no candidates", &self.last));
         }
-        let words = self.finish.as_ref().map(|finish| finish.message.trim().to_owned()).unwrap_or_default();
+        let words = self
+            .finish
+            .as_ref()
+            .map(|finish| finish.message.trim().to_owned())
+            .unwrap_or_default();
         let finish = match self.finish.take() {
             Some(finish) => self.reason(&finish)?,
             // A server in between leaves it out; a body that is JSON has its end.
@@ -172,8 +189,10 @@ impl Reading {
     fn part(&mut self, part: wire::Part) -> Result<Option<Delta>, ModelError> {
         let mut rest = part.rest;
         rest.retain(|_, value| !value.is_null());
-        let foreign =
-            rest.keys().find(|name| !matches!(name.as_str(), "thoughtSignature" | "partMetadata")).cloned();
+        let foreign = rest
+            .keys()
+            .find(|name| !matches!(name.as_str(), "thoughtSignature" | "partMetadata"))
+            .cloned();
         let state = |rest: Map<String, Value>| (!rest.is_empty()).then_some(Value::Object(rest));
         Ok(match (part.function_call, part.text, foreign) {
             (Some(call), _, _) => return self.call(&call, state(rest)),
@@ -192,9 +211,15 @@ impl Reading {
         })
     }
 
-    fn call(&mut self, call: &wire::FunctionCall, state: Option<Value>) -> Result<Option<Delta>, ModelError> {
+    fn call(
+        &mut self,
+        call: &wire::FunctionCall,
+        state: Option<Value>,
+    ) -> Result<Option<Delta>, ModelError> {
         match self.open_call.take() {
-            Some(open) if open.continues_with(call) => return self.continue_call(open, call, state),
+            Some(open) if open.continues_with(call) => {
+                return self.continue_call(open, call, state);
+            }
             Some(_) => return Err(self.vendor.truncated("a call began inside another")),
             // What ends a call whose arguments came value by value may come once more.
             None if call.is_empty() && state.is_none() => return Ok(None),
@@ -229,7 +254,8 @@ impl Reading {
         state: Option<Value>,
     ) -> Result<Option<Delta>, ModelError> {
         open.add(call).map_err(|path| {
-            self.vendor.unreadable(format!("the argument at {path:?} has no place"), &self.last)
+            self.vendor
+                .unreadable(format!("the argument at {path:?} has no place"), &self.last)
         })?;
         let more = call.will_continue == Some(true);
         let arguments = if more { String::new() } else { open.whole() };
@@ -239,7 +265,11 @@ impl Reading {
     }
 
     fn more_of_call(&mut self, index: u64, arguments: &str, state: Option<Value>) -> Delta {
-        let fragment = CallFragment { index: Some(index), arguments, ..CallFragment::default() };
+        let fragment = CallFragment {
+            index: Some(index),
+            arguments,
+            ..CallFragment::default()
+        };
         self.assembly.call(fragment, state)
     }
 
@@ -252,18 +282,28 @@ impl Reading {
         }
         let usage = &mut self.usage;
         usage.prompt_token_count = report.prompt_token_count.or(usage.prompt_token_count);
-        usage.candidates_token_count = report.candidates_token_count.or(usage.candidates_token_count);
+        usage.candidates_token_count = report
+            .candidates_token_count
+            .or(usage.candidates_token_count);
         usage.thoughts_token_count = report.thoughts_token_count.or(usage.thoughts_token_count);
-        usage.cached_content_token_count =
-            report.cached_content_token_count.or(usage.cached_content_token_count);
-        usage.tool_use_prompt_token_count =
-            report.tool_use_prompt_token_count.or(usage.tool_use_prompt_token_count);
+        usage.cached_content_token_count = report
+            .cached_content_token_count
+            .or(usage.cached_content_token_count);
+        usage.tool_use_prompt_token_count = report
+            .tool_use_prompt_token_count
+            .or(usage.tool_use_prompt_token_count);
     }
 
     /// The vendor counts the answer without its thinking and the prompt without what its own tools found, and leaves zeros out.
     fn usage(&self) -> Usage {
-        let (prompt, found) = (self.usage.prompt_token_count, self.usage.tool_use_prompt_token_count);
-        let (answer, thinking) = (self.usage.candidates_token_count, self.usage.thoughts_token_count);
+        let (prompt, found) = (
+            self.usage.prompt_token_count,
+            self.usage.tool_use_prompt_token_count,
+        );
+        let (answer, thinking) = (
+            self.usage.candidates_token_count,
+            self.usage.thoughts_token_count,
+        );
         let written = answer.unwrap_or(0).saturating_add(thinking.unwrap_or(0));
         Usage {
             input_tokens: prompt.map(|prompt| prompt.saturating_add(found.unwrap_or(0))),
@@ -278,7 +318,11 @@ impl Reading {
     fn reason(&mut self, finish: &Finish) -> Result<FinishReason, ModelError> {
         let Finish { reason, message } = finish;
         let has_calls = self.assembly.has_calls();
-        let ended = if has_calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+        let ended = if has_calls {
+            FinishReason::ToolCalls
+        } else {
+            FinishReason::Stop
+        };
         Ok(match reason.as_str() {
             "STOP" => ended,
             // The second is a pause, which only a token of the vendor's own resumes: the answer is cut like another.
@@ -306,7 +350,9 @@ impl Reading {
                     provider: self.vendor.model.provider.clone(),
                     status: 200,
                     retry_after: None,
-                    message: format!("finishReason {reason} {message}").trim_end().to_owned(),
+                    message: format!("finishReason {reason} {message}")
+                        .trim_end()
+                        .to_owned(),
                 });
             }
             // A call where none was possible is asked for again like one that cannot be parsed.
@@ -323,7 +369,8 @@ impl Reading {
                 ended
             }
             other => {
-                let words = format!("finishReason {other}, which is no end of an answer we know {message}");
+                let words =
+                    format!("finishReason {other}, which is no end of an answer we know {message}");
                 return Err(self.vendor.unreadable(words.trim_end(), &self.last));
             }
         })
@@ -331,7 +378,10 @@ impl Reading {
 
     fn lose_the_rest(&mut self, reason: &str, message: &str) {
         let words = format!("the vendor stopped ({reason} {message}");
-        self.losses.push(format!("{}): the answer may not be whole", words.trim_end()));
+        self.losses.push(format!(
+            "{}): the answer may not be whole",
+            words.trim_end()
+        ));
     }
 }
 

@@ -10,7 +10,15 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 /// Formats the vendor documents.
-const FORMATS: &[&str] = &["date-time", "date", "time", "int32", "int64", "float", "double"];
+const FORMATS: &[&str] = &[
+    "date-time",
+    "date",
+    "time",
+    "int32",
+    "int64",
+    "float",
+    "double",
+];
 
 /// The schema in Gemini's dialect. Keywords that constrain and had to go are added to `dropped`.
 pub(super) fn lower(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
@@ -27,7 +35,11 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
     for (keyword, value) in schema {
         match keyword.as_str() {
             "$ref" => {
-                let target = value.as_str().unwrap_or_default().replacen("#/definitions/", "#/$defs/", 1);
+                let target =
+                    value
+                        .as_str()
+                        .unwrap_or_default()
+                        .replacen("#/definitions/", "#/$defs/", 1);
                 out.insert("$ref".to_owned(), Value::String(target));
             }
             "$defs" | "definitions" => {
@@ -35,7 +47,8 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
             }
             "$id" | "$anchor" => keep(&mut out, keyword, value),
             // Says nothing about values.
-            "$schema" | "$comment" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly" => {}
+            "$schema" | "$comment" | "default" | "examples" | "deprecated" | "readOnly"
+            | "writeOnly" => {}
             _ if beside_ref => {}
             "title" | "description" | "type" | "required" | "minItems" | "maxItems" | "minimum"
             | "maximum" | "propertyOrdering" => keep(&mut out, keyword, value),
@@ -56,22 +69,37 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
             }
             "allOf" => {}
             "const" => choices(&mut out, std::slice::from_ref(value), "const", dropped),
-            "enum" => choices(&mut out, value.as_array().map_or(&[], Vec::as_slice), "enum", dropped),
+            "enum" => choices(
+                &mut out,
+                value.as_array().map_or(&[], Vec::as_slice),
+                "enum",
+                dropped,
+            ),
             "exclusiveMinimum" | "exclusiveMaximum" => match (value.as_i64(), schema.get("type")) {
                 (Some(bound), Some(Value::String(kind))) if kind == "integer" => {
-                    let (keyword, step) =
-                        if keyword == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
+                    let (keyword, step) = if keyword == "exclusiveMinimum" {
+                        ("minimum", 1)
+                    } else {
+                        ("maximum", -1)
+                    };
                     out.insert(keyword.to_owned(), json!(bound.saturating_add(step)));
                 }
                 (_, _) => drop(dropped.insert(keyword.clone())),
             },
-            "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
+            "format"
+                if value
+                    .as_str()
+                    .is_some_and(|format| FORMATS.contains(&format)) =>
+            {
                 keep(&mut out, keyword, value);
             }
             _ => drop(dropped.insert(keyword.clone())),
         }
     }
-    let all_of = schema.get("allOf").filter(|_| !beside_ref).and_then(Value::as_array);
+    let all_of = schema
+        .get("allOf")
+        .filter(|_| !beside_ref)
+        .and_then(Value::as_array);
     for member in all_of.into_iter().flatten().filter_map(Value::as_object) {
         merge(&mut out, lower_object(member, dropped));
     }
@@ -84,13 +112,30 @@ fn keep(out: &mut Map<String, Value>, keyword: &str, value: &Value) {
 
 fn lower_map(schemas: &Value, dropped: &mut BTreeSet<String>) -> Value {
     let schemas = schemas.as_object().into_iter().flatten();
-    Value::Object(schemas.map(|(name, schema)| (name.clone(), lower(schema, dropped))).collect())
+    Value::Object(
+        schemas
+            .map(|(name, schema)| (name.clone(), lower(schema, dropped)))
+            .collect(),
+    )
 }
 
 /// `enum` takes strings and numbers; `null` is what the type says anyway.
-fn choices(out: &mut Map<String, Value>, values: &[Value], keyword: &str, dropped: &mut BTreeSet<String>) {
-    let values: Vec<Value> = values.iter().filter(|value| !value.is_null()).cloned().collect();
-    if !values.is_empty() && values.iter().all(|value| value.is_string() || value.is_number()) {
+fn choices(
+    out: &mut Map<String, Value>,
+    values: &[Value],
+    keyword: &str,
+    dropped: &mut BTreeSet<String>,
+) {
+    let values: Vec<Value> = values
+        .iter()
+        .filter(|value| !value.is_null())
+        .cloned()
+        .collect();
+    if !values.is_empty()
+        && values
+            .iter()
+            .all(|value| value.is_string() || value.is_number())
+    {
         out.insert("enum".to_owned(), Value::Array(values));
     } else {
         dropped.insert(keyword.to_owned());

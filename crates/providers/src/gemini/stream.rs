@@ -15,10 +15,18 @@ impl Answer for Reading {
 
     /// Gemini has no mark of the end, only a reason to stop, which may also come in the middle.
     fn progress(&self) -> Progress {
-        if self.has_ended() { Progress::Complete } else { Progress::Begun }
+        if self.has_ended() {
+            Progress::Complete
+        } else {
+            Progress::Begun
+        }
     }
 
-    fn finish(&mut self, stray: &str, _: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+    fn finish(
+        &mut self,
+        stray: &str,
+        _: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
         // Gemini breaks into a stream with a bare JSON error (recorded), even behind a finishReason.
         if let Some(status) = error::stray(stray) {
             return Err(error::inside(self.vendor(), &status));

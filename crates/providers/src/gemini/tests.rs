@@ -22,13 +22,19 @@ fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
 
 /// The same content as events, streamed in pieces of `size` bytes.
 fn streamed(events: &[&str], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    let stream: String =
-        events.iter().map(|event| format!("data: {}\r\n\r\n", event.replace('\n', ""))).collect();
+    let stream: String = events
+        .iter()
+        .map(|event| format!("data: {}\r\n\r\n", event.replace('\n', "")))
+        .collect();
     streamed_bytes(stream.as_bytes(), size)
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    read_by(SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new())), bytes, size)
+    read_by(
+        SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new())),
+        bytes,
+        size,
+    )
 }
 
 /// What came of an answer in one line, and that streaming it gives the same.
@@ -61,7 +67,12 @@ fn everything_of_an_answer_is_kept() {
     assert_eq!(response.model.name, "gemini-3.8-flash-001");
     let usage = response.usage;
     assert_eq!(
-        (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thinking_tokens),
+        (
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cached_tokens,
+            usage.thinking_tokens
+        ),
         (Some(20), Some(37), Some(16), Some(30))
     );
 }
@@ -70,15 +81,32 @@ fn everything_of_an_answer_is_kept() {
 fn counts_have_one_meaning() {
     let counted = |usage: Value| {
         let body = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage});
-        let GenerateResponse { usage, counters, .. } = decoded(&body.to_string()).unwrap();
-        let ours = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thinking_tokens];
+        let GenerateResponse {
+            usage, counters, ..
+        } = decoded(&body.to_string()).unwrap();
+        let ours = [
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cached_tokens,
+            usage.thinking_tokens,
+        ];
         (ours, [counters.input, counters.output])
     };
     let found = json!({"promptTokenCount": 25, "candidatesTokenCount": 33, "thoughtsTokenCount": 38, "toolUsePromptTokenCount": 82, "totalTokenCount": 178});
-    assert_eq!(counted(found), ([Some(107), Some(71), None, Some(38)], [Some(25), Some(33)]));
-    let thought_only = json!({"promptTokenCount": 5, "thoughtsTokenCount": 4, "candidatesTokenCount": null});
-    assert_eq!(counted(thought_only), ([Some(5), Some(4), None, Some(4)], [Some(5), None]));
-    assert_eq!(counted(json!({"totalTokenCount": 7})), ([None; 4], [None; 2]));
+    assert_eq!(
+        counted(found),
+        ([Some(107), Some(71), None, Some(38)], [Some(25), Some(33)])
+    );
+    let thought_only =
+        json!({"promptTokenCount": 5, "thoughtsTokenCount": 4, "candidatesTokenCount": null});
+    assert_eq!(
+        counted(thought_only),
+        ([Some(5), Some(4), None, Some(4)], [Some(5), None])
+    );
+    assert_eq!(
+        counted(json!({"totalTokenCount": 7})),
+        ([None; 4], [None; 2])
+    );
     assert_eq!(counted(json!(null)), ([None; 4], [None; 2]));
     let huge = json!({"promptTokenCount": u64::MAX, "toolUsePromptTokenCount": 1});
     assert_eq!(counted(huge).0[0], Some(u64::MAX));
@@ -101,16 +129,31 @@ fn every_kind_of_part_goes_back_as_it_came() {
         {"text": "So", "thoughtSignature": "ZA==", "partMetadata": {"a": 1}},
         {"functionCall": {"id": "c1", "name": "look", "args": {"b": 1, "a": [1.5]}}, "thoughtSignature": "ZQ=="},
     ]);
-    let body = json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}).to_string();
+    let body =
+        json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}).to_string();
     let answer = decoded(&body).unwrap();
-    assert_eq!((answer.text().as_str(), answer.finish), ("So", FinishReason::ToolCalls));
-    let history = vec![Message::user("?").unwrap(), Message::assistant(answer.parts).unwrap()];
+    assert_eq!(
+        (answer.text().as_str(), answer.finish),
+        ("So", FinishReason::ToolCalls)
+    );
+    let history = vec![
+        Message::user("?").unwrap(),
+        Message::assistant(answer.parts).unwrap(),
+    ];
     let sent = encoded(&GenerateRequest::new(history), DEFAULT_MODEL).0;
     let parts = parts.as_array().unwrap();
-    for (sent, came) in sent["contents"][1]["parts"].as_array().unwrap().iter().zip(parts) {
+    for (sent, came) in sent["contents"][1]["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(parts)
+    {
         assert_eq!(sent, came);
     }
-    assert_eq!(sent["contents"][1]["parts"].as_array().unwrap().len(), parts.len());
+    assert_eq!(
+        sent["contents"][1]["parts"].as_array().unwrap().len(),
+        parts.len()
+    );
 }
 
 #[test]
@@ -133,21 +176,30 @@ fn nulls_and_what_is_around_an_answer_do_not_matter() {
         r#"{"candidates": null, "promptFeedback": null}"#,
         expect!["invalid_response: gemini sent a response we cannot read: no candidates"],
     );
-    check(r#"{"candidates": [{"content": null, "finishReason": "STOP"}]}"#, expect!["Stop: []"]);
+    check(
+        r#"{"candidates": [{"content": null, "finishReason": "STOP"}]}"#,
+        expect!["Stop: []"],
+    );
     let unsaid = r#"{"promptFeedback": {"blockReason": "BLOCK_REASON_UNSPECIFIED"}, "candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "FINISH_REASON_UNSPECIFIED"}]}"#;
     let done = r#"{"candidates": [{"finishReason": "STOP"}, {"finishReason": ""}]}"#;
-    expect![[r#"Stop: [{"type":"text","text":"a"}]"#]].assert_eq(&line(&streamed(&[unsaid, done], 9).1));
+    expect![[r#"Stop: [{"type":"text","text":"a"}]"#]]
+        .assert_eq(&line(&streamed(&[unsaid, done], 9).1));
     let cut = "truncated: the answer of gemini ended early: it ended without a finishReason";
     assert_eq!(line(&streamed(&[unsaid], 7).1), cut);
 }
 
 /// Events that hold one function call each, and a last one.
-fn calls_streamed(calls: &[&str], finish: &str) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
+fn calls_streamed(
+    calls: &[&str],
+    finish: &str,
+) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
     let call = |call: &&str| {
         format!(r#"{{"candidates": [{{"content": {{"parts": [{{"functionCall": {call}}}]}}}}]}}"#)
     };
     let mut events: Vec<String> = calls.iter().map(call).collect();
-    events.push(format!(r#"{{"candidates": [{{"finishReason": "{finish}"}}]}}"#));
+    events.push(format!(
+        r#"{{"candidates": [{{"finishReason": "{finish}"}}]}}"#
+    ));
     streamed(&events.iter().map(String::as_str).collect::<Vec<_>>(), 11)
 }
 
@@ -166,20 +218,34 @@ fn arguments_may_come_value_by_value() {
         ],
         "STOP",
     );
-    let calls: Vec<String> =
-        end.unwrap().tool_calls().map(|call| format!("{} {}", call.name, json!(call.arguments))).collect();
+    let calls: Vec<String> = end
+        .unwrap()
+        .tool_calls()
+        .map(|call| format!("{} {}", call.name, json!(call.arguments)))
+        .collect();
     assert_eq!(
         calls,
-        [r#"weather {"city":"Oslo","days":[2],"exact":true}"#, "time {}", r#"again {"a":"1","b":"2"}"#]
+        [
+            r#"weather {"city":"Oslo","days":[2],"exact":true}"#,
+            "time {}",
+            r#"again {"a":"1","b":"2"}"#
+        ]
     );
     let said = |index: usize| {
         let pieces = deltas.iter().filter_map(|delta| match delta {
-            Delta::ToolCall { index: at, arguments, .. } if *at == index => Some(arguments.as_str()),
+            Delta::ToolCall {
+                index: at,
+                arguments,
+                ..
+            } if *at == index => Some(arguments.as_str()),
             _ => None,
         });
         pieces.collect::<String>()
     };
-    assert_eq!([said(0), said(1)], [r#"{"city":"Oslo","days":[2],"exact":true}"#, "{}"]);
+    assert_eq!(
+        [said(0), said(1)],
+        [r#"{"city":"Oslo","days":[2],"exact":true}"#, "{}"]
+    );
 }
 
 #[test]
@@ -192,10 +258,15 @@ fn a_call_whose_arguments_stop_coming_is_never_run() {
         .assert_eq(&line(&calls_streamed(&begun, "STOP").1));
     let cut_off = calls_streamed(&begun, "MAX_TOKENS").1.unwrap();
     let call = cut_off.tool_calls().next().unwrap();
-    assert_eq!((cut_off.finish, call.malformed.is_some()), (FinishReason::MaxTokens, true));
-    expect!["truncated: the answer of gemini ended early: a call began inside another"]
-        .assert_eq(&line(&calls_streamed(&[begun[0], r#"{"name": "time", "args": {}}"#], "STOP").1));
-    let nowhere = r#"{"name": "weather", "partialArgs": [{"jsonPath": "$.a[7]", "numberValue": 1}]}"#;
+    assert_eq!(
+        (cut_off.finish, call.malformed.is_some()),
+        (FinishReason::MaxTokens, true)
+    );
+    expect!["truncated: the answer of gemini ended early: a call began inside another"].assert_eq(
+        &line(&calls_streamed(&[begun[0], r#"{"name": "time", "args": {}}"#], "STOP").1),
+    );
+    let nowhere =
+        r#"{"name": "weather", "partialArgs": [{"jsonPath": "$.a[7]", "numberValue": 1}]}"#;
     expect![[
         r#"invalid_response: gemini sent a response we cannot read: the argument at "$.a[7]" has no place"#
     ]]
@@ -252,17 +323,30 @@ fn reasons_to_stop() {
         ("MALFORMED_FUNCTION_CALL", FinishReason::MalformedCall),
         ("UNEXPECTED_TOOL_CALL", FinishReason::MalformedCall),
     ] {
-        assert_eq!(decoded(&finished_with(reason)).unwrap().finish, finish, "{reason}");
+        assert_eq!(
+            decoded(&finished_with(reason)).unwrap().finish,
+            finish,
+            "{reason}"
+        );
     }
     for reason in ["OTHER", "MALFORMED_RESPONSE"] {
         let error = decoded(&finished_with(reason)).unwrap_err();
-        assert_eq!(error.to_string(), format!("gemini answered with a failure: finishReason {reason} Why."));
+        assert_eq!(
+            error.to_string(),
+            format!("gemini answered with a failure: finishReason {reason} Why.")
+        );
         assert!(error.is_transient());
     }
     // What was said stays said, whatever the reason is yet to mean; without words, or with a call, it is no answer.
     let invented = decoded(&finished_with("TO_BE_INVENTED")).unwrap();
-    assert_eq!((invented.text().as_str(), invented.finish), ("x", FinishReason::Stop));
-    assert_eq!(invented.losses, ["the vendor stopped (TO_BE_INVENTED Why.): the answer may not be whole"]);
+    assert_eq!(
+        (invented.text().as_str(), invented.finish),
+        ("x", FinishReason::Stop)
+    );
+    assert_eq!(
+        invented.losses,
+        ["the vendor stopped (TO_BE_INVENTED Why.): the answer may not be whole"]
+    );
     let call = r#"{"candidates": [{"content": {"parts": [{"text": "x"}, {"functionCall": {"name": "t"}}]}, "finishReason": "TO_BE_INVENTED"}]}"#;
     assert_eq!(decoded(call).unwrap_err().code(), "invalid_response");
     check(
@@ -273,13 +357,18 @@ fn reasons_to_stop() {
     );
     check(
         &finished_with("MISSING_THOUGHT_SIGNATURE"),
-        expect!["bad_request: gemini rejected the request: the transcript lacks a thought signature: Why."],
+        expect![
+            "bad_request: gemini rejected the request: the transcript lacks a thought signature: Why."
+        ],
     );
 }
 
 #[test]
 fn what_is_no_answer_is_an_error() {
-    check("{}", expect!["invalid_response: gemini sent a response we cannot read: no candidates"]);
+    check(
+        "{}",
+        expect!["invalid_response: gemini sent a response we cannot read: no candidates"],
+    );
     check(
         r#"{"candidates": []}"#,
         expect!["invalid_response: gemini sent a response we cannot read: no candidates"],
@@ -310,14 +399,22 @@ fn what_is_no_answer_is_an_error() {
     );
     check(
         "<html>",
-        expect!["invalid_response: gemini sent a response we cannot read: expected value at line 1 column 1"],
+        expect![
+            "invalid_response: gemini sent a response we cannot read: expected value at line 1 column 1"
+        ],
     );
 }
 
 #[test]
 fn an_empty_answer_is_an_empty_answer() {
-    check(r#"{"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}]}"#, expect!["Stop: []"]);
-    check(r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}"#, expect!["MalformedCall: []"]);
+    check(
+        r#"{"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}]}"#,
+        expect!["Stop: []"],
+    );
+    check(
+        r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}"#,
+        expect!["MalformedCall: []"],
+    );
     check(
         r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "Malformed function call: print(add_task("}]}"#,
         expect![[
@@ -332,11 +429,15 @@ fn arguments_that_are_no_object_are_never_run() {
         let body = json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "t", "args": args}}]}, "finishReason": "STOP"}]});
         let response = decoded(&body.to_string()).unwrap();
         let call = response.tool_calls().next().unwrap().clone();
-        call.malformed.map_or_else(|| json!(call.arguments).to_string(), |malformed| malformed.reason)
+        call.malformed.map_or_else(
+            || json!(call.arguments).to_string(),
+            |malformed| malformed.reason,
+        )
     };
     assert_eq!(with(json!(null)), "{}");
     assert_eq!(with(json!("{\"a\": 1}")), "{\"a\":1}");
-    expect!["EOF while parsing a string at line 1 column 13"].assert_eq(&with(json!("{\"city\": \"Par")));
+    expect!["EOF while parsing a string at line 1 column 13"]
+        .assert_eq(&with(json!("{\"city\": \"Par")));
     expect!["expected a JSON object, got [1]"].assert_eq(&with(json!([1])));
 }
 
@@ -351,12 +452,22 @@ fn streams_add_up_and_are_read_to_the_end() {
     let (deltas, end) = streamed(&events, 1);
     assert_eq!(
         deltas,
-        [Delta::Thinking("Hm".into()), Delta::Text("Grü".into()), Delta::Text("ße 秋".into())]
+        [
+            Delta::Thinking("Hm".into()),
+            Delta::Text("Grü".into()),
+            Delta::Text("ße 秋".into())
+        ]
     );
     let response = end.unwrap();
-    assert_eq!((response.text().as_str(), response.usage.output_tokens), ("Grüße 秋", Some(6)));
+    assert_eq!(
+        (response.text().as_str(), response.usage.output_tokens),
+        ("Grüße 秋", Some(6))
+    );
     for size in [2, 3, 1000] {
-        assert_eq!(streamed(&events, size), (deltas.clone(), Ok(response.clone())));
+        assert_eq!(
+            streamed(&events, size),
+            (deltas.clone(), Ok(response.clone()))
+        );
     }
 }
 
@@ -367,7 +478,10 @@ fn rounds_of_the_vendors_own_tools_are_not_mixed() {
         r#"{"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 78, "totalTokenCount": 118}}"#,
     ];
     let response = decoded(&format!("[{}]", rounds.join(","))).unwrap();
-    assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (Some(40), Some(78)));
+    assert_eq!(
+        (response.usage.input_tokens, response.usage.output_tokens),
+        (Some(40), Some(78))
+    );
     assert_eq!(response.usage.thinking_tokens, None);
 }
 
@@ -379,13 +493,17 @@ fn damage_is_survived() {
         {"functionCall": {"partialArgs": [{"jsonPath": "$.a[0].b", "stringValue": "ä", "willContinue": true}], "willContinue": true}},
         {"functionCall": {"partialArgs": [{"jsonPath": "$.a[0].b", "stringValue": "b"}]}},
     ]}}]});
-    let stream = one(&open_call.to_string()) + &one(CODE) + &one(BOTH) + "{\"error\": {\"code\": 499}}";
-    check_damaged(stream.as_bytes(), || SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new())));
+    let stream =
+        one(&open_call.to_string()) + &one(CODE) + &one(BOTH) + "{\"error\": {\"code\": 499}}";
+    check_damaged(stream.as_bytes(), || {
+        SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new()))
+    });
 }
 
 #[test]
 fn a_stream_that_breaks_is_never_a_success() {
-    let first = r#"{"candidates": [{"content": {"parts": [{"text": "Hal"}]}, "finishReason": "STOP"}]}"#;
+    let first =
+        r#"{"candidates": [{"content": {"parts": [{"text": "Hal"}]}, "finishReason": "STOP"}]}"#;
     let failed = |bytes: String| line(&streamed_bytes(bytes.as_bytes(), 5).1);
     expect!["truncated: the answer of gemini ended early: it ended before its first event"]
         .assert_eq(&failed(String::new()));
@@ -445,7 +563,11 @@ fn errors_say_what_to_do() {
         "<html>Bad gateway</html>",
         expect!["server: gemini failed (HTTP 502): HTTP 502 without an explanation"],
     );
-    check(500, "upstream gone", expect!["server: gemini failed (HTTP 500): upstream gone"]);
+    check(
+        500,
+        "upstream gone",
+        expect!["server: gemini failed (HTTP 500): upstream gone"],
+    );
     check(
         429,
         r#"[{"error": {"code": "429", "message": "Busy.", "status": null, "details": [{"retryDelay": "3s"}, null]}}]"#,
@@ -470,8 +592,16 @@ fn gemini(model: &str) -> ModelId {
 fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
     let model = gemini(model);
     let encoded = request::encode(request, &model, &family::of(&model.name)).unwrap();
-    assert_eq!(encoded.body, request::encode(request, &model, &family::of(&model.name)).unwrap().body);
-    (serde_json::from_slice(&encoded.body).unwrap(), encoded.losses)
+    assert_eq!(
+        encoded.body,
+        request::encode(request, &model, &family::of(&model.name))
+            .unwrap()
+            .body
+    );
+    (
+        serde_json::from_slice(&encoded.body).unwrap(),
+        encoded.losses,
+    )
 }
 
 fn check_request(request: &GenerateRequest, model: &str, expected: Expect) {
@@ -489,9 +619,14 @@ fn exchange(index: usize, model: &str, id: &str) -> (Part, Message) {
         json!({"at": index}).as_object().unwrap().clone(),
     );
     let result = Message::tool(call.id.clone(), "look", ToolResult::ok(json!(["seen"]))).unwrap();
-    let state =
-        ProviderState { origin: gemini(model), data: json!({"thoughtSignature": format!("sig-{id}")}) };
-    (Part::from_provider(Content::ToolCall(call), Some(state)), result)
+    let state = ProviderState {
+        origin: gemini(model),
+        data: json!({"thoughtSignature": format!("sig-{id}")}),
+    };
+    (
+        Part::from_provider(Content::ToolCall(call), Some(state)),
+        result,
+    )
 }
 
 fn conversation(model: &str) -> GenerateRequest {
@@ -502,8 +637,11 @@ fn conversation(model: &str) -> GenerateRequest {
         "Looks.",
         json!({"type": "object", "properties": {"at": {"type": "integer"}}, "additionalProperties": false}),
     );
-    let nothing =
-        ToolDefinition::new("nothing", "Does nothing.", json!({"type": "object", "properties": {}}));
+    let nothing = ToolDefinition::new(
+        "nothing",
+        "Does nothing.",
+        json!({"type": "object", "properties": {}}),
+    );
     let mut request = GenerateRequest::new(vec![
         Message::system("Be brief.").unwrap(),
         Message::user("Look twice.").unwrap(),
@@ -520,11 +658,13 @@ fn conversation(model: &str) -> GenerateRequest {
 #[test]
 fn what_a_tools_schema_is_sent_without_is_no_loss() {
     let mut request = conversation("gemini-2.5-flash");
-    let schema =
-        json!({"type": "object", "properties": {"at": {"type": "string", "maxLength": 5, "pattern": "^x"}}});
+    let schema = json!({"type": "object", "properties": {"at": {"type": "string", "maxLength": 5, "pattern": "^x"}}});
     request.tools = vec![ToolDefinition::new("look", "Looks.", schema).unwrap()].into();
     let (body, losses) = encoded(&request, "gemini-2.5-flash");
-    assert!(!body.to_string().contains("pattern") && losses.is_empty(), "{body} {losses:?}");
+    assert!(
+        !body.to_string().contains("pattern") && losses.is_empty(),
+        "{body} {losses:?}"
+    );
 }
 
 #[test]
@@ -689,13 +829,18 @@ fn settings() {
 fn images() {
     let image = |source| Part::ours(Content::Image { source });
     let parts = vec![
-        image(ImageSource::Base64 { media_type: "image/png".into(), data: "AAAA".into() }),
+        image(ImageSource::Base64 {
+            media_type: "image/png".into(),
+            data: "AAAA".into(),
+        }),
         image(ImageSource::Url("https://example.com/a.JPG?x=1".into())),
         image(ImageSource::Url("data:image/gif;base64,BBBB".into())),
         image(ImageSource::Url("https://example.com/picture".into())),
     ];
-    let (body, _) =
-        encoded(&GenerateRequest::new(vec![Message::new(Role::User, parts).unwrap()]), "gemini-2.0-flash");
+    let (body, _) = encoded(
+        &GenerateRequest::new(vec![Message::new(Role::User, parts).unwrap()]),
+        "gemini-2.0-flash",
+    );
     expect![[r#"[{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"mimeType":"image/jpeg","fileUri":"https://example.com/a.JPG?x=1"}},{"inlineData":{"mimeType":"image/gif","data":"BBBB"}},{"fileData":{"fileUri":"https://example.com/picture"}}]"#]].assert_eq(&body["contents"][0]["parts"].to_string());
 }
 
@@ -703,7 +848,9 @@ fn images() {
 fn what_cannot_work_is_not_sent() {
     let refused = |request: &GenerateRequest, model: &str| {
         let model = gemini(model);
-        request::encode(request, &model, &family::of(&model.name)).unwrap_err().to_string()
+        request::encode(request, &model, &family::of(&model.name))
+            .unwrap_err()
+            .to_string()
     };
     let mut request = conversation("gemini-2.5-flash");
     request.response_schema = Some(json!({"type": "object"}));
@@ -719,12 +866,32 @@ fn what_cannot_work_is_not_sent() {
 fn a_configuration_that_cannot_work_is_refused() {
     let transport = Transport::new().unwrap();
     let connection = |key: &str| Connection::new(transport.clone()).with_key(key.to_owned().into());
-    let at = |base: &str| Connection { base_url: Some(base.parse().unwrap()), ..connection("k") };
-    assert_eq!(model("gemini-x", connection(" \n")).unwrap_err().code(), "auth");
-    assert_eq!(model("gemini-x", Connection::new(transport.clone())).unwrap_err().code(), "auth");
-    assert_eq!(model(" ", connection("k")).unwrap_err().code(), "bad_request");
-    assert_eq!(model("models/", connection("k")).unwrap_err().code(), "bad_request");
-    assert_eq!(model("gemini-x", at("file:///x")).unwrap_err().code(), "bad_request");
+    let at = |base: &str| Connection {
+        base_url: Some(base.parse().unwrap()),
+        ..connection("k")
+    };
+    assert_eq!(
+        model("gemini-x", connection(" \n")).unwrap_err().code(),
+        "auth"
+    );
+    assert_eq!(
+        model("gemini-x", Connection::new(transport.clone()))
+            .unwrap_err()
+            .code(),
+        "auth"
+    );
+    assert_eq!(
+        model(" ", connection("k")).unwrap_err().code(),
+        "bad_request"
+    );
+    assert_eq!(
+        model("models/", connection("k")).unwrap_err().code(),
+        "bad_request"
+    );
+    assert_eq!(
+        model("gemini-x", at("file:///x")).unwrap_err().code(),
+        "bad_request"
+    );
     let model = model("models/gemini-2.5-pro", connection("k")).unwrap();
     assert_eq!(model.id().to_string(), "gemini/gemini-2.5-pro");
     assert!(!format!("{model:?}").contains("\"k\""));

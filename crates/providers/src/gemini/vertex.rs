@@ -47,8 +47,15 @@ impl Place {
 /// Returns the location in a model's name. It becomes a part of the host that the key is sent to, so nothing else is one: whoever names
 /// the model must not name another host with it.
 fn location(model: &str) -> Option<&str> {
-    let location = model.strip_prefix("projects/")?.split_once("/locations/")?.1.split('/').next()?;
-    let is_location = location.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    let location = model
+        .strip_prefix("projects/")?
+        .split_once("/locations/")?
+        .1
+        .split('/')
+        .next()?;
+    let is_location = location
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     (is_location && !location.is_empty()).then_some(location)
 }
 
@@ -104,7 +111,12 @@ mod tests {
                 "http://localhost:1/v1beta1 v1 projects/p/locations/eu/endpoints/7 token",
             ),
         ] {
-            let Place { base, version, path, in_project } = Place::of(model, base.parse().unwrap());
+            let Place {
+                base,
+                version,
+                path,
+                in_project,
+            } = Place::of(model, base.parse().unwrap());
             let key = if in_project { "token" } else { "key" };
             assert_eq!(format!("{base} {version} {path} {key}"), expected);
         }
@@ -128,9 +140,14 @@ mod tests {
             "evil.example\n",
             "[::1]?",
         ] {
-            let model = format!("projects/p/locations/{location}/publishers/google/models/gemini-x");
+            let model =
+                format!("projects/p/locations/{location}/publishers/google/models/gemini-x");
             let Place { base, .. } = Place::of(&model, GLOBAL.parse().unwrap());
-            assert_eq!(base.host_str(), Some("aiplatform.googleapis.com"), "{location:?}");
+            assert_eq!(
+                base.host_str(),
+                Some("aiplatform.googleapis.com"),
+                "{location:?}"
+            );
         }
     }
 }

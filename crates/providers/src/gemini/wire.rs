@@ -148,7 +148,9 @@ impl PartialArg {
         let text = self.string_value.clone().map(Value::String);
         let number = || self.number_value.clone().map(Value::Number);
         let truth = || self.bool_value.map(Value::Bool);
-        text.or_else(number).or_else(truth).or_else(|| self.null_value.as_ref().map(|_| Value::Null))
+        text.or_else(number)
+            .or_else(truth)
+            .or_else(|| self.null_value.as_ref().map(|_| Value::Null))
     }
 }
 

@@ -11,7 +11,9 @@ pub(super) fn complaint(status: u16, body: &str) -> Complaint {
     let error = parsed.as_ref().and_then(|body| body.get("error"));
     match &parsed {
         // A page of a proxy in between explains nothing, nor does nothing; a line of text may.
-        _ if body.trim_start().starts_with('<') || matches!(body.trim(), "" | "{}") => Complaint::default(),
+        _ if body.trim_start().starts_with('<') || matches!(body.trim(), "" | "{}") => {
+            Complaint::default()
+        }
         _ if status == 404 && !error.is_some_and(Value::is_string) => {
             not_ollama(&error.map_or_else(|| body.to_owned(), words))
         }
@@ -27,7 +29,11 @@ fn not_ollama(said: &str) -> Complaint {
         "what listens there does not answer as an Ollama server does (HTTP 404: {said}). Look at the address (OLLAMA_HOST); \
          llama.cpp's own server is llama-cpp/NAME, another one openai-compatible/NAME"
     );
-    Complaint { message, kind: Some(Kind::Impossible), ..Complaint::default() }
+    Complaint {
+        message,
+        kind: Some(Kind::Impossible),
+        ..Complaint::default()
+    }
 }
 
 /// An error that came inside a 200.
@@ -35,7 +41,14 @@ pub(super) fn inside(vendor: &Vendor, error: &Value) -> ModelError {
     let complaint = of(200, error);
     match complaint.kind {
         Some(_) => vendor.refused(200, None, complaint),
-        None => vendor.refused(200, None, Complaint { kind: Some(Kind::Server), ..complaint }),
+        None => vendor.refused(
+            200,
+            None,
+            Complaint {
+                kind: Some(Kind::Server),
+                ..complaint
+            },
+        ),
     }
 }
 
@@ -44,10 +57,16 @@ fn of(status: u16, error: &Value) -> Complaint {
     let message = words(error);
     let lower = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let kind = if says(&["exceed_context_size", "available context size", "context length", "context window"])
-    {
+    let kind = if says(&[
+        "exceed_context_size",
+        "available context size",
+        "context length",
+        "context window",
+    ]) {
         Some(Kind::ContextTooLong)
-    } else if says(&["usage limit", "quota", "out of credit"]) && matches!(status, 200 | 402 | 403 | 429) {
+    } else if says(&["usage limit", "quota", "out of credit"])
+        && matches!(status, 200 | 402 | 403 | 429)
+    {
         Some(Kind::Quota)
     } else if says(&["\" not found", "' not found"]) && lower.contains("model") {
         Some(Kind::NoSuchModel)
@@ -61,7 +80,11 @@ fn of(status: u16, error: &Value) -> Complaint {
         Some(advice) => format!("{message}. {advice}"),
         None => message,
     };
-    Complaint { message, retry_after: None, kind }
+    Complaint {
+        message,
+        retry_after: None,
+        kind,
+    }
 }
 
 fn words(error: &Value) -> String {
@@ -70,7 +93,10 @@ fn words(error: &Value) -> String {
             Ok(inner @ Value::Object(_)) => words(inner.get("error").unwrap_or(&inner)),
             _ => text.clone(),
         },
-        Value::Object(fields) => match (fields.get("message"), fields.get("type").and_then(Value::as_str)) {
+        Value::Object(fields) => match (
+            fields.get("message"),
+            fields.get("type").and_then(Value::as_str),
+        ) {
             (Some(message), Some(kind)) => format!("{} ({kind})", words(message)),
             (Some(message), None) => words(message),
             (None, _) => error.to_string(),
@@ -83,7 +109,10 @@ fn words(error: &Value) -> String {
 /// What to do, where the server does not say so itself.
 fn advice(message: &str) -> Option<&'static str> {
     [
-        ("does not support tools", "Choose a model that lists `tools` under `ollama show MODEL`."),
+        (
+            "does not support tools",
+            "Choose a model that lists `tools` under `ollama show MODEL`.",
+        ),
         (
             "does not support thinking",
             "Leave OllamaOptions::think (ollama.think) unset, or choose a model that thinks.",
@@ -92,7 +121,10 @@ fn advice(message: &str) -> Option<&'static str> {
             "more system memory",
             "Choose a smaller model, or a smaller OllamaOptions::num_ctx (ollama.context_size).",
         ),
-        ("exceed_context_size", "Raise OllamaOptions::num_ctx (ollama.context_size), or send less."),
+        (
+            "exceed_context_size",
+            "Raise OllamaOptions::num_ctx (ollama.context_size), or send less.",
+        ),
     ]
     .into_iter()
     .find_map(|(words, advice)| message.contains(words).then_some(advice))

@@ -27,7 +27,12 @@ pub struct OllamaOptions {
 
 impl Default for OllamaOptions {
     fn default() -> Self {
-        Self { num_ctx: 32_768, keep_alive: None, think: None, probe: true }
+        Self {
+            num_ctx: 32_768,
+            keep_alive: None,
+            think: None,
+            probe: true,
+        }
     }
 }
 
@@ -88,8 +93,12 @@ impl Family {
     /// As set, and as far as it is known. What is not known is taken for possible: the server says no if it is not.
     pub(super) fn of(options: &OllamaOptions, model: Option<&ModelInfo>) -> Self {
         let can = |what: &str| model.is_none_or(|model| model.can(what));
-        let thinks = model.is_some_and(|model| model.can("thinking")) && options.think != Some(Think::Off);
-        Self { common: Self::common(options, thinks, can("vision")), tools: can("tools") }
+        let thinks =
+            model.is_some_and(|model| model.can("thinking")) && options.think != Some(Think::Off);
+        Self {
+            common: Self::common(options, thinks, can("vision")),
+            tools: can("tools"),
+        }
     }
 
     /// What a model may take at most, before anything is known of it: it may think, and see.
@@ -104,7 +113,11 @@ impl Family {
             thinking_allowance: if thinks { THINKING_ALLOWANCE } else { 0 },
             // Who makes models that think advises against greedy decoding: they repeat themselves without end (model cards
             // of Qwen3, DeepSeek-R1, gpt-oss). The server then takes what the model's own file says.
-            temperature: if thinks { Setting::AdvisedAgainst } else { Setting::Taken },
+            temperature: if thinks {
+                Setting::AdvisedAgainst
+            } else {
+                Setting::Taken
+            },
             top_p: Setting::Taken,
             top_k: Setting::Taken,
             // A schema binds every token, so that no tool can be called (`ollama#11037`).

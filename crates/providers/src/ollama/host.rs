@@ -23,7 +23,9 @@ pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
     let text = host.trim().trim_matches(['"', '\'']).trim();
     let (text, has_scheme) = match text.split_once("://") {
         Some(_) => (text.to_owned(), true),
-        None if text.is_empty() || text.starts_with([':', '/']) => (format!("http://127.0.0.1{text}"), false),
+        None if text.is_empty() || text.starts_with([':', '/']) => {
+            (format!("http://127.0.0.1{text}"), false)
+        }
         None => (format!("http://{text}"), false),
     };
     let mut url: Url = text.parse().map_err(|_| invalid())?;
@@ -31,7 +33,11 @@ pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
         return Err(invalid());
     }
     // The URL forgets that a port was written if it is the scheme's own.
-    let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let authority = text
+        .split("://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or_default();
     if !has_scheme && url.port().is_none() && !authority.ends_with(":80") {
         url.set_port(Some(PORT)).map_err(|()| invalid())?;
     }
@@ -65,7 +71,10 @@ mod tests {
             ("https://example.com", "https://example.com/"),
             ("https://example.com:56789", "https://example.com:56789/"),
             ("example.com/path", "http://example.com:11434/path"),
-            ("https://example.com:56789/path/", "https://example.com:56789/path/"),
+            (
+                "https://example.com:56789/path/",
+                "https://example.com:56789/path/",
+            ),
             ("0.0.0.0", "http://127.0.0.1:11434/"),
             ("0.0.0.0:8000", "http://127.0.0.1:8000/"),
             ("http://0.0.0.0:11434", "http://127.0.0.1:11434/"),
@@ -79,7 +88,14 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_an_error() {
-        for host in ["ftp://a.example", "a b", "localhost:port", "http://", "localhost:99999", "://x"] {
+        for host in [
+            "ftp://a.example",
+            "a b",
+            "localhost:port",
+            "http://",
+            "localhost:99999",
+            "://x",
+        ] {
             let error = base_url(host).unwrap_err();
             assert!(error.to_string().contains("host:port"), "{error}");
         }

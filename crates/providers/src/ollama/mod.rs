@@ -97,7 +97,13 @@ pub async fn model_asked(
     wire.probe(PROBE_TIMEOUT, &connection).await;
     let capabilities = wire.capabilities();
     let patience = Patience::with_own_server(&connection);
-    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
+    Ok(HttpModel::new(
+        vendor,
+        capabilities,
+        patience,
+        wire,
+        connection,
+    ))
 }
 
 fn open(
@@ -109,7 +115,13 @@ fn open(
     let (vendor, wire) = wire(row, name, &connection, options)?;
     let capabilities = wire.capabilities();
     let patience = Patience::with_own_server(&connection);
-    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
+    Ok(HttpModel::new(
+        vendor,
+        capabilities,
+        patience,
+        wire,
+        connection,
+    ))
 }
 
 fn wire(
@@ -121,12 +133,22 @@ fn wire(
     let vendor = Arc::new(vendor(row, name)?);
     if options.num_ctx == 0 {
         let message = "num_ctx must be at least 1 (OllamaOptions::num_ctx)".to_owned();
-        return Err(ModelError::BadRequest { provider: vendor.model.provider.clone(), message });
+        return Err(ModelError::BadRequest {
+            provider: vendor.model.provider.clone(),
+            message,
+        });
     }
     let base = row.base(connection)?;
     let url = server::endpoint(&vendor.model.provider, &base, "chat")?;
     let headers = headers(connection);
-    let wire = Ollama { headers, url, base, options, probed: OnceCell::new(), vendor: vendor.clone() };
+    let wire = Ollama {
+        headers,
+        url,
+        base,
+        options,
+        probed: OnceCell::new(),
+        vendor: vendor.clone(),
+    };
     Ok((vendor, wire))
 }
 
@@ -137,7 +159,8 @@ fn is_cloud_model(name: &str) -> bool {
 
 /// The vendor's own servers.
 fn is_cloud(base: &Url) -> bool {
-    base.host_str().is_some_and(|host| host == "ollama.com" || host.ends_with(".ollama.com"))
+    base.host_str()
+        .is_some_and(|host| host == "ollama.com" || host.ends_with(".ollama.com"))
 }
 
 fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
@@ -151,7 +174,12 @@ fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
 }
 
 fn headers(connection: &Connection) -> Vec<(HeaderName, SecretString)> {
-    let bearer = |key: SecretString| (AUTHORIZATION, format!("Bearer {}", key.expose_secret()).into());
+    let bearer = |key: SecretString| {
+        (
+            AUTHORIZATION,
+            format!("Bearer {}", key.expose_secret()).into(),
+        )
+    };
     connection.optional_key().map(bearer).into_iter().collect()
 }
 
@@ -180,9 +208,18 @@ impl Ollama {
         let self_hosted = !is_cloud(&self.base) && !is_cloud_model(&self.vendor.model.name);
         let local = self_hosted && is_on_this_machine(&self.base);
         let known = self.known().is_some();
-        let family = if known { self.family().common } else { Family::at_most(&self.options) };
+        let family = if known {
+            self.family().common
+        } else {
+            Family::at_most(&self.options)
+        };
         let window = u32::try_from(self.window().tokens).unwrap_or(u32::MAX);
-        Capabilities { context_window: window, local, self_hosted, ..family.capabilities() }
+        Capabilities {
+            context_window: window,
+            local,
+            self_hosted,
+            ..family.capabilities()
+        }
     }
 
     /// Asks the server once what the model can do. Not being known is no failure of anything.
@@ -190,11 +227,15 @@ impl Ollama {
         if !self.options.probe {
             return;
         }
-        let Ok(server) = Server::at(&self.base, connection).map(|server| server.within(within)) else {
+        let Ok(server) = Server::at(&self.base, connection).map(|server| server.within(within))
+        else {
             return;
         };
         let probe = async || match server.show(&self.vendor.model.name).await {
-            Ok(model) => Ok(Some(Probed { model, version: server.version().await.ok() })),
+            Ok(model) => Ok(Some(Probed {
+                model,
+                version: server.version().await.ok(),
+            })),
             // It may be there next time.
             Err(ModelError::Network { .. } | ModelError::Timeout { .. }) => Err(()),
             // Another kind of server, or no such model, which the answer says better.
@@ -205,7 +246,9 @@ impl Ollama {
 
     /// The window, if this is a server that can be told not to cut a prompt. Older ones do not know the word and read on.
     fn uncut(&self) -> Option<u64> {
-        self.known().and_then(|known| known.version.as_ref()).map(|_| self.window().tokens)
+        self.known()
+            .and_then(|known| known.version.as_ref())
+            .map(|_| self.window().tokens)
     }
 
     fn known(&self) -> Option<&Probed> {
@@ -216,7 +259,9 @@ impl Ollama {
         let of_model = self.known().and_then(|known| known.model.context_length);
         let version = self.known().and_then(|known| known.version.as_deref());
         Window {
-            tokens: of_model.unwrap_or(u64::MAX).min(self.options.num_ctx.into()),
+            tokens: of_model
+                .unwrap_or(u64::MAX)
+                .min(self.options.num_ctx.into()),
             counts_all: version.is_none_or(window::counts_all),
         }
     }
@@ -225,7 +270,14 @@ impl Ollama {
 impl Wire for Ollama {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
         let window = self.uncut().filter(|_| !request.config.verbatim);
-        request::encode(request, &self.vendor.model, &self.family(), &self.options, window, streamed)
+        request::encode(
+            request,
+            &self.vendor.model,
+            &self.family(),
+            &self.options,
+            window,
+            streamed,
+        )
     }
 
     fn url(&self, _: bool) -> &Url {
@@ -237,23 +289,40 @@ impl Wire for Ollama {
     }
 
     /// A request that is passed on as it is stays the only one.
-    fn prepare<'a>(&'a self, request: &'a GenerateRequest, connection: &'a Connection) -> BoxFuture<'a, ()> {
+    fn prepare<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+        connection: &'a Connection,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if request.config.verbatim {
                 return;
             }
             // Most of the caller's time is for the answer.
-            let left = request.time_left.map_or(PROBE_TIMEOUT, |left| PROBE_TIMEOUT.min(left / 4));
+            let left = request
+                .time_left
+                .map_or(PROBE_TIMEOUT, |left| PROBE_TIMEOUT.min(left / 4));
             self.probe(left, connection).await;
         })
     }
 
     fn asked(&self, request: &GenerateRequest) -> Asked {
-        Asked { tools: request.tools.clone(), prompt: window::length(&request.messages) }
+        Asked {
+            tools: request.tools.clone(),
+            prompt: window::length(&request.messages),
+        }
     }
 
-    fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
-        response::decode(body, Reading::new(self.vendor.clone(), asked, self.window(), losses))
+    fn decode(
+        &self,
+        asked: &Asked,
+        body: &str,
+        losses: Vec<String>,
+    ) -> Result<GenerateResponse, ModelError> {
+        response::decode(
+            body,
+            Reading::new(self.vendor.clone(), asked, self.window(), losses),
+        )
     }
 
     fn framing(&self) -> Framing {
@@ -261,7 +330,12 @@ impl Wire for Ollama {
     }
 
     fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        LineStream::boxed(Reading::new(self.vendor.clone(), asked, self.window(), losses))
+        LineStream::boxed(Reading::new(
+            self.vendor.clone(),
+            asked,
+            self.window(),
+            losses,
+        ))
     }
 
     fn explain(&self, error: ModelError) -> ModelError {

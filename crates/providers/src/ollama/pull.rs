@@ -49,13 +49,17 @@ impl Server {
         let (mut lines, mut parts) = (LineParser::default(), Parts::default());
         loop {
             let chunk = stream.next().await?;
-            let mut read = chunk.as_deref().map(|bytes| lines.push(bytes)).unwrap_or_default();
+            let mut read = chunk
+                .as_deref()
+                .map(|bytes| lines.push(bytes))
+                .unwrap_or_default();
             if chunk.is_none() {
                 read.extend(lines.finish());
             }
             for line in read {
-                let line: Line = serde_json::from_str(&line)
-                    .map_err(|error| vendor.unreadable(format!("a line of the progress: {error}"), &line))?;
+                let line: Line = serde_json::from_str(&line).map_err(|error| {
+                    vendor.unreadable(format!("a line of the progress: {error}"), &line)
+                })?;
                 if let Some(error) = line.error {
                     return Err(failed(&vendor, model, error));
                 }
@@ -65,7 +69,9 @@ impl Server {
                 tell(parts.add(line));
             }
             if chunk.is_none() {
-                return Err(vendor.truncated("the server stopped before the model was there".to_owned()));
+                return Err(
+                    vendor.truncated("the server stopped before the model was there".to_owned())
+                );
             }
         }
     }
@@ -75,9 +81,18 @@ impl Server {
 fn failed(vendor: &crate::error::Vendor, model: &str, message: String) -> ModelError {
     let provider = vendor.model.provider.clone();
     if message.contains("file does not exist") || message.contains("not found") {
-        return ModelError::NotFound { provider, model: model.to_owned(), message };
+        return ModelError::NotFound {
+            provider,
+            model: model.to_owned(),
+            message,
+        };
     }
-    ModelError::Server { provider, status: 500, message, retry_after: None }
+    ModelError::Server {
+        provider,
+        status: 500,
+        message,
+        retry_after: None,
+    }
 }
 
 /// The files a model consists of, by digest.
@@ -111,9 +126,18 @@ mod tests {
             (progress.done_bytes, progress.total_bytes)
         };
         assert_eq!(add(r#"{"status":"pulling manifest"}"#), (0, 0));
-        assert_eq!(add(r#"{"status":"pulling a","digest":"a","total":100}"#), (0, 100));
-        assert_eq!(add(r#"{"status":"pulling a","digest":"a","total":100,"completed":40}"#), (40, 100));
-        assert_eq!(add(r#"{"status":"pulling b","digest":"b","total":10,"completed":11}"#), (50, 110));
+        assert_eq!(
+            add(r#"{"status":"pulling a","digest":"a","total":100}"#),
+            (0, 100)
+        );
+        assert_eq!(
+            add(r#"{"status":"pulling a","digest":"a","total":100,"completed":40}"#),
+            (40, 100)
+        );
+        assert_eq!(
+            add(r#"{"status":"pulling b","digest":"b","total":10,"completed":11}"#),
+            (50, 110)
+        );
         assert_eq!(add(r#"{"status":"verifying sha256 digest"}"#), (50, 110));
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use adjutant_core::{
-    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolChoice, ToolDefinition,
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolChoice,
+    ToolDefinition,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,15 +22,22 @@ pub(super) fn encode(
     window: Option<u64>,
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
-    let mut encoder =
-        OllamaEncoder { common: Encoder::new(model, &family.common, request), provider_ids: BTreeMap::new() };
-    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty()) {
-        let both = "a response schema keeps a model of Ollama from calling tools: send one of them only";
+    let mut encoder = OllamaEncoder {
+        common: Encoder::new(model, &family.common, request),
+        provider_ids: BTreeMap::new(),
+    };
+    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
+    {
+        let both =
+            "a response schema keeps a model of Ollama from calling tools: send one of them only";
         return Err(encoder.common.refuse(both));
     }
     // The server has no word for a choice: tools that may not be called are not sent.
-    let offered: &[ToolDefinition] =
-        if request.tool_choice == ToolChoice::None { &[] } else { &request.tools };
+    let offered: &[ToolDefinition] = if request.tool_choice == ToolChoice::None {
+        &[]
+    } else {
+        &request.tools
+    };
     let tools = encoder.tools(offered, family.tools)?;
     let mut messages = Vec::new();
     for message in &request.messages {
@@ -64,12 +72,19 @@ const FRAME: usize = 16;
 fn tokens_max(tools: &[wire::Tool<'_>], messages: &[wire::Message<'_>]) -> u64 {
     let of_tool = |tool: &wire::Tool<'_>| {
         let function = &tool.function;
-        function.name.len() + function.description.len() + function.parameters.to_string().len() + FRAME
+        function.name.len()
+            + function.description.len()
+            + function.parameters.to_string().len()
+            + FRAME
     };
     let of_message = |message: &wire::Message<'_>| {
         let call = |call: &wire::ToolCall<'_>| {
-            let arguments: usize =
-                call.function.arguments.values().map(|value| value.to_string().len()).sum();
+            let arguments: usize = call
+                .function
+                .arguments
+                .values()
+                .map(|value| value.to_string().len())
+                .sum();
             call.function.name.len() + arguments + FRAME
         };
         // A picture takes as many tokens as its model likes, which are fewer than it has bytes.
@@ -84,7 +99,9 @@ fn tokens_max(tools: &[wire::Tool<'_>], messages: &[wire::Message<'_>]) -> u64 {
 
 /// The server reads text as a Go duration, which has a unit, and a number as seconds.
 fn keep_alive(text: &str) -> Value {
-    text.trim().parse::<i64>().map_or_else(|_| json!(text.trim()), |seconds| json!(seconds))
+    text.trim()
+        .parse::<i64>()
+        .map_or_else(|_| json!(text.trim()), |seconds| json!(seconds))
 }
 
 struct OllamaEncoder<'a> {
@@ -94,7 +111,11 @@ struct OllamaEncoder<'a> {
 }
 
 impl<'a> OllamaEncoder<'a> {
-    fn tools(&mut self, tools: &'a [ToolDefinition], taken: bool) -> Result<Vec<wire::Tool<'a>>, ModelError> {
+    fn tools(
+        &mut self,
+        tools: &'a [ToolDefinition],
+        taken: bool,
+    ) -> Result<Vec<wire::Tool<'a>>, ModelError> {
         if !tools.is_empty() && !taken {
             self.common.unsupported(
                 "tools",
@@ -121,7 +142,10 @@ impl<'a> OllamaEncoder<'a> {
             Role::Assistant => "assistant",
             Role::Tool => "tool",
         };
-        let mut wire = wire::Message { role, ..wire::Message::default() };
+        let mut wire = wire::Message {
+            role,
+            ..wire::Message::default()
+        };
         for part in message.parts() {
             self.part(part, &mut wire)?;
         }
@@ -147,16 +171,26 @@ impl<'a> OllamaEncoder<'a> {
                     self.provider_ids.insert(&call.id, id);
                 }
                 let arguments = self.common.arguments(call);
-                let function = wire::CalledFunction { name: &call.name, arguments };
+                let function = wire::CalledFunction {
+                    name: &call.name,
+                    arguments,
+                };
                 wire.tool_calls.push(wire::ToolCall { id, function });
             }
-            Content::ToolResult { call_id, name, result } => {
+            Content::ToolResult {
+                call_id,
+                name,
+                result,
+            } => {
                 wire.content.push_str(&result.to_text());
                 wire.tool_name = Some(name);
                 wire.tool_call_id = self.provider_ids.get(call_id).copied();
             }
             // Traces, others' thinking, and what is yet to be invented.
-            other => self.common.lose(format!("{} was left out: Ollama has no place for it", kind(other))),
+            other => self.common.lose(format!(
+                "{} was left out: Ollama has no place for it",
+                kind(other)
+            )),
         }
         Ok(())
     }
@@ -165,13 +199,18 @@ impl<'a> OllamaEncoder<'a> {
 /// The schema as it is, but in the shape that the server reads: its JSON parser refuses the request where a property is
 /// `true` instead of an object, or where there is no object at all.
 fn parameters(schema: &Value) -> Value {
-    let Value::Object(schema) = schema else { return json!({ "type": "object", "properties": {} }) };
+    let Value::Object(schema) = schema else {
+        return json!({ "type": "object", "properties": {} });
+    };
     let mut schema = schema.clone();
     schema.entry("type").or_insert_with(|| json!("object"));
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     match properties.as_object_mut() {
         Some(properties) => {
-            for property in properties.values_mut().filter(|property| !property.is_object()) {
+            for property in properties
+                .values_mut()
+                .filter(|property| !property.is_object())
+            {
                 *property = Value::Object(Map::new());
             }
         }

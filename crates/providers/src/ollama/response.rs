@@ -41,7 +41,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn new(vendor: Arc<Vendor>, asked: &Asked, window: Window, losses: Vec<String>) -> Self {
+    pub(super) fn new(
+        vendor: Arc<Vendor>,
+        asked: &Asked,
+        window: Window,
+        losses: Vec<String>,
+    ) -> Self {
         Self {
             vendor,
             losses,
@@ -59,8 +64,13 @@ impl Reading {
     }
 
     /// Adds a line, or a whole body.
-    pub(super) fn line(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        let reply = serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
+    pub(super) fn line(
+        &mut self,
+        json: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
+        let reply =
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         self.add(reply, deltas)
     }
 
@@ -74,7 +84,9 @@ impl Reading {
         self.counters.output = reply.eval_count.or(self.counters.output);
         self.done |= reply.done.unwrap_or(false);
         self.reason = reply.done_reason.or(self.reason.take());
-        let Some(message) = reply.message else { return Ok(()) };
+        let Some(message) = reply.message else {
+            return Ok(());
+        };
         if let Some(thoughts) = message.thinking.filter(|thoughts| !thoughts.is_empty()) {
             self.flush(deltas);
             deltas.extend(self.assembly.thinking(&thoughts, None));
@@ -92,7 +104,12 @@ impl Reading {
                 Some(Value::String(text)) => text,
                 Some(arguments) => arguments.to_string(),
             };
-            self.call(call.id.as_deref(), call.function.name.as_deref(), &arguments, deltas);
+            self.call(
+                call.id.as_deref(),
+                call.function.name.as_deref(),
+                &arguments,
+                deltas,
+            );
         }
         if let Some(images) = message.images.filter(|images| !images.is_empty()) {
             self.assembly.opaque("images", json!({ "images": images }));
@@ -106,7 +123,10 @@ impl Reading {
     }
 
     /// The whole answer, if it is one.
-    pub(super) fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+    pub(super) fn end(
+        &mut self,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
         if !self.began {
             return Err(self.vendor.truncated("it ended before it began"));
         }
@@ -161,13 +181,21 @@ impl Reading {
         arguments: &str,
         deltas: &mut VecDeque<Delta>,
     ) {
-        let fragment = CallFragment { index: Some(self.calls), provider_id, name, arguments };
+        let fragment = CallFragment {
+            index: Some(self.calls),
+            provider_id,
+            name,
+            arguments,
+        };
         self.calls += 1;
         deltas.push_back(self.assembly.call(fragment, None));
     }
 
     fn check_window(&self) -> Result<(), ModelError> {
-        let Some(read) = self.counters.input.filter(|read| window::was_cut(self.prompt, *read, self.window))
+        let Some(read) = self
+            .counters
+            .input
+            .filter(|read| window::was_cut(self.prompt, *read, self.window))
         else {
             return Ok(());
         };

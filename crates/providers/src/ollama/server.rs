@@ -98,7 +98,10 @@ impl Server {
     /// [`ModelError::Network`] or [`ModelError::Timeout`] if it is not, [`ModelError::BadRequest`] if it is another kind
     /// of server.
     pub async fn version(&self) -> Result<String, ModelError> {
-        Ok(self.ask::<wire::Version>("version", "", None).await?.version)
+        Ok(self
+            .ask::<wire::Version>("version", "", None)
+            .await?
+            .version)
     }
 
     /// The models it has.
@@ -126,8 +129,11 @@ impl Server {
         let body = Bytes::from(json!({ "model": model }).to_string());
         let shown: wire::Shown = self.ask("show", model, Some(body)).await?;
         // The key begins with the architecture's name: `qwen3.context_length`.
-        let context_length =
-            shown.model_info.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value);
+        let context_length = shown
+            .model_info
+            .iter()
+            .find(|(key, _)| key.ends_with(".context_length"))
+            .map(|(_, value)| value);
         Ok(ModelInfo {
             capabilities: shown.capabilities,
             context_length: context_length.and_then(serde_json::Value::as_u64),
@@ -140,18 +146,33 @@ impl Server {
         model: &str,
         body: Option<Bytes>,
     ) -> Result<T, ModelError> {
-        let call = Call { time_left: Some(self.timeout), ..self.call(path, model, body)? };
-        let answer = self.transport.send_json(call).await.map_err(|failure| match failure.error {
-            ModelError::NotFound { message, .. } if model.is_empty() => self.not_ollama(&message),
-            error => explain(error, &self.base),
-        })?;
+        let call = Call {
+            time_left: Some(self.timeout),
+            ..self.call(path, model, body)?
+        };
+        let answer =
+            self.transport
+                .send_json(call)
+                .await
+                .map_err(|failure| match failure.error {
+                    ModelError::NotFound { message, .. } if model.is_empty() => {
+                        self.not_ollama(&message)
+                    }
+                    error => explain(error, &self.base),
+                })?;
         serde_json::from_str(&answer).map_err(|error| self.not_ollama(&error.to_string()))
     }
 
     fn call(&self, path: &str, model: &str, body: Option<Bytes>) -> Result<Call, ModelError> {
         let vendor = Arc::new(Vendor {
-            model: ModelId { provider: self.provider.clone(), name: model.to_owned() },
-            ..super::vendor(&PROVIDERS[0], if model.is_empty() { "MODEL" } else { model })?
+            model: ModelId {
+                provider: self.provider.clone(),
+                name: model.to_owned(),
+            },
+            ..super::vendor(
+                &PROVIDERS[0],
+                if model.is_empty() { "MODEL" } else { model },
+            )?
         });
         Ok(Call {
             target: Arc::new(Target::new(
@@ -189,13 +210,19 @@ impl Server {
     pub async fn remove(&self, model: &str) -> Result<(), ModelError> {
         let body = Bytes::from(json!({ "model": model }).to_string());
         let call = self.call("delete", model, Some(body))?;
-        self.transport.delete(call).await.map_err(|error| explain(error, &self.base))
+        self.transport
+            .delete(call)
+            .await
+            .map_err(|error| explain(error, &self.base))
     }
 
     fn not_ollama(&self, why: &str) -> ModelError {
         ModelError::BadRequest {
             provider: self.provider.clone(),
-            message: format!("{} does not answer as an Ollama server does: {why}", self.base),
+            message: format!(
+                "{} does not answer as an Ollama server does: {why}",
+                self.base
+            ),
         }
     }
 }
@@ -203,7 +230,11 @@ impl Server {
 /// A path of the API. A base that ends in `/api`, or in the `/v1` of the server's other language, gets no second one.
 pub(super) fn endpoint(provider: &ProviderId, base: &Url, path: &str) -> Result<Url, ModelError> {
     let mut base = base.clone();
-    let without = base.path().trim_end_matches('/').strip_suffix("/v1").map(str::to_owned);
+    let without = base
+        .path()
+        .trim_end_matches('/')
+        .strip_suffix("/v1")
+        .map(str::to_owned);
     if let Some(path) = without {
         base.set_path(&path);
     }

@@ -13,10 +13,18 @@ impl Answer for Reading {
     }
 
     fn progress(&self) -> Progress {
-        if self.is_done() { Progress::Over } else { Progress::Begun }
+        if self.is_done() {
+            Progress::Over
+        } else {
+            Progress::Begun
+        }
     }
 
-    fn finish(&mut self, _: &str, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+    fn finish(
+        &mut self,
+        _: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
         self.end(deltas)
     }
 }

@@ -1,7 +1,7 @@
 use adjutant_core::{
-    Content, Delta, GenerateRequest, GenerateResponse, GenerationConfig, ImageSource, LanguageModel,
-    MaxTokens, Message, ModelError, ModelId, Part, ProviderState, Role, Temperature, ToolCall,
-    ToolDefinition, ToolResult, TopK,
+    Content, Delta, GenerateRequest, GenerateResponse, GenerationConfig, ImageSource,
+    LanguageModel, MaxTokens, Message, ModelError, ModelId, Part, ProviderState, Role, Temperature,
+    ToolCall, ToolDefinition, ToolResult, TopK,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -19,14 +19,18 @@ fn id() -> ModelId {
 }
 
 fn tool() -> ToolDefinition {
-    let schema =
-        json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": true}, "required": ["a"]});
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": true}, "required": ["a"]});
     ToolDefinition::new("add", "Adds.", schema).unwrap()
 }
 
 fn info(capabilities: &[&str]) -> ModelInfo {
     ModelInfo {
-        capabilities: Some(capabilities.iter().map(|capability| (*capability).to_owned()).collect()),
+        capabilities: Some(
+            capabilities
+                .iter()
+                .map(|capability| (*capability).to_owned())
+                .collect(),
+        ),
         context_length: Some(40_960),
     }
 }
@@ -36,9 +40,18 @@ fn encoded(
     options: &OllamaOptions,
     model: Option<&ModelInfo>,
 ) -> Result<(Value, Vec<String>), ModelError> {
-    let encoded =
-        request::encode(request, &id(), &Family::of(options, model), options, model.map(|_| 4096), true)?;
-    Ok((serde_json::from_slice(&encoded.body).unwrap(), encoded.losses))
+    let encoded = request::encode(
+        request,
+        &id(),
+        &Family::of(options, model),
+        options,
+        model.map(|_| 4096),
+        true,
+    )?;
+    Ok((
+        serde_json::from_slice(&encoded.body).unwrap(),
+        encoded.losses,
+    ))
 }
 
 fn check_request(
@@ -58,13 +71,24 @@ fn question() -> GenerateRequest {
 
 /// A part as this model sent it.
 fn own(content: Content) -> Part {
-    Part::from_provider(content, Some(ProviderState { origin: id(), data: json!({}) }))
+    Part::from_provider(
+        content,
+        Some(ProviderState {
+            origin: id(),
+            data: json!({}),
+        }),
+    )
 }
 
 fn conversation() -> GenerateRequest {
     let call = |index, provider_id: Option<&str>, n: i64| {
         let arguments = json!({ "a": n }).to_string();
-        ToolCall::from_json_text(index, provider_id.map(str::to_owned), "add".into(), &arguments)
+        ToolCall::from_json_text(
+            index,
+            provider_id.map(str::to_owned),
+            "add".into(),
+            &arguments,
+        )
     };
     let (first, second) = (call(0, Some("call_1"), 1), call(1, None, 2));
     let answers = |call: &ToolCall, words: &str| {
@@ -79,7 +103,9 @@ fn conversation() -> GenerateRequest {
                 Message::new(
                     Role::User,
                     vec![
-                        Part::ours(Content::Text { text: "What is this?".into() }),
+                        Part::ours(Content::Text {
+                            text: "What is this?".into(),
+                        }),
                         Part::ours(Content::Image {
                             source: ImageSource::Base64 {
                                 media_type: "image/png".into(),
@@ -91,7 +117,9 @@ fn conversation() -> GenerateRequest {
                 .unwrap(),
                 Message::assistant(vec![
                     own(Content::Thinking { text: "Hm.".into() }),
-                    own(Content::Text { text: "I count.".into() }),
+                    own(Content::Text {
+                        text: "I count.".into(),
+                    }),
                     own(Content::ToolCall(first)),
                     own(Content::ToolCall(second)),
                 ])
@@ -130,19 +158,31 @@ fn what_the_person_set_goes_out() {
         ..OllamaOptions::default()
     };
     check_request(
-        &GenerateRequest { config, ..question() },
+        &GenerateRequest {
+            config,
+            ..question()
+        },
         &options,
         None,
         expect![[
             r#"{"model":"qwen3:8b","stream":true,"think":"high","keep_alive":"10m","options":{"num_ctx":4096,"num_predict":50,"temperature":0.5,"top_k":20},"messages":[{"role":"user","content":"How are you?"}]}"#
         ]],
     );
-    let options =
-        OllamaOptions { keep_alive: Some("-1".into()), think: Some(Think::Off), ..OllamaOptions::default() };
+    let options = OllamaOptions {
+        keep_alive: Some("-1".into()),
+        think: Some(Think::Off),
+        ..OllamaOptions::default()
+    };
     // As given, and the window all the same.
-    let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
+    let verbatim = GenerationConfig {
+        verbatim: true,
+        ..GenerationConfig::default()
+    };
     check_request(
-        &GenerateRequest { config: verbatim, ..question() },
+        &GenerateRequest {
+            config: verbatim,
+            ..question()
+        },
         &options,
         None,
         expect![[
@@ -156,7 +196,11 @@ fn a_prompt_that_may_be_over_the_window_is_not_to_be_cut() {
     let plain = info(&["completion"]);
     let truncate = |length: usize, model: Option<&ModelInfo>| {
         let request = GenerateRequest::new(vec![Message::user("é".repeat(length)).unwrap()]);
-        encoded(&request, &OllamaOptions::default(), model).unwrap().0.get("truncate").cloned()
+        encoded(&request, &OllamaOptions::default(), model)
+            .unwrap()
+            .0
+            .get("truncate")
+            .cloned()
     };
     // Two bytes each, and something around the message.
     assert_eq!(truncate(2030, Some(&plain)), None);
@@ -167,7 +211,12 @@ fn a_prompt_that_may_be_over_the_window_is_not_to_be_cut() {
 
 #[test]
 fn nothing_to_answer_is_an_error() {
-    let error = encoded(&GenerateRequest::new(Vec::new()), &OllamaOptions::default(), None).unwrap_err();
+    let error = encoded(
+        &GenerateRequest::new(Vec::new()),
+        &OllamaOptions::default(),
+        None,
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("nothing to answer"), "{error}");
 }
 
@@ -176,7 +225,11 @@ fn an_answer_that_outgrew_the_window_says_so() {
     let body = |read: u64| json!({"message": {"content": "Fine."}, "done": true, "prompt_eval_count": read, "eval_count": 800});
     let losses = |read| decoded(&body(read).to_string()).unwrap().losses;
     assert_eq!(losses(31_000), Vec::<String>::new());
-    assert!(losses(32_000)[0].contains("beyond the window of 32768 tokens"), "{:?}", losses(32_000));
+    assert!(
+        losses(32_000)[0].contains("beyond the window of 32768 tokens"),
+        "{:?}",
+        losses(32_000)
+    );
 }
 
 #[test]
@@ -185,7 +238,14 @@ fn how_to_think_has_words() {
     let sent = words.map(|word| Think::of_word(word).unwrap().to_json());
     assert_eq!(
         sent.map(|sent| sent.to_string()),
-        ["false", "true", r#""low""#, r#""medium""#, r#""high""#, r#""max""#]
+        [
+            "false",
+            "true",
+            r#""low""#,
+            r#""medium""#,
+            r#""high""#,
+            r#""max""#
+        ]
     );
     assert_eq!(Think::of_word("hard"), None);
 }
@@ -205,7 +265,10 @@ fn a_model_that_thinks_gets_room_and_its_own_temperature() {
 #[test]
 fn what_the_model_cannot_do_is_an_error_or_a_loss() {
     let plain = info(&["completion"]);
-    let with_tools = GenerateRequest { tools: vec![tool()].into(), ..question() };
+    let with_tools = GenerateRequest {
+        tools: vec![tool()].into(),
+        ..question()
+    };
     let error = encoded(&with_tools, &OllamaOptions::default(), Some(&plain)).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -213,22 +276,48 @@ fn what_the_model_cannot_do_is_an_error_or_a_loss() {
          `ollama show MODEL`, such as qwen3:8b (ollama pull qwen3:8b), or set GenerationConfig::drop_unsupported to have \
          it left out"
     );
-    let config = GenerationConfig { drop_unsupported: true, ..GenerationConfig::default() };
-    let (body, losses) =
-        encoded(&GenerateRequest { config, ..with_tools }, &OllamaOptions::default(), Some(&plain)).unwrap();
+    let config = GenerationConfig {
+        drop_unsupported: true,
+        ..GenerationConfig::default()
+    };
+    let (body, losses) = encoded(
+        &GenerateRequest {
+            config,
+            ..with_tools
+        },
+        &OllamaOptions::default(),
+        Some(&plain),
+    )
+    .unwrap();
     assert_eq!(
         (body.get("tools"), losses[0].as_str()),
         (None, "tools was left out: ollama/qwen3:8b does not take it")
     );
-    let error = encoded(&conversation(), &OllamaOptions::default(), Some(&info(&["tools"]))).unwrap_err();
-    assert!(error.to_string().contains("does not take images"), "{error}");
+    let error = encoded(
+        &conversation(),
+        &OllamaOptions::default(),
+        Some(&info(&["tools"])),
+    )
+    .unwrap_err();
+    assert!(
+        error.to_string().contains("does not take images"),
+        "{error}"
+    );
     let both = GenerateRequest {
         tools: vec![tool()].into(),
         response_schema: Some(json!({"type": "object"})),
         ..question()
     };
-    assert_eq!(encoded(&both, &OllamaOptions::default(), None).unwrap_err().code(), "bad_request");
-    let schema = GenerateRequest { tools: Vec::new().into(), ..both };
+    assert_eq!(
+        encoded(&both, &OllamaOptions::default(), None)
+            .unwrap_err()
+            .code(),
+        "bad_request"
+    );
+    let schema = GenerateRequest {
+        tools: Vec::new().into(),
+        ..both
+    };
     assert_eq!(
         encoded(&schema, &OllamaOptions::default(), None).unwrap().0["format"],
         json!({"type": "object"})
@@ -237,22 +326,42 @@ fn what_the_model_cannot_do_is_an_error_or_a_loss() {
 
 #[test]
 fn what_another_model_left_is_reported() {
-    let other = ProviderState { origin: ModelId::new("acme", "m").unwrap(), data: json!({}) };
+    let other = ProviderState {
+        origin: ModelId::new("acme", "m").unwrap(),
+        data: json!({}),
+    };
     let request = GenerateRequest::new(vec![
         Message::user("?").unwrap(),
-        Message::assistant(vec![Part::from_provider(Content::Thinking { text: "Hm.".into() }, Some(other))])
-            .unwrap(),
+        Message::assistant(vec![Part::from_provider(
+            Content::Thinking { text: "Hm.".into() },
+            Some(other),
+        )])
+        .unwrap(),
         Message::user("And?").unwrap(),
     ]);
     let (body, losses) = encoded(&request, &OllamaOptions::default(), None).unwrap();
     assert_eq!(body["messages"].as_array().unwrap().len(), 2);
-    assert_eq!(losses, ["thinking was left out: Ollama has no place for it"]);
+    assert_eq!(
+        losses,
+        ["thinking was left out: Ollama has no place for it"]
+    );
 }
 
 fn reading(prompt: Length, tools: Vec<ToolDefinition>) -> Reading {
     let vendor = Arc::new(vendor(&PROVIDERS[0], MODEL).unwrap());
-    let window = Window { tokens: 32_768, counts_all: true };
-    Reading::new(vendor, &Asked { tools: tools.into(), prompt }, window, Vec::new())
+    let window = Window {
+        tokens: 32_768,
+        counts_all: true,
+    };
+    Reading::new(
+        vendor,
+        &Asked {
+            tools: tools.into(),
+            prompt,
+        },
+        window,
+        Vec::new(),
+    )
 }
 
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
@@ -290,7 +399,12 @@ fn check_answer(body: &str, expected: Expect) {
                 other => format!("{other:?}"),
             });
             let parts: Vec<String> = parts.collect();
-            format!("{:?}: {} {:?}", response.finish, parts.join(", "), response.losses)
+            format!(
+                "{:?}: {} {:?}",
+                response.finish,
+                parts.join(", "),
+                response.losses
+            )
         }
         Err(error) => format!("{}: {error}", error.code()),
     };
@@ -335,7 +449,10 @@ fn answers_in_the_vendors_form() {
         r#"{"message": {"content": "x"}, "done": false}"#,
         expect![[r#"truncated: the answer of ollama ended early: it ended without "done": true"#]],
     );
-    check_answer("", expect!["truncated: the answer of ollama ended early: it ended before it began"]);
+    check_answer(
+        "",
+        expect!["truncated: the answer of ollama ended early: it ended before it began"],
+    );
     check_answer(
         "[]",
         expect![[
@@ -358,22 +475,37 @@ fn calls_and_thinking_that_come_as_text_are_read() {
             r#"MaxTokens: call add {} None EOF while parsing an object at line 1 column 33 ["a call of add came as text and was taken out of it"]"#
         ]],
     );
-    let line =
-        |words: &str, done: bool| format!("{}\n", json!({"message": {"content": words}, "done": done}));
-    let body: String =
-        ["Well", ".\n<tool", "_call>{\"name\": \"add\"", ", \"arguments\": {}}", "</tool_call>"]
-            .iter()
-            .map(|words| line(words, false))
-            .collect();
+    let line = |words: &str, done: bool| {
+        format!("{}\n", json!({"message": {"content": words}, "done": done}))
+    };
+    let body: String = [
+        "Well",
+        ".\n<tool",
+        "_call>{\"name\": \"add\"",
+        ", \"arguments\": {}}",
+        "</tool_call>",
+    ]
+    .iter()
+    .map(|words| line(words, false))
+    .collect();
     let (said, answer) = streamed((body + &line("", true)).as_bytes(), 3);
-    assert_eq!(said, "Well.\nToolCall { index: 0, name: \"add\", arguments: \"{}\" }");
-    assert_eq!(answer.unwrap().finish, adjutant_core::FinishReason::ToolCalls);
+    assert_eq!(
+        said,
+        "Well.\nToolCall { index: 0, name: \"add\", arguments: \"{}\" }"
+    );
+    assert_eq!(
+        answer.unwrap().finish,
+        adjutant_core::FinishReason::ToolCalls
+    );
 }
 
 #[test]
 fn an_error_inside_a_200_is_an_error() {
     for (error, expected) in [
-        (json!("Oops."), "server: ollama answered with a failure: Oops."),
+        (
+            json!("Oops."),
+            "server: ollama answered with a failure: Oops.",
+        ),
         (
             json!("model \"x\" not found, try pulling it first"),
             "not_found: ollama has no model \"qwen3:8b\": model \"x\" not found, try pulling it first To install it: ollama pull qwen3:8b",
@@ -388,8 +520,11 @@ fn an_error_inside_a_200_is_an_error() {
 #[test]
 fn failures_are_named() {
     let check = |status: u16, body: &str, expected: &str| {
-        let failed =
-            vendor(&PROVIDERS[0], MODEL).unwrap().refused(status, None, error::complaint(status, body));
+        let failed = vendor(&PROVIDERS[0], MODEL).unwrap().refused(
+            status,
+            None,
+            error::complaint(status, body),
+        );
         assert_eq!(format!("{}: {failed}", failed.code()), expected);
     };
     check(
@@ -427,26 +562,39 @@ fn failures_are_named() {
         r#"{"detail": "File Not Found"}"#,
         "File Not Found",
     ] {
-        let failed = vendor(&PROVIDERS[0], MODEL).unwrap().refused(404, None, error::complaint(404, body));
+        let failed =
+            vendor(&PROVIDERS[0], MODEL)
+                .unwrap()
+                .refused(404, None, error::complaint(404, body));
         assert_eq!(failed.code(), "bad_request");
         let words = failed.to_string();
         assert!(
-            words.contains("does not answer as an Ollama server does") && words.contains("File Not Found"),
+            words.contains("does not answer as an Ollama server does")
+                && words.contains("File Not Found"),
             "{words}"
         );
     }
     check(429, "{}", "rate_limit: rate limited by ollama");
-    check(500, "<html>", "server: ollama failed (HTTP 500): HTTP 500 without an explanation");
+    check(
+        500,
+        "<html>",
+        "server: ollama failed (HTTP 500): HTTP 500 without an explanation",
+    );
 }
 
 #[test]
 fn a_prompt_that_was_cut_is_an_error() {
-    let prompt = Length { chars: 200_000, tokens_min: 38_000 };
+    let prompt = Length {
+        chars: 200_000,
+        tokens_min: 38_000,
+    };
     let body = r#"{"message": {"content": "Fine."}, "done": true, "prompt_eval_count": 16386}"#;
     let error = response::decode(body, reading(prompt, Vec::new())).unwrap_err();
     assert_eq!(error.code(), "context_too_long");
     assert!(
-        error.to_string().contains("read 16386 tokens of a prompt of about 50000")
+        error
+            .to_string()
+            .contains("read 16386 tokens of a prompt of about 50000")
             && error.to_string().contains("num_ctx is 32768"),
         "{error}"
     );
@@ -458,18 +606,33 @@ fn a_prompt_that_was_cut_is_an_error() {
 fn what_leaves_the_machine_is_not_local() {
     let local = |name: &str, base: Option<&str>| {
         let base_url = base.map(|url| url.parse().unwrap());
-        let connection = Connection { base_url, ..Connection::new(Transport::new().unwrap()) };
+        let connection = Connection {
+            base_url,
+            ..Connection::new(Transport::new().unwrap())
+        };
         let capabilities = model(name, connection).unwrap().capabilities().clone();
         assert_eq!(capabilities.context_window, 32_768);
         (capabilities.local, capabilities.self_hosted)
     };
     assert_eq!(local("qwen3:8b", None), (true, true));
     assert_eq!(local("gpt-oss:120b-cloud", None), (false, false));
-    assert_eq!(local("qwen3:8b", Some("http://192.168.1.5:11434")), (false, true));
-    assert_eq!(local("qwen3:8b", Some("https://ollama.com")), (false, false));
-    let zero = OllamaOptions { num_ctx: 0, ..OllamaOptions::default() };
+    assert_eq!(
+        local("qwen3:8b", Some("http://192.168.1.5:11434")),
+        (false, true)
+    );
+    assert_eq!(
+        local("qwen3:8b", Some("https://ollama.com")),
+        (false, false)
+    );
+    let zero = OllamaOptions {
+        num_ctx: 0,
+        ..OllamaOptions::default()
+    };
     let error = model_with("m", Connection::new(Transport::new().unwrap()), zero).unwrap_err();
-    assert!(error.to_string().contains("OllamaOptions::num_ctx"), "{error}");
+    assert!(
+        error.to_string().contains("OllamaOptions::num_ctx"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -477,8 +640,14 @@ fn the_api_has_one_address() {
     let provider = id().provider;
     for (base, expected) in [
         ("http://localhost:11434", "http://localhost:11434/api/chat"),
-        ("http://localhost:11434/v1/", "http://localhost:11434/api/chat"),
-        ("http://localhost:11434/api", "http://localhost:11434/api/chat"),
+        (
+            "http://localhost:11434/v1/",
+            "http://localhost:11434/api/chat",
+        ),
+        (
+            "http://localhost:11434/api",
+            "http://localhost:11434/api/chat",
+        ),
         ("https://a.example/x", "https://a.example/x/api/chat"),
     ] {
         let url = server::endpoint(&provider, &base.parse().unwrap(), "chat").unwrap();

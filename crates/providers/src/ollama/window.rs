@@ -15,7 +15,11 @@ pub(super) fn length(messages: &[Message]) -> Length {
         length.chars += text.chars().count() as u64;
         length.tokens_min += tokens_min(text);
     };
-    for content in messages.iter().flat_map(Message::parts).map(|part| &part.content) {
+    for content in messages
+        .iter()
+        .flat_map(Message::parts)
+        .map(|part| &part.content)
+    {
         match content {
             Content::Text { text } | Content::Refusal { text } => add(text),
             Content::ToolResult { result, .. } => add(&result.to_text()),
@@ -58,7 +62,10 @@ pub(super) fn counts_all(version: &str) -> bool {
 
 /// Whether a prompt of this length was cut, if the server counted `read` tokens of it.
 pub(super) fn was_cut(prompt: Length, read: u64, window: Window) -> bool {
-    let Window { tokens: window, counts_all } = window;
+    let Window {
+        tokens: window,
+        counts_all,
+    } = window;
     // Fewer tokens than there are words: whatever the window is, not everything was read. A tenth and some tokens off, for
     // templates that leave a message out.
     let impossible = counts_all && prompt.tokens_min > read.saturating_add(read / 9 + 256);
@@ -74,7 +81,9 @@ pub(super) fn was_cut(prompt: Length, read: u64, window: Window) -> bool {
 /// has one of just that size once in a thousand times; one that is also long for its count is not whole.
 fn was_cut_to_a_usual_window(prompt: Length, read: u64, window: u64) -> bool {
     let usual = |window: u64| window >= 2048 && window.is_power_of_two();
-    let fills_one = [read, read.saturating_add(1), read.saturating_sub(1)].into_iter().any(usual);
+    let fills_one = [read, read.saturating_add(1), read.saturating_sub(1)]
+        .into_iter()
+        .any(usual);
     fills_one && read < window && prompt.chars * 10 > read * 41
 }
 
@@ -109,23 +118,59 @@ mod tests {
         }
         let result = ToolResult::ok(json!({"seen": true}));
         let id = ToolCall::from_json_text(0, None, "t".into(), "").id;
-        let messages = [Message::user("One two.").unwrap(), Message::tool(id, "t", result).unwrap()];
+        let messages = [
+            Message::user("One two.").unwrap(),
+            Message::tool(id, "t", result).unwrap(),
+        ];
         assert_eq!(length(&messages).tokens_min, 2 + 5);
     }
 
     #[test]
     fn an_answer_may_outgrow_the_window() {
-        let outgrown = |read, written| was_outgrown(read, written, Window { tokens: 4096, counts_all: true });
-        assert!(outgrown(4000, 200) && !outgrown(4000, 96) && !outgrown(5000, 96) && !outgrown(10, 0));
-        assert!(!was_outgrown(4000, 200, Window { tokens: 4096, counts_all: false }));
+        let outgrown = |read, written| {
+            was_outgrown(
+                read,
+                written,
+                Window {
+                    tokens: 4096,
+                    counts_all: true,
+                },
+            )
+        };
+        assert!(
+            outgrown(4000, 200) && !outgrown(4000, 96) && !outgrown(5000, 96) && !outgrown(10, 0)
+        );
+        assert!(!was_outgrown(
+            4000,
+            200,
+            Window {
+                tokens: 4096,
+                counts_all: false
+            }
+        ));
     }
 
     #[test]
     fn a_cut_prompt_is_told_from_a_whole_one() {
-        let cut = |prompt, read, tokens| was_cut(prompt, read, Window { tokens, counts_all: true });
+        let cut = |prompt, read, tokens| {
+            was_cut(
+                prompt,
+                read,
+                Window {
+                    tokens,
+                    counts_all: true,
+                },
+            )
+        };
         // English prose: four and a half characters a token, three words in four tokens.
-        let prose = |tokens: u64| Length { chars: tokens * 9 / 2, tokens_min: tokens * 3 / 4 };
-        let code = |tokens: u64| Length { chars: tokens * 3, tokens_min: tokens * 2 / 5 };
+        let prose = |tokens: u64| Length {
+            chars: tokens * 9 / 2,
+            tokens_min: tokens * 3 / 4,
+        };
+        let code = |tokens: u64| Length {
+            chars: tokens * 3,
+            tokens_min: tokens * 2 / 5,
+        };
         // As reported: 50,000 tokens of code and 160,689 of prose in a window of 32,768; 7,900 in one of 4,096.
         assert!(cut(code(50_000), 16_386, 32_768));
         assert!(cut(prose(160_689), 16_387, 32_768));
@@ -138,14 +183,31 @@ mod tests {
             assert!(!cut(prose(whole), whole, 32_768), "{whole}");
             assert!(!cut(code(whole), whole, 32_768), "{whole}");
             // One word again and again is one token each time.
-            assert!(!cut(Length { chars: whole * 8, tokens_min: whole }, whole + 20, 65_536), "{whole}");
+            assert!(
+                !cut(
+                    Length {
+                        chars: whole * 8,
+                        tokens_min: whole
+                    },
+                    whole + 20,
+                    65_536
+                ),
+                "{whole}"
+            );
         }
         // The vendor's own servers take more than they are told.
         assert!(!cut(prose(50_000), 50_000, 32_768));
         // A short prompt that was in the cache.
         assert!(!cut(prose(300), 4, 32_768));
         // So was a long one, with a server that does not count that.
-        assert!(!was_cut(prose(8_000), 100, Window { tokens: 32_768, counts_all: counts_all("0.30.2") }));
+        assert!(!was_cut(
+            prose(8_000),
+            100,
+            Window {
+                tokens: 32_768,
+                counts_all: counts_all("0.30.2")
+            }
+        ));
         assert!(counts_all("0.33.3") && counts_all("0.3.0") && !counts_all("0.1.34"));
     }
 }

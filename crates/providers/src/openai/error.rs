@@ -33,8 +33,12 @@ const AUTHENTICATION: &[&str] = &[
     "wrong_api_key",
     "unauthorized",
 ];
-const CONTEXT: &[&str] =
-    &["context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large"];
+const CONTEXT: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "context_window_exceeded",
+    "request_too_large",
+];
 const NO_MODEL: &[&str] = &[
     "model_not_found",
     "model_not_exist",
@@ -79,7 +83,10 @@ pub(super) fn complaint(status: u16, body: &str) -> Complaint {
         Ok(body) => of(status, &Fault::of(&body)),
         // A page of a proxy in between explains nothing; a line of text may.
         Err(_) if body.trim_start().starts_with('<') => Complaint::default(),
-        Err(_) => Complaint { message: body.to_owned(), ..Complaint::default() },
+        Err(_) => Complaint {
+            message: body.to_owned(),
+            ..Complaint::default()
+        },
     }
 }
 
@@ -129,16 +136,30 @@ impl Fault {
                 values.iter().for_each(|value| self.look(value, depth + 1));
             }
             Value::Object(fields) if depth < 8 => {
-                for name in ["code", "type", "error_type", "status", "statusCode", "status_code"] {
+                for name in [
+                    "code",
+                    "type",
+                    "error_type",
+                    "status",
+                    "statusCode",
+                    "status_code",
+                ] {
                     self.code(fields.get(name));
                 }
                 // OpenRouter names the categories its moderation found.
                 if fields.get("reasons").is_some_and(Value::is_array) {
                     self.codes.push("moderation_blocked".to_owned());
                 }
-                for name in
-                    ["error", "message", "msg", "detail", "error_message", "errors", "innererror", "metadata"]
-                {
+                for name in [
+                    "error",
+                    "message",
+                    "msg",
+                    "detail",
+                    "error_message",
+                    "errors",
+                    "innererror",
+                    "metadata",
+                ] {
                     if let Some(value) = fields.get(name) {
                         self.look(value, depth + 1);
                     }
@@ -155,7 +176,10 @@ impl Fault {
     /// The words of a failure behind this one.
     fn add(&mut self, raw: &str) {
         let behind = serde_json::from_str(raw).map_or_else(
-            |_| Self { message: raw.to_owned(), ..Self::default() },
+            |_| Self {
+                message: raw.to_owned(),
+                ..Self::default()
+            },
             |body: Value| Self::of(&body),
         );
         self.message = format!("{}: {}", self.message, behind.message);
@@ -172,7 +196,9 @@ impl Fault {
             _ => None,
         };
         let number = number.filter(|number| (400..600).contains(number));
-        self.status = self.status.or(number.and_then(|number| u16::try_from(number).ok()));
+        self.status = self
+            .status
+            .or(number.and_then(|number| u16::try_from(number).ok()));
     }
 
     fn is(&self, known: &[&str]) -> bool {
@@ -185,22 +211,37 @@ fn of(status: u16, fault: &Fault) -> Complaint {
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
     let kind = if fault.is(CONTEXT)
         || (matches!(status, 200 | 400 | 413 | 422 | 500)
-            && says(&["context length", "context window", "context size", "prompt is too long"]))
-    {
+            && says(&[
+                "context length",
+                "context window",
+                "context size",
+                "prompt is too long",
+            ])) {
         Some(Kind::ContextTooLong)
     } else if fault.is(QUOTA) {
         Some(Kind::Quota)
     } else if fault.is(REFUSED) {
         Some(Kind::Refused)
-    } else if fault.is(AUTHENTICATION) || (status == 400 && says(&["incorrect api key", "invalid api key"])) {
+    } else if fault.is(AUTHENTICATION)
+        || (status == 400 && says(&["incorrect api key", "invalid api key"]))
+    {
         Some(Kind::Authentication)
     } else if fault.is(NO_MODEL)
-        || (status == 400 && says(&["model not exist", "is not a valid model id", "no such model"]))
+        || (status == 400
+            && says(&[
+                "model not exist",
+                "is not a valid model id",
+                "no such model",
+            ]))
     {
         Some(Kind::NoSuchModel)
     } else if fault.is(RATE) {
         // Groq calls a request that is larger than a whole minute's tokens this too, with a 413: waiting does not help.
-        Some(if status == 413 { Kind::ContextTooLong } else { Kind::RateLimited })
+        Some(if status == 413 {
+            Kind::ContextTooLong
+        } else {
+            Kind::RateLimited
+        })
     } else if fault.is(SERVER) {
         Some(Kind::Server)
     } else {
@@ -208,7 +249,11 @@ fn of(status: u16, fault: &Fault) -> Complaint {
     };
     // A client's mistake stays one, whatever the type says: several servers call everything `api_error`.
     let kind = kind.filter(|kind| *kind != Kind::Server || !(400..=499).contains(&status));
-    Complaint { message: fault.message.clone(), retry_after: wait_in_words(&words), kind }
+    Complaint {
+        message: fault.message.clone(),
+        retry_after: wait_in_words(&words),
+        kind,
+    }
 }
 
 /// OpenAI, Groq and Azure say how long to wait in their words, not always in a header.
@@ -237,7 +282,11 @@ mod tests {
 
     fn check(status: u16, body: &str, expected: &str) {
         let error = refused(status, body);
-        assert_eq!(format!("{}: {error}", error.code()), expected, "{status} {body}");
+        assert_eq!(
+            format!("{}: {error}", error.code()),
+            expected,
+            "{status} {body}"
+        );
     }
 
     #[test]
@@ -264,31 +313,67 @@ mod tests {
             "bad_request: acme rejected the request: HTTP 400 without an explanation",
         );
         let behind = r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Too long.\",\"code\":\"context_length_exceeded\"}}"}}}"#;
-        check(400, behind, "context_too_long: too long for acme: Provider returned error: Too long.");
-        check(502, "", "server: acme failed (HTTP 502): HTTP 502 without an explanation");
+        check(
+            400,
+            behind,
+            "context_too_long: too long for acme: Provider returned error: Too long.",
+        );
+        check(
+            502,
+            "",
+            "server: acme failed (HTTP 502): HTTP 502 without an explanation",
+        );
     }
 
     #[test]
     fn a_code_says_more_than_a_status() {
         for (status, error, expected) in [
-            (429, json!({"code": "insufficient_quota", "type": "insufficient_quota"}), "quota"),
-            (429, json!({"code": null, "type": "insufficient_quota"}), "quota"),
-            (429, json!({"code": "rate_limit_exceeded", "type": "tokens"}), "rate_limit"),
+            (
+                429,
+                json!({"code": "insufficient_quota", "type": "insufficient_quota"}),
+                "quota",
+            ),
+            (
+                429,
+                json!({"code": null, "type": "insufficient_quota"}),
+                "quota",
+            ),
+            (
+                429,
+                json!({"code": "rate_limit_exceeded", "type": "tokens"}),
+                "rate_limit",
+            ),
             (402, json!({"message": "Insufficient Balance"}), "quota"),
-            (400, json!({"code": "context_length_exceeded"}), "context_too_long"),
+            (
+                400,
+                json!({"code": "context_length_exceeded"}),
+                "context_too_long",
+            ),
             (
                 400,
                 json!({"message": "This model's maximum context length is 8192 tokens."}),
                 "context_too_long",
             ),
-            (400, json!({"type": "exceed_context_size_error"}), "context_too_long"),
+            (
+                400,
+                json!({"type": "exceed_context_size_error"}),
+                "context_too_long",
+            ),
             // Groq: larger than a minute's allowance.
-            (413, json!({"code": "rate_limit_exceeded", "type": "tokens"}), "context_too_long"),
+            (
+                413,
+                json!({"code": "rate_limit_exceeded", "type": "tokens"}),
+                "context_too_long",
+            ),
             (400, json!("Incorrect API key provided: xa***."), "auth"),
             (401, json!({"code": "invalid_api_key"}), "auth"),
             (404, json!({"code": "model_not_found"}), "not_found"),
             (400, json!({"code": "model_decommissioned"}), "not_found"),
-            (400, json!({"message": "Model Not Exist", "code": "invalid_request_error"}), "not_found"),
+            (
+                400,
+                json!({"message": "Model Not Exist", "code": "invalid_request_error"}),
+                "not_found",
+            ),
             (404, json!({"code": "DeploymentNotFound"}), "not_found"),
             (
                 400,
@@ -296,8 +381,16 @@ mod tests {
                 "refused",
             ),
             (400, json!({"code": "content_policy_violation"}), "refused"),
-            (403, json!({"code": 403, "metadata": {"reasons": ["violence"]}}), "refused"),
-            (400, json!({"code": "unsupported_parameter", "type": "invalid_request_error"}), "bad_request"),
+            (
+                403,
+                json!({"code": 403, "metadata": {"reasons": ["violence"]}}),
+                "refused",
+            ),
+            (
+                400,
+                json!({"code": "unsupported_parameter", "type": "invalid_request_error"}),
+                "bad_request",
+            ),
             (400, json!({"type": "api_error"}), "bad_request"),
             (503, json!({"type": "service_unavailable"}), "server"),
             (529, json!({"type": "overloaded_error"}), "server"),
@@ -310,8 +403,11 @@ mod tests {
     #[test]
     fn a_wait_may_be_in_the_words() {
         let wait = |words: &str| {
-            let body = json!({"error": {"message": words, "code": "rate_limit_exceeded"}}).to_string();
-            complaint(429, &body).retry_after.map(|wait| wait.as_millis())
+            let body =
+                json!({"error": {"message": words, "code": "rate_limit_exceeded"}}).to_string();
+            complaint(429, &body)
+                .retry_after
+                .map(|wait| wait.as_millis())
         };
         assert_eq!(
             wait("Limit 30000, Used 29000. Please try again in 1.5s. Visit https://x.example"),

@@ -49,22 +49,43 @@ const FOUR_O: Family = Family {
     functions: Functions::Taken,
 };
 
-const FOUR_ONE: Family =
-    Family { common: Common { context_window: 1_047_576, output_max: 32_768, ..FOUR_O.common }, ..FOUR_O };
+const FOUR_ONE: Family = Family {
+    common: Common {
+        context_window: 1_047_576,
+        output_max: 32_768,
+        ..FOUR_O.common
+    },
+    ..FOUR_O
+};
 
 /// Before Structured Outputs, which begin with `gpt-4o-2024-08-06`.
 const FOUR_TURBO: Family = Family {
-    common: Common { output_max: 4_096, schema: SchemaSupport::Prompted, ..FOUR_O.common },
+    common: Common {
+        output_max: 4_096,
+        schema: SchemaSupport::Prompted,
+        ..FOUR_O.common
+    },
     ..FOUR_O
 };
 
 const FOUR: Family = Family {
-    common: Common { context_window: 8_192, output_max: 8_192, images: Images::None, ..FOUR_TURBO.common },
+    common: Common {
+        context_window: 8_192,
+        output_max: 8_192,
+        images: Images::None,
+        ..FOUR_TURBO.common
+    },
     ..FOUR_TURBO
 };
 
-const THREE_FIVE: Family =
-    Family { common: Common { context_window: 16_385, output_max: 4_096, ..FOUR.common }, ..FOUR };
+const THREE_FIVE: Family = Family {
+    common: Common {
+        context_window: 16_385,
+        output_max: 4_096,
+        ..FOUR.common
+    },
+    ..FOUR
+};
 
 /// Thinks inside its output limit; "Reasoning models" advises to reserve at least 25,000 tokens for that, and says that
 /// `temperature` and `top_p` are refused.
@@ -81,10 +102,22 @@ const O_SERIES: Family = Family {
     functions: Functions::Taken,
 };
 
-const O3_MINI: Family = Family { common: Common { images: Images::None, ..O_SERIES.common }, ..O_SERIES };
+const O3_MINI: Family = Family {
+    common: Common {
+        images: Images::None,
+        ..O_SERIES.common
+    },
+    ..O_SERIES
+};
 
-const FIVE: Family =
-    Family { common: Common { context_window: 400_000, output_max: 128_000, ..O_SERIES.common }, ..O_SERIES };
+const FIVE: Family = Family {
+    common: Common {
+        context_window: 400_000,
+        output_max: 128_000,
+        ..O_SERIES.common
+    },
+    ..O_SERIES
+};
 
 /// 5.1, 5.2 and 5.4 do not think unless told to (effort `none` is their default), and take sampling settings as long as
 /// they do not ("Using GPT-5.4", parameter compatibility); there are reports of both being refused all the same
@@ -101,7 +134,12 @@ const FIVE_QUIET: Family = Family {
 
 /// The models ChatGPT uses; the first of them takes sampling settings, the later ones do not.
 const FIVE_CHAT: Family = Family {
-    common: Common { context_window: 128_000, output_max: 16_384, thinking_allowance: 0, ..FIVE.common },
+    common: Common {
+        context_window: 128_000,
+        output_max: 16_384,
+        thinking_allowance: 0,
+        ..FIVE.common
+    },
     ..FIVE
 };
 
@@ -114,7 +152,13 @@ pub(super) fn of(model: &str) -> Family {
 
 /// The row of a deployment, which may have any name: one that is no model's says nothing.
 pub(super) fn of_deployment(name: &str) -> Family {
-    known(name).unwrap_or(Family { common: Common { unknown: true, ..FOUR_O.common }, ..FOUR_O })
+    known(name).unwrap_or(Family {
+        common: Common {
+            unknown: true,
+            ..FOUR_O.common
+        },
+        ..FOUR_O
+    })
 }
 
 fn known(model: &str) -> Option<Family> {
@@ -123,8 +167,13 @@ fn known(model: &str) -> Option<Family> {
     let model = model.strip_prefix("openai/").unwrap_or(model);
     let has = |word: &str| model.split('-').any(|part| part == word);
     if let Some(rest) = model.strip_prefix("gpt-") {
-        let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        let mut digits = number.split('.').map(|digits| digits.parse::<u32>().unwrap_or(0));
+        let number: String = rest
+            .chars()
+            .take_while(|c| c.is_ascii_digit() || *c == '.')
+            .collect();
+        let mut digits = number
+            .split('.')
+            .map(|digits| digits.parse::<u32>().unwrap_or(0));
         let version = (digits.next().unwrap_or(0), digits.next().unwrap_or(0));
         return Some(match version {
             // The second is Azure's way to write 3.5.
@@ -141,10 +190,16 @@ fn known(model: &str) -> Option<Family> {
             (5, 4) if has("pro") || has("codex") => with_window(FIVE, MILLION),
             (5, 4) => with_window(FIVE_QUIET, MILLION),
             (5, 5) => with_window(FIVE, MILLION),
-            (5, 6) => Family { functions: Functions::WithoutEffort, ..with_window(FIVE, MILLION) },
+            (5, 6) => Family {
+                functions: Functions::WithoutEffort,
+                ..with_window(FIVE, MILLION)
+            },
             (6, 0) if has("sol") || has("luna") => of("gpt-5.6"),
             // Their efforts begin with `low`; what comes is taken to be like them.
-            (5.., _) => Family { functions: Functions::Refused, ..with_window(FIVE, MILLION) },
+            (5.., _) => Family {
+                functions: Functions::Refused,
+                ..with_window(FIVE, MILLION)
+            },
             (_, _) => return None,
         });
     }
@@ -157,12 +212,29 @@ fn known(model: &str) -> Option<Family> {
 }
 
 fn with_window(family: Family, context_window: u32) -> Family {
-    Family { common: Common { context_window, ..family.common }, ..family }
+    Family {
+        common: Common {
+            context_window,
+            ..family.common
+        },
+        ..family
+    }
 }
 
 fn with_sampling(family: Family, taken: bool) -> Family {
-    let setting = if taken { Setting::Taken } else { Setting::Refused };
-    Family { common: Common { temperature: setting, top_p: setting, ..family.common }, ..family }
+    let setting = if taken {
+        Setting::Taken
+    } else {
+        Setting::Refused
+    };
+    Family {
+        common: Common {
+            temperature: setting,
+            top_p: setting,
+            ..family.common
+        },
+        ..family
+    }
 }
 
 #[cfg(test)]
@@ -198,18 +270,34 @@ mod tests {
     #[test]
     fn a_deployment_has_any_name() {
         let (named, other) = (of_deployment("gpt-4.1-mini"), of_deployment("prod-chat"));
-        assert_eq!((named, of_deployment("gpt-35-turbo")), (FOUR_ONE, THREE_FIVE));
+        assert_eq!(
+            (named, of_deployment("gpt-35-turbo")),
+            (FOUR_ONE, THREE_FIVE)
+        );
         assert!(other.common.unknown && !of("prod-chat").common.unknown);
     }
 
     #[test]
     fn the_newest_need_room_and_say_how_they_take_functions() {
         let sol = of("gpt-5.6-sol");
-        assert_eq!((sol.common.context_window, sol.common.output_max), (MILLION, 128_000));
-        assert_eq!((sol.common.temperature, sol.common.thinking_allowance), (Setting::Refused, 25_000));
         assert_eq!(
-            ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6-sol", "gpt-6-astra", "gpt-6.2-sol"]
-                .map(|name| of(name).functions),
+            (sol.common.context_window, sol.common.output_max),
+            (MILLION, 128_000)
+        );
+        assert_eq!(
+            (sol.common.temperature, sol.common.thinking_allowance),
+            (Setting::Refused, 25_000)
+        );
+        assert_eq!(
+            [
+                "gpt-5.4",
+                "gpt-5.5",
+                "gpt-5.6",
+                "gpt-6-sol",
+                "gpt-6-astra",
+                "gpt-6.2-sol"
+            ]
+            .map(|name| of(name).functions),
             [
                 Functions::Taken,
                 Functions::Taken,
@@ -220,8 +308,12 @@ mod tests {
             ]
         );
         assert_eq!(
-            ["gpt-5-chat-latest", "gpt-5.2-chat-latest", "gpt-4o-mini-search-preview"]
-                .map(|name| of(name).common.temperature),
+            [
+                "gpt-5-chat-latest",
+                "gpt-5.2-chat-latest",
+                "gpt-4o-mini-search-preview"
+            ]
+            .map(|name| of(name).common.temperature),
             [Setting::Taken, Setting::Refused, Setting::Refused]
         );
     }

@@ -85,5 +85,8 @@ fn cost_of_ticks(ticks: &Value) -> Option<Cost> {
 }
 
 fn bearer(key: &SecretString) -> (HeaderName, SecretString) {
-    (AUTHORIZATION, format!("Bearer {}", key.expose_secret()).into())
+    (
+        AUTHORIZATION,
+        format!("Bearer {}", key.expose_secret()).into(),
+    )
 }

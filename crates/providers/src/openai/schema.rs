@@ -10,8 +10,17 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 /// Formats the vendor enforces.
-const FORMATS: &[&str] =
-    &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+const FORMATS: &[&str] = &[
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "uuid",
+];
 
 /// An answer's schema, ready to be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,13 +41,21 @@ pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Valu
         _ => Map::new(),
     };
     for keyword in ["allOf", "anyOf", "oneOf", "enum", "not"] {
-        let Some(members) = out.shift_remove(keyword) else { continue };
+        let Some(members) = out.shift_remove(keyword) else {
+            continue;
+        };
         dropped.insert(keyword.to_owned());
         // What the members have is at least named.
         for member in members.as_array().into_iter().flatten() {
-            for (name, property) in member.get("properties").and_then(Value::as_object).into_iter().flatten()
+            for (name, property) in member
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
             {
-                properties.entry(name.clone()).or_insert_with(|| property.clone());
+                properties
+                    .entry(name.clone())
+                    .or_insert_with(|| property.clone());
             }
         }
     }
@@ -64,9 +81,15 @@ pub(super) fn answer(schema: &Value) -> Option<AnswerSchema> {
         Some(obstacle) => AnswerSchema {
             schema: parameters(schema, &mut BTreeSet::new()),
             strict: false,
-            losses: vec![format!("the response schema is not enforced by the vendor: it has {obstacle}")],
+            losses: vec![format!(
+                "the response schema is not enforced by the vendor: it has {obstacle}"
+            )],
         },
-        None => AnswerSchema { schema: Value::Object(lowered), strict: true, losses: lowering.losses() },
+        None => AnswerSchema {
+            schema: Value::Object(lowered),
+            strict: true,
+            losses: lowering.losses(),
+        },
     })
 }
 
@@ -83,10 +106,16 @@ impl Lowering {
         let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
         let mut losses = Vec::new();
         if !self.dropped.is_empty() {
-            losses.push(format!("the response schema was sent without {}", list(self.dropped)));
+            losses.push(format!(
+                "the response schema was sent without {}",
+                list(self.dropped)
+            ));
         }
         if !self.required.is_empty() {
-            losses.push(format!("the response schema was sent with {} required", list(self.required)));
+            losses.push(format!(
+                "the response schema was sent with {} required",
+                list(self.required)
+            ));
         }
         losses
     }
@@ -110,9 +139,14 @@ impl Lowering {
         let mut out = Map::new();
         if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
             let annotations = ["$ref", "description", "title", "default", "examples"];
-            let beside = schema.keys().filter(|keyword| !annotations.contains(&keyword.as_str()));
+            let beside = schema
+                .keys()
+                .filter(|keyword| !annotations.contains(&keyword.as_str()));
             self.dropped.extend(beside.cloned());
-            out.insert("$ref".to_owned(), json!(target.replacen("#/definitions/", "#/$defs/", 1)));
+            out.insert(
+                "$ref".to_owned(),
+                json!(target.replacen("#/definitions/", "#/$defs/", 1)),
+            );
             return out;
         }
         for (keyword, value) in schema {
@@ -130,13 +164,24 @@ impl Lowering {
             "$schema" | "$id" | "$comment" | "default" | "examples" | "deprecated" | "readOnly"
             | "writeOnly" => return,
             "additionalProperties" | "required" => return,
-            "type" | "title" | "description" | "enum" | "const" | "pattern" | "multipleOf" | "minimum"
-            | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems" | "maxItems" => value.clone(),
-            "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => value.clone(),
+            "type" | "title" | "description" | "enum" | "const" | "pattern" | "multipleOf"
+            | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems"
+            | "maxItems" => value.clone(),
+            "format"
+                if value
+                    .as_str()
+                    .is_some_and(|format| FORMATS.contains(&format)) =>
+            {
+                value.clone()
+            }
             "items" => self.any(value),
             "properties" | "$defs" | "definitions" => {
                 let members = value.as_object().into_iter().flatten();
-                Value::Object(members.map(|(name, schema)| (name.clone(), self.any(schema))).collect())
+                Value::Object(
+                    members
+                        .map(|(name, schema)| (name.clone(), self.any(schema)))
+                        .collect(),
+                )
             }
             "anyOf" | "oneOf" => {
                 let members = value.as_array().into_iter().flatten();
@@ -179,7 +224,8 @@ impl Lowering {
         }
         let required = schema.get("required").and_then(Value::as_array);
         let known = |name: &String| required.is_some_and(|known| known.contains(&json!(name)));
-        self.required.extend(names.iter().filter(|name| !known(name)).cloned());
+        self.required
+            .extend(names.iter().filter(|name| !known(name)).cloned());
         out.insert("required".to_owned(), json!(names));
         out.insert("additionalProperties".to_owned(), json!(false));
     }
@@ -187,9 +233,13 @@ impl Lowering {
     /// The schema with the members of `allOf` in it: properties and required are united, what was there first stays.
     fn flattened(&mut self, schema: &Map<String, Value>) -> Map<String, Value> {
         let mut out = schema.clone();
-        let Some(Value::Array(members)) = out.shift_remove("allOf") else { return out };
+        let Some(Value::Array(members)) = out.shift_remove("allOf") else {
+            return out;
+        };
         for member in members {
-            let Value::Object(member) = member else { continue };
+            let Value::Object(member) = member else {
+                continue;
+            };
             for (keyword, value) in self.flattened(&member) {
                 match (out.get_mut(&keyword), value) {
                     (None, value) => drop(out.insert(keyword, value)),
@@ -202,7 +252,9 @@ impl Lowering {
                         here.extend(more)
                     }
                     (Some(here), value) if *here == value => {}
-                    (Some(_), _) => drop(self.dropped.insert(format!("a second {keyword} (allOf)"))),
+                    (Some(_), _) => {
+                        drop(self.dropped.insert(format!("a second {keyword} (allOf)")))
+                    }
                 }
             }
         }
@@ -225,7 +277,11 @@ mod tests {
     use super::*;
 
     fn check(schema: Value, expected: Expect) {
-        let AnswerSchema { schema, strict, losses } = answer(&schema).unwrap();
+        let AnswerSchema {
+            schema,
+            strict,
+            losses,
+        } = answer(&schema).unwrap();
         expected.assert_eq(&format!("{schema}\nstrict {strict} {losses:?}"));
     }
 
@@ -279,7 +335,10 @@ mod tests {
                 {"type":"object","properties":{"counts":{"type":"object","additionalProperties":{"type":"integer"}}},"required":["counts"]}
                 strict false ["the response schema is not enforced by the vendor: it has an object with properties it does not name"]"#]],
         );
-        assert_eq!(answer(&json!({"type": "array", "items": {"type": "string"}})), None);
+        assert_eq!(
+            answer(&json!({"type": "array", "items": {"type": "string"}})),
+            None
+        );
     }
 
     #[test]

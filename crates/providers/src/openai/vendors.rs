@@ -6,7 +6,9 @@
 use adjutant_core::{ModelError, SchemaSupport};
 
 use super::family::{self, Family, Functions};
-use super::{BASE_URL, BASE_URL_VARIABLE, DEFAULT_CHAT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, chat};
+use super::{
+    BASE_URL, BASE_URL_VARIABLE, DEFAULT_CHAT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, chat,
+};
 use crate::adapter::HttpModel;
 use crate::connection::Connection;
 use crate::family::{Common, Images, Setting};
@@ -98,14 +100,24 @@ const OTHERS: Dialect = Dialect {
     ..OPENAI
 };
 
-const LOCAL: Dialect =
-    Dialect { family: |model| open_model(model, ON_THIS_MACHINE), leaves_calls_in_text: true, ..OTHERS };
+const LOCAL: Dialect = Dialect {
+    family: |model| open_model(model, ON_THIS_MACHINE),
+    leaves_calls_in_text: true,
+    ..OTHERS
+};
 
 pub(super) const OPENAI_CHAT: Row = Row {
     provider: Provider {
         model_variable: Some("OPENAI_MODEL"),
         default_model: Some(DEFAULT_CHAT_MODEL),
-        ..hosted("openai-chat", &[], KEY_VARIABLE, KEY_ADVICE, BASE_URL_VARIABLE, BASE_URL)
+        ..hosted(
+            "openai-chat",
+            &[],
+            KEY_VARIABLE,
+            KEY_ADVICE,
+            BASE_URL_VARIABLE,
+            BASE_URL,
+        )
     },
     dialect: OPENAI,
 };
@@ -123,7 +135,15 @@ pub(super) const COMPATIBLE: Row = Row {
         )
     },
     dialect: Dialect {
-        family: |model| any_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
+        family: |model| {
+            any_model(
+                model,
+                Common {
+                    top_k: Setting::Taken,
+                    ..HOSTED
+                },
+            )
+        },
         may_be_at_home: true,
         ..OTHERS
     },
@@ -176,7 +196,11 @@ pub(super) const ROWS: &[Row] = &[
             "https://api.deepseek.com",
         ),
         // "The reasoning_content in the thinking mode must be passed back" (`Astro-Han/pawwork#250`).
-        dialect: Dialect { family: deepseek, insists_on_thinking: true, ..OTHERS },
+        dialect: Dialect {
+            family: deepseek,
+            insists_on_thinking: true,
+            ..OTHERS
+        },
     },
     Row {
         provider: hosted(
@@ -188,7 +212,15 @@ pub(super) const ROWS: &[Row] = &[
             "https://api.mistral.ai",
         ),
         dialect: Dialect {
-            family: |model| any_model(model, Common { schema: SchemaSupport::WithoutTools, ..HOSTED }),
+            family: |model| {
+                any_model(
+                    model,
+                    Common {
+                        schema: SchemaSupport::WithoutTools,
+                        ..HOSTED
+                    },
+                )
+            },
             call_ids: CallIds::Nine,
             // Counts come unasked, and the question is refused (`openai/openai-agents-python#442`).
             counts_streams_if_asked: false,
@@ -206,7 +238,14 @@ pub(super) const ROWS: &[Row] = &[
         ),
         dialect: Dialect {
             family: |model| {
-                any_model(model, Common { context_window: 256_000, schema: SchemaSupport::Native, ..HOSTED })
+                any_model(
+                    model,
+                    Common {
+                        context_window: 256_000,
+                        schema: SchemaSupport::Native,
+                        ..HOSTED
+                    },
+                )
             },
             output_bound: OutputBound::MaxCompletionTokens,
             // Chat Completions there has no place for it; Responses has.
@@ -224,7 +263,15 @@ pub(super) const ROWS: &[Row] = &[
             "https://openrouter.ai/api/v1",
         ),
         dialect: Dialect {
-            family: |model| any_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
+            family: |model| {
+                any_model(
+                    model,
+                    Common {
+                        top_k: Setting::Taken,
+                        ..HOSTED
+                    },
+                )
+            },
             // Counts always come; the question is deprecated.
             counts_streams_if_asked: false,
             // "Usage accounting": cost in credits, which are dollars.
@@ -324,7 +371,10 @@ pub(super) const ROWS: &[Row] = &[
             "ZAI_BASE_URL",
             "https://api.z.ai/api/paas/v4",
         ),
-        dialect: Dialect { address: Address::Version("v4"), ..OTHERS },
+        dialect: Dialect {
+            address: Address::Version("v4"),
+            ..OTHERS
+        },
     },
     Row {
         provider: on_this_machine(
@@ -400,7 +450,12 @@ const fn on_this_machine(
 
 fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
     let dialect = ROWS.iter().find(|known| known.provider.name == row.name);
-    chat::open(row, dialect.map_or(&COMPATIBLE.dialect, |known| &known.dialect), name, connection)
+    chat::open(
+        row,
+        dialect.map_or(&COMPATIBLE.dialect, |known| &known.dialect),
+        name,
+        connection,
+    )
 }
 
 /// An open model at a vendor that says nothing more of it: what most of them have at least.
@@ -418,8 +473,12 @@ const HOSTED: Common = Common {
 
 /// An open model at home. The window is what the server was started with, which it does not say here. All three servers
 /// take `top_k`, and a schema as a grammar, which leaves no room for calls beside it.
-const ON_THIS_MACHINE: Common =
-    Common { context_window: 32_768, top_k: Setting::Taken, schema: SchemaSupport::WithoutTools, ..HOSTED };
+const ON_THIS_MACHINE: Common = Common {
+    context_window: 32_768,
+    top_k: Setting::Taken,
+    schema: SchemaSupport::WithoutTools,
+    ..HOSTED
+};
 
 /// Names of open models that think before they answer, inside the bound of the output.
 const THINKERS: &[&str] = &[
@@ -448,14 +507,31 @@ const ALLOWANCE: u32 = 16_384;
 fn open_model(model: &str, common: Common) -> Family {
     let name = model.to_lowercase();
     let thinks = THINKERS.iter().any(|thinker| name.contains(thinker));
-    let thinking_allowance = if thinks { ALLOWANCE } else { common.thinking_allowance };
-    Family { common: Common { thinking_allowance, ..common }, reasons: thinks, functions: Functions::Taken }
+    let thinking_allowance = if thinks {
+        ALLOWANCE
+    } else {
+        common.thinking_allowance
+    };
+    Family {
+        common: Common {
+            thinking_allowance,
+            ..common
+        },
+        reasons: thinks,
+        functions: Functions::Taken,
+    }
 }
 
 /// A model of anybody's: what is not on the list of thinkers is not known at all.
 fn any_model(model: &str, common: Common) -> Family {
     let family = open_model(model, common);
-    Family { common: Common { unknown: !family.reasons, ..family.common }, ..family }
+    Family {
+        common: Common {
+            unknown: !family.reasons,
+            ..family.common
+        },
+        ..family
+    }
 }
 
 /// Groq and Cerebras host a few open models, whose thinkers are on the list, and count the whole bound of the output against
@@ -475,7 +551,14 @@ fn deepseek(model: &str) -> Family {
         ..HOSTED
     };
     if model.contains("chat") {
-        return open_model(model, Common { thinking_allowance: 0, temperature: Setting::Taken, ..common });
+        return open_model(
+            model,
+            Common {
+                thinking_allowance: 0,
+                temperature: Setting::Taken,
+                ..common
+            },
+        );
     }
     open_model(model, common)
 }
@@ -483,8 +566,18 @@ fn deepseek(model: &str) -> Family {
 /// Settings for sampling are fixed for the `kimi-` models.
 fn moonshot(model: &str) -> Family {
     if model.starts_with("kimi-") {
-        let settings = Common { temperature: Setting::Refused, top_p: Setting::Refused, ..HOSTED };
-        return open_model(model, Common { context_window: 262_144, ..settings });
+        let settings = Common {
+            temperature: Setting::Refused,
+            top_p: Setting::Refused,
+            ..HOSTED
+        };
+        return open_model(
+            model,
+            Common {
+                context_window: 262_144,
+                ..settings
+            },
+        );
     }
     open_model(model, HOSTED)
 }
@@ -509,7 +602,11 @@ mod tests {
                 "{}",
                 provider.name
             );
-            assert!(!provider.needs_key || provider.key_advice.starts_with("Set "), "{}", provider.name);
+            assert!(
+                !provider.needs_key || provider.key_advice.starts_with("Set "),
+                "{}",
+                provider.name
+            );
         }
     }
 
@@ -517,12 +614,23 @@ mod tests {
     fn open_models_that_think_get_room() {
         let room = |name: &str| open_model(name, HOSTED).common.thinking_allowance;
         assert_eq!(
-            ["openai/gpt-oss-120b", "Qwen/Qwen3-32B", "llama-3.3-70b-versatile", "mistral-large-latest"]
-                .map(room),
+            [
+                "openai/gpt-oss-120b",
+                "Qwen/Qwen3-32B",
+                "llama-3.3-70b-versatile",
+                "mistral-large-latest"
+            ]
+            .map(room),
             [ALLOWANCE, ALLOWANCE, 0, 0]
         );
-        assert_eq!(deepseek("deepseek-v4-pro").common.temperature, Setting::AdvisedAgainst);
+        assert_eq!(
+            deepseek("deepseek-v4-pro").common.temperature,
+            Setting::AdvisedAgainst
+        );
         assert_eq!(moonshot("kimi-k2.6").common.temperature, Setting::Refused);
-        assert_eq!(moonshot("moonshot-v1-8k").common.temperature, Setting::Taken);
+        assert_eq!(
+            moonshot("moonshot-v1-8k").common.temperature,
+            Setting::Taken
+        );
     }
 }

@@ -98,9 +98,12 @@ pub(super) fn parse(script: &str) -> Result<(Config, Vec<Reply>), ScriptError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let failed = |reason: String| ScriptError { line: index + 1, reason };
-        let object: Map<String, Value> =
-            serde_json::from_str(line).map_err(|error| failed(format!("not a JSON object: {error}")))?;
+        let failed = |reason: String| ScriptError {
+            line: index + 1,
+            reason,
+        };
+        let object: Map<String, Value> = serde_json::from_str(line)
+            .map_err(|error| failed(format!("not a JSON object: {error}")))?;
         if let Some(settings) = object.get("config") {
             if config.is_some() || !replies.is_empty() {
                 return Err(failed("config must be the first line, once".to_owned()));
@@ -128,7 +131,9 @@ fn reply(object: Map<String, Value>) -> Result<Reply, String> {
         || line.fault.is_some()
         || line.calls.as_ref().is_some_and(|calls| !calls.is_empty());
     if !says_something {
-        return Err("nothing to answer with: give text, calls, thinking, finish or fault".to_owned());
+        return Err(
+            "nothing to answer with: give text, calls, thinking, finish or fault".to_owned(),
+        );
     }
     let uses = match (line.once, line.repeat) {
         (Some(_), Some(_)) => return Err("once and repeat exclude each other".to_owned()),
@@ -147,10 +152,16 @@ fn reply(object: Map<String, Value>) -> Result<Reply, String> {
         }
         None => None,
     };
-    let calls: Vec<Call> = line.calls.unwrap_or_default().into_iter().map(call).collect::<Result<_, _>>()?;
-    if let (Some(name), true) =
-        (&line.fault, calls.is_empty() && fault.as_ref().is_some_and(Fault::spoils_calls))
-    {
+    let calls: Vec<Call> = line
+        .calls
+        .unwrap_or_default()
+        .into_iter()
+        .map(call)
+        .collect::<Result<_, _>>()?;
+    if let (Some(name), true) = (
+        &line.fault,
+        calls.is_empty() && fault.as_ref().is_some_and(Fault::spoils_calls),
+    ) {
         return Err(format!("the fault {name} spoils calls: give calls"));
     }
     Ok(Reply {
@@ -176,12 +187,19 @@ fn call(value: Value) -> Result<Call, String> {
         (None, Some(text)) => ScriptedArguments::Text(text),
         (None, None) => ScriptedArguments::Json(Value::Object(Map::new())),
     };
-    Ok(Call { name: call.name, arguments })
+    Ok(Call {
+        name: call.name,
+        arguments,
+    })
 }
 
 fn usage(value: Value) -> Result<Usage, String> {
     let usage: UsageLine = typed(value, "usage", &["input", "output"])?;
-    Ok(Usage { input_tokens: usage.input, output_tokens: usage.output, ..Usage::default() })
+    Ok(Usage {
+        input_tokens: usage.input,
+        output_tokens: usage.output,
+        ..Usage::default()
+    })
 }
 
 const FINISHES: &[(&str, FinishReason)] = &[
@@ -233,7 +251,9 @@ fn fault(name: &str, line: &Line) -> Result<Fault, String> {
     Ok(match name {
         "rate_limit" => Fault::RateLimit { retry_after },
         "quota" => Fault::Quota,
-        "server" => Fault::Server { status: line.status.unwrap_or(500) },
+        "server" => Fault::Server {
+            status: line.status.unwrap_or(500),
+        },
         "timeout" => Fault::Timeout,
         "network" => Fault::Network,
         "reset" => Fault::Reset,
@@ -242,7 +262,9 @@ fn fault(name: &str, line: &Line) -> Result<Fault, String> {
         "bad_request" => Fault::BadRequest,
         "context_too_long" => Fault::ContextTooLong,
         "refused" => Fault::Refused,
-        "invalid_response" => Fault::InvalidResponse { raw: line.raw.clone().unwrap_or_default() },
+        "invalid_response" => Fault::InvalidResponse {
+            raw: line.raw.clone().unwrap_or_default(),
+        },
         "truncated" => Fault::Truncated,
         "stall" => Fault::Stall,
         "empty" => Fault::Empty,
@@ -273,6 +295,9 @@ fn known_keys(object: &Map<String, Value>, keys: &[&str]) -> Result<(), String> 
 fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(near) => format!("unknown {what} {word:?}; did you mean {near:?}?"),
-        None => format!("unknown {what} {word:?}; known: {}", known.collect::<Vec<_>>().join(", ")),
+        None => format!(
+            "unknown {what} {word:?}; known: {}",
+            known.collect::<Vec<_>>().join(", ")
+        ),
     }
 }

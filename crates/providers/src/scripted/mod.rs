@@ -189,7 +189,11 @@ impl ScriptedModel {
     }
 
     fn policy(&self) -> Policy {
-        Policy { retries: self.retries, pause: PAUSE, after_silence: true }
+        Policy {
+            retries: self.retries,
+            pause: PAUSE,
+            after_silence: true,
+        }
     }
 
     fn record(&self, request: &GenerateRequest) {
@@ -208,7 +212,10 @@ impl ScriptedModel {
             .script
             .next(request)
             .map(Reply::spoilt)
-            .map_err(|message| ModelError::BadRequest { provider: self.id.provider.clone(), message })
+            .map_err(|message| ModelError::BadRequest {
+                provider: self.id.provider.clone(),
+                message,
+            })
     }
 }
 
@@ -226,26 +233,37 @@ impl LanguageModel for ScriptedModel {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
         self.record(request);
-        Box::pin(retry::generate(self.policy(), request.time_left, async |left| {
-            let reply = self.next_reply(request)?;
-            let time = play::Time::starts(left, self.silence);
-            Ok(time.bounds(&self.id, play::whole(reply, &self.id)).await?)
-        }))
+        Box::pin(retry::generate(
+            self.policy(),
+            request.time_left,
+            async |left| {
+                let reply = self.next_reply(request)?;
+                let time = play::Time::starts(left, self.silence);
+                Ok(time.bounds(&self.id, play::whole(reply, &self.id)).await?)
+            },
+        ))
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         self.record(request);
         let (model, asked) = (self.clone(), request.clone());
         let open: retry::Open = Box::new(move |left| {
             let time = play::Time::starts(left, model.silence);
-            let opened = model.next_reply(&asked).map(|reply| play::pieces(reply, model.id.clone(), time));
+            let opened = model
+                .next_reply(&asked)
+                .map(|reply| play::pieces(reply, model.id.clone(), time));
             Box::pin(std::future::ready(opened.map_err(Into::into)))
         });
         let policy = self.policy();
         let time_left = request.time_left;
         Box::pin(async move {
-            Ok(Box::pin(retry::stream(policy, time_left, open, Box::new(|error| error)).await?)
-                as DeltaStream)
+            Ok(
+                Box::pin(retry::stream(policy, time_left, open, Box::new(|error| error)).await?)
+                    as DeltaStream,
+            )
         })
     }
 }
@@ -253,5 +271,8 @@ impl LanguageModel for ScriptedModel {
 fn named(model: &str) -> ModelId {
     #[expect(clippy::expect_used, reason = "two literals that are not blank")]
     let provider = ProviderId::new(PROVIDER).expect("a name");
-    ModelId { provider, name: model.to_owned() }
+    ModelId {
+        provider,
+        name: model.to_owned(),
+    }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, TimeBound, ToolCall,
+    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, TimeBound,
+    ToolCall,
 };
 use futures::StreamExt;
 use futures::stream;
@@ -49,8 +50,13 @@ pub(super) fn pieces(reply: Reply, model: ModelId, time: Time) -> DeltaStream {
     };
     let begin = async move { time.bounds(&asked, wait).await.err().map(Err) };
     let end = async move {
-        let rest = Reply { delay: Duration::ZERO, ..reply };
-        time.bounds(&model, whole(rest, &model)).await.map(Delta::Finished)
+        let rest = Reply {
+            delay: Duration::ZERO,
+            ..reply
+        };
+        time.bounds(&model, whole(rest, &model))
+            .await
+            .map(Delta::Finished)
     };
     let begin = stream::once(begin).filter_map(std::future::ready);
     Box::pin(begin.chain(deltas).chain(stream::once(end)))
@@ -75,30 +81,50 @@ impl Time {
         model: &ModelId,
         coming: impl Future<Output = Result<T, ModelError>>,
     ) -> Result<T, ModelError> {
-        let whole = self
-            .deadline
-            .map(|(at, whole)| (at.saturating_duration_since(Instant::now()), whole, TimeBound::Total));
-        let silence = self.silence.map(|silence| (silence, silence, TimeBound::Silence));
-        let Some((bound, waited, reached)) = whole.into_iter().chain(silence).min_by_key(|bound| bound.0)
+        let whole = self.deadline.map(|(at, whole)| {
+            (
+                at.saturating_duration_since(Instant::now()),
+                whole,
+                TimeBound::Total,
+            )
+        });
+        let silence = self
+            .silence
+            .map(|silence| (silence, silence, TimeBound::Silence));
+        let Some((bound, waited, reached)) =
+            whole.into_iter().chain(silence).min_by_key(|bound| bound.0)
         else {
             return coming.await;
         };
         let provider = model.provider.clone();
-        timeout(bound, coming).await.unwrap_or(Err(ModelError::Timeout { provider, waited, bound: reached }))
+        timeout(bound, coming)
+            .await
+            .unwrap_or(Err(ModelError::Timeout {
+                provider,
+                waited,
+                bound: reached,
+            }))
     }
 }
 
 fn deltas(reply: &Reply) -> Vec<Delta> {
     let mut deltas: Vec<Delta> = Vec::new();
     let cut = |words: &Option<String>| {
-        words.as_deref().map(|words| cut(words, reply.piece_chars)).unwrap_or_default()
+        words
+            .as_deref()
+            .map(|words| cut(words, reply.piece_chars))
+            .unwrap_or_default()
     };
     deltas.extend(cut(&reply.thinking).into_iter().map(Delta::Thinking));
     deltas.extend(cut(&reply.text).into_iter().map(Delta::Text));
     for (index, call) in reply.calls.iter().enumerate() {
         let name = call.name.clone();
         for arguments in cut(&Some(call.arguments_text())) {
-            deltas.push(Delta::ToolCall { index, name: name.clone(), arguments });
+            deltas.push(Delta::ToolCall {
+                index,
+                name: name.clone(),
+                arguments,
+            });
         }
     }
     deltas
@@ -109,7 +135,10 @@ fn cut(words: &str, piece_chars: Option<usize>) -> Vec<String> {
         None => words.split_inclusive(' ').map(str::to_owned).collect(),
         Some(size) => {
             let chars: Vec<char> = words.chars().collect();
-            chars.chunks(size).map(|piece| piece.iter().collect()).collect()
+            chars
+                .chunks(size)
+                .map(|piece| piece.iter().collect())
+                .collect()
         }
     }
 }
@@ -133,7 +162,11 @@ fn response(reply: &Reply, model: &ModelId) -> GenerateResponse {
         };
         parts.push(Part::from_provider(Content::ToolCall(call), None));
     }
-    let usual = if reply.calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+    let usual = if reply.calls.is_empty() {
+        FinishReason::Stop
+    } else {
+        FinishReason::ToolCalls
+    };
     GenerateResponse {
         parts,
         finish: reply.finish.unwrap_or(usual),
@@ -150,30 +183,63 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
     let provider = model.provider.clone();
     let said = |what: &str| format!("{what} (scripted)");
     Some(match fault {
-        Fault::RateLimit { retry_after } => ModelError::RateLimited { provider, retry_after: *retry_after },
-        Fault::Quota => ModelError::Quota { provider, message: said("out of credit") },
+        Fault::RateLimit { retry_after } => ModelError::RateLimited {
+            provider,
+            retry_after: *retry_after,
+        },
+        Fault::Quota => ModelError::Quota {
+            provider,
+            message: said("out of credit"),
+        },
         Fault::Server { status } => ModelError::Server {
             provider,
             status: *status,
             message: said("internal error"),
             retry_after: None,
         },
-        Fault::Timeout => ModelError::Timeout { provider, waited: TIMEOUT, bound: TimeBound::Silence },
-        Fault::Network => ModelError::Network { provider, message: said("connection refused") },
-        Fault::Reset => ModelError::Network { provider, message: said("connection reset") },
-        Fault::Authentication => {
-            ModelError::Authentication { provider, message: said("the key is not valid") }
-        }
-        Fault::NotFound => {
-            ModelError::NotFound { provider, model: model.name.clone(), message: said("no such model") }
-        }
-        Fault::BadRequest => ModelError::BadRequest { provider, message: said("invalid request") },
-        Fault::ContextTooLong => ModelError::ContextTooLong { provider, message: said("too many tokens") },
-        Fault::Refused => ModelError::Refused { provider, message: said("blocked") },
-        Fault::InvalidResponse { raw } => {
-            ModelError::InvalidResponse { provider, reason: said("not JSON"), raw: raw.clone() }
-        }
-        Fault::Truncated => ModelError::Truncated { provider, reason: said("the stream broke off") },
+        Fault::Timeout => ModelError::Timeout {
+            provider,
+            waited: TIMEOUT,
+            bound: TimeBound::Silence,
+        },
+        Fault::Network => ModelError::Network {
+            provider,
+            message: said("connection refused"),
+        },
+        Fault::Reset => ModelError::Network {
+            provider,
+            message: said("connection reset"),
+        },
+        Fault::Authentication => ModelError::Authentication {
+            provider,
+            message: said("the key is not valid"),
+        },
+        Fault::NotFound => ModelError::NotFound {
+            provider,
+            model: model.name.clone(),
+            message: said("no such model"),
+        },
+        Fault::BadRequest => ModelError::BadRequest {
+            provider,
+            message: said("invalid request"),
+        },
+        Fault::ContextTooLong => ModelError::ContextTooLong {
+            provider,
+            message: said("too many tokens"),
+        },
+        Fault::Refused => ModelError::Refused {
+            provider,
+            message: said("blocked"),
+        },
+        Fault::InvalidResponse { raw } => ModelError::InvalidResponse {
+            provider,
+            reason: said("not JSON"),
+            raw: raw.clone(),
+        },
+        Fault::Truncated => ModelError::Truncated {
+            provider,
+            reason: said("the stream broke off"),
+        },
         Fault::Stall
         | Fault::Empty
         | Fault::ThinkingOnly

@@ -105,14 +105,20 @@ pub enum Fault {
 impl Fault {
     /// Whether it spoils calls, and so needs some.
     pub(super) fn spoils_calls(&self) -> bool {
-        matches!(self, Self::TruncatedJson | Self::UnknownTool | Self::WrongType)
+        matches!(
+            self,
+            Self::TruncatedJson | Self::UnknownTool | Self::WrongType
+        )
     }
 }
 
 /// A reply that says something.
 #[must_use]
 pub fn text(words: impl Into<String>) -> Reply {
-    Reply { text: Some(words.into()), ..Reply::default() }
+    Reply {
+        text: Some(words.into()),
+        ..Reply::default()
+    }
 }
 
 /// A reply that calls a tool. `arguments` that are no object are sent as they are, as a confused model would.
@@ -124,21 +130,30 @@ pub fn call(tool: impl Into<String>, arguments: Value) -> Reply {
 /// A reply that fails.
 #[must_use]
 pub fn fault(fault: Fault) -> Reply {
-    Reply { fault: Some(fault), ..Reply::default() }
+    Reply {
+        fault: Some(fault),
+        ..Reply::default()
+    }
 }
 
 impl Reply {
     /// The same and a further call in the same answer.
     #[must_use]
     pub fn and_call(mut self, tool: impl Into<String>, arguments: Value) -> Self {
-        self.calls.push(Call { name: tool.into(), arguments: ScriptedArguments::Json(arguments) });
+        self.calls.push(Call {
+            name: tool.into(),
+            arguments: ScriptedArguments::Json(arguments),
+        });
         self
     }
 
     /// The same and a call whose arguments are this raw text, JSON or not.
     #[must_use]
     pub fn and_call_text(mut self, tool: impl Into<String>, arguments: impl Into<String>) -> Self {
-        self.calls.push(Call { name: tool.into(), arguments: ScriptedArguments::Text(arguments.into()) });
+        self.calls.push(Call {
+            name: tool.into(),
+            arguments: ScriptedArguments::Text(arguments.into()),
+        });
         self
     }
 
@@ -232,7 +247,9 @@ impl Reply {
                 self.calls.clear();
             }
             Some(Fault::ThinkingOnly) => {
-                let thought = [self.thinking.take(), self.text.take()].into_iter().flatten();
+                let thought = [self.thinking.take(), self.text.take()]
+                    .into_iter()
+                    .flatten();
                 self.thinking = Some(thought.collect::<Vec<_>>().join(" "));
                 self.calls.clear();
             }

@@ -18,7 +18,11 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn new(replies: Vec<Reply>) -> Self {
         let given = vec![0; replies.len()];
-        Self { replies, given, started: false }
+        Self {
+            replies,
+            given,
+            started: false,
+        }
     }
 
     pub(super) fn push(&mut self, reply: Reply) {
@@ -39,14 +43,20 @@ impl Script {
                 self.given[index] = self.given[index].saturating_add(1);
                 Ok(latest.fill_in(self.replies[index].clone()))
             }
-            None => Err(format!("the script is over: it had {} replies", self.replies.len())),
+            None => Err(format!(
+                "the script is over: it had {} replies",
+                self.replies.len()
+            )),
         }
     }
 
     /// A process that died in the middle of a turn comes back with a fresh script and a transcript that holds the
     /// answers it already gave. Only answers the sequence gave count, not those of matching replies.
     fn skip_what_was_answered(&mut self, messages: &[Message]) {
-        let asked = messages.iter().rposition(|message| message.role() == Role::User).unwrap_or(0);
+        let asked = messages
+            .iter()
+            .rposition(|message| message.role() == Role::User)
+            .unwrap_or(0);
         for at in asked..messages.len() {
             if messages[at].role() != Role::Assistant {
                 continue;
@@ -59,7 +69,12 @@ impl Script {
     }
 
     fn matching(&self, latest: &Latest) -> Option<usize> {
-        self.position(|reply| reply.matching.as_ref().is_some_and(|words| latest.holds(words)))
+        self.position(|reply| {
+            reply
+                .matching
+                .as_ref()
+                .is_some_and(|words| latest.holds(words))
+        })
     }
 
     fn in_sequence(&self) -> Option<usize> {
@@ -93,10 +108,17 @@ impl Latest {
             .rfind(|message| message.role() == Role::User)
             .map(|message| words_alone(&message.text()).to_owned())
             .unwrap_or_default();
-        let results: Vec<&Message> =
-            messages.iter().rev().take_while(|message| message.role() == Role::Tool).collect();
+        let results: Vec<&Message> = messages
+            .iter()
+            .rev()
+            .take_while(|message| message.role() == Role::Tool)
+            .collect();
         let (mut words, mut result, mut data) = (Vec::new(), Vec::new(), Vec::new());
-        for (_, _, answer) in results.iter().rev().filter_map(|message| message.tool_result()) {
+        for (_, _, answer) in results
+            .iter()
+            .rev()
+            .filter_map(|message| message.tool_result())
+        {
             words.push(answer.to_json().to_string());
             data.extend(answer.data.as_deref().cloned());
             result.push(match (answer.data.as_deref(), &answer.error) {
@@ -106,8 +128,17 @@ impl Latest {
                 (None, None) => String::new(),
             });
         }
-        let words = if words.is_empty() { input.clone() } else { words.join("\n") };
-        Self { words, input, result: result.join("\n"), data }
+        let words = if words.is_empty() {
+            input.clone()
+        } else {
+            words.join("\n")
+        };
+        Self {
+            words,
+            input,
+            result: result.join("\n"),
+            data,
+        }
     }
 
     fn holds(&self, words: &str) -> bool {
@@ -116,9 +147,15 @@ impl Latest {
 
     /// Puts the request's own words into the placeholders of a reply.
     fn fill_in(&self, mut reply: Reply) -> Reply {
-        let rest = reply.matching.as_deref().map_or(self.input.as_str(), |words| after(&self.input, words));
-        let values =
-            [("{{input}}", self.input.as_str()), ("{{rest}}", rest), ("{{result}}", self.result.as_str())];
+        let rest = reply
+            .matching
+            .as_deref()
+            .map_or(self.input.as_str(), |words| after(&self.input, words));
+        let values = [
+            ("{{input}}", self.input.as_str()),
+            ("{{rest}}", rest),
+            ("{{result}}", self.result.as_str()),
+        ];
         if let Some(text) = &mut reply.text {
             *text = replace(&self.with_members(text), &values);
         }
@@ -141,7 +178,11 @@ impl Latest {
             match piece.split_once("}}") {
                 Some((path, rest)) => {
                     let path: Vec<&str> = path.split('.').collect();
-                    let found: Vec<String> = self.data.iter().flat_map(|data| members(data, &path)).collect();
+                    let found: Vec<String> = self
+                        .data
+                        .iter()
+                        .flat_map(|data| members(data, &path))
+                        .collect();
                     filled.push_str(&found.join(", "));
                     filled.push_str(rest);
                 }
@@ -158,7 +199,10 @@ fn members(value: &Value, path: &[&str]) -> Vec<String> {
         (Value::Array(items), _) => items.iter().flat_map(|item| members(item, path)).collect(),
         (Value::String(text), []) => vec![text.clone()],
         (value, []) => vec![value.to_string()],
-        (value, [name, rest @ ..]) => value.get(name).map(|value| members(value, rest)).unwrap_or_default(),
+        (value, [name, rest @ ..]) => value
+            .get(name)
+            .map(|value| members(value, rest))
+            .unwrap_or_default(),
     }
 }
 
@@ -166,17 +210,22 @@ fn members(value: &Value, path: &[&str]) -> Vec<String> {
 fn after<'a>(input: &'a str, words: &str) -> &'a str {
     let words = words.to_lowercase();
     // Lower case may be longer or shorter in bytes than what it came from, so the place is looked for in the original.
-    let end = input.char_indices().find(|(at, _)| input[*at..].to_lowercase().starts_with(&words)).map_or(
-        0,
-        |(at, _)| {
-            input[at..].char_indices().nth(words.chars().count()).map_or(input.len(), |(end, _)| at + end)
-        },
-    );
+    let end = input
+        .char_indices()
+        .find(|(at, _)| input[*at..].to_lowercase().starts_with(&words))
+        .map_or(0, |(at, _)| {
+            input[at..]
+                .char_indices()
+                .nth(words.chars().count())
+                .map_or(input.len(), |(end, _)| at + end)
+        });
     input[end..].trim_matches(|c: char| c.is_whitespace() || c == ':')
 }
 
 fn replace(text: &str, values: &[(&str, &str)]) -> String {
-    values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    values.iter().fold(text.to_owned(), |text, (name, value)| {
+        text.replace(name, value)
+    })
 }
 
 fn replace_in(value: &mut Value, values: &[(&str, &str)]) {

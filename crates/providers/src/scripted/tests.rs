@@ -69,8 +69,10 @@ async fn drained(
 
 /// Plays a script against the same question, `times` times; blocking and streaming must agree.
 async fn check(script: &str, times: usize, expected: Expect) {
-    let (blocking, streaming) =
-        (ScriptedModel::from_jsonl(script).unwrap(), ScriptedModel::from_jsonl(script).unwrap());
+    let (blocking, streaming) = (
+        ScriptedModel::from_jsonl(script).unwrap(),
+        ScriptedModel::from_jsonl(script).unwrap(),
+    );
     let request = asking([user("What now?")]);
     let mut lines = Vec::new();
     for _ in 0..times {
@@ -108,16 +110,31 @@ async fn the_last_requests_are_kept_and_all_are_counted() {
     let script = r#"{"text": "Yes.", "repeat": true}"#;
     let model = ScriptedModel::from_jsonl(script).unwrap();
     for number in 0..REQUESTS_KEPT + 3 {
-        model.generate(&asking([user(&number.to_string())])).await.unwrap();
+        model
+            .generate(&asking([user(&number.to_string())]))
+            .await
+            .unwrap();
     }
-    assert_eq!((model.calls_made(), model.requests().len()), (REQUESTS_KEPT + 3, REQUESTS_KEPT));
+    assert_eq!(
+        (model.calls_made(), model.requests().len()),
+        (REQUESTS_KEPT + 3, REQUESTS_KEPT)
+    );
     assert_eq!(model.requests()[0].messages, [user("3")]);
-    let model = ScriptedModel::from_jsonl(script).unwrap().with_requests_kept(2);
+    let model = ScriptedModel::from_jsonl(script)
+        .unwrap()
+        .with_requests_kept(2);
     for words in ["a", "b", "c"] {
         let _ = drained(&model, &asking([user(words)])).await;
     }
-    let kept: Vec<String> = model.requests().iter().map(|request| request.messages[0].text()).collect();
-    assert_eq!((kept, model.calls_made()), (vec!["b".to_owned(), "c".to_owned()], 3));
+    let kept: Vec<String> = model
+        .requests()
+        .iter()
+        .map(|request| request.messages[0].text())
+        .collect();
+    assert_eq!(
+        (kept, model.calls_made()),
+        (vec!["b".to_owned(), "c".to_owned()], 3)
+    );
 }
 
 #[tokio::test]
@@ -234,7 +251,10 @@ async fn transient_faults_are_retried_like_a_vendors() {
 async fn a_fault_after_words_is_final_on_a_stream() {
     let model = ScriptedModel::new([fault(Fault::Truncated).saying("Half an"), text("never")]);
     let (deltas, end) = drained(&model, &asking([user("Hello?")])).await;
-    assert_eq!(deltas, [Delta::Text("Half ".into()), Delta::Text("an".into())]);
+    assert_eq!(
+        deltas,
+        [Delta::Text("Half ".into()), Delta::Text("an".into())]
+    );
     assert_eq!(end.unwrap_err().code(), "truncated");
 }
 
@@ -243,7 +263,10 @@ async fn a_stall_ends_with_the_callers_time() {
     let model = ScriptedModel::new([fault(Fault::Stall)]).with_retries(0);
     let mut request = asking([user("Hello?")]);
     request.time_left = Some(Duration::from_secs(5));
-    assert_eq!(model.generate(&request).await.unwrap_err().code(), "timeout");
+    assert_eq!(
+        model.generate(&request).await.unwrap_err().code(),
+        "timeout"
+    );
     let model = ScriptedModel::new([fault(Fault::Stall).saying("Wait")]).with_retries(0);
     let (deltas, end) = drained(&model, &request).await;
     assert_eq!((deltas.len(), end.unwrap_err().code()), (1, "timeout"));
@@ -257,31 +280,60 @@ async fn matching_lines_answer_what_they_match_and_nothing_else() {
         {"match": "add ", "calls": [{"name": "add_task", "args": {"description": "{{rest}}"}}]}"#;
     let model = ScriptedModel::from_jsonl(script).unwrap();
     let ask = async |messages: Vec<Message>| line(&model.generate(&asking(messages)).await);
-    assert_eq!(ask(vec![user("well, hello")]).await, r#"Stop: "Hello yourself.""#);
+    assert_eq!(
+        ask(vec![user("well, hello")]).await,
+        r#"Stop: "Hello yourself.""#
+    );
     assert_eq!(
         ask(vec![user("Please ADD  Füße waschen ")]).await,
         r#"ToolCalls: add_task({"description":"Füße waschen"})"#
     );
     let [asked, failed] = called("add_task", ToolResult::failed("the list is full"));
-    assert_eq!(ask(vec![user("add x"), asked, failed]).await, r#"Stop: "It said: the list is full""#);
-    assert_eq!(ask(vec![user("hello again")]).await, r#"Stop: "in sequence""#);
+    assert_eq!(
+        ask(vec![user("add x"), asked, failed]).await,
+        r#"Stop: "It said: the list is full""#
+    );
+    assert_eq!(
+        ask(vec![user("hello again")]).await,
+        r#"Stop: "in sequence""#
+    );
 }
 
 #[tokio::test]
 async fn a_fresh_script_goes_on_where_the_turn_was() {
-    let replies =
-        || [call("a", json!({})), text("second").matching("zebra"), call("b", json!({})), text("third")];
+    let replies = || {
+        [
+            call("a", json!({})),
+            text("second").matching("zebra"),
+            call("b", json!({})),
+            text("third"),
+        ]
+    };
     let [first, first_result] = called("a", ToolResult::ok(json!(1)));
     let [second, second_result] = called("b", ToolResult::ok(json!(2)));
-    let resumed =
-        asking([user("before"), said("long ago"), user("now"), first, first_result, second, second_result]);
+    let resumed = asking([
+        user("before"),
+        said("long ago"),
+        user("now"),
+        first,
+        first_result,
+        second,
+        second_result,
+    ]);
     let model = ScriptedModel::new(replies());
     assert_eq!(line(&model.generate(&resumed).await), r#"Stop: "third""#);
 
     // An answer that a matching line gave does not use up the sequence.
     let [zebra, result] = called("a", ToolResult::ok(json!(1)));
     let model = ScriptedModel::new(replies());
-    assert_eq!(line(&model.generate(&asking([user("a zebra"), zebra, result])).await), "ToolCalls: a({})");
+    assert_eq!(
+        line(
+            &model
+                .generate(&asking([user("a zebra"), zebra, result]))
+                .await
+        ),
+        "ToolCalls: a({})"
+    );
 }
 
 #[tokio::test]
@@ -291,7 +343,11 @@ async fn the_agents_requests_can_be_looked_at() {
     for words in ["first", "second"] {
         model.generate(&asking([user(words)])).await.unwrap();
     }
-    let heard: Vec<String> = kept.requests().iter().map(|request| request.messages[0].text()).collect();
+    let heard: Vec<String> = kept
+        .requests()
+        .iter()
+        .map(|request| request.messages[0].text())
+        .collect();
     assert_eq!(heard, ["first", "second"]);
 }
 
@@ -302,7 +358,11 @@ async fn streams_come_in_pieces_that_add_up() {
         .and_call("t", json!({"a": 1}))
         .finish(FinishReason::Stop)]);
     let (deltas, _) = drained(&model, &asking([user("?")])).await;
-    let piece = |arguments: &str| Delta::ToolCall { index: 0, name: "t".into(), arguments: arguments.into() };
+    let piece = |arguments: &str| Delta::ToolCall {
+        index: 0,
+        name: "t".into(),
+        arguments: arguments.into(),
+    };
     assert_eq!(
         deltas,
         [
@@ -322,7 +382,10 @@ async fn pieces_keep_their_distance() {
     let model = ScriptedModel::from_jsonl(line).unwrap();
     let began = tokio::time::Instant::now();
     let (deltas, _) = drained(&model, &asking([user("?")])).await;
-    assert_eq!((deltas.len(), began.elapsed()), (3, Duration::from_millis(120)));
+    assert_eq!(
+        (deltas.len(), began.elapsed()),
+        (3, Duration::from_millis(120))
+    );
 }
 
 #[tokio::test]
@@ -330,7 +393,10 @@ async fn the_demo_says_what_it_is_and_does_what_it_can() {
     let demo = ScriptedModel::demo().unwrap();
     assert_eq!(demo.id().to_string(), "scripted/demo");
     let ask = async |messages: Vec<Message>| line(&demo.generate(&asking(messages)).await);
-    assert_eq!(ask(vec![user("Add buy milk")]).await, r#"ToolCalls: add_task({"description":"buy milk"})"#);
+    assert_eq!(
+        ask(vec![user("Add buy milk")]).await,
+        r#"ToolCalls: add_task({"description":"buy milk"})"#
+    );
     assert_eq!(
         ask(vec![user("add a shopping list")]).await,
         r#"ToolCalls: add_task({"description":"a shopping list"})"#
@@ -339,14 +405,35 @@ async fn the_demo_says_what_it_is_and_does_what_it_can() {
         ask(vec![user("Add task to buy groceries")]).await,
         r#"ToolCalls: add_task({"description":"buy groceries"})"#
     );
-    assert_eq!(ask(vec![user("list my tasks")]).await, "ToolCalls: list_tasks({})");
-    assert_eq!(ask(vec![user("delete buy milk")]).await, r#"ToolCalls: delete_task({"task_id":"buy milk"})"#);
+    assert_eq!(
+        ask(vec![user("list my tasks")]).await,
+        "ToolCalls: list_tasks({})"
+    );
+    assert_eq!(
+        ask(vec![user("delete buy milk")]).await,
+        r#"ToolCalls: delete_task({"task_id":"buy milk"})"#
+    );
     let answers = [
-        (json!({"id": "1"}), r#"[demo] Done. The tool returned: {\"id\":\"1\"}"#),
-        (json!({"description": "buy milk", "completed": false}), "[demo] Added “buy milk”."),
-        (json!({"description": "buy milk", "completed": true}), "[demo] Completed “buy milk”."),
-        (json!({"description": "x", "completed": false, "deleted": true}), "[demo] Deleted “x”."),
-        (json!({"tasks": [], "count": 0}), "[demo] You have no tasks."),
+        (
+            json!({"id": "1"}),
+            r#"[demo] Done. The tool returned: {\"id\":\"1\"}"#,
+        ),
+        (
+            json!({"description": "buy milk", "completed": false}),
+            "[demo] Added “buy milk”.",
+        ),
+        (
+            json!({"description": "buy milk", "completed": true}),
+            "[demo] Completed “buy milk”.",
+        ),
+        (
+            json!({"description": "x", "completed": false, "deleted": true}),
+            "[demo] Deleted “x”.",
+        ),
+        (
+            json!({"tasks": [], "count": 0}),
+            "[demo] You have no tasks.",
+        ),
         (
             json!({"tasks": [{"description": "a", "completed": true}, {"description": "b"}]}),
             "[demo] Your tasks: a, b.",
@@ -357,7 +444,11 @@ async fn the_demo_says_what_it_is_and_does_what_it_can() {
         let answer = ask(vec![user("add buy milk"), asked, done]).await;
         assert!(answer.contains(words), "{answer}");
     }
-    assert!(ask(vec![user("What is love?")]).await.contains("not a language model"));
+    assert!(
+        ask(vec![user("What is love?")])
+            .await
+            .contains("not a language model")
+    );
 }
 
 #[test]
@@ -367,8 +458,14 @@ fn a_first_line_configures() {
            {"text": "x"}"#,
     )
     .unwrap();
-    assert_eq!((model.id().name.as_str(), model.capabilities().weak_tools), ("tiny", true));
-    assert_eq!((model.capabilities().context_window, model.retries), (32768, 0));
+    assert_eq!(
+        (model.id().name.as_str(), model.capabilities().weak_tools),
+        ("tiny", true)
+    );
+    assert_eq!(
+        (model.capabilities().context_window, model.retries),
+        (32768, 0)
+    );
 }
 
 #[test]
@@ -395,7 +492,9 @@ fn a_line_that_cannot_be_used_is_named() {
     );
     check_error(
         r#"{"match": "x"}"#,
-        expect!["script line 1: nothing to answer with: give text, calls, thinking, finish or fault"],
+        expect![
+            "script line 1: nothing to answer with: give text, calls, thinking, finish or fault"
+        ],
     );
     check_error(
         "{\"text\": \"x\"}\n{\"config\": {}}",
@@ -411,7 +510,10 @@ fn a_line_that_cannot_be_used_is_named() {
         r#"{"text": "x", "fault": "wrong_type"}"#,
         expect!["script line 1: the fault wrong_type spoils calls: give calls"],
     );
-    check_error("# nothing\n", expect!["script line 1: the script has no replies"]);
+    check_error(
+        "# nothing\n",
+        expect!["script line 1: the script has no replies"],
+    );
     check_error(
         r#"{"text": "x", "status": 500}"#,
         expect!["script line 1: retry_after_s, status and raw belong to a fault"],

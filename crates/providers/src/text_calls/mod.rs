@@ -28,13 +28,34 @@ struct Form {
 }
 
 const FORMS: &[Form] = &[
-    Form { open: "<tool_call>", close: &["</tool_call>"] },
-    Form { open: "<function=", close: &["</function>"] },
-    Form { open: "<function_call>", close: &["</function_call>"] },
-    Form { open: "<tools>", close: &["</tools>"] },
-    Form { open: "<|tool_call|>", close: &["<|/tool_call|>"] },
-    Form { open: "<|python_tag|>", close: &["<|eom_id|>", "<|eot_id|>"] },
-    Form { open: "[TOOL_CALLS]", close: &[] },
+    Form {
+        open: "<tool_call>",
+        close: &["</tool_call>"],
+    },
+    Form {
+        open: "<function=",
+        close: &["</function>"],
+    },
+    Form {
+        open: "<function_call>",
+        close: &["</function_call>"],
+    },
+    Form {
+        open: "<tools>",
+        close: &["</tools>"],
+    },
+    Form {
+        open: "<|tool_call|>",
+        close: &["<|/tool_call|>"],
+    },
+    Form {
+        open: "<|python_tag|>",
+        close: &["<|eom_id|>", "<|eot_id|>"],
+    },
+    Form {
+        open: "[TOOL_CALLS]",
+        close: &[],
+    },
 ];
 
 /// What may be left behind a call and says nothing.
@@ -136,7 +157,11 @@ struct Place {
 }
 
 impl Place {
-    const START: Self = Self { before: None, line_start: true, fenced: false };
+    const START: Self = Self {
+        before: None,
+        line_start: true,
+        fenced: false,
+    };
 
     fn pass(&mut self, c: char) {
         self.before = Some(c);
@@ -201,7 +226,11 @@ impl TextCalls {
             // The space between thinking and answer belongs to neither.
             self.held.drain(..space);
         }
-        let rest = if thought { &self.held[..] } else { &self.held[space..] };
+        let rest = if thought {
+            &self.held[..]
+        } else {
+            &self.held[space..]
+        };
         if rest.is_empty() && !last {
             if space > LEAD_BYTES_MAX {
                 self.state = State::Words;
@@ -279,7 +308,9 @@ impl TextCalls {
         if !began {
             let space = self.held.len() - self.held.trim_start().len();
             self.held.drain(..space);
-            self.state = State::Thinking { began: !self.held.is_empty() };
+            self.state = State::Thinking {
+                began: !self.held.is_empty(),
+            };
         }
         if let Some(end) = self.held.find(THOUGHT) {
             let thoughts: String = self.held.drain(..end + THOUGHT.len()).collect();
@@ -287,7 +318,12 @@ impl TextCalls {
             self.state = State::Beginning { thought: true };
             return Step::Again;
         }
-        let end = self.held.len() - if last { 0 } else { overlap(&self.held, THOUGHT) };
+        let end = self.held.len()
+            - if last {
+                0
+            } else {
+                overlap(&self.held, THOUGHT)
+            };
         emit(out, Piece::Thinking(self.held.drain(..end).collect()));
         Step::Wait
     }
@@ -301,11 +337,17 @@ impl TextCalls {
         let mut at = 0;
         let found = loop {
             let rest = &self.held[at..];
-            let Some(c) = rest.chars().next() else { break None };
+            let Some(c) = rest.chars().next() else {
+                break None;
+            };
             if place.line_start && c == '`' {
                 match starts(rest, FENCE, last) {
                     Starts::Yes => {
-                        place = Place { before: Some('`'), line_start: false, fenced: !place.fenced };
+                        place = Place {
+                            before: Some('`'),
+                            line_start: false,
+                            fenced: !place.fenced,
+                        };
                         at += FENCE.len();
                         continue;
                     }
@@ -314,7 +356,11 @@ impl TextCalls {
                 }
             }
             if matches!(c, '<' | '[') && !place.is_quoted() {
-                let forms = || FORMS.iter().map(|form| (form, starts(rest, form.open, last)));
+                let forms = || {
+                    FORMS
+                        .iter()
+                        .map(|form| (form, starts(rest, form.open, last)))
+                };
                 if let Some((form, _)) = forms().find(|(_, starts)| *starts == Starts::Yes) {
                     break Some(form);
                 }
@@ -333,9 +379,21 @@ impl TextCalls {
         Step::Again
     }
 
-    fn inside(&mut self, form: &'static Form, searched: usize, last: bool, out: &mut Vec<Piece>) -> Step {
-        let Some((body, end)) = end_of(&self.held, form, searched, last, &mut self.marks_left) else {
-            let longest = form.close.iter().map(|close| close.len()).max().unwrap_or(0);
+    fn inside(
+        &mut self,
+        form: &'static Form,
+        searched: usize,
+        last: bool,
+        out: &mut Vec<Piece>,
+    ) -> Step {
+        let Some((body, end)) = end_of(&self.held, form, searched, last, &mut self.marks_left)
+        else {
+            let longest = form
+                .close
+                .iter()
+                .map(|close| close.len())
+                .max()
+                .unwrap_or(0);
             let mut searched = self.held.len().saturating_sub(longest);
             while !self.held.is_char_boundary(searched) {
                 searched -= 1;
@@ -363,7 +421,11 @@ impl TextCalls {
     }
 
     fn calls(&mut self, calls: Vec<Call>, out: &mut Vec<Piece>) {
-        out.extend(calls.into_iter().map(|Call { name, arguments }| Piece::Call { name, arguments }));
+        out.extend(
+            calls
+                .into_iter()
+                .map(|Call { name, arguments }| Piece::Call { name, arguments }),
+        );
         self.state = State::Behind;
         self.place = Place::START;
     }
@@ -371,7 +433,9 @@ impl TextCalls {
     fn behind(&mut self, last: bool) -> Step {
         let mut rest = self.held.trim_start();
         let next = loop {
-            let leftover = LEFTOVERS.iter().find(|leftover| starts(rest, leftover, last) != Starts::No);
+            let leftover = LEFTOVERS
+                .iter()
+                .find(|leftover| starts(rest, leftover, last) != Starts::No);
             match leftover.and_then(|leftover| rest.strip_prefix(*leftover)) {
                 _ if rest.is_empty() => break Step::Wait,
                 Some(behind) => rest = behind.trim_start(),
@@ -398,8 +462,10 @@ fn end_of(
     marks_left: &mut u32,
 ) -> Option<(usize, usize)> {
     let ends = |from: usize| {
-        let found =
-            form.close.iter().filter_map(|close| Some((from + text[from..].find(close)?, close.len())));
+        let found = form
+            .close
+            .iter()
+            .filter_map(|close| Some((from + text[from..].find(close)?, close.len())));
         found.min_by_key(|(at, _)| *at)
     };
     let mut from = searched;
@@ -435,7 +501,10 @@ fn starts(text: &str, word: &str, last: bool) -> Starts {
 
 /// Bytes at the end of `text` with which `word` may begin.
 fn overlap(text: &str, word: &str) -> usize {
-    (1..word.len()).rev().find(|length| text.ends_with(&word[..*length])).unwrap_or(0)
+    (1..word.len())
+        .rev()
+        .find(|length| text.ends_with(&word[..*length]))
+        .unwrap_or(0)
 }
 
 /// Pieces of one kind are one piece.

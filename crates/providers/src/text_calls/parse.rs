@@ -14,14 +14,21 @@ pub(super) struct Call {
 const KEYS: &[&str] = &["name", "arguments", "parameters", "type", "id", "function"];
 
 /// The calls in the body of a form, and what stands behind them. `None`: there is no call in it.
-pub(super) fn body<'a>(open: &str, body: &'a str, tools: &[ToolDefinition]) -> Option<(Vec<Call>, &'a str)> {
+pub(super) fn body<'a>(
+    open: &str,
+    body: &'a str,
+    tools: &[ToolDefinition],
+) -> Option<(Vec<Call>, &'a str)> {
     if open == "<function=" {
         return Some((vec![function(body, tools)?], ""));
     }
     let text = unfenced(body.trim());
     if text.starts_with("<function=") {
-        let calls: Option<Vec<Call>> =
-            text.split("<function=").skip(1).map(|text| function(text, tools)).collect();
+        let calls: Option<Vec<Call>> = text
+            .split("<function=")
+            .skip(1)
+            .map(|text| function(text, tools))
+            .collect();
         return Some((calls?, ""));
     }
     if text.contains("<arg_key>") || is_tool(text, tools) {
@@ -54,8 +61,12 @@ pub(super) fn may_be_whole(answer: &str) -> bool {
         return true;
     }
     let object = text.strip_prefix('[').unwrap_or(text).trim_start();
-    let Some(fields) = object.strip_prefix('{') else { return object.is_empty() };
-    let Some(key) = fields.trim_start().strip_prefix('"') else { return fields.trim_start().is_empty() };
+    let Some(fields) = object.strip_prefix('{') else {
+        return object.is_empty();
+    };
+    let Some(key) = fields.trim_start().strip_prefix('"') else {
+        return fields.trim_start().is_empty();
+    };
     match key.split_once('"') {
         Some((key, _)) => KEYS.contains(&key),
         None => KEYS.iter().any(|known| known.starts_with(key)),
@@ -74,7 +85,10 @@ pub(super) fn unfenced(text: &str) -> &str {
 
 /// Whether JSON that began in `text` ends inside a string.
 pub(super) fn is_in_string(text: &str) -> bool {
-    let Some(start) = text.find(['{', '[']).filter(|start| !text[..*start].contains("<parameter=")) else {
+    let Some(start) = text
+        .find(['{', '['])
+        .filter(|start| !text[..*start].contains("<parameter="))
+    else {
         return false;
     };
     let (mut inside, mut escaped) = (false, false);
@@ -105,8 +119,9 @@ fn values<'a>(
 ) -> Option<(Vec<Call>, &'a str)> {
     let mut calls = Vec::new();
     loop {
-        let rest = text
-            .trim_start_matches(|c: char| c.is_whitespace() || (matches!(c, ';' | ',') && !calls.is_empty()));
+        let rest = text.trim_start_matches(|c: char| {
+            c.is_whitespace() || (matches!(c, ';' | ',') && !calls.is_empty())
+        });
         if !rest.starts_with(['{', '[']) {
             break;
         }
@@ -129,26 +144,36 @@ fn values<'a>(
 fn of_value(value: Value, tools: &[ToolDefinition], strictness: Strictness) -> Option<Vec<Call>> {
     match value {
         Value::Array(values) => {
-            let calls: Option<Vec<_>> =
-                values.into_iter().map(|value| of_value(value, tools, strictness)).collect();
+            let calls: Option<Vec<_>> = values
+                .into_iter()
+                .map(|value| of_value(value, tools, strictness))
+                .collect();
             Some(calls?.into_iter().flatten().collect())
         }
         Value::Object(mut fields) => {
-            if strictness == Strictness::Bare && !fields.keys().all(|key| KEYS.contains(&key.as_str())) {
+            if strictness == Strictness::Bare
+                && !fields.keys().all(|key| KEYS.contains(&key.as_str()))
+            {
                 return None;
             }
             // `{"type": "function", "function": {"name", "arguments"}}`, as OpenAI has it.
             if let Some(Value::Object(inner)) = fields.get("function") {
                 fields = inner.clone();
             }
-            let name = ["name", "function"].iter().find_map(|key| fields.get(*key)?.as_str());
+            let name = ["name", "function"]
+                .iter()
+                .find_map(|key| fields.get(*key)?.as_str());
             let name = name.filter(|name| is_tool(name, tools))?.to_owned();
-            let arguments = fields.shift_remove("arguments").or_else(|| fields.shift_remove("parameters"));
+            let arguments = fields
+                .shift_remove("arguments")
+                .or_else(|| fields.shift_remove("parameters"));
             let arguments = match arguments {
                 None if strictness == Strictness::Bare => return None,
                 None | Some(Value::Null) => "{}".to_owned(),
                 Some(Value::String(text)) => text,
-                Some(schema) if strictness == Strictness::Bare && is_schema(&schema) => return None,
+                Some(schema) if strictness == Strictness::Bare && is_schema(&schema) => {
+                    return None;
+                }
                 Some(arguments) => arguments.to_string(),
             };
             Some(vec![Call { name, arguments }])
@@ -169,9 +194,14 @@ fn broken(text: &str, tools: &[ToolDefinition], strictness: Strictness) -> Optio
         rest.trim_start().strip_prefix(':').map(str::trim_start)
     };
     let (name, _) = behind("name")?.strip_prefix('"')?.split_once('"')?;
-    let has_arguments = behind("arguments").or_else(|| behind("parameters")).is_some();
+    let has_arguments = behind("arguments")
+        .or_else(|| behind("parameters"))
+        .is_some();
     let is_call = is_tool(name, tools) && (strictness == Strictness::Tagged || has_arguments);
-    is_call.then(|| Call { name: name.to_owned(), arguments: text.trim().to_owned() })
+    is_call.then(|| Call {
+        name: name.to_owned(),
+        arguments: text.trim().to_owned(),
+    })
 }
 
 /// `name>` and then JSON, or a `<parameter=x>` for each argument.
@@ -180,13 +210,20 @@ fn function(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
     let name = name.trim().trim_matches('"');
     let tool = tools.iter().find(|tool| tool.name.as_str() == name)?;
     let inside = inside.split("</function>").next().unwrap_or(inside).trim();
-    let call = |arguments: String| Some(Call { name: name.to_owned(), arguments });
+    let call = |arguments: String| {
+        Some(Call {
+            name: name.to_owned(),
+            arguments,
+        })
+    };
     if inside.is_empty() {
         return call("{}".to_owned());
     }
     let mut arguments = Map::new();
     for parameter in inside.split("<parameter=").skip(1) {
-        let Some((key, value)) = parameter.split_once('>') else { return call(inside.to_owned()) };
+        let Some((key, value)) = parameter.split_once('>') else {
+            return call(inside.to_owned());
+        };
         let value = match value.split_once("</parameter>") {
             // The line ends around a value belong to the tags.
             Some((value, _)) => {
@@ -199,7 +236,11 @@ fn function(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
         arguments.insert(key.to_owned(), typed(value, tool, key));
     }
     // Without parameters it is JSON, or something that cannot be read.
-    call(if arguments.is_empty() { inside.to_owned() } else { Value::Object(arguments).to_string() })
+    call(if arguments.is_empty() {
+        inside.to_owned()
+    } else {
+        Value::Object(arguments).to_string()
+    })
 }
 
 /// The tool's name, and then `<arg_key>x</arg_key><arg_value>1</arg_value>` for each argument.
@@ -215,15 +256,24 @@ fn arg_keys(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
             Some((key.trim(), value.split_once("</arg_value>")?.0))
         };
         let Some((key, value)) = argument() else {
-            return Some(Call { name: name.to_owned(), arguments: text.to_owned() });
+            return Some(Call {
+                name: name.to_owned(),
+                arguments: text.to_owned(),
+            });
         };
         arguments.insert(key.to_owned(), typed(value, tool, key));
     }
-    Some(Call { name: name.to_owned(), arguments: Value::Object(arguments).to_string() })
+    Some(Call {
+        name: name.to_owned(),
+        arguments: Value::Object(arguments).to_string(),
+    })
 }
 
 /// `name[ARGS]{}`, or `name{}`, one behind the other.
-fn named_arguments<'a>(mut text: &'a str, tools: &[ToolDefinition]) -> Option<(Vec<Call>, &'a str)> {
+fn named_arguments<'a>(
+    mut text: &'a str,
+    tools: &[ToolDefinition],
+) -> Option<(Vec<Call>, &'a str)> {
     let mut calls = Vec::new();
     while let Some(start) = text.find('{') {
         let name = text[..start].trim().trim_start_matches("[TOOL_CALLS]");
@@ -237,7 +287,10 @@ fn named_arguments<'a>(mut text: &'a str, tools: &[ToolDefinition]) -> Option<(V
             Some(Ok(value)) => (value.to_string(), &json[stream.byte_offset()..]),
             Some(Err(_)) | None => (json.to_owned(), ""),
         };
-        calls.push(Call { name: name.to_owned(), arguments });
+        calls.push(Call {
+            name: name.to_owned(),
+            arguments,
+        });
         text = rest;
     }
     (!calls.is_empty()).then_some((calls, text))
@@ -256,6 +309,8 @@ fn typed(text: &str, tool: &ToolDefinition, parameter: &str) -> Value {
     match (text.trim(), kind == "boolean") {
         ("True", true) => Value::Bool(true),
         ("False", true) => Value::Bool(false),
-        (trimmed, _) => serde_json::from_str(trimmed).unwrap_or_else(|_| Value::String(text.to_owned())),
+        (trimmed, _) => {
+            serde_json::from_str(trimmed).unwrap_or_else(|_| Value::String(text.to_owned()))
+        }
     }
 }

@@ -5,8 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn tools() -> Vec<ToolDefinition> {
-    let number =
-        json!({"type": "object", "properties": {"a": {"type": "integer"}, "text": {"type": "string"}}});
+    let number = json!({"type": "object", "properties": {"a": {"type": "integer"}, "text": {"type": "string"}}});
     ["add", "list_tasks"]
         .iter()
         .map(|name| ToolDefinition::new(name, "A tool.", number.clone()).unwrap())
@@ -36,13 +35,20 @@ fn text(words: &str) -> Piece {
 }
 
 fn call(name: &str, arguments: &str) -> Piece {
-    Piece::Call { name: name.into(), arguments: arguments.into() }
+    Piece::Call {
+        name: name.into(),
+        arguments: arguments.into(),
+    }
 }
 
 /// What a text is, whatever its cuts.
 fn check(answer: &str, expected: &[Piece]) {
     for size in [1, 2, 3, 7, usize::MAX] {
-        assert_eq!(read(tools(), answer, size), expected, "{answer:?} in pieces of {size}");
+        assert_eq!(
+            read(tools(), answer, size),
+            expected,
+            "{answer:?} in pieces of {size}"
+        );
     }
 }
 
@@ -85,7 +91,12 @@ fn calls_are_found_in_every_form() {
 fn several_calls_keep_their_order_and_their_words() {
     check(
         "I look.\n<tool_call>{\"name\": \"list_tasks\"}</tool_call>\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 2}}\n</tool_call>\nDone.",
-        &[text("I look.\n"), call("list_tasks", "{}"), call("add", "{\"a\":2}"), text("Done.")],
+        &[
+            text("I look.\n"),
+            call("list_tasks", "{}"),
+            call("add", "{\"a\":2}"),
+            text("Done."),
+        ],
     );
     check(
         "{\"name\": \"add\", \"parameters\": {\"a\": 1}}; {\"name\": \"add\", \"parameters\": {\"a\": 2}}",
@@ -97,7 +108,10 @@ fn several_calls_keep_their_order_and_their_words() {
     );
     check(
         "<function=add>\n<parameter=text>\n1\n</parameter>\n<parameter=a>2</parameter></function><function=list_tasks></function>",
-        &[call("add", "{\"text\":\"1\",\"a\":2}"), call("list_tasks", "{}")],
+        &[
+            call("add", "{\"text\":\"1\",\"a\":2}"),
+            call("list_tasks", "{}"),
+        ],
     );
 }
 
@@ -183,7 +197,10 @@ fn thinking_at_the_beginning_is_thinking() {
         "\n<think>Hm.\n</think>\n\n<tool_call>{\"name\": \"list_tasks\"}</tool_call>",
         &[thought(), call("list_tasks", "{}")],
     );
-    check("<think>Hm.\n</think>{\"name\": \"add\", \"arguments\": {}}", &[thought(), call("add", "{}")]);
+    check(
+        "<think>Hm.\n</think>{\"name\": \"add\", \"arguments\": {}}",
+        &[thought(), call("add", "{}")],
+    );
     check("<think>Hm.\n", &[thought()]);
     check("<think>\n\n</think>\n\nYes.", &[text("Yes.")]);
     // As recorded: without its beginning it is what the model said.
@@ -194,7 +211,8 @@ fn thinking_at_the_beginning_is_thinking() {
 #[test]
 fn nothing_of_a_call_is_said_before_it_is_one() {
     let answer = "Well. <tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>";
-    let (mut reading, mut pieces, mut said) = (TextCalls::new(tools().into()), Vec::new(), String::new());
+    let (mut reading, mut pieces, mut said) =
+        (TextCalls::new(tools().into()), Vec::new(), String::new());
     for c in answer.chars() {
         reading.push(&c.to_string(), &mut pieces);
         for piece in pieces.drain(..) {
@@ -286,7 +304,11 @@ fn megabytes_of_marks_and_blanks_are_words_in_the_end() {
     for (begin, mark, size) in [
         ("", "<tool_call></tool_call>", usize::MAX),
         ("so: ", "<tool_call>", usize::MAX),
-        ("<tool_call>{\"name\": \"add\", \"arguments\": {\"text\": \"", "</tool_call> ", usize::MAX),
+        (
+            "<tool_call>{\"name\": \"add\", \"arguments\": {\"text\": \"",
+            "</tool_call> ",
+            usize::MAX,
+        ),
         ("{\"name\": ", "<tool_call>x</tool_call>", usize::MAX),
         ("", "[TOOL_CALLS]add{} x ", usize::MAX),
         ("", " ", 1),

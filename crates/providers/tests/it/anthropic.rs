@@ -28,7 +28,10 @@ const RECORDED: Recordings = Recordings {
     state_sent: |request| state(&request["messages"].as_array().unwrap()[1..2]),
     results_sent: |request| {
         let content = request["messages"][2]["content"].as_array().unwrap();
-        content.iter().filter(|block| block["type"] == "tool_result").count()
+        content
+            .iter()
+            .filter(|block| block["type"] == "tool_result")
+            .count()
     },
     differences: &[(
         "rig/anthropic__streaming__gateway_message_delta_metadata.yaml#0",
@@ -39,8 +42,16 @@ const RECORDED: Recordings = Recordings {
 
 /// Everything that only the vendor can read.
 fn state(values: &[Value]) -> Vec<String> {
-    let names = ["signature", "data", "encrypted_content", "encrypted_index", "encrypted_stdout"];
-    let found = names.iter().flat_map(|name| recordings::strings(values, name));
+    let names = [
+        "signature",
+        "data",
+        "encrypted_content",
+        "encrypted_index",
+        "encrypted_stdout",
+    ];
+    let found = names
+        .iter()
+        .flat_map(|name| recordings::strings(values, name));
     // A signature is announced empty and then sent.
     found.filter(|text| !text.is_empty()).collect()
 }
@@ -85,27 +96,37 @@ async fn what_any_vendor_may_do() {
 
 /// One answer with these blocks.
 async fn check_content(stop_reason: &str, content: &[Value], expected: &str) {
-    let whole = json!({"type": "message", "content": content, "stop_reason": stop_reason}).to_string();
+    let whole =
+        json!({"type": "message", "content": content, "stop_reason": stop_reason}).to_string();
     let mut events = vec![r#"{"type": "message_start", "message": {"content": []}}"#.to_owned()];
     for (index, block) in content.iter().enumerate() {
-        events
-            .push(json!({"type": "content_block_start", "index": index, "content_block": block}).to_string());
+        events.push(
+            json!({"type": "content_block_start", "index": index, "content_block": block})
+                .to_string(),
+        );
         events.push(json!({"type": "content_block_stop", "index": index}).to_string());
     }
-    events.push(json!({"type": "message_delta", "delta": {"stop_reason": stop_reason}}).to_string());
+    events
+        .push(json!({"type": "message_delta", "delta": {"stop_reason": stop_reason}}).to_string());
     events.push(r#"{"type": "message_stop"}"#.to_owned());
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     let answer = |mode| match mode {
         Mode::Blocking => Answer::new(200, whole.as_str()),
         Mode::Drained | Mode::Streaming => Answer::events(Framing::Events, &events),
     };
-    check(&FAULTS, |mode| vec![answer(mode), FAULTS.fine(mode)], expected).await;
+    check(
+        &FAULTS,
+        |mode| vec![answer(mode), FAULTS.fine(mode)],
+        expected,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn broken_calls_are_told() {
-    let call =
-        |input: Value| [json!({"type": "tool_use", "id": "toolu_1", "name": "weather", "input": input})];
+    let call = |input: Value| {
+        [json!({"type": "tool_use", "id": "toolu_1", "name": "weather", "input": input})]
+    };
     check_content(
         "tool_use",
         &call(json!("{\"city\": \"Os")),
@@ -118,7 +139,12 @@ async fn broken_calls_are_told() {
         r#"asked 1: MaxTokens "" weather({"city":"Os"})"#,
     )
     .await;
-    check_content("end_turn", &call(Value::Null), r#"asked 1: ToolCalls "" weather({})"#).await;
+    check_content(
+        "end_turn",
+        &call(Value::Null),
+        r#"asked 1: ToolCalls "" weather({})"#,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -127,7 +153,12 @@ async fn refusals_and_empty_answers_are_named() {
     check_content("end_turn", &[], r#"asked 1: Stop """#).await;
     check_content("end_turn", &[thinking], r#"asked 1: Stop """#).await;
     check_content("refusal", &[], r#"asked 1: ContentFilter """#).await;
-    check_content("model_context_window_exceeded", &[], r#"asked 1: MaxTokens """#).await;
+    check_content(
+        "model_context_window_exceeded",
+        &[],
+        r#"asked 1: MaxTokens """#,
+    )
+    .await;
     check_content(
         "to_be_invented",
         &[],
@@ -143,16 +174,35 @@ async fn the_vendors_explanation_of_a_refusal_is_not_sent_back() {
         "stop_reason": "refusal",
         "stop_details": {"type": "refusal", "explanation": "This request triggered restrictions."}
     });
-    let server = Server::start(vec![Answer::new(200, refusal.to_string()), FAULTS.fine(Mode::Drained)]).await;
+    let server = Server::start(vec![
+        Answer::new(200, refusal.to_string()),
+        FAULTS.fine(Mode::Drained),
+    ])
+    .await;
     let connection = Connection::new(Transport::new().unwrap()).with_key("key".to_owned().into());
-    let connection = Connection { base_url: Some(server.url.clone()), ..connection };
-    let model = Provider::find(FAULTS.provider).unwrap().model(FAULTS.model, connection).unwrap();
+    let connection = Connection {
+        base_url: Some(server.url.clone()),
+        ..connection
+    };
+    let model = Provider::find(FAULTS.provider)
+        .unwrap()
+        .model(FAULTS.model, connection)
+        .unwrap();
     let ask = || Message::user("?").unwrap();
-    let refused = model.generate(&GenerateRequest::new(vec![ask()])).await.unwrap();
+    let refused = model
+        .generate(&GenerateRequest::new(vec![ask()]))
+        .await
+        .unwrap();
     let said = Message::assistant(refused.parts).unwrap();
-    model.generate(&GenerateRequest::new(vec![ask(), said, ask()])).await.unwrap();
+    model
+        .generate(&GenerateRequest::new(vec![ask(), said, ask()]))
+        .await
+        .unwrap();
     let body = server.asked().remove(1).body;
-    assert!(body.contains("Well") && !body.contains("triggered"), "{body}");
+    assert!(
+        body.contains("Well") && !body.contains("triggered"),
+        "{body}"
+    );
 }
 
 #[tokio::test]
@@ -165,7 +215,12 @@ async fn an_error_inside_a_200_is_an_error() {
             Mode::Blocking => Answer::new(200, event),
             Mode::Drained | Mode::Streaming => Answer::events(Framing::Events, &[event]),
         };
-        check(&FAULTS, |mode| vec![answer(mode), FAULTS.fine(mode)], expected).await;
+        check(
+            &FAULTS,
+            |mode| vec![answer(mode), FAULTS.fine(mode)],
+            expected,
+        )
+        .await;
     };
     inside(
         &error("invalid_request_error", "Bad field."),
@@ -177,7 +232,10 @@ async fn an_error_inside_a_200_is_an_error() {
     inside(&overloaded, r#"asked 2: Stop "Fine.""#).await;
     let mut events = FAULTS.events[..5].to_vec();
     events.push(&overloaded);
-    let answers = vec![Answer::events(Framing::Events, &events), FAULTS.fine(Mode::Streaming)];
+    let answers = vec![
+        Answer::events(Framing::Events, &events),
+        FAULTS.fine(Mode::Streaming),
+    ];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
     assert_eq!(
         seen.line(),

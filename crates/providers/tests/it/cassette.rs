@@ -69,10 +69,14 @@ impl Exchange {
     pub(crate) fn events(&self) -> Vec<Value> {
         match self.framing {
             Framing::Whole => serde_json::from_slice(&self.body).into_iter().collect(),
-            Framing::Lines => self.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+            Framing::Lines => self
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect(),
             Framing::Events => {
                 let data = self.lines().filter_map(|line| line.strip_prefix("data:"));
-                data.filter_map(|data| serde_json::from_str(data).ok()).collect()
+                data.filter_map(|data| serde_json::from_str(data).ok())
+                    .collect()
             }
         }
     }
@@ -86,7 +90,9 @@ impl Exchange {
 macro_rules! test_name {
     () => {{
         fn here() {}
-        let name = std::any::type_name_of_val(&here).trim_end_matches("::here").replace("::{{closure}}", "");
+        let name = std::any::type_name_of_val(&here)
+            .trim_end_matches("::here")
+            .replace("::{{closure}}", "");
         name.split_once("::").unwrap().1.to_owned()
     }};
 }
@@ -106,21 +112,35 @@ pub(crate) fn external(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("ADJUTANT_FIXTURES").map(PathBuf::from);
     match &folder {
         Some(folder) if folder.join("index.jsonl").is_file() => {}
-        Some(folder) => panic!("ADJUTANT_FIXTURES is {}, which has no index.jsonl", folder.display()),
-        None => not_run(test, "recordings of other projects: ADJUTANT_FIXTURES does not name their folder"),
+        Some(folder) => panic!(
+            "ADJUTANT_FIXTURES is {}, which has no index.jsonl",
+            folder.display()
+        ),
+        None => not_run(
+            test,
+            "recordings of other projects: ADJUTANT_FIXTURES does not name their folder",
+        ),
     }
     folder
 }
 
 /// Says that a part of a test was not run, on stderr and in the file that `ADJUTANT_NOT_RUN` names, for whoever started
 /// the tests.
-#[expect(clippy::disallowed_methods, reason = "where that is collected is known to whoever runs the tests")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where that is collected is known to whoever runs the tests"
+)]
 fn not_run(test: &str, reason: &str) {
     eprintln!("NOT RUN: {test}: {reason}");
     if let Some(list) = std::env::var_os("ADJUTANT_NOT_RUN") {
-        let mut list = std::fs::File::options().create(true).append(true).open(list).unwrap();
+        let mut list = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(list)
+            .unwrap();
         // One write a line: tests of other processes append to the same file.
-        list.write_all(format!("{test}\t{reason}\n").as_bytes()).unwrap();
+        list.write_all(format!("{test}\t{reason}\n").as_bytes())
+            .unwrap();
     }
 }
 
@@ -128,12 +148,21 @@ fn not_run(test: &str, reason: &str) {
 pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
     let expected: Vec<Expected> = lines(&folder.join("expected.jsonl"));
     let index: Vec<Value> = lines(&folder.join("index.jsonl"));
-    let files = index.iter().filter(|row| row["provider"] == provider).map(|row| row["id"].as_str().unwrap());
+    let files = index
+        .iter()
+        .filter(|row| row["provider"] == provider)
+        .map(|row| row["id"].as_str().unwrap());
     let mut exchanges = Vec::new();
     for file in files {
         let recorded = load(&folder.join(file), provider);
         for understood in expected.iter().filter(|row| row.id == file) {
-            let Recorded { url, request, status, retry_after, mut body } = recorded[understood.index].clone();
+            let Recorded {
+                url,
+                request,
+                status,
+                retry_after,
+                mut body,
+            } = recorded[understood.index].clone();
             let mut expected = understood.clone();
             // Asked without `alt=sse`, Gemini streams a JSON list; the same pieces, framed as we ask for them.
             if let Ok(pieces) = serde_json::from_slice::<Vec<Value>>(&body) {
@@ -162,29 +191,39 @@ pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
 /// Named in the body, or in the path before the method (Gemini).
 fn model_of(url: &str, request: &Value) -> Option<String> {
     let in_path = || Some(url.split_once("models/")?.1.split_once(':')?.0);
-    request["model"].as_str().or_else(in_path).map(str::to_owned)
+    request["model"]
+        .as_str()
+        .or_else(in_path)
+        .map(str::to_owned)
 }
 
 fn lines<T: serde::de::DeserializeOwned>(file: &Path) -> Vec<T> {
     let text = std::fs::read_to_string(file).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// Events as their provider frames them.
 fn frame(provider: &str, events: impl Iterator<Item = String>) -> Vec<u8> {
     let framed: String = match provider {
         "ollama" => events.map(|event| format!("{event}\n")).collect(),
-        "openai_chat" => {
-            events.map(|event| format!("data: {event}\n\n")).chain(["data: [DONE]\n\n".to_owned()]).collect()
-        }
+        "openai_chat" => events
+            .map(|event| format!("data: {event}\n\n"))
+            .chain(["data: [DONE]\n\n".to_owned()])
+            .collect(),
         "anthropic" | "openai_responses" => events
             .map(|event| {
-                let kind =
-                    serde_json::from_str::<Value>(&event).unwrap()["type"].as_str().unwrap().to_owned();
+                let kind = serde_json::from_str::<Value>(&event).unwrap()["type"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned();
                 format!("event: {kind}\ndata: {event}\n\n")
             })
             .collect(),
-        _ => events.map(|event| format!("data: {event}\r\n\r\n")).collect(),
+        _ => events
+            .map(|event| format!("data: {event}\r\n\r\n"))
+            .collect(),
     };
     framed.into_bytes()
 }
@@ -209,24 +248,37 @@ fn load(file: &Path, provider: &str) -> Vec<Recorded> {
         return yaml(&text);
     }
     let body = if name.ends_with(".chunks.txt") {
-        let events = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned);
+        let events = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(str::to_owned);
         frame(provider, events)
     } else {
         bytes.clone()
     };
     let answer = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let status = match &answer["error"] {
-        error @ Value::Object(_) => error["code"].as_u64().unwrap_or(match error["type"].as_str() {
-            Some("authentication_error") => 401,
-            Some("not_found_error") => 404,
-            Some("rate_limit_error") => 429,
-            Some("overloaded_error") => 529,
-            _ => 400,
-        }),
+        error @ Value::Object(_) => {
+            error["code"]
+                .as_u64()
+                .unwrap_or(match error["type"].as_str() {
+                    Some("authentication_error") => 401,
+                    Some("not_found_error") => 404,
+                    Some("rate_limit_error") => 429,
+                    Some("overloaded_error") => 529,
+                    _ => 400,
+                })
+        }
         _ => 200,
     };
     let status = status.try_into().unwrap();
-    vec![Recorded { url: String::new(), request: Value::Null, status, retry_after: None, body }]
+    vec![Recorded {
+        url: String::new(),
+        request: Value::Null,
+        status,
+        retry_after: None,
+        body,
+    }]
 }
 
 /// VCR.py (`interactions`), VCR for Ruby (`http_interactions`), httpmock (documents of `when` and `then`).
@@ -250,7 +302,9 @@ fn yaml(text: &str) -> Vec<Recorded> {
                 },
             });
         }
-        let vcr = document.get("interactions").or(document.get("http_interactions"));
+        let vcr = document
+            .get("interactions")
+            .or(document.get("http_interactions"));
         for exchange in vcr.and_then(Value::as_array).into_iter().flatten() {
             let (request, response) = (&exchange["request"], &exchange["response"]);
             recorded.push(Recorded {
@@ -259,7 +313,11 @@ fn yaml(text: &str) -> Vec<Recorded> {
                     Some(parsed) => parsed.clone(),
                     None => json_of(&request["body"]),
                 },
-                status: status_of(response["status"].get("code").unwrap_or(&response["status_code"])),
+                status: status_of(
+                    response["status"]
+                        .get("code")
+                        .unwrap_or(&response["status_code"]),
+                ),
                 retry_after: header(response, "retry-after"),
                 body: match response.get("parsed_body") {
                     Some(parsed) => bytes_of(parsed),
@@ -274,14 +332,19 @@ fn yaml(text: &str) -> Vec<Recorded> {
 /// A header of a VCR answer: a text, or a list of one.
 fn header(response: &Value, name: &str) -> Option<String> {
     let headers = response["headers"].as_object()?;
-    let (_, value) = headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name))?;
+    let (_, value) = headers
+        .iter()
+        .find(|(header, _)| header.eq_ignore_ascii_case(name))?;
     value.get(0).unwrap_or(value).as_str().map(str::to_owned)
 }
 
 /// `httprr trace v1`: lengths, then a raw request and a raw answer.
 fn httprr(bytes: &[u8]) -> Vec<Recorded> {
     let split = |bytes: &[u8], at: &[u8]| {
-        let end = bytes.windows(at.len()).position(|window| window == at).unwrap_or(bytes.len());
+        let end = bytes
+            .windows(at.len())
+            .position(|window| window == at)
+            .unwrap_or(bytes.len());
         let rest = bytes.get(end + at.len()..).unwrap_or_default().to_vec();
         (String::from_utf8_lossy(&bytes[..end]).into_owned(), rest)
     };
@@ -290,7 +353,8 @@ fn httprr(bytes: &[u8]) -> Vec<Recorded> {
     while !rest.trim_ascii().is_empty() {
         let (lengths, exchange) = split(&rest, b"\n");
         let (asked, answered) = lengths.split_once(' ').unwrap();
-        let (asked, answered): (usize, usize) = (asked.parse().unwrap(), answered.trim().parse().unwrap());
+        let (asked, answered): (usize, usize) =
+            (asked.parse().unwrap(), answered.trim().parse().unwrap());
         let (request_head, request_body) = split(&exchange[..asked], b"\r\n\r\n");
         let (head, mut body) = split(&exchange[asked..asked + answered], b"\r\n\r\n");
         if head.to_lowercase().contains("transfer-encoding: chunked") {
@@ -320,7 +384,9 @@ fn httprr(bytes: &[u8]) -> Vec<Recorded> {
 
 fn json_of(value: &Value) -> Value {
     match value {
-        Value::String(_) | Value::Object(_) => serde_json::from_slice(&body_of(value)).unwrap_or(Value::Null),
+        Value::String(_) | Value::Object(_) => {
+            serde_json::from_slice(&body_of(value)).unwrap_or(Value::Null)
+        }
         other => other.clone(),
     }
 }
@@ -343,7 +409,9 @@ fn bytes_of(value: &Value) -> Vec<u8> {
     };
     // YAML's tag is gone by now; these are the beginnings of what is kept as base64.
     let packed = |bytes: &[u8]| {
-        [&[0x1f, 0x8b][..], b"{", b"data:", b"event:"].iter().any(|start| bytes.starts_with(start))
+        [&[0x1f, 0x8b][..], b"{", b"data:", b"event:"]
+            .iter()
+            .any(|start| bytes.starts_with(start))
     };
     match decoded(text) {
         Some(bytes) if packed(&bytes) => unpacked(value),
@@ -352,7 +420,10 @@ fn bytes_of(value: &Value) -> Vec<u8> {
 }
 
 fn decoded(base64: &str) -> Option<Vec<u8>> {
-    let packed: String = base64.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    let packed: String = base64
+        .chars()
+        .filter(|c| !c.is_ascii_whitespace())
+        .collect();
     STANDARD.decode(&packed).ok()
 }
 
@@ -363,6 +434,8 @@ fn unpacked(base64: &Value) -> Vec<u8> {
         return bytes;
     }
     let mut unpacked = Vec::new();
-    flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).unwrap();
+    flate2::read::GzDecoder::new(&bytes[..])
+        .read_to_end(&mut unpacked)
+        .unwrap();
     unpacked
 }

@@ -8,19 +8,37 @@ use adjutant_providers::{Connection, Transport, gemini};
 use crate::server::{Answer, Server};
 
 const ADDRESS: &str = "ADJUTANT_TEST_ADDRESS";
-const FINE: &str = r#"{"candidates": [{"content": {"parts": [{"text": "Fine."}]}, "finishReason": "STOP"}]}"#;
+const FINE: &str =
+    r#"{"candidates": [{"content": {"parts": [{"text": "Fine."}]}, "finishReason": "STOP"}]}"#;
 
 /// The other process.
 #[tokio::test]
 #[ignore = "the tests below run it, in a process with another environment"]
-#[expect(clippy::disallowed_methods, reason = "this test is told by its environment what to do")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this test is told by its environment what to do"
+)]
 async fn asks() {
-    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let Ok(address) = std::env::var(ADDRESS) else {
+        return;
+    };
     let connection = Connection::new(Transport::new().unwrap()).with_key("key".to_owned().into());
-    let connection = Connection { base_url: Some(address.parse().unwrap()), retries: 0, ..connection };
+    let connection = Connection {
+        base_url: Some(address.parse().unwrap()),
+        retries: 0,
+        ..connection
+    };
     let model = gemini::model("gemini-x", connection).unwrap();
-    let answer = model.generate(&GenerateRequest::new(vec![Message::user("?").unwrap()])).await;
-    println!("{}", answer.map_or_else(|error| format!("{}: {error}", error.code()), |answer| answer.text()));
+    let answer = model
+        .generate(&GenerateRequest::new(vec![Message::user("?").unwrap()]))
+        .await;
+    println!(
+        "{}",
+        answer.map_or_else(
+            |error| format!("{}: {error}", error.code()),
+            |answer| answer.text()
+        )
+    );
 }
 
 /// What the other process says when it asks at this address, with nothing in its environment that matters but this.
@@ -31,25 +49,37 @@ async fn asked_with(address: &str, environment: Vec<(&'static str, String)>) -> 
         command.env_remove(name).env_remove(name.to_uppercase());
     }
     command.env(ADDRESS, address).envs(environment);
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let output = tokio::task::spawn_blocking(move || command.output())
+        .await
+        .unwrap()
+        .unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_proxy_is_used() {
     let proxy = Server::start(vec![Answer::new(200, FINE)]).await;
-    let said = asked_with("http://vendor.invalid", vec![("http_proxy", proxy.url.to_string())]).await;
+    let said = asked_with(
+        "http://vendor.invalid",
+        vec![("http_proxy", proxy.url.to_string())],
+    )
+    .await;
     assert!(said.contains("Fine."), "{said}");
     assert_eq!(
         proxy.asked()[0].head.lines().next(),
-        Some("POST http://vendor.invalid/v1beta/models/gemini-x:streamGenerateContent?alt=sse HTTP/1.1")
+        Some(
+            "POST http://vendor.invalid/v1beta/models/gemini-x:streamGenerateContent?alt=sse HTTP/1.1"
+        )
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn some_hosts_may_be_without_the_proxy() {
     let proxy = Server::start(Vec::new()).await;
-    let environment = vec![("http_proxy", proxy.url.to_string()), ("no_proxy", "vendor.invalid".to_owned())];
+    let environment = vec![
+        ("http_proxy", proxy.url.to_string()),
+        ("no_proxy", "vendor.invalid".to_owned()),
+    ];
     let said = asked_with("http://vendor.invalid", environment).await;
     assert!(said.contains("network: "), "{said}");
     assert_eq!(proxy.asked().len(), 0);
@@ -58,11 +88,17 @@ async fn some_hosts_may_be_without_the_proxy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn this_machine_is_never_asked_through_a_proxy() {
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy"] {
-        let (proxy, vendor) =
-            (Server::start(Vec::new()).await, Server::start(vec![Answer::new(200, FINE)]).await);
+        let (proxy, vendor) = (
+            Server::start(Vec::new()).await,
+            Server::start(vec![Answer::new(200, FINE)]).await,
+        );
         let said = asked_with(vendor.url.as_str(), vec![(name, proxy.url.to_string())]).await;
         assert!(said.contains("Fine."), "{name}: {said}");
-        assert_eq!((proxy.asked().len(), vendor.asked().len()), (0, 1), "{name}");
+        assert_eq!(
+            (proxy.asked().len(), vendor.asked().len()),
+            (0, 1),
+            "{name}"
+        );
     }
 }
 
@@ -70,7 +106,13 @@ async fn this_machine_is_never_asked_through_a_proxy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_are_the_ones_named() {
     // A file without any: nothing can be trusted, and the message says what to do.
-    let none = vec![("SSL_CERT_FILE", "/dev/null".to_owned()), ("SSL_CERT_DIR", String::new())];
+    let none = vec![
+        ("SSL_CERT_FILE", "/dev/null".to_owned()),
+        ("SSL_CERT_DIR", String::new()),
+    ];
     let said = asked_with("https://127.0.0.1:9", none).await;
-    assert!(said.contains("network: ") && said.contains("set SSL_CERT_FILE"), "{said}");
+    assert!(
+        said.contains("network: ") && said.contains("set SSL_CERT_FILE"),
+        "{said}"
+    );
 }

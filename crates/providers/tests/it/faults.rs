@@ -73,7 +73,12 @@ impl Seen {
                     None => format!(" {}({})", call.name, serde_json::json!(call.arguments)),
                     Some(malformed) => format!(" {}(malformed: {})", call.name, malformed.reason),
                 });
-                format!("{:?} {:?}{}", response.finish, response.text(), calls.collect::<String>())
+                format!(
+                    "{:?} {:?}{}",
+                    response.finish,
+                    response.text(),
+                    calls.collect::<String>()
+                )
             }
             Err(error) => format!("{}: {error}", error.code()),
         };
@@ -100,10 +105,17 @@ impl Faults {
     }
 
     fn open(&self, server: &Server, adjust: impl FnOnce(&mut Connection)) -> HttpModel {
-        let connection = Connection::new(TRANSPORT.with(Clone::clone)).with_key(KEY.to_owned().into());
-        let mut connection = Connection { base_url: Some(server.url.clone()), ..connection };
+        let connection =
+            Connection::new(TRANSPORT.with(Clone::clone)).with_key(KEY.to_owned().into());
+        let mut connection = Connection {
+            base_url: Some(server.url.clone()),
+            ..connection
+        };
         adjust(&mut connection);
-        Provider::find(self.provider).unwrap().model(self.model, connection).unwrap()
+        Provider::find(self.provider)
+            .unwrap()
+            .model(self.model, connection)
+            .unwrap()
     }
 }
 
@@ -123,15 +135,28 @@ pub(crate) async fn ask(
 ) -> Seen {
     let server = Server::start(answers).await;
     let model = vendor.open(&server, adjust);
-    let request = GenerateRequest { time_left, ..question(mode) };
+    let request = GenerateRequest {
+        time_left,
+        ..question(mode)
+    };
     let (deltas, end) = match mode {
         Mode::Blocking | Mode::Drained => (Vec::new(), model.generate(&request).await),
         Mode::Streaming => drained(&model, &request).await,
     };
-    for text in [format!("{end:?}"), end.as_ref().err().map(ToString::to_string).unwrap_or_default()] {
+    for text in [
+        format!("{end:?}"),
+        end.as_ref()
+            .err()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    ] {
         assert!(!text.contains(KEY), "{text}");
     }
-    Seen { deltas, end, asked: server.asked().len() }
+    Seen {
+        deltas,
+        end,
+        asked: server.asked().len(),
+    }
 }
 
 async fn drained(
@@ -175,8 +200,16 @@ async fn check_failure(
     for mode in MODES {
         let seen = ask(vendor, mode, answers(mode), None, |_| {}).await;
         let line = seen.line();
-        let error = seen.end.err().unwrap_or_else(|| panic!("{} {mode:?}: {line}", vendor.provider));
-        assert_eq!((seen.asked, error.code()), (asked, code), "{} {mode:?}: {line}", vendor.provider);
+        let error = seen
+            .end
+            .err()
+            .unwrap_or_else(|| panic!("{} {mode:?}: {line}", vendor.provider));
+        assert_eq!(
+            (seen.asked, error.code()),
+            (asked, code),
+            "{} {mode:?}: {line}",
+            vendor.provider
+        );
         assert!(line.contains(words), "{} {mode:?}: {line}", vendor.provider);
     }
 }
@@ -205,8 +238,19 @@ pub(crate) async fn all(vendor: &Faults) {
 async fn a_key_that_is_repeated_is_not_shown(vendor: &Faults) {
     let words = format!("Incorrect API key provided: {KEY}. Or was it ({KEY})?");
     for mode in MODES {
-        let seen = ask(vendor, mode, vec![vendor.failure(401, &words)], None, |_| {}).await;
-        assert!(seen.line().contains("provided: [key]. Or was it ([key])?"), "{}", seen.line());
+        let seen = ask(
+            vendor,
+            mode,
+            vec![vendor.failure(401, &words)],
+            None,
+            |_| {},
+        )
+        .await;
+        assert!(
+            seen.line().contains("provided: [key]. Or was it ([key])?"),
+            "{}",
+            seen.line()
+        );
     }
 }
 
@@ -217,42 +261,85 @@ async fn what_passes_is_asked_again(vendor: &Faults) {
     check(vendor, |mode| vec![vendor.fine(mode)], FINE).await;
     check(vendor, |mode| vec![vendor.fine(mode).cut(1)], FINE).await;
     let failures = [408, 409, 425, 500, 502, 503, 529].map(|status| async move {
-        check(vendor, |mode| vec![Answer::new(status, "{}"), vendor.fine(mode)], FINE_AGAIN).await;
+        check(
+            vendor,
+            |mode| vec![Answer::new(status, "{}"), vendor.fine(mode)],
+            FINE_AGAIN,
+        )
+        .await;
     });
     tokio::join!(
         join_all(failures),
-        check(vendor, |mode| vec![Answer::reset(), vendor.fine(mode)], FINE_AGAIN),
-        check(vendor, |mode| vec![Answer::new(200, "").then_break(), vendor.fine(mode)], FINE_AGAIN),
+        check(
+            vendor,
+            |mode| vec![Answer::reset(), vendor.fine(mode)],
+            FINE_AGAIN
+        ),
+        check(
+            vendor,
+            |mode| vec![Answer::new(200, "").then_break(), vendor.fine(mode)],
+            FINE_AGAIN
+        ),
     );
 }
 
 async fn retries_are_counted_and_announced(vendor: &Faults) {
     let answers = vec![Answer::new(503, "{}"), vendor.fine(Mode::Streaming)];
     let seen = ask(vendor, Mode::Streaming, answers, None, |_| {}).await;
-    assert_eq!(seen.deltas.first().map(String::as_str), Some("retrying after 1"), "{}", vendor.provider);
+    assert_eq!(
+        seen.deltas.first().map(String::as_str),
+        Some("retrying after 1"),
+        "{}",
+        vendor.provider
+    );
     let failing = |_| vec![vendor.failure(500, "Oops.").header("X-Request-Id", "req_1"); 4];
-    check_failure(vendor, failing, (2, "server", "(HTTP 500): Oops. (request req_1)")).await;
+    check_failure(
+        vendor,
+        failing,
+        (2, "server", "(HTTP 500): Oops. (request req_1)"),
+    )
+    .await;
     for mode in MODES {
-        let seen = ask(vendor, mode, failing(mode), None, |connection| connection.retries = 0).await;
+        let seen = ask(vendor, mode, failing(mode), None, |connection| {
+            connection.retries = 0
+        })
+        .await;
         assert_eq!(seen.asked, 1, "{}", vendor.provider);
     }
 }
 
 async fn a_rate_limit_is_waited_for_or_returned(vendor: &Faults) {
-    let limited = |header: &'static str, wait: &str| vendor.failure(429, "Slow down.").header(header, wait);
-    check(vendor, |mode| vec![limited("Retry-After", "0"), vendor.fine(mode)], FINE_AGAIN).await;
-    check(vendor, |mode| vec![limited("Retry-After-Ms", "1"), vendor.fine(mode)], FINE_AGAIN).await;
+    let limited =
+        |header: &'static str, wait: &str| vendor.failure(429, "Slow down.").header(header, wait);
+    check(
+        vendor,
+        |mode| vec![limited("Retry-After", "0"), vendor.fine(mode)],
+        FINE_AGAIN,
+    )
+    .await;
+    check(
+        vendor,
+        |mode| vec![limited("Retry-After-Ms", "1"), vendor.fine(mode)],
+        FINE_AGAIN,
+    )
+    .await;
     let hour = |mode| vec![limited("Retry-After", "3600"), vendor.fine(mode)];
     check_failure(vendor, hour, (1, "rate_limit", "asks to wait 3600 s")).await;
     let dated = |mode| {
         let date = limited("Retry-After", "Wed, 21 Oct 2026 08:28:00 GMT");
-        vec![date.header("Date", "Wed, 21 Oct 2026 07:28:00 GMT"), vendor.fine(mode)]
+        vec![
+            date.header("Date", "Wed, 21 Oct 2026 07:28:00 GMT"),
+            vendor.fine(mode),
+        ]
     };
     check_failure(vendor, dated, (1, "rate_limit", "asks to wait 3600 s")).await;
     for mode in MODES {
         let answers = vec![limited("Retry-After", "20"), vendor.fine(mode)];
         let seen = ask(vendor, mode, answers, Some(Duration::from_secs(10)), |_| {}).await;
-        assert_eq!((seen.asked, seen.end.unwrap_err().retry_after()), (1, Some(Duration::from_secs(20))));
+        assert_eq!(
+            (seen.asked, seen.end.unwrap_err().retry_after()),
+            (1, Some(Duration::from_secs(20)))
+        );
     }
 }
 
@@ -269,15 +356,33 @@ async fn what_waiting_cannot_help_is_not_asked_again(vendor: &Faults) {
         let refused = |mode| vec![vendor.failure(status, "These words."), vendor.fine(mode)];
         check_failure(vendor, refused, (1, code, "These words.")).await;
         // A proxy in between says nothing the vendor would.
-        let page = |mode| vec![Answer::new(status, "<html>Not here</html>"), vendor.fine(mode)];
-        check_failure(vendor, page, (1, code, &format!("HTTP {status} without an explanation"))).await;
+        let page = |mode| {
+            vec![
+                Answer::new(status, "<html>Not here</html>"),
+                vendor.fine(mode),
+            ]
+        };
+        check_failure(
+            vendor,
+            page,
+            (1, code, &format!("HTTP {status} without an explanation")),
+        )
+        .await;
     }
 }
 
 async fn the_vendor_has_the_last_word_on_asking_again(vendor: &Faults) {
-    let told =
-        |status: u16, again: &str| vendor.failure(status, "These words.").header("X-Should-Retry", again);
-    check(vendor, |mode| vec![told(400, "true"), vendor.fine(mode)], FINE_AGAIN).await;
+    let told = |status: u16, again: &str| {
+        vendor
+            .failure(status, "These words.")
+            .header("X-Should-Retry", again)
+    };
+    check(
+        vendor,
+        |mode| vec![told(400, "true"), vendor.fine(mode)],
+        FINE_AGAIN,
+    )
+    .await;
     for (status, code) in [(503, "server"), (409, "server"), (429, "rate_limit")] {
         let refused = |mode| vec![told(status, "false"), vendor.fine(mode)];
         check_failure(vendor, refused, (1, code, "")).await;
@@ -287,8 +392,18 @@ async fn the_vendor_has_the_last_word_on_asking_again(vendor: &Faults) {
 async fn redirects_do_not_get_the_key(vendor: &Faults) {
     let elsewhere = Server::start(vec![Answer::new(200, vendor.whole)]).await;
     let address = elsewhere.url.to_string();
-    let redirected = |mode| vec![Answer::new(307, "").header("Location", address.clone()), vendor.fine(mode)];
-    check_failure(vendor, redirected, (1, "bad_request", "redirects elsewhere")).await;
+    let redirected = |mode| {
+        vec![
+            Answer::new(307, "").header("Location", address.clone()),
+            vendor.fine(mode),
+        ]
+    };
+    check_failure(
+        vendor,
+        redirected,
+        (1, "bad_request", "redirects elsewhere"),
+    )
+    .await;
     assert_eq!(elsewhere.asked().len(), 0);
 }
 
@@ -299,7 +414,10 @@ async fn silence_is_a_timeout(vendor: &Faults) {
             return;
         }
     }
-    panic!("{}: nothing was asked, or said, in a minute", vendor.provider);
+    panic!(
+        "{}: nothing was asked, or said, in a minute",
+        vendor.provider
+    );
 }
 
 /// Checks that silence for so long is a timeout. Whether the server was asked and the beginning of its answer was heard.
@@ -312,7 +430,10 @@ async fn silence_of(vendor: &Faults, patience: Duration) -> bool {
     for mode in MODES {
         let silent = || vec![Answer::new(200, "").then_stall(), vendor.fine(mode)];
         // Also with an attempt left: it began, and what it did may be paid for.
-        let seen = ask(vendor, mode, silent(), None, |connection| connection.timeout = Some(patience)).await;
+        let seen = ask(vendor, mode, silent(), None, |connection| {
+            connection.timeout = Some(patience)
+        })
+        .await;
         let (who, seconds) = (vendor.provider, patience.as_secs_f64());
         // What is at such an address is a server of one's own, but for Gemini's language.
         let expected = match who {
@@ -330,7 +451,11 @@ async fn silence_of(vendor: &Faults, patience: Duration) -> bool {
         let seen = ask(vendor, mode, mute, None, impatient).await;
         assert_eq!(
             seen.end.unwrap_err().to_string(),
-            format!("{} said nothing for {} s", vendor.provider, patience.as_secs_f64())
+            format!(
+                "{} said nothing for {} s",
+                vendor.provider,
+                patience.as_secs_f64()
+            )
         );
         // The caller's time bounds everything, retries included.
         let seen = ask(vendor, mode, silent(), soon, |_| {}).await;
@@ -365,11 +490,20 @@ async fn an_answer_that_breaks_off_is_never_a_success(vendor: &Faults) {
     // What was said is not said again.
     let broken = vec![vendor.begun().then_break(), vendor.fine(Mode::Streaming)];
     let seen = ask(vendor, Mode::Streaming, broken, None, |_| {}).await;
-    assert_eq!((seen.asked, seen.end.unwrap_err().code()), (1, "truncated"), "{}", vendor.provider);
+    assert_eq!(
+        (seen.asked, seen.end.unwrap_err().code()),
+        (1, "truncated"),
+        "{}",
+        vendor.provider
+    );
     // A whole answer, also where a stream was asked for.
     for (mode, end) in [Mode::Blocking, Mode::Drained]
         .into_iter()
-        .flat_map(|mode| (0..vendor.whole.len()).step_by(7).map(move |end| (mode, end)))
+        .flat_map(|mode| {
+            (0..vendor.whole.len())
+                .step_by(7)
+                .map(move |end| (mode, end))
+        })
     {
         let cut = Answer::new(200, &vendor.whole.as_bytes()[..end]);
         let seen = ask(vendor, mode, vec![cut.clone()], None, never_again).await;
@@ -383,7 +517,13 @@ async fn an_answer_that_breaks_off_is_never_a_success(vendor: &Faults) {
         // The same if it is the connection that ends, once there was something.
         let seen = ask(vendor, mode, vec![cut.then_break()], None, never_again).await;
         let code = if end == 0 { "network" } else { "truncated" };
-        assert_eq!(seen.end.as_ref().unwrap_err().code(), code, "{}: {}", vendor.provider, seen.line());
+        assert_eq!(
+            seen.end.as_ref().unwrap_err().code(),
+            code,
+            "{}: {}",
+            vendor.provider,
+            seen.line()
+        );
     }
 }
 
@@ -398,43 +538,90 @@ async fn a_complete_answer_is_kept_if_the_connection_stays_open(vendor: &Faults)
     .await;
     // What is behind the mark belongs to nothing.
     if !vendor.end.is_empty() {
-        let late = open().and(b"data: {\"error\": {\"code\": 500}}\n\n{\"error\": {\"code\": 500}}\n");
+        let late =
+            open().and(b"data: {\"error\": {\"code\": 500}}\n\n{\"error\": {\"code\": 500}}\n");
         let seen = ask(vendor, Mode::Drained, vec![late], None, |_| {}).await;
         assert_eq!(seen.line(), FINE, "{}", vendor.provider);
     }
 }
 
 async fn what_is_no_answer_is_no_success(vendor: &Faults) {
-    let page = |_| vec![Answer::new(200, "<!doctype html><html><body>Sign in</body></html>")];
+    let page = |_| {
+        vec![Answer::new(
+            200,
+            "<!doctype html><html><body>Sign in</body></html>",
+        )]
+    };
     check_failure(vendor, page, (1, "invalid_response", "")).await;
     for mode in MODES {
         let mut bytes = vendor.fine(mode);
         bytes.replace(b"Fine.", b"F\xe4hn.");
         // A byte that is no text costs a character, not the answer.
         let seen = ask(vendor, mode, vec![bytes.clone()], None, |_| {}).await;
-        assert_eq!(seen.line(), "asked 1: Stop \"F\u{fffd}hn.\"", "{} {mode:?}", vendor.provider);
+        assert_eq!(
+            seen.line(),
+            "asked 1: Stop \"F\u{fffd}hn.\"",
+            "{} {mode:?}",
+            vendor.provider
+        );
         let seen = ask(vendor, mode, vec![bytes.cut(1)], None, |_| {}).await;
-        assert_eq!(seen.line(), "asked 1: Stop \"F\u{fffd}hn.\"", "{} {mode:?}", vendor.provider);
+        assert_eq!(
+            seen.line(),
+            "asked 1: Stop \"F\u{fffd}hn.\"",
+            "{} {mode:?}",
+            vendor.provider
+        );
     }
     // Nobody asked for that.
-    let encoded = |mode| vec![vendor.fine(mode).header("Content-Encoding", "gzip"), vendor.fine(mode)];
-    check_failure(vendor, encoded, (1, "invalid_response", "it is compressed (gzip)")).await;
+    let encoded = |mode| {
+        vec![
+            vendor.fine(mode).header("Content-Encoding", "gzip"),
+            vendor.fine(mode),
+        ]
+    };
+    check_failure(
+        vendor,
+        encoded,
+        (1, "invalid_response", "it is compressed (gzip)"),
+    )
+    .await;
     let unsaid = |mode| vec![Answer::new(200, b"\x1f\x8b\x08\x00\x00"), vendor.fine(mode)];
-    check_failure(vendor, unsaid, (1, "invalid_response", "it is compressed (gzip)")).await;
-    let complaint = |_| vec![vendor.failure(400, "These words.").header("Content-Encoding", "br")];
-    check_failure(vendor, complaint, (1, "bad_request", "HTTP 400 without an explanation")).await;
+    check_failure(
+        vendor,
+        unsaid,
+        (1, "invalid_response", "it is compressed (gzip)"),
+    )
+    .await;
+    let complaint = |_| {
+        vec![
+            vendor
+                .failure(400, "These words.")
+                .header("Content-Encoding", "br"),
+        ]
+    };
+    check_failure(
+        vendor,
+        complaint,
+        (1, "bad_request", "HTTP 400 without an explanation"),
+    )
+    .await;
 }
 
 async fn nobody_there(vendor: &Faults) {
     for mode in MODES {
         // Connections beyond the answers are closed unanswered.
-        let seen = ask(vendor, mode, Vec::new(), None, |connection| connection.retries = 0).await;
+        let seen = ask(vendor, mode, Vec::new(), None, |connection| {
+            connection.retries = 0
+        })
+        .await;
         assert_eq!(seen.end.unwrap_err().code(), "network");
     }
     // Taken by a socket that does not listen: a port that is only free would be another test's a moment later.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let closed = format!("http://{}", taken.local_addr().unwrap()).parse().unwrap();
+    let closed = format!("http://{}", taken.local_addr().unwrap())
+        .parse()
+        .unwrap();
     let seen = ask(vendor, Mode::Blocking, Vec::new(), None, |connection| {
         connection.base_url = Some(closed);
         connection.retries = 0;
@@ -453,8 +640,17 @@ async fn the_key_travels_in_a_header_only(vendor: &Faults) {
             Mode::Streaming => drop(drained(&model, &question(mode)).await.1.unwrap()),
         }
         let asked = server.asked().remove(0);
-        assert_eq!(asked.head.lines().next(), Some(format!("POST {path} HTTP/1.1").as_str()));
-        assert!(asked.head.contains(&format!("{}{KEY}\r\n", vendor.key_header)), "{}", asked.head);
+        assert_eq!(
+            asked.head.lines().next(),
+            Some(format!("POST {path} HTTP/1.1").as_str())
+        );
+        assert!(
+            asked
+                .head
+                .contains(&format!("{}{KEY}\r\n", vendor.key_header)),
+            "{}",
+            asked.head
+        );
         assert_eq!(asked.head.matches(KEY).count(), 1, "{}", asked.head);
         assert!(!asked.body.contains(KEY));
     }

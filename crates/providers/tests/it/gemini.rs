@@ -32,15 +32,26 @@ const RECORDED: Recordings = Recordings {
         _ => recordings::by_status(exchange),
     },
     state_recorded: |events| {
-        let parts = events.iter().filter_map(|event| event["candidates"][0]["content"]["parts"].as_array());
-        recordings::strings(&parts.flatten().cloned().collect::<Vec<_>>(), "thoughtSignature")
+        let parts = events
+            .iter()
+            .filter_map(|event| event["candidates"][0]["content"]["parts"].as_array());
+        recordings::strings(
+            &parts.flatten().cloned().collect::<Vec<_>>(),
+            "thoughtSignature",
+        )
     },
     state_sent: |request| {
-        recordings::strings(&request["contents"].as_array().unwrap()[1..2], "thoughtSignature")
+        recordings::strings(
+            &request["contents"].as_array().unwrap()[1..2],
+            "thoughtSignature",
+        )
     },
     results_sent: |request| {
         let parts = request["contents"][2]["parts"].as_array().unwrap();
-        parts.iter().filter(|part| part.get("functionResponse").is_some()).count()
+        parts
+            .iter()
+            .filter(|part| part.get("functionResponse").is_some())
+            .count()
     },
     differences: &[],
 };
@@ -77,8 +88,11 @@ const VERTEX: Faults = Faults {
 };
 
 /// The same recordings as if they came from there.
-const VERTEX_RECORDED: Recordings =
-    Recordings { provider: "vertex", schemas: &["gemini.vertex"], ..RECORDED };
+const VERTEX_RECORDED: Recordings = Recordings {
+    provider: "vertex",
+    schemas: &["gemini.vertex"],
+    ..RECORDED
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_answers_are_understood_as_the_vendor_does() {
@@ -93,8 +107,12 @@ async fn what_goes_back_fits_the_published_schema() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_back_to_vertex_ai_fits_its_schema() {
     // Traces of the vendor's own tools are the Gemini API's alone.
-    let has_traces = |exchange: &Exchange| String::from_utf8_lossy(&exchange.body).contains("toolCall");
-    recordings::follow_up_where(&test_name!(), &[&VERTEX_RECORDED], |exchange| !has_traces(exchange)).await;
+    let has_traces =
+        |exchange: &Exchange| String::from_utf8_lossy(&exchange.body).contains("toolCall");
+    recordings::follow_up_where(&test_name!(), &[&VERTEX_RECORDED], |exchange| {
+        !has_traces(exchange)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -111,10 +129,30 @@ async fn what_vertex_ai_may_do() {
 async fn addresses() {
     for (provider, base, model, expected) in [
         ("gemini", "", "gemini-x", "/v1beta/models/gemini-x"),
-        ("gemini", "a/", "models/gemini-x", "/a/v1beta/models/gemini-x"),
-        ("google", "a/v1beta", "gemini-x", "/a/v1beta/models/gemini-x"),
-        ("gemini", "v1beta/", "tunedModels/mine", "/v1beta/tunedModels/mine"),
-        ("vertex", "", "gemini-x", "/v1/publishers/google/models/gemini-x"),
+        (
+            "gemini",
+            "a/",
+            "models/gemini-x",
+            "/a/v1beta/models/gemini-x",
+        ),
+        (
+            "google",
+            "a/v1beta",
+            "gemini-x",
+            "/a/v1beta/models/gemini-x",
+        ),
+        (
+            "gemini",
+            "v1beta/",
+            "tunedModels/mine",
+            "/v1beta/tunedModels/mine",
+        ),
+        (
+            "vertex",
+            "",
+            "gemini-x",
+            "/v1/publishers/google/models/gemini-x",
+        ),
         (
             "vertex",
             "v1/projects/p/locations/eu",
@@ -129,18 +167,36 @@ async fn addresses() {
         ),
     ] {
         let server = Server::start(vec![Answer::new(200, FAULTS.whole)]).await;
-        let connection = Connection::new(Transport::new().unwrap()).with_key("key".to_owned().into());
-        let connection = Connection { base_url: Some(server.url.join(base).unwrap()), ..connection };
-        let model = Provider::find(provider).unwrap().model(model, connection).unwrap();
-        model.generate(&GenerateRequest::new(vec![Message::user("?").unwrap()])).await.unwrap();
+        let connection =
+            Connection::new(Transport::new().unwrap()).with_key("key".to_owned().into());
+        let connection = Connection {
+            base_url: Some(server.url.join(base).unwrap()),
+            ..connection
+        };
+        let model = Provider::find(provider)
+            .unwrap()
+            .model(model, connection)
+            .unwrap();
+        model
+            .generate(&GenerateRequest::new(vec![Message::user("?").unwrap()]))
+            .await
+            .unwrap();
         let head = server.asked().remove(0).head;
         assert_eq!(
             head.lines().next(),
             Some(format!("POST {expected}:streamGenerateContent?alt=sse HTTP/1.1").as_str())
         );
         // Express mode, which has no project, takes an API key.
-        assert_eq!(head.contains("authorization: Bearer key"), expected.contains("/projects/"), "{head}");
-        assert_eq!(head.contains("x-goog-api-key: key"), !expected.contains("/projects/"), "{head}");
+        assert_eq!(
+            head.contains("authorization: Bearer key"),
+            expected.contains("/projects/"),
+            "{head}"
+        );
+        assert_eq!(
+            head.contains("x-goog-api-key: key"),
+            !expected.contains("/projects/"),
+            "{head}"
+        );
     }
 }
 
@@ -153,7 +209,12 @@ fn answer(mode: Mode, content: &str) -> Answer {
 }
 
 async fn check_content(content: &str, expected: &str) {
-    check(&FAULTS, |mode| vec![answer(mode, content), FAULTS.fine(mode)], expected).await;
+    check(
+        &FAULTS,
+        |mode| vec![answer(mode, content), FAULTS.fine(mode)],
+        expected,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -186,7 +247,10 @@ async fn refusals_and_empty_answers_are_named() {
             r#"{"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}"#,
             "asked 1: refused: gemini refused to answer: the prompt was blocked: PROHIBITED_CONTENT",
         ),
-        (r#"{"candidates": [{"finishReason": "SAFETY"}]}"#, r#"asked 1: ContentFilter """#),
+        (
+            r#"{"candidates": [{"finishReason": "SAFETY"}]}"#,
+            r#"asked 1: ContentFilter """#,
+        ),
         (
             r#"{"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}]}"#,
             r#"asked 1: Stop """#,
@@ -214,10 +278,15 @@ async fn an_error_inside_a_200_is_an_error() {
         let failed = format!(r#"{{"candidates": [{{"finishReason": "{reason}"}}]}}"#);
         check_content(&failed, r#"asked 2: Stop "Fine.""#).await;
     }
-    let answers =
-        vec![Answer::events(Framing::Events, &[FAULTS.events[0], late]), FAULTS.fine(Mode::Streaming)];
+    let answers = vec![
+        Answer::events(Framing::Events, &[FAULTS.events[0], late]),
+        FAULTS.fine(Mode::Streaming),
+    ];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
-    assert_eq!(seen.line(), "asked 1: server: gemini answered with a failure: 503 UNAVAILABLE: Overloaded.");
+    assert_eq!(
+        seen.line(),
+        "asked 1: server: gemini answered with a failure: 503 UNAVAILABLE: Overloaded."
+    );
 }
 
 #[tokio::test]
@@ -230,8 +299,18 @@ async fn a_wait_in_the_body_counts() {
     };
     for mode in [Mode::Blocking, Mode::Drained, Mode::Streaming] {
         let answers = vec![limited(), FAULTS.fine(mode)];
-        let seen = ask(&FAULTS, mode, answers, Some(Duration::from_secs(10)), |_| {}).await;
-        assert_eq!((seen.asked, seen.end.unwrap_err().retry_after()), (1, Some(Duration::from_secs(20))));
+        let seen = ask(
+            &FAULTS,
+            mode,
+            answers,
+            Some(Duration::from_secs(10)),
+            |_| {},
+        )
+        .await;
+        assert_eq!(
+            (seen.asked, seen.end.unwrap_err().retry_after()),
+            (1, Some(Duration::from_secs(20)))
+        );
     }
     let depleted = r#"{"error": {"code": 429, "message": "Your prepaid credits are depleted."}}"#;
     check(

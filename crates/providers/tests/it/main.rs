@@ -13,13 +13,23 @@ mod cassette; // recordings, our own and other projects'
 mod environment; // what the transport takes from it
 mod faults; // what any vendor may do to us
 mod rebuild; // what vendors were asked
-#[cfg(all(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
+#[cfg(all(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
 mod record; // our own recordings, made
 mod recordings; // what vendors did
 mod server; // a vendor for a test
 #[path = "../../../../tests/size.rs"]
 mod size; // how many cases
-#[cfg(all(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
+#[cfg(all(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
 #[path = "../wire/mod.rs"]
 #[expect(dead_code, reason = "the fault table of `adjutant` uses more of it")]
 mod wire; // answers in each vendor's form

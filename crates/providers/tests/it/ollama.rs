@@ -1,7 +1,8 @@
 //! Ollama: recordings and faults, and what its server says of itself.
 
 use adjutant_core::{
-    FinishReason, GenerateRequest, GenerationConfig, LanguageModel, Message, ModelError, ToolDefinition,
+    FinishReason, GenerateRequest, GenerationConfig, LanguageModel, Message, ModelError,
+    ToolDefinition,
 };
 use adjutant_providers::ollama::{self, InstalledModel, ModelInfo, OllamaOptions};
 use adjutant_providers::{Connection, Transport};
@@ -29,7 +30,9 @@ const RECORDED: Recordings = Recordings {
     state_sent: |request| recordings::strings(&request["messages"].as_array().unwrap()[2..3], "id"),
     results_sent: |request| {
         let messages = request["messages"].as_array().unwrap().iter();
-        messages.filter(|message| message["role"] == "tool" && message["tool_name"].is_string()).count()
+        messages
+            .filter(|message| message["role"] == "tool" && message["tool_name"].is_string())
+            .count()
     },
     differences: &[],
 };
@@ -94,36 +97,72 @@ fn with_tool(config: GenerationConfig) -> GenerateRequest {
 
 fn paths(server: &Server) -> Vec<String> {
     let path = |head: &str| head.split(' ').nth(1).unwrap().to_owned();
-    server.asked().iter().map(|asked| path(&asked.head)).collect()
+    server
+        .asked()
+        .iter()
+        .map(|asked| path(&asked.head))
+        .collect()
 }
 
 const SHOWN: &str = r#"{"capabilities": ["completion"], "model_info": {"general.architecture": "gemma3", "gemma3.context_length": 8192}}"#;
 
 #[tokio::test]
 async fn the_server_is_asked_once_what_the_model_can_do() {
-    let answers = [SHOWN, r#"{"version": "0.33.3"}"#, FAULTS.whole, FAULTS.whole];
+    let answers = [
+        SHOWN,
+        r#"{"version": "0.33.3"}"#,
+        FAULTS.whole,
+        FAULTS.whole,
+    ];
     let server = Server::knowing(answers.map(|body| Answer::new(200, body)).to_vec()).await;
     let model = ollama::model("gemma3:4b", connection(&server)).unwrap();
-    let error = model.generate(&with_tool(GenerationConfig::default())).await.unwrap_err();
-    assert!(error.to_string().contains("ollama/gemma3:4b does not take tools"), "{error}");
-    let dropping = GenerationConfig { drop_unsupported: true, ..GenerationConfig::default() };
+    let error = model
+        .generate(&with_tool(GenerationConfig::default()))
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("ollama/gemma3:4b does not take tools"),
+        "{error}"
+    );
+    let dropping = GenerationConfig {
+        drop_unsupported: true,
+        ..GenerationConfig::default()
+    };
     let answer = model.generate(&with_tool(dropping)).await.unwrap();
-    assert_eq!(answer.losses, ["tools was left out: ollama/gemma3:4b does not take it"]);
-    model.generate(&GenerateRequest::new(vec![Message::user("?").unwrap()])).await.unwrap();
-    assert_eq!(paths(&server), ["/api/show", "/api/version", "/api/chat", "/api/chat"]);
+    assert_eq!(
+        answer.losses,
+        ["tools was left out: ollama/gemma3:4b does not take it"]
+    );
+    model
+        .generate(&GenerateRequest::new(vec![Message::user("?").unwrap()]))
+        .await
+        .unwrap();
+    assert_eq!(
+        paths(&server),
+        ["/api/show", "/api/version", "/api/chat", "/api/chat"]
+    );
     assert_eq!(server.asked()[0].body, r#"{"model":"gemma3:4b"}"#);
 }
 
 #[tokio::test]
 async fn a_model_that_was_asked_about_knows_its_window() {
     let server = Server::knowing(
-        [SHOWN, r#"{"version": "0.33.3"}"#, FAULTS.whole].map(|body| Answer::new(200, body)).to_vec(),
+        [SHOWN, r#"{"version": "0.33.3"}"#, FAULTS.whole]
+            .map(|body| Answer::new(200, body))
+            .to_vec(),
     )
     .await;
     let options = OllamaOptions::default();
-    let model = ollama::model_asked("gemma3:4b", connection(&server), options.clone()).await.unwrap();
+    let model = ollama::model_asked("gemma3:4b", connection(&server), options.clone())
+        .await
+        .unwrap();
     let window = |model: &dyn LanguageModel| {
-        (model.capabilities().context_window, model.capabilities().thinking_allowance)
+        (
+            model.capabilities().context_window,
+            model.capabilities().thinking_allowance,
+        )
     };
     assert_eq!(window(&model), (8192, 0));
     // It asks once; a long prompt is not to be cut.
@@ -131,26 +170,40 @@ async fn a_model_that_was_asked_about_knows_its_window() {
     model.generate(&long).await.unwrap();
     assert_eq!(paths(&server), ["/api/show", "/api/version", "/api/chat"]);
     let sent: Value = serde_json::from_str(&server.asked()[2].body).unwrap();
-    assert_eq!((&sent["truncate"], &sent["options"]["num_ctx"]), (&json!(false), &json!(32_768)));
+    assert_eq!(
+        (&sent["truncate"], &sent["options"]["num_ctx"]),
+        (&json!(false), &json!(32_768))
+    );
     // Nobody there: what it may be at most, and the failure comes with the first request.
     let connection = connection(&server);
     drop(server);
-    let model = ollama::model_asked("gemma3:4b", connection, options).await.unwrap();
+    let model = ollama::model_asked("gemma3:4b", connection, options)
+        .await
+        .unwrap();
     assert_eq!(window(&model).0, 32_768);
     assert_eq!(model.generate(&long).await.unwrap_err().code(), "network");
 }
 
 #[tokio::test]
 async fn a_request_that_is_passed_on_is_the_only_one() {
-    let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
+    let verbatim = GenerationConfig {
+        verbatim: true,
+        ..GenerationConfig::default()
+    };
     let server = Server::knowing(vec![Answer::new(200, FAULTS.whole)]).await;
     let model = ollama::model("gemma3:4b", connection(&server)).unwrap();
     model.generate(&with_tool(verbatim)).await.unwrap();
     assert_eq!(paths(&server), ["/api/chat"]);
     let server = Server::knowing(vec![Answer::new(200, FAULTS.whole)]).await;
-    let options = OllamaOptions { probe: false, ..OllamaOptions::default() };
+    let options = OllamaOptions {
+        probe: false,
+        ..OllamaOptions::default()
+    };
     let model = ollama::model_with("gemma3:4b", connection(&server), options).unwrap();
-    model.generate(&with_tool(GenerationConfig::default())).await.unwrap();
+    model
+        .generate(&with_tool(GenerationConfig::default()))
+        .await
+        .unwrap();
     assert_eq!(paths(&server), ["/api/chat"]);
 }
 
@@ -161,33 +214,56 @@ async fn a_server_tells_about_itself() {
         {"model": "x:latest", "details": null},
         {},
     ]});
-    let answers = [r#"{"version": "0.33.3"}"#.to_owned(), tags.to_string(), SHOWN.to_owned()];
+    let answers = [
+        r#"{"version": "0.33.3"}"#.to_owned(),
+        tags.to_string(),
+        SHOWN.to_owned(),
+    ];
     let server = Server::knowing(answers.map(|body| Answer::new(200, body)).to_vec()).await;
     let about = ollama::Server::new(&connection(&server)).unwrap();
     assert_eq!(about.version().await.unwrap(), "0.33.3");
-    let model =
-        |name: &str, size_bytes, parameters: Option<&str>, quantization: Option<&str>| InstalledModel {
+    let model = |name: &str, size_bytes, parameters: Option<&str>, quantization: Option<&str>| {
+        InstalledModel {
             name: name.into(),
             size_bytes,
             parameters: parameters.map(str::to_owned),
             quantization: quantization.map(str::to_owned),
-        };
+        }
+    };
     assert_eq!(
         about.models().await.unwrap(),
         [
-            model("qwen3:4b", Some(2_497_293_931), Some("4.0B"), Some("Q4_K_M")),
+            model(
+                "qwen3:4b",
+                Some(2_497_293_931),
+                Some("4.0B"),
+                Some("Q4_K_M")
+            ),
             model("x:latest", None, None, None)
         ]
     );
     let shown = about.show("gemma3:4b").await.unwrap();
     assert_eq!(
         shown,
-        ModelInfo { capabilities: Some(vec!["completion".into()]), context_length: Some(8192) }
+        ModelInfo {
+            capabilities: Some(vec!["completion".into()]),
+            context_length: Some(8192)
+        }
     );
     assert!(shown.can("completion") && !shown.can("tools"));
-    let heads: Vec<String> =
-        server.asked().iter().map(|asked| asked.head.lines().next().unwrap().to_owned()).collect();
-    assert_eq!(heads, ["GET /api/version HTTP/1.1", "GET /api/tags HTTP/1.1", "POST /api/show HTTP/1.1"]);
+    let heads: Vec<String> = server
+        .asked()
+        .iter()
+        .map(|asked| asked.head.lines().next().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        heads,
+        [
+            "GET /api/version HTTP/1.1",
+            "GET /api/tags HTTP/1.1",
+            "POST /api/show HTTP/1.1"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -202,7 +278,10 @@ async fn what_is_not_there_says_what_to_do() {
     let about = ollama::Server::new(&connection(&server)).unwrap();
     let (kind, words) = code(about.version().await.unwrap_err());
     assert_eq!(kind, "bad_request");
-    assert!(words.contains("does not answer as an Ollama server does"), "{words}");
+    assert!(
+        words.contains("does not answer as an Ollama server does"),
+        "{words}"
+    );
     assert!(about.version().await.is_err());
     let (kind, words) = code(about.show("x").await.unwrap_err());
     assert_eq!(kind, "not_found");
@@ -212,13 +291,21 @@ async fn what_is_not_there_says_what_to_do() {
     drop(server);
     let model = ollama::model("x", connection.clone()).unwrap();
     for error in [
-        ollama::Server::new(&connection).unwrap().version().await.unwrap_err(),
-        model.generate(&GenerateRequest::new(vec![Message::user("?").unwrap()])).await.unwrap_err(),
+        ollama::Server::new(&connection)
+            .unwrap()
+            .version()
+            .await
+            .unwrap_err(),
+        model
+            .generate(&GenerateRequest::new(vec![Message::user("?").unwrap()]))
+            .await
+            .unwrap_err(),
     ] {
         let (kind, words) = code(error);
         assert_eq!(kind, "network");
         assert!(
-            words.contains("Is Ollama running at http://127.0.0.1:") && words.contains("ollama serve"),
+            words.contains("Is Ollama running at http://127.0.0.1:")
+                && words.contains("ollama serve"),
             "{words}"
         );
     }

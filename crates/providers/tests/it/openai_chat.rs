@@ -26,14 +26,21 @@ const RECORDED: Recordings = Recordings {
     },
     failure: |exchange| {
         let body = String::from_utf8_lossy(&exchange.body);
-        if body.contains("max context length") { "context_too_long" } else { recordings::by_status(exchange) }
+        if body.contains("max context length") {
+            "context_too_long"
+        } else {
+            recordings::by_status(exchange)
+        }
     },
     // OpenAI hands out no state here.
     state_recorded: |_| Vec::new(),
     state_sent: |_| Vec::new(),
     results_sent: |request| {
         let messages = request["messages"].as_array().unwrap();
-        messages.iter().filter(|message| message["role"] == "tool").count()
+        messages
+            .iter()
+            .filter(|message| message["role"] == "tool")
+            .count()
     },
     differences: &[
         (
@@ -59,8 +66,7 @@ const RECORDED: Recordings = Recordings {
     ],
 };
 
-const FUNCTION_CALL: &str =
-    "the SDK leaves the old form of a call in a field of its own; to us it is a call, or it would be lost";
+const FUNCTION_CALL: &str = "the SDK leaves the old form of a call in a field of its own; to us it is a call, or it would be lost";
 
 /// The same recordings, and those of Ollama's imitation, as if they came from any server.
 const COMPATIBLE: Recordings = Recordings {
@@ -71,13 +77,21 @@ const COMPATIBLE: Recordings = Recordings {
     ..RECORDED
 };
 
-const OLLAMA: Recordings = Recordings { folder: "ollama_compat", differences: &[], ..COMPATIBLE };
+const OLLAMA: Recordings = Recordings {
+    folder: "ollama_compat",
+    differences: &[],
+    ..COMPATIBLE
+};
 
 fn thinking(values: &[Value]) -> Vec<String> {
     let mut found = recordings::strings(values, "reasoning");
     found.extend(recordings::strings(values, "reasoning_content"));
     let joined = found.concat();
-    if joined.is_empty() { Vec::new() } else { vec![joined] }
+    if joined.is_empty() {
+        Vec::new()
+    } else {
+        vec![joined]
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,8 +126,14 @@ const FAULTS: Faults = Faults {
 
 /// The same things are said by a server of any row.
 const ROWS: [Faults; 3] = [
-    Faults { provider: "openai-compatible", ..FAULTS },
-    Faults { provider: "mistral", ..FAULTS },
+    Faults {
+        provider: "openai-compatible",
+        ..FAULTS
+    },
+    Faults {
+        provider: "mistral",
+        ..FAULTS
+    },
     Faults {
         provider: "azure",
         key_header: "api-key: ",
@@ -147,7 +167,11 @@ async fn addresses() {
         ("llama-cpp", "", "/v1/chat/completions"),
         ("azure", "", "/openai/v1/chat/completions"),
         ("azure", "openai/v1/", "/openai/v1/chat/completions"),
-        ("azure", "?api-version=2024-10-21", "/openai/deployments/m/chat/completions?api-version=2024-10-21"),
+        (
+            "azure",
+            "?api-version=2024-10-21",
+            "/openai/deployments/m/chat/completions?api-version=2024-10-21",
+        ),
         (
             "azure",
             "openai/deployments/mine?api-version=2024-10-21",
@@ -160,10 +184,20 @@ async fn addresses() {
         ),
     ] {
         let server = Server::start(vec![Answer::new(200, FAULTS.whole)]).await;
-        let connection = Connection::new(Transport::new().unwrap()).with_key("key".to_owned().into());
-        let connection = Connection { base_url: Some(server.url.join(base).unwrap()), ..connection };
-        let model = Provider::find(provider).unwrap().model("m", connection).unwrap();
-        model.generate(&GenerateRequest::new(vec![Message::user("?").unwrap()])).await.unwrap();
+        let connection =
+            Connection::new(Transport::new().unwrap()).with_key("key".to_owned().into());
+        let connection = Connection {
+            base_url: Some(server.url.join(base).unwrap()),
+            ..connection
+        };
+        let model = Provider::find(provider)
+            .unwrap()
+            .model("m", connection)
+            .unwrap();
+        model
+            .generate(&GenerateRequest::new(vec![Message::user("?").unwrap()]))
+            .await
+            .unwrap();
         let head = server.asked().remove(0).head;
         assert_eq!(
             head.lines().next(),
@@ -171,7 +205,11 @@ async fn addresses() {
             "{provider} {base}"
         );
         assert_eq!(head.contains("api-key: key"), provider == "azure", "{head}");
-        assert_eq!(head.contains("authorization: Bearer key"), provider != "azure", "{head}");
+        assert_eq!(
+            head.contains("authorization: Bearer key"),
+            provider != "azure",
+            "{head}"
+        );
     }
 }
 
@@ -179,8 +217,16 @@ async fn addresses() {
 async fn a_key_and_an_address_are_asked_for_where_they_are_needed() {
     let open = |provider: &str, key: bool| {
         let connection = Connection::new(Transport::new().unwrap());
-        let connection = if key { connection.with_key("key".to_owned().into()) } else { connection };
-        Provider::find(provider).unwrap().model("m", connection).map(|_| "fine").map_err(|error| error.code())
+        let connection = if key {
+            connection.with_key("key".to_owned().into())
+        } else {
+            connection
+        };
+        Provider::find(provider)
+            .unwrap()
+            .model("m", connection)
+            .map(|_| "fine")
+            .map_err(|error| error.code())
     };
     assert_eq!(open("groq", false), Err("auth"));
     assert_eq!(open("groq", true), Ok("fine"));
@@ -192,12 +238,14 @@ async fn a_key_and_an_address_are_asked_for_where_they_are_needed() {
 /// One answer with this message and reason.
 fn answer(mode: Mode, message: &Value, finish: &str) -> Answer {
     match mode {
-        Mode::Blocking => {
-            Answer::new(200, json!({"choices": [{"message": message, "finish_reason": finish}]}).to_string())
-        }
+        Mode::Blocking => Answer::new(
+            200,
+            json!({"choices": [{"message": message, "finish_reason": finish}]}).to_string(),
+        ),
         Mode::Drained | Mode::Streaming => {
             let piece = json!({"choices": [{"index": 0, "delta": message}]}).to_string();
-            let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}).to_string();
+            let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+                .to_string();
             Answer::events(Framing::Events, &[&piece, &end, "[DONE]"])
         }
     }
@@ -212,13 +260,30 @@ async fn odd_answers_are_named() {
             "tool_calls",
             r#"asked 1: ToolCalls "" weather(malformed: EOF while parsing a string at line 1 column 12)"#,
         ),
-        (call("{\"city\": \"Os\"}"), "length", r#"asked 1: MaxTokens "" weather({"city":"Os"})"#),
+        (
+            call("{\"city\": \"Os\"}"),
+            "length",
+            r#"asked 1: MaxTokens "" weather({"city":"Os"})"#,
+        ),
         (json!({"content": ""}), "stop", r#"asked 1: Stop """#),
-        (json!({"reasoning_content": "Hm."}), "stop", r#"asked 1: Stop """#),
+        (
+            json!({"reasoning_content": "Hm."}),
+            "stop",
+            r#"asked 1: Stop """#,
+        ),
         (json!({"refusal": "No."}), "stop", r#"asked 1: Stop """#),
-        (json!({"content": ""}), "content_filter", r#"asked 1: ContentFilter """#),
+        (
+            json!({"content": ""}),
+            "content_filter",
+            r#"asked 1: ContentFilter """#,
+        ),
     ] {
-        check(&FAULTS, |mode| vec![answer(mode, &message, finish), FAULTS.fine(mode)], expected).await;
+        check(
+            &FAULTS,
+            |mode| vec![answer(mode, &message, finish), FAULTS.fine(mode)],
+            expected,
+        )
+        .await;
     }
 }
 
@@ -228,13 +293,22 @@ async fn an_error_inside_a_200_is_an_error() {
     for (code, expected) in [
         // What may pass is asked again.
         ("server_error", r#"asked 2: Stop "Fine.""#),
-        ("insufficient_quota", "asked 1: quota: openai-chat: quota exhausted: Sorry."),
-        ("context_length_exceeded", "asked 1: context_too_long: too long for openai-chat: Sorry."),
+        (
+            "insufficient_quota",
+            "asked 1: quota: openai-chat: quota exhausted: Sorry.",
+        ),
+        (
+            "context_length_exceeded",
+            "asked 1: context_too_long: too long for openai-chat: Sorry.",
+        ),
     ] {
         let answers = |mode| match mode {
             Mode::Blocking => vec![Answer::new(200, error(code)), FAULTS.fine(mode)],
             Mode::Drained | Mode::Streaming => {
-                vec![Answer::events(Framing::Events, &[&error(code)]), FAULTS.fine(mode)]
+                vec![
+                    Answer::events(Framing::Events, &[&error(code)]),
+                    FAULTS.fine(mode),
+                ]
             }
         };
         check(&FAULTS, answers, expected).await;
@@ -244,7 +318,10 @@ async fn an_error_inside_a_200_is_an_error() {
         FAULTS.fine(Mode::Streaming),
     ];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
-    assert_eq!(seen.line(), "asked 1: server: openai-chat answered with a failure: Sorry.");
+    assert_eq!(
+        seen.line(),
+        "asked 1: server: openai-chat answered with a failure: Sorry."
+    );
 }
 
 /// Answers up to the mark of the end, behind which the end of the body is still to come.
@@ -252,7 +329,9 @@ async fn answer_but_its_end(connection: &mut TcpStream, header: &str) -> std::io
     read_request(connection).await?;
     let events = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{header}\r\n");
-    connection.write_all(format!("{head}{:x}\r\n{events}\r\n", events.len()).as_bytes()).await
+    connection
+        .write_all(format!("{head}{:x}\r\n{events}\r\n", events.len()).as_bytes())
+        .await
 }
 
 const END: &[u8] = b"0\r\n\r\n";
@@ -260,7 +339,9 @@ const END: &[u8] = b"0\r\n\r\n";
 #[tokio::test]
 async fn a_connection_whose_answer_ends_late_is_used_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base_url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let base_url = format!("http://{}", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
     let (understood, late) = oneshot::channel::<()>();
     let (first_done, mut was_used_again) = oneshot::channel();
     let server = tokio::spawn(async move {
@@ -276,11 +357,16 @@ async fn a_connection_whose_answer_ends_late_is_used_again() {
         // Requests that come before the client has seen the end have connections of their own.
         loop {
             let (mut other, _) = listener.accept().await.unwrap();
-            answer_but_its_end(&mut other, "Connection: close\r\n").await.unwrap();
+            answer_but_its_end(&mut other, "Connection: close\r\n")
+                .await
+                .unwrap();
             other.write_all(END).await.unwrap();
         }
     });
-    let connection = Connection { base_url: Some(base_url), ..Connection::new(Transport::new().unwrap()) };
+    let connection = Connection {
+        base_url: Some(base_url),
+        ..Connection::new(Transport::new().unwrap())
+    };
     let model = adjutant_providers::openai::compatible("m", connection).unwrap();
     let request = GenerateRequest::new(vec![Message::user("?").unwrap()]);
     assert_eq!(model.generate(&request).await.unwrap().text(), "Hi.");
@@ -293,5 +379,8 @@ async fn a_connection_whose_answer_ends_late_is_used_again() {
         }
     };
     server.abort();
-    assert!(again, "the connection was closed in the middle of its answer");
+    assert!(
+        again,
+        "the connection was closed in the middle of its answer"
+    );
 }

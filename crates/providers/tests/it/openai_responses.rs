@@ -29,7 +29,9 @@ const RECORDED: Recordings = Recordings {
     },
     state_recorded: |events| {
         let last = events.last().unwrap();
-        let output = last.get("response").unwrap_or(last)["output"].as_array().unwrap();
+        let output = last.get("response").unwrap_or(last)["output"]
+            .as_array()
+            .unwrap();
         let goes_back = |item: &&Value| match item["type"].as_str().unwrap() {
             // Asked for without its encrypted content, which an adapter of this vendor always asks for.
             "reasoning" => item["encrypted_content"].is_string(),
@@ -38,14 +40,23 @@ const RECORDED: Recordings = Recordings {
             _ => true,
         };
         let items: Vec<&Value> = output.iter().filter(goes_back).collect();
-        let thoughts = |items: &[&Value]| items.iter().filter(|item| item["type"] == "reasoning").count();
+        let thoughts = |items: &[&Value]| {
+            items
+                .iter()
+                .filter(|item| item["type"] == "reasoning")
+                .count()
+        };
         let all = thoughts(&items) == thoughts(&output.iter().collect::<Vec<_>>());
         items.iter().flat_map(|item| identity(item, all)).collect()
     },
     state_sent: |request| {
         let input = request["input"].as_array().unwrap();
         let ours = |item: &&Value| item["role"] == "user" || item["type"] == "function_call_output";
-        input.iter().filter(|item| !ours(item)).flat_map(|item| identity(item, true)).collect()
+        input
+            .iter()
+            .filter(|item| !ours(item))
+            .flat_map(|item| identity(item, true))
+            .collect()
     },
     results_sent: |request| {
         let input = request["input"].as_array().unwrap();
@@ -59,7 +70,11 @@ const RECORDED: Recordings = Recordings {
             ids
         };
         let results = ids(&["function_call_output", "custom_tool_call_output"]);
-        assert_eq!(ids(&["function_call", "custom_tool_call"]), results, "each call has its one result");
+        assert_eq!(
+            ids(&["function_call", "custom_tool_call"]),
+            results,
+            "each call has its one result"
+        );
         results.len()
     },
     differences: &[],
@@ -69,12 +84,19 @@ const RECORDED: Recordings = Recordings {
 /// calls have no id where the reasoning before them did not go back.
 fn identity(item: &Value, all: bool) -> Vec<String> {
     let loose = !all && ["message", "function_call"].contains(&item["type"].as_str().unwrap());
-    ["type", "id", "call_id", "encrypted_content", "phase", "status"]
-        .iter()
-        .filter(|field| !(loose && **field == "id"))
-        .map(|field| item[field].as_str().unwrap_or_default().to_owned())
-        .filter(|value| !value.is_empty())
-        .collect()
+    [
+        "type",
+        "id",
+        "call_id",
+        "encrypted_content",
+        "phase",
+        "status",
+    ]
+    .iter()
+    .filter(|field| !(loose && **field == "id"))
+    .map(|field| item[field].as_str().unwrap_or_default().to_owned())
+    .filter(|value| !value.is_empty())
+    .collect()
 }
 
 const FAULTS: Faults = Faults {
@@ -124,7 +146,9 @@ async fn check_answer(response: Value, expected: &str) {
         |mode| {
             let answer = match mode {
                 Mode::Blocking => Answer::new(200, response.to_string()),
-                Mode::Drained | Mode::Streaming => Answer::events(Framing::Events, &[&events(&response)]),
+                Mode::Drained | Mode::Streaming => {
+                    Answer::events(Framing::Events, &[&events(&response)])
+                }
             };
             vec![answer, FAULTS.fine(mode)]
         },
@@ -151,14 +175,23 @@ async fn broken_calls_are_told() {
 
 #[tokio::test]
 async fn refusals_and_empty_answers_are_named() {
-    let refusal =
-        json!([{"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}]);
-    let thinking = json!([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}]);
+    let refusal = json!([{"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}]);
+    let thinking =
+        json!([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}]);
     let filtered = json!({"reason": "content_filter"});
     for (response, expected) in [
-        (json!({"status": "completed", "output": []}), r#"asked 1: Stop """#),
-        (json!({"status": "completed", "output": refusal}), r#"asked 1: Stop """#),
-        (json!({"status": "completed", "output": thinking}), r#"asked 1: Stop """#),
+        (
+            json!({"status": "completed", "output": []}),
+            r#"asked 1: Stop """#,
+        ),
+        (
+            json!({"status": "completed", "output": refusal}),
+            r#"asked 1: Stop """#,
+        ),
+        (
+            json!({"status": "completed", "output": thinking}),
+            r#"asked 1: Stop """#,
+        ),
         (
             json!({"status": "incomplete", "incomplete_details": filtered, "output": []}),
             r#"asked 1: ContentFilter """#,
@@ -177,19 +210,33 @@ async fn an_error_inside_a_200_is_an_error() {
     for (code, expected) in [
         // What may pass is asked again.
         ("server_error", r#"asked 2: Stop "Fine.""#),
-        ("insufficient_quota", "asked 1: quota: openai: quota exhausted: Sorry."),
-        ("context_length_exceeded", "asked 1: context_too_long: too long for openai: Sorry."),
+        (
+            "insufficient_quota",
+            "asked 1: quota: openai: quota exhausted: Sorry.",
+        ),
+        (
+            "context_length_exceeded",
+            "asked 1: context_too_long: too long for openai: Sorry.",
+        ),
     ] {
-        check_answer(json!({"status": "failed", "error": {"code": code, "message": "Sorry."}}), expected)
-            .await;
+        check_answer(
+            json!({"status": "failed", "error": {"code": code, "message": "Sorry."}}),
+            expected,
+        )
+        .await;
     }
     for error in [
         r#"{"type": "error", "code": "server_error", "message": "Sorry."}"#,
         r#"{"type": "error", "error": {"type": "server_error", "code": null, "message": "Sorry."}}"#,
     ] {
-        let answers =
-            vec![Answer::events(Framing::Events, &[FAULTS.events[2], error]), FAULTS.fine(Mode::Streaming)];
+        let answers = vec![
+            Answer::events(Framing::Events, &[FAULTS.events[2], error]),
+            FAULTS.fine(Mode::Streaming),
+        ];
         let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
-        assert_eq!(seen.line(), "asked 1: server: openai answered with a failure: Sorry.");
+        assert_eq!(
+            seen.line(),
+            "asked 1: server: openai answered with a failure: Sorry."
+        );
     }
 }

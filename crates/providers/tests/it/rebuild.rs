@@ -73,7 +73,12 @@ impl Transcript {
         self.open.push((id.unwrap_or(name).to_owned(), self.calls));
         self.calls += 1;
         let (id, signature) = (id.map(str::to_owned), signature.map(str::to_owned));
-        self.turns.push(Turn::Call { id, name: name.to_owned(), arguments, signature });
+        self.turns.push(Turn::Call {
+            id,
+            name: name.to_owned(),
+            arguments,
+            signature,
+        });
         Some(())
     }
 
@@ -97,8 +102,12 @@ impl Transcript {
             Value::String(text) => self.turns.push(turn(text.clone())),
             Value::Array(blocks) => {
                 for block in blocks {
-                    let is_text = matches!(block["type"].as_str()?, "text" | "input_text" | "output_text");
-                    self.turns.push(turn(block["text"].as_str().filter(|_| is_text)?.to_owned()));
+                    let is_text = matches!(
+                        block["type"].as_str()?,
+                        "text" | "input_text" | "output_text"
+                    );
+                    self.turns
+                        .push(turn(block["text"].as_str().filter(|_| is_text)?.to_owned()));
                 }
             }
             _ => return None,
@@ -107,7 +116,11 @@ impl Transcript {
     }
 
     /// In our vocabulary. `None` for what no vendor takes: blank turns, calls without results.
-    fn messages(&self, provider: &Provider, model: &adjutant_core::ModelId) -> Option<Vec<Message>> {
+    fn messages(
+        &self,
+        provider: &Provider,
+        model: &adjutant_core::ModelId,
+    ) -> Option<Vec<Message>> {
         let mut messages = Vec::new();
         let mut calls = Vec::new();
         let mut said = Vec::new();
@@ -117,19 +130,33 @@ impl Transcript {
                     said.push(Part::ours(Content::Text { text: text.clone() }));
                     continue;
                 }
-                Some(Turn::Call { id, name, arguments, signature }) => {
-                    let call =
-                        ToolCall::from_object(calls.len(), id.clone(), name.clone(), arguments.clone());
+                Some(Turn::Call {
+                    id,
+                    name,
+                    arguments,
+                    signature,
+                }) => {
+                    let call = ToolCall::from_object(
+                        calls.len(),
+                        id.clone(),
+                        name.clone(),
+                        arguments.clone(),
+                    );
                     let data = match (signature, provider.call_state) {
                         (Some(signature), Some(state)) => state(signature),
                         _ => json!({}),
                     };
                     calls.push((call.id.clone(), name.clone()));
-                    let state = ProviderState { origin: model.clone(), data };
+                    let state = ProviderState {
+                        origin: model.clone(),
+                        data,
+                    };
                     said.push(Part::from_provider(Content::ToolCall(call), Some(state)));
                     continue;
                 }
-                _ if !said.is_empty() => messages.push(Message::assistant(std::mem::take(&mut said)).ok()?),
+                _ if !said.is_empty() => {
+                    messages.push(Message::assistant(std::mem::take(&mut said)).ok()?)
+                }
                 _ => {}
             }
             messages.extend(match turn {
@@ -148,7 +175,8 @@ impl Transcript {
 
     /// The same without what differs between two ways to say it: the instruction is first, text is in one piece.
     fn compact(mut self) -> Vec<Turn> {
-        self.turns.sort_by_key(|turn| !matches!(turn, Turn::System(_)));
+        self.turns
+            .sort_by_key(|turn| !matches!(turn, Turn::System(_)));
         let mut turns: Vec<Turn> = Vec::new();
         for turn in self.turns {
             match (turns.last_mut(), turn) {
@@ -170,7 +198,9 @@ impl Transcript {
 
 async fn rebuild_all(test: &str, form: Form) {
     let external = cassette::external(test);
-    let schemas = external.as_ref().map(|folder| Schemas::load(folder, form.schemas, "request"));
+    let schemas = external
+        .as_ref()
+        .map(|folder| Schemas::load(folder, form.schemas, "request"));
     for folder in [Some(cassette::own()), external].into_iter().flatten() {
         rebuild_set(&folder, &form, schemas.as_ref()).await;
     }
@@ -181,8 +211,12 @@ async fn rebuild_set(folder: &Path, form: &Form, schemas: Option<&Schemas>) {
     let (mut rebuilt, mut wrong) = (0, Vec::new());
     let exchanges = cassette::exchanges(folder, form.folder);
     for exchange in exchanges.iter().filter(|exchange| exchange.status == 200) {
-        let Some(recorded) = Transcript::of(form, &exchange.request) else { continue };
-        let Some(sent) = sent(form, exchange, &recorded, &transport).await else { continue };
+        let Some(recorded) = Transcript::of(form, &exchange.request) else {
+            continue;
+        };
+        let Some(sent) = sent(form, exchange, &recorded, &transport).await else {
+            continue;
+        };
         rebuilt += 1;
         let sent = match sent {
             Ok(sent) => sent,
@@ -193,14 +227,29 @@ async fn rebuild_set(folder: &Path, form: &Form, schemas: Option<&Schemas>) {
         };
         let misfit = schemas.and_then(|schemas| schemas.misfit(&sent));
         wrong.extend(misfit.map(|misfit| format!("{}: {misfit}", exchange.name)));
-        let (ours, theirs) = (Transcript::of(form, &sent).map(Transcript::compact), recorded.compact());
+        let (ours, theirs) = (
+            Transcript::of(form, &sent).map(Transcript::compact),
+            recorded.compact(),
+        );
         if ours.as_ref() != Some(&theirs) {
-            wrong.push(format!("{}: says\n  {ours:?}, not\n  {theirs:?}", exchange.name));
+            wrong.push(format!(
+                "{}: says\n  {ours:?}, not\n  {theirs:?}",
+                exchange.name
+            ));
         }
     }
-    println!("{rebuilt} of {} requests of {}", exchanges.len(), form.folder);
+    println!(
+        "{rebuilt} of {} requests of {}",
+        exchanges.len(),
+        form.folder
+    );
     assert!(rebuilt > 0);
-    assert!(wrong.is_empty(), "{} of {rebuilt}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {rebuilt}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// The body we make of it; `None` if our vocabulary has no word for it.
@@ -217,21 +266,32 @@ async fn sent(
         ..Connection::new(transport.clone()).with_key("key".to_owned().into())
     };
     let provider = Provider::find(form.provider).unwrap();
-    let model = provider.model(exchange.model.as_deref()?, connection).unwrap();
+    let model = provider
+        .model(exchange.model.as_deref()?, connection)
+        .unwrap();
     let mut request = GenerateRequest::new(recorded.messages(provider, model.id())?);
     request.tools = tools(&exchange.request).into();
     request.config.verbatim = true;
     let failure = model.generate(&request).await.unwrap_err();
     let asked = server.asked();
-    let Some(asked) = asked.first() else { return Some(Err(failure.to_string())) };
+    let Some(asked) = asked.first() else {
+        return Some(Err(failure.to_string()));
+    };
     Some(Ok(asked.json()))
 }
 
 #[cfg(feature = "gemini")]
 fn gemini(request: &Value, transcript: &mut Transcript) -> Option<()> {
-    let either = |value: &Value, camel: &str, snake: &str| value.get(camel).or(value.get(snake)).cloned();
-    for part in request["systemInstruction"]["parts"].as_array().into_iter().flatten() {
-        transcript.turns.push(Turn::System(part["text"].as_str()?.to_owned()));
+    let either =
+        |value: &Value, camel: &str, snake: &str| value.get(camel).or(value.get(snake)).cloned();
+    for part in request["systemInstruction"]["parts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        transcript
+            .turns
+            .push(Turn::System(part["text"].as_str()?.to_owned()));
     }
     for content in request["contents"].as_array()? {
         for part in content["parts"].as_array()? {
@@ -241,14 +301,23 @@ fn gemini(request: &Value, transcript: &mut Transcript) -> Option<()> {
             let signature = either(part, "thoughtSignature", "thought_signature");
             if let Some(call) = either(part, "functionCall", "function_call") {
                 let signature = signature.as_ref().and_then(Value::as_str);
-                transcript.call(call["id"].as_str(), call["name"].as_str()?, &call["args"], signature)?;
+                transcript.call(
+                    call["id"].as_str(),
+                    call["name"].as_str()?,
+                    &call["args"],
+                    signature,
+                )?;
             } else if let Some(result) = either(part, "functionResponse", "function_response") {
                 let id = result["id"].as_str().or(result["name"].as_str())?;
                 transcript.result(id, &result["response"])?;
             } else {
                 let text = part["text"].as_str()?.to_owned();
                 let is_model = content["role"] == "model";
-                transcript.turns.push(if is_model { Turn::Assistant(text) } else { Turn::User(text) });
+                transcript.turns.push(if is_model {
+                    Turn::Assistant(text)
+                } else {
+                    Turn::User(text)
+                });
             }
         }
     }
@@ -259,7 +328,10 @@ fn gemini(request: &Value, transcript: &mut Transcript) -> Option<()> {
 #[cfg(any(feature = "ollama", feature = "openai"))]
 fn chat(request: &Value, transcript: &mut Transcript) -> Option<()> {
     for message in request["messages"].as_array()? {
-        if message.get("images").is_some_and(|images| !images.is_null()) {
+        if message
+            .get("images")
+            .is_some_and(|images| !images.is_null())
+        {
             return None;
         }
         match message["role"].as_str()? {
@@ -278,8 +350,9 @@ fn chat(request: &Value, transcript: &mut Transcript) -> Option<()> {
                 }
             }
             "tool" => {
-                let id =
-                    ["tool_call_id", "tool_name", "name"].iter().find_map(|name| message[*name].as_str());
+                let id = ["tool_call_id", "tool_name", "name"]
+                    .iter()
+                    .find_map(|name| message[*name].as_str());
                 let open = transcript.open.first().map(|(open, _)| open.clone());
                 transcript.result(&id.map(str::to_owned).or(open)?, &message["content"])?;
             }
@@ -292,7 +365,10 @@ fn chat(request: &Value, transcript: &mut Transcript) -> Option<()> {
 #[cfg(feature = "openai")]
 fn responses(request: &Value, transcript: &mut Transcript) -> Option<()> {
     transcript.text(&request["instructions"], Turn::System)?;
-    if request.get("previous_response_id").is_some_and(Value::is_string) {
+    if request
+        .get("previous_response_id")
+        .is_some_and(Value::is_string)
+    {
         return None;
     }
     let input = match &request["input"] {
@@ -300,8 +376,13 @@ fn responses(request: &Value, transcript: &mut Transcript) -> Option<()> {
         input => input.as_array()?,
     };
     for item in input {
-        match (item["type"].as_str().unwrap_or("message"), item["role"].as_str()) {
-            ("message", Some("system" | "developer")) => transcript.text(&item["content"], Turn::System)?,
+        match (
+            item["type"].as_str().unwrap_or("message"),
+            item["role"].as_str(),
+        ) {
+            ("message", Some("system" | "developer")) => {
+                transcript.text(&item["content"], Turn::System)?
+            }
             ("message", Some("user")) => transcript.text(&item["content"], Turn::User)?,
             ("message", Some("assistant")) => transcript.text(&item["content"], Turn::Assistant)?,
             ("function_call", _) => {
@@ -312,7 +393,9 @@ fn responses(request: &Value, transcript: &mut Transcript) -> Option<()> {
                     None,
                 )?;
             }
-            ("function_call_output", _) => transcript.result(item["call_id"].as_str()?, &item["output"])?,
+            ("function_call_output", _) => {
+                transcript.result(item["call_id"].as_str()?, &item["output"])?
+            }
             _ => return None,
         }
     }
@@ -323,7 +406,11 @@ fn responses(request: &Value, transcript: &mut Transcript) -> Option<()> {
 fn anthropic(request: &Value, transcript: &mut Transcript) -> Option<()> {
     transcript.text(&request["system"], Turn::System)?;
     for message in request["messages"].as_array()? {
-        let turn = if message["role"] == "assistant" { Turn::Assistant } else { Turn::User };
+        let turn = if message["role"] == "assistant" {
+            Turn::Assistant
+        } else {
+            Turn::User
+        };
         let Some(blocks) = message["content"].as_array() else {
             transcript.text(&message["content"], turn)?;
             continue;
@@ -331,7 +418,12 @@ fn anthropic(request: &Value, transcript: &mut Transcript) -> Option<()> {
         for block in blocks {
             match block["type"].as_str()? {
                 "tool_use" => {
-                    transcript.call(block["id"].as_str(), block["name"].as_str()?, &block["input"], None)?;
+                    transcript.call(
+                        block["id"].as_str(),
+                        block["name"].as_str()?,
+                        &block["input"],
+                        None,
+                    )?;
                 }
                 "tool_result" => {
                     let content = match block["content"].as_array().map(Vec::as_slice) {
@@ -352,15 +444,32 @@ fn anthropic(request: &Value, transcript: &mut Transcript) -> Option<()> {
 #[tokio::test]
 async fn gemini_requests_are_said_again() {
     let schemas = &["gemini.generateContent"];
-    rebuild_all(&test_name!(), Form { folder: "gemini", provider: "gemini", schemas, read: gemini }).await;
+    rebuild_all(
+        &test_name!(),
+        Form {
+            folder: "gemini",
+            provider: "gemini",
+            schemas,
+            read: gemini,
+        },
+    )
+    .await;
 }
 
 #[cfg(feature = "openai")]
 #[tokio::test]
 async fn chat_requests_are_said_again() {
     let schemas = &["openai_chat"];
-    rebuild_all(&test_name!(), Form { folder: "openai_chat", provider: "openai-chat", schemas, read: chat })
-        .await;
+    rebuild_all(
+        &test_name!(),
+        Form {
+            folder: "openai_chat",
+            provider: "openai-chat",
+            schemas,
+            read: chat,
+        },
+    )
+    .await;
 }
 
 #[cfg(feature = "openai")]
@@ -369,7 +478,12 @@ async fn responses_requests_are_said_again() {
     let schemas = &["openai_responses"];
     rebuild_all(
         &test_name!(),
-        Form { folder: "openai_responses", provider: "openai", schemas, read: responses },
+        Form {
+            folder: "openai_responses",
+            provider: "openai",
+            schemas,
+            read: responses,
+        },
     )
     .await;
 }
@@ -378,13 +492,30 @@ async fn responses_requests_are_said_again() {
 #[tokio::test]
 async fn anthropic_requests_are_said_again() {
     let schemas = &["anthropic.messages", "anthropic.messages.beta"];
-    rebuild_all(&test_name!(), Form { folder: "anthropic", provider: "anthropic", schemas, read: anthropic })
-        .await;
+    rebuild_all(
+        &test_name!(),
+        Form {
+            folder: "anthropic",
+            provider: "anthropic",
+            schemas,
+            read: anthropic,
+        },
+    )
+    .await;
 }
 
 #[cfg(feature = "ollama")]
 #[tokio::test]
 async fn ollama_requests_are_said_again() {
     let schemas = &["ollama.chat"];
-    rebuild_all(&test_name!(), Form { folder: "ollama", provider: "ollama", schemas, read: chat }).await;
+    rebuild_all(
+        &test_name!(),
+        Form {
+            folder: "ollama",
+            provider: "ollama",
+            schemas,
+            read: chat,
+        },
+    )
+    .await;
 }

@@ -51,7 +51,11 @@ const VENDORS: [Vendor; 6] = [
         provider: "anthropic",
         form: &Anthropic,
         stream: EVENTS,
-        schemas: Some((&["anthropic.messages", "anthropic.messages.beta"], "response", "event")),
+        schemas: Some((
+            &["anthropic.messages", "anthropic.messages.beta"],
+            "response",
+            "event",
+        )),
     },
     Vendor {
         folder: "gemini",
@@ -70,14 +74,20 @@ const VENDORS: [Vendor; 6] = [
     Vendor {
         folder: "ollama_compat",
         provider: "openai-compatible",
-        form: &OpenAiChat { model: "qwen3:4b", thinking: Some("reasoning") },
+        form: &OpenAiChat {
+            model: "qwen3:4b",
+            thinking: Some("reasoning"),
+        },
         stream: EVENTS,
         schemas: None,
     },
     Vendor {
         folder: "openai_chat",
         provider: "openai-chat",
-        form: &OpenAiChat { model: "gpt-4.1", thinking: None },
+        form: &OpenAiChat {
+            model: "gpt-4.1",
+            thinking: None,
+        },
         stream: EVENTS,
         schemas: Some((&["openai_chat"], "response", "chunk")),
     },
@@ -108,7 +118,9 @@ async fn our_recordings_are_what_is_made_today() {
     let (mut index, mut expected) = (String::new(), String::new());
     let mut wrong = Vec::new();
     for vendor in &VENDORS {
-        let published = schemas.as_ref().and_then(|folder| Published::load(vendor, folder));
+        let published = schemas
+            .as_ref()
+            .and_then(|folder| Published::load(vendor, folder));
         for scenario in scenarios::of(vendor.folder) {
             let id = format!("{}/{}.yaml", vendor.folder, scenario.name);
             let mut made = Vec::new();
@@ -118,7 +130,8 @@ async fn our_recordings_are_what_is_made_today() {
             let row = json!({"id": id, "provider": vendor.folder, "n": made.len(), "tags": scenario.tags});
             index += &format!("{row}\n");
             for (at, made) in made.iter().enumerate() {
-                let mut row = json!({"id": id, "index": at, "stream": made.streamed, "status": made.status});
+                let mut row =
+                    json!({"id": id, "index": at, "stream": made.streamed, "status": made.status});
                 row.as_object_mut().unwrap().extend(made.expected.clone());
                 expected += &format!("{row}\n");
             }
@@ -126,12 +139,17 @@ async fn our_recordings_are_what_is_made_today() {
                 let misfits = made.iter().flat_map(|made| published.misfits(made));
                 wrong.extend(misfits.map(|misfit| format!("{id}: {misfit}")));
             }
-            let interactions: Vec<Value> = made.iter().map(|made| interaction(vendor, made)).collect();
+            let interactions: Vec<Value> =
+                made.iter().map(|made| interaction(vendor, made)).collect();
             let file = serde_yaml_ng::to_string(&json!({ "interactions": interactions })).unwrap();
             files.insert(id, file);
         }
     }
-    assert!(wrong.is_empty(), "against the published schemas:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "against the published schemas:\n{}",
+        wrong.join("\n")
+    );
     files.insert("index.jsonl".to_owned(), index);
     files.insert("expected.jsonl".to_owned(), expected);
     let folder = cassette::own();
@@ -139,9 +157,14 @@ async fn our_recordings_are_what_is_made_today() {
         std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
         expect_file![folder.join(name)].assert_eq(text);
     }
-    let stale: BTreeSet<String> =
-        recorded_files(&folder).difference(&files.into_keys().collect()).cloned().collect();
-    assert!(stale.is_empty(), "delete what no scenario makes any more: {stale:?}");
+    let stale: BTreeSet<String> = recorded_files(&folder)
+        .difference(&files.into_keys().collect())
+        .cloned()
+        .collect();
+    assert!(
+        stale.is_empty(),
+        "delete what no scenario makes any more: {stale:?}"
+    );
 }
 
 /// The names of the files that are there, but for the one that is for people.
@@ -150,8 +173,9 @@ fn recorded_files(folder: &Path) -> BTreeSet<String> {
     let mut open = vec![PathBuf::new()];
     while let Some(at) = open.pop() {
         for entry in std::fs::read_dir(folder.join(&at)).unwrap() {
-            let (entry, name) =
-                entry.map(|entry| (entry.file_type().unwrap(), at.join(entry.file_name()))).unwrap();
+            let (entry, name) = entry
+                .map(|entry| (entry.file_type().unwrap(), at.join(entry.file_name())))
+                .unwrap();
             if entry.is_dir() {
                 open.push(name);
             } else if name.file_name().unwrap() != "README.md" {
@@ -185,16 +209,28 @@ async fn record(vendor: &Vendor, scenario: &Scenario, streamed: bool) -> Vec<Mad
             retries: 0,
             ..Connection::new(transport.clone()).with_key("recorded-key".to_owned().into())
         };
-        let model = Provider::find(vendor.provider).unwrap().model(vendor.form.model(), connection).unwrap();
+        let model = Provider::find(vendor.provider)
+            .unwrap()
+            .model(vendor.form.model(), connection)
+            .unwrap();
         let answered = ask(&model, &request, streamed).await;
         let [asked] = <[Asked; 1]>::try_from(server.asked()).unwrap();
         assert_eq!(asks_for_stream(&asked), streamed, "{}", asked.head);
         let expected = expected(vendor, reply);
-        recorded.push(Made { asked, streamed, status, retry_after, body, expected });
+        recorded.push(Made {
+            asked,
+            streamed,
+            status,
+            retry_after,
+            body,
+            expected,
+        });
         match (reply, answered) {
             (Reply::Says(_), Ok(answered)) => go_on(&mut request, answered),
             (Reply::Says(_), Err(error)) => panic!("{} {}: {error}", vendor.folder, scenario.name),
-            (Reply::Blocked | Reply::Fails { .. }, answered) => assert!(answered.is_err(), "{answered:?}"),
+            (Reply::Blocked | Reply::Fails { .. }, answered) => {
+                assert!(answered.is_err(), "{answered:?}")
+            }
         }
     }
     recorded
@@ -206,13 +242,20 @@ fn answer(vendor: &Vendor, reply: &Reply, streamed: bool) -> (u16, Option<u64>, 
     match reply {
         Reply::Says(said) if streamed => {
             let events = form.events(said);
-            let framed = events.said.iter().chain(&events.end).map(|event| form.frame(event));
+            let framed = events
+                .said
+                .iter()
+                .chain(&events.end)
+                .map(|event| form.frame(event));
             (200, None, framed.collect())
         }
         Reply::Says(said) => (200, None, form.whole(said)),
         Reply::Blocked if streamed => (200, None, form.frame(&gemini::blocked("SAFETY"))),
         Reply::Blocked => (200, None, gemini::blocked("SAFETY")),
-        Reply::Fails { status, retry_after } => (*status, *retry_after, form.error(*status, Trouble::Plain)),
+        Reply::Fails {
+            status,
+            retry_after,
+        } => (*status, *retry_after, form.error(*status, Trouble::Plain)),
     }
 }
 
@@ -220,20 +263,37 @@ fn answer(vendor: &Vendor, reply: &Reply, streamed: bool) -> (u16, Option<u64>, 
 fn expected(vendor: &Vendor, reply: &Reply) -> Map<String, Value> {
     let expected = match reply {
         Reply::Says(said) => {
-            let Said { thinking, text, refusal, calls, .. } = said;
-            let calls: Vec<Value> = calls.iter().map(|call| json!([call.name, call.value()])).collect();
+            let Said {
+                thinking,
+                text,
+                refusal,
+                calls,
+                ..
+            } = said;
+            let calls: Vec<Value> = calls
+                .iter()
+                .map(|call| json!([call.name, call.value()]))
+                .collect();
             json!({
                 "text": text, "thinking": thinking, "refusal": refusal, "tool_calls": calls,
                 "finish": vendor.form.finish(said), "usage": usage(vendor, said)
             })
         }
         Reply::Blocked => json!({ "blocked": "SAFETY" }),
-        Reply::Fails { status, retry_after: Some(seconds) } => {
+        Reply::Fails {
+            status,
+            retry_after: Some(seconds),
+        } => {
             json!({ "error": format!("status {status}"), "retry_after": seconds })
         }
-        Reply::Fails { status, retry_after: None } => json!({ "error": format!("status {status}") }),
+        Reply::Fails {
+            status,
+            retry_after: None,
+        } => json!({ "error": format!("status {status}") }),
     };
-    let Value::Object(expected) = expected else { unreachable!() };
+    let Value::Object(expected) = expected else {
+        unreachable!()
+    };
     expected
 }
 
@@ -241,7 +301,10 @@ fn usage(vendor: &Vendor, said: &Said) -> Value {
     let (input, output) = vendor.form.counters(said.counts);
     let mut usage = json!({ "input": input, "output": output });
     // Ollama counts neither, and Gemini leaves zeros out.
-    for (name, count) in [("cached", said.counts.cached), ("thinking", said.counts.thinking)] {
+    for (name, count) in [
+        ("cached", said.counts.cached),
+        ("thinking", said.counts.thinking),
+    ] {
         if count > 0 && vendor.folder != "ollama" {
             usage[name] = count.into();
         }
@@ -272,10 +335,14 @@ fn go_on(request: &mut GenerateRequest, answered: GenerateResponse) {
     if answered.parts.is_empty() {
         return;
     }
-    request.messages.push(Message::assistant(answered.parts).unwrap());
+    request
+        .messages
+        .push(Message::assistant(answered.parts).unwrap());
     for call in &calls {
         let result = scenarios::result(&call.name);
-        request.messages.push(Message::tool(call.id.clone(), call.name.clone(), result).unwrap());
+        request
+            .messages
+            .push(Message::tool(call.id.clone(), call.name.clone(), result).unwrap());
     }
     if calls.is_empty() {
         request.messages.push(Message::user(GO_ON).unwrap());
@@ -287,7 +354,13 @@ fn interaction(vendor: &Vendor, made: &Made) -> Value {
     let mut request = made.asked.head.lines().next().unwrap().split(' ');
     let (method, uri) = (request.next().unwrap(), request.next().unwrap());
     // What a client sends of itself says nothing about the adapter.
-    let own = ["host", "content-length", "user-agent", "accept", "accept-encoding"];
+    let own = [
+        "host",
+        "content-length",
+        "user-agent",
+        "accept",
+        "accept-encoding",
+    ];
     let headers: BTreeMap<String, Value> = made
         .asked
         .head
@@ -302,7 +375,8 @@ fn interaction(vendor: &Vendor, made: &Made) -> Value {
     if let Some(seconds) = made.retry_after {
         answered["retry-after"] = json!([seconds.to_string()]);
     }
-    let request = json!({ "method": method, "uri": uri, "headers": headers, "body": made.asked.body });
+    let request =
+        json!({ "method": method, "uri": uri, "headers": headers, "body": made.asked.body });
     json!({
         "request": request,
         "response": {
@@ -313,7 +387,13 @@ fn interaction(vendor: &Vendor, made: &Made) -> Value {
 }
 
 fn asks_for_stream(asked: &Asked) -> bool {
-    asked.json()["stream"] == true || asked.head.lines().next().unwrap().contains(":streamGenerateContent")
+    asked.json()["stream"] == true
+        || asked
+            .head
+            .lines()
+            .next()
+            .unwrap()
+            .contains(":streamGenerateContent")
 }
 
 /// A vendor's published schemas.
@@ -329,20 +409,34 @@ impl Published {
         let (names, whole, piece) = vendor.schemas?;
         let answer = |kind| Schemas::load(folder, &names[..1], kind);
         let request = Schemas::load(folder, names, "request");
-        Some(Self { request, whole: answer(whole), piece: answer(piece) })
+        Some(Self {
+            request,
+            whole: answer(whole),
+            piece: answer(piece),
+        })
     }
 
     /// Returns the parts that do not fit. There is no schema of errors, nor of Anthropic's keep-alive event.
     fn misfits(&self, made: &Made) -> Vec<String> {
-        let mut misfits: Vec<String> = self.request.misfit(&made.asked.json()).into_iter().collect();
+        let mut misfits: Vec<String> = self
+            .request
+            .misfit(&made.asked.json())
+            .into_iter()
+            .collect();
         if !(200..300).contains(&made.status) {
             return misfits;
         }
         if !made.streamed {
-            misfits.extend(self.whole.misfit(&serde_json::from_str(&made.body).unwrap()));
+            misfits.extend(
+                self.whole
+                    .misfit(&serde_json::from_str(&made.body).unwrap()),
+            );
             return misfits;
         }
-        let lines = made.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let lines = made
+            .body
+            .lines()
+            .map(|line| line.strip_prefix("data: ").unwrap_or(line));
         let values: Vec<Value> = lines
             .filter(|line| line.starts_with('{'))
             .map(|line| serde_json::from_str(line).unwrap())

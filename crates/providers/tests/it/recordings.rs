@@ -28,8 +28,8 @@
 use std::path::Path;
 
 use adjutant_core::{
-    Content, Delta, FinishReason, GenerateRequest, GenerateResponse, LanguageModel, Message, ModelError,
-    Part, ToolDefinition, ToolName, ToolResult,
+    Content, Delta, FinishReason, GenerateRequest, GenerateResponse, LanguageModel, Message,
+    ModelError, Part, ToolDefinition, ToolName, ToolResult,
 };
 use adjutant_providers::{Connection, HttpModel, Provider, Transport};
 use futures::StreamExt;
@@ -72,7 +72,10 @@ impl Recordings {
             ..Connection::new(transport.clone()).with_key("key".to_owned().into())
         };
         let name = exchange.model.as_deref().unwrap_or(self.model);
-        Provider::find(self.provider).unwrap().model(name, connection).unwrap()
+        Provider::find(self.provider)
+            .unwrap()
+            .model(name, connection)
+            .unwrap()
     }
 }
 
@@ -85,7 +88,9 @@ impl Schemas {
         let load = |name: &&str| {
             let file = folder.join(format!("../schemas/{name}.{kind}.schema.json"));
             // A word of an earlier draft, which this one has for something else.
-            let text = std::fs::read_to_string(file).unwrap().replace(r#""$recursiveAnchor":true,"#, "");
+            let text = std::fs::read_to_string(file)
+                .unwrap()
+                .replace(r#""$recursiveAnchor":true,"#, "");
             jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
         };
         Self(names.iter().map(load).collect())
@@ -97,7 +102,12 @@ impl Schemas {
             return None;
         }
         let errors = self.0[0].iter_errors(value);
-        Some(errors.map(|error| format!("{}: {error}", error.instance_path())).collect::<Vec<_>>().join("; "))
+        Some(
+            errors
+                .map(|error| format!("{}: {error}", error.instance_path()))
+                .collect::<Vec<_>>()
+                .join("; "),
+        )
     }
 }
 
@@ -123,8 +133,13 @@ async fn decode_set(
     let mut unlisted = Vec::new();
     let mut listed = known.to_vec();
     for exchange in &exchanges {
-        for (what, ours, theirs) in differences(vendor, exchange, &read(vendor, exchange, &transport).await) {
-            let name = exchange.name.strip_prefix(&format!("{}/", vendor.folder)).unwrap();
+        for (what, ours, theirs) in
+            differences(vendor, exchange, &read(vendor, exchange, &transport).await)
+        {
+            let name = exchange
+                .name
+                .strip_prefix(&format!("{}/", vendor.folder))
+                .unwrap();
             match listed.iter().position(|row| (row.0, row.1) == (name, what)) {
                 Some(at) => drop(listed.remove(at)),
                 None => unlisted.push(format!("{name}: {what}: ours {ours}, theirs {theirs}")),
@@ -132,7 +147,12 @@ async fn decode_set(
         }
     }
     println!("{} recorded answers of {}", exchanges.len(), vendor.folder);
-    assert!(unlisted.is_empty(), "{} differ:\n{}", unlisted.len(), unlisted.join("\n"));
+    assert!(
+        unlisted.is_empty(),
+        "{} differ:\n{}",
+        unlisted.len(),
+        unlisted.join("\n")
+    );
     assert!(listed.is_empty(), "listed, but no difference: {listed:?}");
 }
 
@@ -142,12 +162,21 @@ pub(crate) async fn follow_up_all(test: &str, vendors: &[&Recordings]) {
 }
 
 /// The same for some of the recordings.
-pub(crate) async fn follow_up_where(test: &str, vendors: &[&Recordings], wanted: impl Fn(&Exchange) -> bool) {
+pub(crate) async fn follow_up_where(
+    test: &str,
+    vendors: &[&Recordings],
+    wanted: impl Fn(&Exchange) -> bool,
+) {
     let external = cassette::external(test);
     for vendor in vendors {
-        let schemas = external.as_ref().map(|folder| Schemas::load(folder, vendor.schemas, "request"));
+        let schemas = external
+            .as_ref()
+            .map(|folder| Schemas::load(folder, vendor.schemas, "request"));
         let mut sent = 0;
-        for folder in [Some(&cassette::own()), external.as_ref()].into_iter().flatten() {
+        for folder in [Some(&cassette::own()), external.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             sent += follow_up_set(folder, vendor, schemas.as_ref(), &wanted).await;
         }
         assert!(sent > 0, "{}: no answer can be sent back", vendor.folder);
@@ -163,8 +192,13 @@ async fn follow_up_set(
 ) -> usize {
     let transport = Transport::new().unwrap();
     let (mut sent, mut wrong) = (0, Vec::new());
-    for exchange in cassette::exchanges(folder, vendor.folder).into_iter().filter(wanted) {
-        let Ok(answer) = read_as_it_is(vendor, &exchange, &transport).await else { continue };
+    for exchange in cassette::exchanges(folder, vendor.folder)
+        .into_iter()
+        .filter(wanted)
+    {
+        let Ok(answer) = read_as_it_is(vendor, &exchange, &transport).await else {
+            continue;
+        };
         // What a vendor explains is not said again.
         if answer.parts.iter().all(Part::is_explanation) {
             continue;
@@ -172,7 +206,11 @@ async fn follow_up_set(
         let server = Server::start(vec![Answer::reset()]).await;
         let request = follow_up(answer, &exchange);
         let calls = request.messages[2].tool_calls().count();
-        let failure = vendor.model(&exchange, &server, &transport).generate(&request).await.unwrap_err();
+        let failure = vendor
+            .model(&exchange, &server, &transport)
+            .generate(&request)
+            .await
+            .unwrap_err();
         let asked = server.asked();
         let Some(asked) = asked.first() else {
             wrong.push(format!("{}: not sent: {failure}", exchange.name));
@@ -181,17 +219,32 @@ async fn follow_up_set(
         let body = asked.json();
         let misfit = schemas.and_then(|schemas| schemas.misfit(&body));
         wrong.extend(misfit.map(|misfit| format!("{}: {misfit}", exchange.name)));
-        let (state, recorded) = ((vendor.state_sent)(&body), (vendor.state_recorded)(&exchange.events()));
+        let (state, recorded) = (
+            (vendor.state_sent)(&body),
+            (vendor.state_recorded)(&exchange.events()),
+        );
         if state != recorded {
-            wrong.push(format!("{}: state {state:?}, recorded {recorded:?}", exchange.name));
+            wrong.push(format!(
+                "{}: state {state:?}, recorded {recorded:?}",
+                exchange.name
+            ));
         }
         if (vendor.results_sent)(&body) != calls {
-            wrong.push(format!("{}: {calls} calls, {} results", exchange.name, (vendor.results_sent)(&body)));
+            wrong.push(format!(
+                "{}: {calls} calls, {} results",
+                exchange.name,
+                (vendor.results_sent)(&body)
+            ));
         }
         sent += 1;
     }
     println!("{sent} requests of {}", vendor.folder);
-    assert!(wrong.is_empty(), "{} of {sent}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {sent}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     sent
 }
 
@@ -239,7 +292,12 @@ async fn read(
     let model = vendor.model(exchange, &server, transport);
     let first = ask(&model, exchange).await;
     for (variant, _) in &bodies[1..] {
-        assert_eq!(ask(&model, exchange).await, first, "{} {variant}", exchange.name);
+        assert_eq!(
+            ask(&model, exchange).await,
+            first,
+            "{} {variant}",
+            exchange.name
+        );
     }
     first
 }
@@ -264,18 +322,31 @@ fn answer(exchange: &Exchange, body: Vec<u8>) -> Answer {
 
 fn variants(exchange: &Exchange) -> Vec<(&'static str, Answer)> {
     let whole = answer(exchange, exchange.body.clone());
-    let mut variants = vec![("as it is", whole.clone()), ("byte by byte", whole.clone().cut(1))];
+    let mut variants = vec![
+        ("as it is", whole.clone()),
+        ("byte by byte", whole.clone().cut(1)),
+    ];
     if size::is_long() {
         variants.push(("in threes", whole.cut(3)));
     }
-    let text = || String::from_utf8(exchange.body.clone()).unwrap().replace("\r\n", "\n");
+    let text = || {
+        String::from_utf8(exchange.body.clone())
+            .unwrap()
+            .replace("\r\n", "\n")
+    };
     let mut say = |name, text: String| variants.push((name, answer(exchange, text.into_bytes())));
     match exchange.framing {
         Framing::Whole => {}
         Framing::Events => {
             say("CRLF", text().replace('\n', "\r\n"));
             say("CR", text().replace('\n', "\r"));
-            say("comments", format!(": hello\n\n{}", text().replace("\n\n", "\n\n: keep-alive\n\n")));
+            say(
+                "comments",
+                format!(
+                    ": hello\n\n{}",
+                    text().replace("\n\n", "\n\n: keep-alive\n\n")
+                ),
+            );
             say("retry", format!("retry: 3000\n\n{}", text()));
             say("byte order mark", format!("\u{feff}{}", text()));
         }
@@ -302,7 +373,12 @@ async fn ask(model: &HttpModel, exchange: &Exchange) -> Result<GenerateResponse,
             Delta::Thinking(words) => thinking += &words,
             Delta::Finished(response) => {
                 // The deltas of a stream add up to its end.
-                assert_eq!((text, thinking), (response.text(), thinking_of(&response)), "{}", exchange.name);
+                assert_eq!(
+                    (text, thinking),
+                    (response.text(), thinking_of(&response)),
+                    "{}",
+                    exchange.name
+                );
                 return Ok(response);
             }
             _ => {}
@@ -312,11 +388,22 @@ async fn ask(model: &HttpModel, exchange: &Exchange) -> Result<GenerateResponse,
 }
 
 fn thinking_of(response: &GenerateResponse) -> String {
-    words_of(response, |content| if let Content::Thinking { text } = content { Some(text) } else { None })
+    words_of(response, |content| {
+        if let Content::Thinking { text } = content {
+            Some(text)
+        } else {
+            None
+        }
+    })
 }
 
 fn words_of(response: &GenerateResponse, words: fn(&Content) -> Option<&String>) -> String {
-    response.parts.iter().filter_map(|part| words(&part.content)).map(String::as_str).collect()
+    response
+        .parts
+        .iter()
+        .filter_map(|part| words(&part.content))
+        .map(String::as_str)
+        .collect()
 }
 
 /// Where an answer differs from what was expected of it: what, ours, theirs.
@@ -335,26 +422,47 @@ fn differences(
     let response = match answer {
         Ok(response) if !expected.is_failure() => response,
         Ok(response) => {
-            compare("outcome", format!("{response:?}"), format!("{:?}", expected.error));
+            compare(
+                "outcome",
+                format!("{response:?}"),
+                format!("{:?}", expected.error),
+            );
             return found;
         }
         Err(error) if expected.is_failure() => {
-            compare("code", error.code().to_owned(), (vendor.failure)(exchange).to_owned());
+            compare(
+                "code",
+                error.code().to_owned(),
+                (vendor.failure)(exchange).to_owned(),
+            );
             if expected.retry_after.is_some() {
                 let wait = error.retry_after().map(|wait| wait.as_secs());
-                compare("wait", format!("{wait:?}"), format!("{:?}", expected.retry_after));
+                compare(
+                    "wait",
+                    format!("{wait:?}"),
+                    format!("{:?}", expected.retry_after),
+                );
             }
             return found;
         }
         Err(error) => {
-            compare("outcome", format!("{}: {error}", error.code()), "an answer".to_owned());
+            compare(
+                "outcome",
+                format!("{}: {error}", error.code()),
+                "an answer".to_owned(),
+            );
             return found;
         }
     };
     compare("text", response.text(), expected.text.clone());
     compare("thinking", thinking_of(response), expected.thinking.clone());
-    let refusal =
-        words_of(response, |content| if let Content::Refusal { text } = content { Some(text) } else { None });
+    let refusal = words_of(response, |content| {
+        if let Content::Refusal { text } = content {
+            Some(text)
+        } else {
+            None
+        }
+    });
     compare("refusal", refusal, expected.refusal.clone());
     let calls = response.tool_calls().map(|call| match &call.malformed {
         // Arguments that are cut off are the text they are.
@@ -362,11 +470,27 @@ fn differences(
         None => json!([call.name, call.arguments]),
     });
     let calls: Vec<Value> = calls.collect();
-    compare("calls", sorted(json!(calls)).to_string(), sorted(json!(expected.tool_calls)).to_string());
-    compare("finish", format!("{:?}", Some(response.finish)), format!("{:?}", (vendor.finish)(expected)));
+    compare(
+        "calls",
+        sorted(json!(calls)).to_string(),
+        sorted(json!(expected.tool_calls)).to_string(),
+    );
+    compare(
+        "finish",
+        format!("{:?}", Some(response.finish)),
+        format!("{:?}", (vendor.finish)(expected)),
+    );
     if let Some(counts) = expected.usage {
-        compare("input", format!("{:?}", response.counters.input), format!("{:?}", counts.input));
-        compare("output", format!("{:?}", response.counters.output), format!("{:?}", counts.output));
+        compare(
+            "input",
+            format!("{:?}", response.counters.input),
+            format!("{:?}", counts.input),
+        );
+        compare(
+            "output",
+            format!("{:?}", response.counters.output),
+            format!("{:?}", counts.output),
+        );
         let usage = response.usage;
         for (what, ours, theirs) in [
             ("cached", usage.cached_tokens, counts.cached),
@@ -384,8 +508,10 @@ fn differences(
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {
-            let mut fields: Vec<(String, Value)> =
-                map.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            let mut fields: Vec<(String, Value)> = map
+                .into_iter()
+                .map(|(name, value)| (name, sorted(value)))
+                .collect();
             fields.sort_by(|a, b| a.0.cmp(&b.0));
             Value::Object(fields.into_iter().collect())
         }
@@ -396,11 +522,16 @@ fn sorted(value: Value) -> Value {
 
 /// A transcript that goes on where a recorded answer stops: its calls answered, its state sent back.
 fn follow_up(answer: GenerateResponse, exchange: &Exchange) -> GenerateRequest {
-    let mut messages = vec![Message::system("As recorded.").unwrap(), Message::user("As recorded.").unwrap()];
+    let mut messages = vec![
+        Message::system("As recorded.").unwrap(),
+        Message::user("As recorded.").unwrap(),
+    ];
     let calls: Vec<_> = answer.tool_calls().cloned().collect();
     messages.push(Message::assistant(answer.parts).unwrap());
     for call in calls {
-        messages.push(Message::tool(call.id, call.name, ToolResult::ok(json!({"seen": true}))).unwrap());
+        messages.push(
+            Message::tool(call.id, call.name, ToolResult::ok(json!({"seen": true}))).unwrap(),
+        );
     }
     messages.push(Message::user("Go on.").unwrap());
     let mut request = GenerateRequest::new(messages);
@@ -416,7 +547,10 @@ pub(crate) fn tools(request: &Value) -> Vec<ToolDefinition> {
 
 /// Gemini lists several in one, OpenAI's chat wraps each.
 fn declarations(tool: &Value) -> Vec<&Value> {
-    match (tool["functionDeclarations"].as_array(), tool.get("function")) {
+    match (
+        tool["functionDeclarations"].as_array(),
+        tool.get("function"),
+    ) {
         (Some(declarations), _) => declarations.iter().collect(),
         (None, Some(function)) => vec![function],
         (None, None) => vec![tool],
@@ -426,12 +560,19 @@ fn declarations(tool: &Value) -> Vec<&Value> {
 /// `None` for what the vendor runs itself.
 fn tool(declaration: &Value) -> Option<ToolDefinition> {
     let names = ["parameters", "parametersJsonSchema", "input_schema"];
-    let schema = names.iter().find_map(|name| declaration.get(name).filter(|schema| schema.is_object()));
+    let schema = names
+        .iter()
+        .find_map(|name| declaration.get(name).filter(|schema| schema.is_object()));
     let is_function = schema.is_some() || declaration.get("description").is_some();
     let name = ToolName::foreign(declaration["name"].as_str().filter(|_| is_function)?).ok()?;
-    let description = declaration["description"].as_str().filter(|text| !text.trim().is_empty());
-    let parameters = schema.cloned().map_or_else(|| json!({"type": "object"}), lower_case_types);
-    let definition = ToolDefinition::new("tool", description.unwrap_or("As recorded."), parameters).unwrap();
+    let description = declaration["description"]
+        .as_str()
+        .filter(|text| !text.trim().is_empty());
+    let parameters = schema
+        .cloned()
+        .map_or_else(|| json!({"type": "object"}), lower_case_types);
+    let definition =
+        ToolDefinition::new("tool", description.unwrap_or("As recorded."), parameters).unwrap();
     Some(ToolDefinition { name, ..definition })
 }
 
@@ -440,7 +581,9 @@ fn lower_case_types(schema: Value) -> Value {
     match schema {
         Value::Object(map) => {
             let fields = map.into_iter().map(|(keyword, value)| match value {
-                Value::String(kind) if keyword == "type" => (keyword, Value::String(kind.to_lowercase())),
+                Value::String(kind) if keyword == "type" => {
+                    (keyword, Value::String(kind.to_lowercase()))
+                }
                 other => (keyword, lower_case_types(other)),
             });
             Value::Object(fields.collect::<Map<_, _>>())

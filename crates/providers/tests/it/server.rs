@@ -43,7 +43,13 @@ enum End {
 
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), chunk: usize::MAX, end: End::Properly }
+        Self {
+            status,
+            headers: Vec::new(),
+            body: body.into(),
+            chunk: usize::MAX,
+            end: End::Properly,
+        }
     }
 
     /// Events, one JSON value each.
@@ -56,11 +62,17 @@ impl Answer {
     }
 
     pub(crate) fn reset() -> Self {
-        Self { end: End::Unanswered, ..Self::new(0, "") }
+        Self {
+            end: End::Unanswered,
+            ..Self::new(0, "")
+        }
     }
 
     pub(crate) fn mute() -> Self {
-        Self { end: End::Mute, ..Self::new(0, "") }
+        Self {
+            end: End::Mute,
+            ..Self::new(0, "")
+        }
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -78,7 +90,8 @@ impl Answer {
     pub(crate) fn replace(&mut self, these: &[u8], others: &[u8]) {
         let find = |body: &[u8]| body.windows(these.len()).position(|window| window == these);
         while let Some(at) = find(&self.body) {
-            self.body.splice(at..at + these.len(), others.iter().copied());
+            self.body
+                .splice(at..at + these.len(), others.iter().copied());
         }
     }
 
@@ -140,7 +153,9 @@ impl Server {
 
     async fn serve(answers: Vec<Answer>, unknown: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let seen = asked.clone();
         let task = tokio::spawn(async move {
@@ -172,7 +187,10 @@ async fn serve(
     seen: Arc<Mutex<Vec<Asked>>>,
 ) -> std::io::Result<()> {
     let asked = read_request(&mut connection).await?;
-    let answer = if unknown.iter().any(|path| asked.head.lines().next().unwrap_or_default().contains(path)) {
+    let answer = if unknown
+        .iter()
+        .any(|path| asked.head.lines().next().unwrap_or_default().contains(path))
+    {
         Answer::new(404, "")
     } else {
         seen.lock().unwrap().push(asked);
@@ -183,12 +201,16 @@ async fn serve(
         End::Mute => std::future::pending().await,
         End::Properly | End::Broken | End::Stalled => {}
     }
-    let mut head =
-        format!("HTTP/1.1 {} X\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n", answer.status);
+    let mut head = format!(
+        "HTTP/1.1 {} X\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n",
+        answer.status
+    );
     for (name, value) in &answer.headers {
         head += &format!("{name}: {value}\r\n");
     }
-    connection.write_all(format!("{head}\r\n").as_bytes()).await?;
+    connection
+        .write_all(format!("{head}\r\n").as_bytes())
+        .await?;
     let mut framed = Vec::new();
     for chunk in answer.body.chunks(answer.chunk) {
         framed.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
@@ -216,12 +238,21 @@ pub(crate) async fn read_request(connection: &mut TcpStream) -> std::io::Result<
     let text = String::from_utf8_lossy(&bytes[..head]).into_owned();
     let length = text
         .lines()
-        .find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok())
+        .find_map(|line| {
+            line.to_lowercase()
+                .strip_prefix("content-length:")?
+                .trim()
+                .parse::<usize>()
+                .ok()
+        })
         .unwrap_or(0);
     while bytes.len() < head + length {
         if connection.read_buf(&mut bytes).await? == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Ok(Asked { head: text, body: String::from_utf8_lossy(&bytes[head..]).into_owned() })
+    Ok(Asked {
+        head: text,
+        body: String::from_utf8_lossy(&bytes[head..]).into_owned(),
+    })
 }

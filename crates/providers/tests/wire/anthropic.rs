@@ -20,7 +20,11 @@ impl Form for Anthropic {
     fn events(&self, said: &Said) -> Events {
         let mut begun = message(said, Vec::new(), None);
         // Counts of what is written grow; the last ones hold.
-        begun["usage"] = usage(Counts { output: 1, thinking: 0, ..said.counts });
+        begun["usage"] = usage(Counts {
+            output: 1,
+            thinking: 0,
+            ..said.counts
+        });
         let start = json!({ "type": "message_start", "message": begun });
         let mut events = vec![start.to_string(), json!({ "type": "ping" }).to_string()];
         let mut arguments = said.calls.iter().map(|call| call.arguments);
@@ -39,14 +43,22 @@ impl Form for Anthropic {
                 }
                 _ => {
                     block["input"] = json!({});
-                    grow("input_json_delta", "partial_json", arguments.next().unwrap())
+                    grow(
+                        "input_json_delta",
+                        "partial_json",
+                        arguments.next().unwrap(),
+                    )
                 }
             };
             let place = |kind: &str, name: &str, value: Value| {
                 json!({ "type": kind, "index": at, name: value }).to_string()
             };
             events.push(place("content_block_start", "content_block", block));
-            events.extend(deltas.into_iter().map(|delta| place("content_block_delta", "delta", delta)));
+            events.extend(
+                deltas
+                    .into_iter()
+                    .map(|delta| place("content_block_delta", "delta", delta)),
+            );
             events.push(json!({ "type": "content_block_stop", "index": at }).to_string());
         }
         let mut delta = json!({ "stop_reason": self.finish(said), "stop_sequence": null });
@@ -54,9 +66,18 @@ impl Form for Anthropic {
             delta["stop_details"] = declined(said);
         }
         let mut usage = usage(said.counts);
-        usage.as_object_mut().unwrap().retain(|name, _| name.starts_with("output_tokens"));
+        usage
+            .as_object_mut()
+            .unwrap()
+            .retain(|name, _| name.starts_with("output_tokens"));
         let end = json!({ "type": "message_delta", "delta": delta, "usage": usage });
-        Events { said: events, end: vec![end.to_string(), json!({ "type": "message_stop" }).to_string()] }
+        Events {
+            said: events,
+            end: vec![
+                end.to_string(),
+                json!({ "type": "message_stop" }).to_string(),
+            ],
+        }
     }
 
     fn error(&self, status: u16, trouble: Trouble) -> String {
@@ -65,9 +86,10 @@ impl Form for Anthropic {
                 "invalid_request_error",
                 "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
             ),
-            (Trouble::TooLong, _) => {
-                ("invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum")
-            }
+            (Trouble::TooLong, _) => (
+                "invalid_request_error",
+                "prompt is too long: 200001 tokens > 200000 maximum",
+            ),
             (_, 401) => ("authentication_error", "The server's words."),
             (_, 403) => ("permission_error", "The server's words."),
             (_, 404) => ("not_found_error", "The server's words."),
@@ -96,7 +118,10 @@ impl Form for Anthropic {
 
     fn frame(&self, event: &str) -> String {
         let value: Value = serde_json::from_str(event).unwrap();
-        format!("event: {}\ndata: {event}\n\n", value["type"].as_str().unwrap())
+        format!(
+            "event: {}\ndata: {event}\n\n",
+            value["type"].as_str().unwrap()
+        )
     }
 }
 
@@ -109,14 +134,20 @@ pub(crate) fn error(kind: &str, message: &str) -> String {
 fn blocks(said: &Said) -> Vec<Value> {
     let mut blocks = Vec::new();
     if !said.thinking.is_empty() {
-        blocks.push(json!({ "type": "thinking", "thinking": said.thinking, "signature": said.state }));
+        blocks.push(
+            json!({ "type": "thinking", "thinking": said.thinking, "signature": said.state }),
+        );
     }
     if !said.text.is_empty() {
         blocks.push(json!({ "type": "text", "text": said.text, "citations": null }));
     }
     for (at, call) in said.calls.iter().enumerate() {
         // No arguments are an empty object here, and never an empty text.
-        let input = if call.arguments.is_empty() { json!({}) } else { call.value() };
+        let input = if call.arguments.is_empty() {
+            json!({})
+        } else {
+            call.value()
+        };
         blocks.push(json!({
             "type": "tool_use", "id": format!("toolu_{at}"), "name": call.name, "input": input
         }));
@@ -126,8 +157,15 @@ fn blocks(said: &Said) -> Vec<Value> {
 
 /// The deltas that fill a block. It has at least one, also where it stays empty.
 fn grow(kind: &str, field: &str, words: &str) -> Vec<Value> {
-    let pieces = if words.is_empty() { vec![String::new()] } else { pieces(words) };
-    pieces.into_iter().map(|piece| json!({ "type": kind, field: piece })).collect()
+    let pieces = if words.is_empty() {
+        vec![String::new()]
+    } else {
+        pieces(words)
+    };
+    pieces
+        .into_iter()
+        .map(|piece| json!({ "type": kind, field: piece }))
+        .collect()
 }
 
 fn message(said: &Said, blocks: Vec<Value>, reason: Option<&str>) -> Value {

@@ -28,7 +28,9 @@ impl Form for Gemini {
         let message = match trouble {
             Trouble::Plain => "The server's words.",
             Trouble::Quota => "Your prepayment credits are depleted.",
-            Trouble::TooLong => "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+            Trouble::TooLong => {
+                "The input token count (9) exceeds the maximum number of tokens allowed (8)."
+            }
         };
         let name = match status {
             401 => "UNAUTHENTICATED",
@@ -63,7 +65,8 @@ impl Form for Gemini {
 
 /// Returns the answer to a prompt that a filter stopped.
 pub(crate) fn blocked(reason: &str) -> String {
-    json!({ "promptFeedback": { "blockReason": reason }, "modelVersion": Gemini.model() }).to_string()
+    json!({ "promptFeedback": { "blockReason": reason }, "modelVersion": Gemini.model() })
+        .to_string()
 }
 
 fn piece(said: &Said, parts: Vec<Value>, finish: Option<&str>) -> String {
@@ -77,9 +80,10 @@ fn piece(said: &Said, parts: Vec<Value>, finish: Option<&str>) -> String {
         "totalTokenCount": said.counts.input + said.counts.output
     });
     // Zeros are left out.
-    for (name, count) in
-        [("cachedContentTokenCount", said.counts.cached), ("thoughtsTokenCount", said.counts.thinking)]
-    {
+    for (name, count) in [
+        ("cachedContentTokenCount", said.counts.cached),
+        ("thoughtsTokenCount", said.counts.thinking),
+    ] {
         if count > 0 {
             usage[name] = count.into();
         }
@@ -98,7 +102,9 @@ fn parts(said: &Said) -> Vec<Value> {
     }
     let words = parts.len();
     parts.extend(
-        said.calls.iter().map(|call| json!({ "functionCall": { "name": call.name, "args": call.value() } })),
+        said.calls
+            .iter()
+            .map(|call| json!({ "functionCall": { "name": call.name, "args": call.value() } })),
     );
     let signed = if said.calls.is_empty() { 0 } else { words };
     if let (Some(part), false) = (parts.get_mut(signed), said.state.is_empty()) {
@@ -112,7 +118,9 @@ fn parts(said: &Said) -> Vec<Value> {
 
 /// A part as the parts of a stream that add up to it; what is signed is the last of them.
 fn growing(part: Value) -> Vec<Value> {
-    let Some(text) = part["text"].as_str() else { return vec![part] };
+    let Some(text) = part["text"].as_str() else {
+        return vec![part];
+    };
     let pieces = pieces(text);
     let last = pieces.len() - 1;
     let grown = pieces.into_iter().enumerate().map(|(at, piece)| {

@@ -57,5 +57,8 @@ pub(crate) struct Events {
 fn pieces(words: &str) -> Vec<String> {
     const LENGTH: usize = 16;
     let chars: Vec<char> = words.chars().collect();
-    chars.chunks(LENGTH).map(|piece| piece.iter().collect()).collect()
+    chars
+        .chunks(LENGTH)
+        .map(|piece| piece.iter().collect())
+        .collect()
 }

@@ -30,11 +30,18 @@ impl Form for Ollama {
             message[name] = value;
             line(message, None)
         };
-        let thinking = pieces(said.thinking).into_iter().map(|piece| one("thinking", piece.into()));
-        let words = pieces(said.text).into_iter().map(|piece| one("content", piece.into()));
+        let thinking = pieces(said.thinking)
+            .into_iter()
+            .map(|piece| one("thinking", piece.into()));
+        let words = pieces(said.text)
+            .into_iter()
+            .map(|piece| one("content", piece.into()));
         let calls = (0..said.calls.len()).map(|at| one("tool_calls", json!([call(said, at)])));
         let end = line(json!({ "role": "assistant", "content": "" }), Some(said));
-        Events { said: thinking.chain(words).chain(calls).collect(), end: vec![end] }
+        Events {
+            said: thinking.chain(words).chain(calls).collect(),
+            end: vec![end],
+        }
     }
 
     fn error(&self, _: u16, trouble: Trouble) -> String {
@@ -63,7 +70,11 @@ impl Form for Ollama {
 fn call(said: &Said, at: usize) -> Value {
     let call = said.calls[at];
     // No arguments are an empty object here.
-    let arguments = if call.arguments.is_empty() { json!({}) } else { call.value() };
+    let arguments = if call.arguments.is_empty() {
+        json!({})
+    } else {
+        call.value()
+    };
     json!({ "function": { "index": at, "name": call.name, "arguments": arguments } })
 }
 

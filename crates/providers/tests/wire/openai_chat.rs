@@ -37,7 +37,13 @@ impl Form for OpenAiChat {
     }
 
     fn whole(&self, said: &Said) -> String {
-        let or_null = |words: &'static str| if words.is_empty() { Value::Null } else { words.into() };
+        let or_null = |words: &'static str| {
+            if words.is_empty() {
+                Value::Null
+            } else {
+                words.into()
+            }
+        };
         let mut message = json!({
             "role": "assistant", "content": or_null(said.text), "refusal": or_null(said.refusal)
         });
@@ -45,7 +51,9 @@ impl Form for OpenAiChat {
             message[field] = words.into();
         }
         if !said.calls.is_empty() {
-            message["tool_calls"] = (0..said.calls.len()).map(|at| call(said, at, true)).collect();
+            message["tool_calls"] = (0..said.calls.len())
+                .map(|at| call(said, at, true))
+                .collect();
         }
         let choices = json!([{
             "index": 0, "message": message, "logprobs": null, "finish_reason": self.finish(said)
@@ -58,21 +66,34 @@ impl Form for OpenAiChat {
     fn events(&self, said: &Said) -> Events {
         let mut events = vec![self.chunk(json!({ "role": "assistant", "content": "" }), None)];
         let thinking = self.thinking(said);
-        for (field, words) in thinking.into_iter().chain([("content", said.text), ("refusal", said.refusal)])
+        for (field, words) in thinking
+            .into_iter()
+            .chain([("content", said.text), ("refusal", said.refusal)])
         {
-            events.extend(pieces(words).into_iter().map(|piece| self.chunk(json!({ field: piece }), None)));
+            events.extend(
+                pieces(words)
+                    .into_iter()
+                    .map(|piece| self.chunk(json!({ field: piece }), None)),
+            );
         }
         for at in 0..said.calls.len() {
             let mut deltas = vec![call(said, at, false)];
             let arguments = pieces(said.calls[at].arguments).into_iter();
-            deltas.extend(arguments.map(|piece| json!({ "index": at, "function": { "arguments": piece } })));
-            let chunks = deltas.into_iter().map(|delta| self.chunk(json!({ "tool_calls": [delta] }), None));
+            deltas.extend(
+                arguments.map(|piece| json!({ "index": at, "function": { "arguments": piece } })),
+            );
+            let chunks = deltas
+                .into_iter()
+                .map(|delta| self.chunk(json!({ "tool_calls": [delta] }), None));
             events.extend(chunks);
         }
         let mut counts = self.about("chat.completion.chunk", json!([]));
         counts["usage"] = usage(said.counts);
         let end = self.chunk(json!({}), Some(self.finish(said)));
-        Events { said: events, end: vec![end, counts.to_string(), "[DONE]".to_owned()] }
+        Events {
+            said: events,
+            end: vec![end, counts.to_string(), "[DONE]".to_owned()],
+        }
     }
 
     fn error(&self, status: u16, trouble: Trouble) -> String {
@@ -101,7 +122,8 @@ pub(super) fn error(status: u16, trouble: Trouble) -> String {
         (_, 500..) => ("server_error", "server_error"),
         _ => ("invalid_request_error", "invalid_value"),
     };
-    let error = json!({ "message": "The server's words.", "type": kind, "param": null, "code": code });
+    let error =
+        json!({ "message": "The server's words.", "type": kind, "param": null, "code": code });
     json!({ "error": error }).to_string()
 }
 

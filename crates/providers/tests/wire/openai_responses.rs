@@ -35,7 +35,10 @@ impl Form for OpenAiResponses {
 
     fn frame(&self, event: &str) -> String {
         let value: Value = serde_json::from_str(event).unwrap();
-        format!("event: {}\ndata: {event}\n\n", value["type"].as_str().unwrap())
+        format!(
+            "event: {}\ndata: {event}\n\n",
+            value["type"].as_str().unwrap()
+        )
     }
 }
 
@@ -67,11 +70,19 @@ pub(crate) fn events(response: &Value) -> Events {
         event.to_string()
     };
     let begin = ["response.created", "response.in_progress"];
-    let begin = begin.map(|kind| json!({ "type": kind, "response": begun() })).into_iter();
+    let begin = begin
+        .map(|kind| json!({ "type": kind, "response": begun() }))
+        .into_iter();
     let items = response["output"].as_array().unwrap().iter().enumerate();
-    let said = begin.chain(items.flat_map(|(at, item)| growing(at, item))).map(&mut number).collect();
+    let said = begin
+        .chain(items.flat_map(|(at, item)| growing(at, item)))
+        .map(&mut number)
+        .collect();
     let kind = format!("response.{}", response["status"].as_str().unwrap());
-    Events { said, end: vec![number(json!({ "type": kind, "response": response }))] }
+    Events {
+        said,
+        end: vec![number(json!({ "type": kind, "response": response }))],
+    }
 }
 
 /// A message with this part alone.
@@ -90,11 +101,14 @@ fn items(said: &Said) -> Vec<Value> {
         }));
     }
     if !said.text.is_empty() {
-        let part = json!({ "type": "output_text", "text": said.text, "annotations": [], "logprobs": [] });
+        let part =
+            json!({ "type": "output_text", "text": said.text, "annotations": [], "logprobs": [] });
         items.push(message(part));
     }
     if !said.refusal.is_empty() {
-        items.push(message(json!({ "type": "refusal", "refusal": said.refusal })));
+        items.push(message(
+            json!({ "type": "refusal", "refusal": said.refusal }),
+        ));
     }
     for (at, call) in said.calls.iter().enumerate() {
         items.push(json!({
@@ -119,10 +133,15 @@ fn growing(at: usize, item: &Value) -> Vec<Value> {
     let (mut empty, mut growth) = (item.clone(), Vec::new());
     // All deltas of a text, and the event that says it whole; both stand at the same place.
     let grow = |kind: &str, place: &[(&str, &Value)], field: &str, whole: &Value| {
-        let deltas: Vec<Value> = pieces(whole.as_str().unwrap()).into_iter().map(Value::from).collect();
+        let deltas: Vec<Value> = pieces(whole.as_str().unwrap())
+            .into_iter()
+            .map(Value::from)
+            .collect();
         let fields = |more| [place, &[more]].concat();
-        let mut events: Vec<Value> =
-            deltas.iter().map(|delta| event(&format!("{kind}.delta"), &fields(("delta", delta)))).collect();
+        let mut events: Vec<Value> = deltas
+            .iter()
+            .map(|delta| event(&format!("{kind}.delta"), &fields(("delta", delta))))
+            .collect();
         events.push(event(&format!("{kind}.done"), &fields((field, whole))));
         events
     };
@@ -131,15 +150,31 @@ fn growing(at: usize, item: &Value) -> Vec<Value> {
             empty["summary"] = json!([]);
             let (place, part) = ([id, ("summary_index", &zero)], &item["summary"][0]);
             let blank = json!({ "type": "summary_text", "text": "" });
-            growth.push(event("reasoning_summary_part.added", &[place[0], place[1], ("part", &blank)]));
-            growth.extend(grow("reasoning_summary_text", &place, "text", &part["text"]));
-            growth.push(event("reasoning_summary_part.done", &[place[0], place[1], ("part", part)]));
+            growth.push(event(
+                "reasoning_summary_part.added",
+                &[place[0], place[1], ("part", &blank)],
+            ));
+            growth.extend(grow(
+                "reasoning_summary_text",
+                &place,
+                "text",
+                &part["text"],
+            ));
+            growth.push(event(
+                "reasoning_summary_part.done",
+                &[place[0], place[1], ("part", part)],
+            ));
         }
         "function_call" => {
             empty["arguments"] = "".into();
             empty["status"] = "in_progress".into();
             let place = [id];
-            growth = grow("function_call_arguments", &place, "arguments", &item["arguments"]);
+            growth = grow(
+                "function_call_arguments",
+                &place,
+                "arguments",
+                &item["arguments"],
+            );
             growth.last_mut().unwrap()["name"] = item["name"].clone();
         }
         _ => {
@@ -152,13 +187,21 @@ fn growing(at: usize, item: &Value) -> Vec<Value> {
             };
             let mut blank = part.clone();
             blank[field] = "".into();
-            growth.push(event("content_part.added", &[place[0], place[1], ("part", &blank)]));
+            growth.push(event(
+                "content_part.added",
+                &[place[0], place[1], ("part", &blank)],
+            ));
             let mut texts = grow(kind, &place, field, &part[field]);
             if kind == "output_text" {
-                texts.iter_mut().for_each(|event| event["logprobs"] = json!([]));
+                texts
+                    .iter_mut()
+                    .for_each(|event| event["logprobs"] = json!([]));
             }
             growth.extend(texts);
-            growth.push(event("content_part.done", &[place[0], place[1], ("part", part)]));
+            growth.push(event(
+                "content_part.done",
+                &[place[0], place[1], ("part", part)],
+            ));
         }
     }
     let mut events = vec![event("output_item.added", &[("item", &empty)])];

@@ -50,7 +50,12 @@ pub(crate) struct Counts {
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { input: 300, output: 3, cached: 0, thinking: 0 }
+        Self {
+            input: 300,
+            output: 3,
+            cached: 0,
+            thinking: 0,
+        }
     }
 }
 
@@ -66,7 +71,10 @@ pub(crate) enum Trouble {
 }
 
 pub(crate) fn text(words: &'static str) -> Said {
-    Said { text: words, ..Said::default() }
+    Said {
+        text: words,
+        ..Said::default()
+    }
 }
 
 pub(crate) fn call(name: &'static str, arguments: &'static str) -> Said {
@@ -80,7 +88,11 @@ impl Said {
     }
 
     pub(crate) fn thinking(self, words: &'static str) -> Self {
-        Self { thinking: words, state: "c2ln", ..self }
+        Self {
+            thinking: words,
+            state: "c2ln",
+            ..self
+        }
     }
 
     pub(crate) fn end(self, end: End) -> Self {

@@ -45,39 +45,62 @@ async fn serve(age: Duration) -> Served {
 
 async fn serve_signed(age: Duration, keys: Vec<PublicKey>) -> Served {
     let (arrived, go_on): (Arc<Notify>, Arc<Notify>) = Default::default();
-    let object = Waiting { arrived: arrived.clone(), go_on: go_on.clone() };
+    let object = Waiting {
+        arrived: arrived.clone(),
+        go_on: go_on.clone(),
+    };
     let (tell, said) = mpsc::unbounded_channel();
     let report = Arc::new(move |event: &WorkerEvent| {
-        let WorkerEvent::Failed(error) = event else { panic!("{event}") };
+        let WorkerEvent::Failed(error) = event else {
+            panic!("{event}")
+        };
         tell.send(error.clone()).unwrap();
     });
     let endpoint = Endpoint::builder().bind(object).build();
-    let port = Port { age, ..Port::new(endpoint, HeaderValue::from_static("us"), keys, report) };
+    let port = Port {
+        age,
+        ..Port::new(endpoint, HeaderValue::from_static("us"), keys, report)
+    };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let serving = tokio::spawn(port.serve(listener, stop.clone()));
-    Served { place, arrived, go_on, stop, said, serving }
+    Served {
+        place,
+        arrived,
+        go_on,
+        stop,
+        said,
+        serving,
+    }
 }
 
 /// A connection of one's own.
 async fn connect(place: SocketAddr) -> SendRequest<Sent> {
     let stream = TcpStream::connect(place).await.unwrap();
     stream.set_nodelay(true).unwrap();
-    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
     tokio::spawn(connection);
     sender
 }
 
 async fn discover(sender: &mut SendRequest<Sent>) -> hyper::Result<StatusCode> {
-    let request =
-        Request::get("/discover").header(ACCEPT, "application/vnd.restate.endpointmanifest.v4+json");
-    Ok(sender.send_request(request.body(Sent::nothing()).unwrap()).await?.status())
+    let request = Request::get("/discover")
+        .header(ACCEPT, "application/vnd.restate.endpointmanifest.v4+json");
+    Ok(sender
+        .send_request(request.body(Sent::nothing()).unwrap())
+        .await?
+        .status())
 }
 
 fn invoke(body: Sent) -> Request<Sent> {
     let request = Request::post("/invoke/Waiting/wait");
-    request.header(CONTENT_TYPE, "application/vnd.restate.invocation.v5").body(body).unwrap()
+    request
+        .header(CONTENT_TYPE, "application/vnd.restate.invocation.v5")
+        .body(body)
+        .unwrap()
 }
 
 /// A message of Restate's protocol: type, flags and length, then what it holds.
@@ -100,7 +123,11 @@ struct Sent {
 
 impl Sent {
     fn new(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
-        Self { pieces: Box::new(pieces), end: None, taken: Arc::default() }
+        Self {
+            pieces: Box::new(pieces),
+            end: None,
+            taken: Arc::default(),
+        }
     }
 
     fn nothing() -> Self {
@@ -147,12 +174,18 @@ async fn a_message_that_claims_gigabytes_is_refused_after_megabytes() {
     let piece = Bytes::from(vec![0; 16 * 1024]);
     let taken = flood(served.place, std::iter::repeat_n(piece, 4096)).await;
     // The client has taken up to a megabyte that it has not sent.
-    assert!((REQUEST_MAX / 2..REQUEST_MAX + 2 * 1024 * 1024).contains(&taken), "{taken}");
+    assert!(
+        (REQUEST_MAX / 2..REQUEST_MAX + 2 * 1024 * 1024).contains(&taken),
+        "{taken}"
+    );
     // Small pieces count for more than their bytes.
     let piece = Bytes::from_static(&[0; 100]);
     let taken = flood(served.place, std::iter::repeat_n(piece, REQUEST_MAX / 100)).await;
     assert!(taken < REQUEST_MAX / 2, "{taken}");
-    assert_eq!(discover(&mut connect(served.place).await).await.unwrap(), StatusCode::OK);
+    assert_eq!(
+        discover(&mut connect(served.place).await).await.unwrap(),
+        StatusCode::OK
+    );
 }
 
 #[tokio::test]
@@ -165,13 +198,20 @@ async fn the_requests_of_a_connection_share_a_bound() {
     for _ in 0..3 {
         let (end, ends) = mpsc::channel(1);
         held.push(end);
-        let body =
-            Sent { end: Some(ends), ..Sent::new(std::iter::once(message(0, u32::MAX, b"")).chain(seven())) };
+        let body = Sent {
+            end: Some(ends),
+            ..Sent::new(std::iter::once(message(0, u32::MAX, b"")).chain(seven()))
+        };
         let response = sender.send_request(invoke(body)).await.unwrap();
         ended.spawn(response.into_body().collect());
     }
     // Each is short enough, all three are not: one ends though its sender has not ended it.
-    tokio::time::timeout(NEVER, ended.join_next()).await.unwrap().unwrap().unwrap().ok();
+    tokio::time::timeout(NEVER, ended.join_next())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap()
+        .ok();
     assert_eq!(discover(&mut sender).await.unwrap(), StatusCode::OK);
 }
 
@@ -183,19 +223,32 @@ async fn a_connection_of_some_age_takes_no_new_calls_and_ends_those_that_run() {
     let start = whole(0x0000, b"\x0a\x01i\x12\x01i\x18\x01\x32\x01k");
     let input = whole(0x0400, b"\x72\x00");
     let (end, ends) = mpsc::channel(1);
-    let body = Sent { end: Some(ends), ..Sent::new([start, input].into_iter()) };
+    let body = Sent {
+        end: Some(ends),
+        ..Sent::new([start, input].into_iter())
+    };
     let running = sender.send_request(invoke(body)).await.unwrap();
     let running = tokio::spawn(running.into_body().collect());
     served.arrived.notified().await;
 
     let told = async { while discover(&mut sender).await.is_ok() {} };
-    tokio::time::timeout(NEVER, told).await.expect("it is never told to take no more");
-    assert_eq!(discover(&mut connect(served.place).await).await.unwrap(), StatusCode::OK);
+    tokio::time::timeout(NEVER, told)
+        .await
+        .expect("it is never told to take no more");
+    assert_eq!(
+        discover(&mut connect(served.place).await).await.unwrap(),
+        StatusCode::OK
+    );
     assert!(!running.is_finished());
 
     served.go_on.notify_one();
     end.send(()).await.unwrap();
-    let said = tokio::time::timeout(NEVER, running).await.unwrap().unwrap().unwrap().to_bytes();
+    let said = tokio::time::timeout(NEVER, running)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap()
+        .to_bytes();
     assert!(said.ends_with(&whole(0x0003, b"")), "{said:?}");
     assert!(served.said.try_recv().is_err());
 }
@@ -205,7 +258,10 @@ async fn who_stops_waits_for_what_runs() {
     let served = serve(AGE).await;
     let mut sender = connect(served.place).await;
     let (end, ends) = mpsc::channel(1);
-    let body = Sent { end: Some(ends), ..Sent::nothing() };
+    let body = Sent {
+        end: Some(ends),
+        ..Sent::nothing()
+    };
     let running = sender.send_request(invoke(body)).await.unwrap();
     served.stop.cancel();
     let told = async { while discover(&mut sender).await.is_ok() {} };
@@ -213,7 +269,10 @@ async fn who_stops_waits_for_what_runs() {
     assert!(!served.serving.is_finished());
     drop(end);
     running.into_body().collect().await.unwrap();
-    tokio::time::timeout(NEVER, served.serving).await.unwrap().unwrap();
+    tokio::time::timeout(NEVER, served.serving)
+        .await
+        .unwrap()
+        .unwrap();
     TcpStream::connect(served.place).await.unwrap_err();
 }
 
@@ -229,10 +288,18 @@ async fn more_connections_than_there_may_be_are_closed_and_said_once() {
     for _ in 0..2 {
         let mut stream = TcpStream::connect(served.place).await.unwrap();
         let mut end = [0];
-        assert_eq!(tokio::io::AsyncReadExt::read(&mut stream, &mut end).await.unwrap(), 0);
+        assert_eq!(
+            tokio::io::AsyncReadExt::read(&mut stream, &mut end)
+                .await
+                .unwrap(),
+            0
+        );
     }
     let said = served.said.recv().await.unwrap().to_string();
-    assert!(said.contains("256 connections") && served.said.try_recv().is_err(), "{said}");
+    assert!(
+        said.contains("256 connections") && served.said.try_recv().is_err(),
+        "{said}"
+    );
     // One that ended makes room; when, only the server knows.
     drop(open.pop());
     let taken = async {
@@ -269,18 +336,29 @@ fn connections_made_together_end_apart() {
 
 #[tokio::test]
 async fn a_call_that_nobody_signed_is_turned_away_before_it_is_read() {
-    let key = "publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp".parse().unwrap();
+    let key = "publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp"
+        .parse()
+        .unwrap();
     let mut served = serve_signed(AGE, vec![key]).await;
     let mut sender = connect(served.place).await;
-    assert_eq!(discover(&mut sender).await.unwrap(), StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        discover(&mut sender).await.unwrap(),
+        StatusCode::UNAUTHORIZED
+    );
     // A body that never ends is not waited for.
     let (_end, ends) = mpsc::channel(1);
-    let body = Sent { end: Some(ends), ..Sent::nothing() };
+    let body = Sent {
+        end: Some(ends),
+        ..Sent::nothing()
+    };
     let response = sender.send_request(invoke(body)).await.unwrap();
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(response.headers()[WORKER], "us");
     let health = Request::get("/health").body(Sent::nothing()).unwrap();
-    assert_eq!(sender.send_request(health).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(
+        sender.send_request(health).await.unwrap().status(),
+        StatusCode::OK
+    );
     // Said once for both.
     let said = served.said.recv().await.unwrap();
     assert_eq!(said, WorkerError::Refused("it is not signed".to_owned()));

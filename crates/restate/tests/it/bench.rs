@@ -53,11 +53,25 @@ impl Bench {
             lease_ms: None,
         };
         let store = Store::connect(&setup.database, 2).await.unwrap();
-        let front = Setup { name: "front".to_owned(), world: elsewhere.address, ..setup.clone() };
+        let front = Setup {
+            name: "front".to_owned(),
+            world: elsewhere.address,
+            ..setup.clone()
+        };
         let front = agent(&front).await;
-        let asking = Called::bind(restate.address(0).parse().unwrap()).await.unwrap();
+        let asking = Called::bind(restate.address(0).parse().unwrap())
+            .await
+            .unwrap();
         let front = front.dispatched_by(asking.dispatch());
-        let bench = Self { world, restate, setup, front, elsewhere, store, _server: server };
+        let bench = Self {
+            world,
+            restate,
+            setup,
+            front,
+            elsewhere,
+            store,
+            _server: server,
+        };
         let _worker = bench.start(None);
         bench.restate.wait_for_worker();
         bench
@@ -94,7 +108,9 @@ impl Bench {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        tokio::time::timeout(NEVER, looking).await.expect("it stayed as it was")
+        tokio::time::timeout(NEVER, looking)
+            .await
+            .expect("it stayed as it was")
     }
 }
 
@@ -114,7 +130,9 @@ pub(crate) async fn http(authority: &str, what: &str, headers: &str, body: &str)
         return (0, Value::Null);
     }
     let answer = String::from_utf8(answer).unwrap();
-    let Some((head, body)) = answer.split_once("\r\n\r\n") else { return (0, Value::Null) };
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else {
+        return (0, Value::Null);
+    };
     let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
     (status, serde_json::from_str(body).unwrap_or_default())
 }

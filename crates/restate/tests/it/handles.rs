@@ -15,13 +15,19 @@ const HOUR: Duration = Duration::from_secs(3600);
 const LOOK: Duration = Duration::from_millis(10);
 
 fn context() -> RunContext {
-    RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::default() }
+    RunContext {
+        conversation: ConversationId(Uuid::now_v7()),
+        ..RunContext::default()
+    }
 }
 
 impl Restate {
     /// The ids of its calls of which this is so.
     pub(crate) fn ids(&self, condition: &str) -> Vec<String> {
-        self.rows("id", &format!("select id from sys_invocation where {condition}"))
+        self.rows(
+            "id",
+            &format!("select id from sys_invocation where {condition}"),
+        )
     }
 }
 
@@ -35,16 +41,35 @@ async fn ended_by(handle: &str) {
     bench.world.arrivals.acquire_many(2).await.unwrap().forget();
     let running = bench.restate.ids("status = 'running'");
     assert_eq!(running.len(), 1, "{running:?}");
-    let (status, answer) = bench.restate.ask(&format!("PATCH /invocations/{}/{handle}", running[0]), "");
+    let (status, answer) = bench
+        .restate
+        .ask(&format!("PATCH /invocations/{}/{handle}", running[0]), "");
     assert!((200..300).contains(&status), "{status} {answer}");
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled, "{response:?}");
-    assert!(bench.elsewhere.seen(context.conversation).is_empty(), "it was the worker's");
-    assert!(bench.load(context.conversation, &context.user).await.inbox.is_empty());
+    assert!(
+        bench.elsewhere.seen(context.conversation).is_empty(),
+        "it was the worker's"
+    );
+    assert!(
+        bench
+            .load(context.conversation, &context.user)
+            .await
+            .inbox
+            .is_empty()
+    );
     // The conversation goes on.
     bench.world.release();
     let mut context = context;
-    assert_eq!(bench.front.run_in(&mut context, "hello").await.unwrap().content, "Hi.");
+    assert_eq!(
+        bench
+            .front
+            .run_in(&mut context, "hello")
+            .await
+            .unwrap()
+            .content,
+        "Hi."
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,10 +95,22 @@ async fn a_conversation_that_waits_has_one_timer_until_it_is_answered() {
     };
     for words in ["careful Once", "perhaps", "who knows"] {
         let asked = bench.front.run_in(&mut context, words).await.unwrap();
-        assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation, "{asked:?}");
+        assert_eq!(
+            asked.outcome,
+            OutcomeCategory::PendingConfirmation,
+            "{asked:?}"
+        );
         timers(1).await;
     }
-    assert_eq!(bench.front.run_in(&mut context, "yes").await.unwrap().content, "Worked.");
+    assert_eq!(
+        bench
+            .front
+            .run_in(&mut context, "yes")
+            .await
+            .unwrap()
+            .content,
+        "Worked."
+    );
     timers(0).await;
     assert_eq!(bench.world.seen(context.conversation).len(), 1);
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use adjutant_core::port::Loaded;
 use adjutant_core::{
-    AgentResponse, ConversationId, Effect, Event, Input, InputBody, InputId, OutcomeCategory, Recorded,
-    UserId, Verdict, conversation,
+    AgentResponse, ConversationId, Effect, Event, Input, InputBody, InputId, OutcomeCategory,
+    Recorded, UserId, Verdict, conversation,
 };
 use adjutant_runtime::RunContext;
 use jiff::Timestamp;
@@ -27,12 +27,23 @@ struct Played {
 
 impl Bench {
     /// Accepts an input and tells Restate. Who accepts one for somebody who waits would do the work if Restate took a second for it.
-    async fn answered(&self, conversation: ConversationId, user: &UserId, input: Input) -> AgentResponse {
+    async fn answered(
+        &self,
+        conversation: ConversationId,
+        user: &UserId,
+        input: Input,
+    ) -> AgentResponse {
         let key = self.front.key_of(user.clone(), conversation);
         self.front.journal().submit(&key, &input).await.unwrap();
         let user_name = user.as_str().replace('/', "%2F").replace(' ', "%20");
         let call = format!("POST /Conversation/2:{conversation}:worker:{user_name}/advance/send");
-        let (status, answer) = http(&format!("127.0.0.1:{}", self.restate.ingress), &call, "", "").await;
+        let (status, answer) = http(
+            &format!("127.0.0.1:{}", self.restate.ingress),
+            &call,
+            "",
+            "",
+        )
+        .await;
         assert!((200..300).contains(&status), "{status} {answer}");
         let response = |events: &[Recorded]| {
             let turn = events.last()?.event.turn()?;
@@ -56,7 +67,11 @@ impl Bench {
         let response = loop {
             let id = InputId::new(Uuid::now_v7().to_string()).unwrap();
             inputs.push(id.clone());
-            let asked = self.answered(conversation, &user, Input::new(id, Timestamp::UNIX_EPOCH, body));
+            let asked = self.answered(
+                conversation,
+                &user,
+                Input::new(id, Timestamp::UNIX_EPOCH, body),
+            );
             tokio::pin!(asked);
             let response = loop {
                 tokio::select! {
@@ -72,15 +87,27 @@ impl Bench {
             if response.decision.pending.is_empty() {
                 break response;
             }
-            let answers = response.decision.pending.iter().map(|call| match call.doubt {
-                Some(_) => call.answer(Verdict::Leave),
-                None => call.answer(Verdict::Approved),
-            });
-            body = InputBody::Answers { answers: answers.collect() };
+            let answers = response
+                .decision
+                .pending
+                .iter()
+                .map(|call| match call.doubt {
+                    Some(_) => call.answer(Verdict::Leave),
+                    None => call.answer(Verdict::Approved),
+                });
+            body = InputBody::Answers {
+                answers: answers.collect(),
+            };
         };
         let loaded = self.load(conversation, &user).await;
         let about = format!("{scene} {effect:?} {kills:?}");
-        invariants::check(&loaded, &inputs, &self.world.seen(conversation), kills.len(), &about);
+        invariants::check(
+            &loaded,
+            &inputs,
+            &self.world.seen(conversation),
+            kills.len(),
+            &about,
+        );
         Played {
             kills: kills.len(),
             outcome: response.outcome,
@@ -99,16 +126,27 @@ async fn at_every_boundary(effect: Effect) {
         for boundary in 1.. {
             let played = bench.play(scene, effect, &[boundary]).await;
             if played.kills == 0 {
-                assert!(boundary > 8, "{scene}: only {} places to die at", boundary - 1);
+                assert!(
+                    boundary > 8,
+                    "{scene}: only {} places to die at",
+                    boundary - 1
+                );
                 break;
             }
             doubts += played.doubts;
             if played.doubts == 0 {
-                assert_eq!((played.outcome, &played.content), (golden.outcome, &golden.content));
+                assert_eq!(
+                    (played.outcome, &played.content),
+                    (golden.outcome, &golden.content)
+                );
             }
         }
         // Between the start of a call and its end there are places to die at, and only there is anything in doubt.
-        assert_eq!(doubts > 0, effect == Effect::Once, "{scene}: {doubts} in doubt");
+        assert_eq!(
+            doubts > 0,
+            effect == Effect::Once,
+            "{scene}: {doubts} in doubt"
+        );
     }
 }
 
@@ -154,12 +192,23 @@ async fn what_waits_expires_though_nobody_comes_back() {
     let _worker = bench.start(None);
     let user = UserId::local();
     let mut context = RunContext::new(user.clone());
-    let asked = bench.front.run_in(&mut context, "careful Once").await.unwrap();
+    let asked = bench
+        .front
+        .run_in(&mut context, "careful Once")
+        .await
+        .unwrap();
     assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
     let loaded = bench
-        .until(context.conversation, &user, |loaded| conversation::open_turn(&loaded.events).is_none())
+        .until(context.conversation, &user, |loaded| {
+            conversation::open_turn(&loaded.events).is_none()
+        })
         .await;
-    let answered =
-        loaded.events.iter().any(|recorded| matches!(&*recorded.event, Event::CallAnswered { .. }));
-    assert!(answered && bench.world.seen(context.conversation).is_empty(), "{loaded:?}");
+    let answered = loaded
+        .events
+        .iter()
+        .any(|recorded| matches!(&*recorded.event, Event::CallAnswered { .. }));
+    assert!(
+        answered && bench.world.seen(context.conversation).is_empty(),
+        "{loaded:?}"
+    );
 }

@@ -39,10 +39,16 @@ impl Restate {
         let deployments: Value = serde_json::from_str(&self.ask("GET /deployments", "").1).unwrap();
         let deployments = deployments["deployments"].as_array().unwrap();
         let address = |deployment: &Value| deployment["uri"].as_str().unwrap().to_owned();
-        let latest = deployments.iter().find(|deployment| deployment["id"] == service["deployment_id"])?;
+        let latest = deployments
+            .iter()
+            .find(|deployment| deployment["id"] == service["deployment_id"])?;
         let mut addresses: Vec<String> = deployments.iter().map(address).collect();
         addresses.sort();
-        Some(Known { addresses, latest: address(latest), revision: service["revision"].as_u64().unwrap() })
+        Some(Known {
+            addresses,
+            latest: address(latest),
+            revision: service["revision"].as_u64().unwrap(),
+        })
     }
 
     /// Waits until it knows that.
@@ -55,7 +61,9 @@ impl Restate {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        tokio::time::timeout(NEVER, looking).await.unwrap_or_else(|_| panic!("it knows {:?}", self.known()))
+        tokio::time::timeout(NEVER, looking)
+            .await
+            .unwrap_or_else(|_| panic!("it knows {:?}", self.known()))
     }
 }
 
@@ -70,7 +78,10 @@ pub(crate) struct Here {
 
 impl Here {
     pub(crate) async fn start(address: &str) -> Self {
-        Self::with(Worker::bind(address.parse().unwrap()).await.unwrap(), agent_without_journal())
+        Self::with(
+            Worker::bind(address.parse().unwrap()).await.unwrap(),
+            agent_without_journal(),
+        )
     }
 
     pub(crate) fn with(worker: Worker, agent: Agent) -> Self {
@@ -84,7 +95,12 @@ impl Here {
                 tell.send(error.clone()).unwrap();
             }
         });
-        Self { url, stop, said, running: tokio::spawn(running) }
+        Self {
+            url,
+            stop,
+            said,
+            running: tokio::spawn(running),
+        }
     }
 
     pub(crate) async fn stop(self) {
@@ -96,7 +112,11 @@ impl Here {
 pub(crate) fn agent_without_journal() -> Agent {
     let line = json!({"match": "hello", "text": "Hi."}).to_string();
     let model = ScriptedModel::from_jsonl(&line).unwrap();
-    Agent::builder("worker").model(model).instruction("Work.").build().unwrap()
+    Agent::builder("worker")
+        .model(model)
+        .instruction("Work.")
+        .build()
+        .unwrap()
 }
 
 /// Stands before the admin port; what is asked there.
@@ -127,7 +147,11 @@ impl Asked {
                 });
             }
         });
-        Self { place, asked, so_far: String::new() }
+        Self {
+            place,
+            asked,
+            so_far: String::new(),
+        }
     }
 
     /// Stands before the admin port in an address, which leads here then.
@@ -161,7 +185,11 @@ async fn a_worker_that_starts_again_changes_nothing() {
     let _again = Here::start(&address).await;
     // The second look comes after all that followed from the first.
     asked.until("GET /services/Conversation ", 2).await;
-    assert!(!asked.so_far.contains("POST") && !asked.so_far.contains("DELETE"), "{}", asked.so_far);
+    assert!(
+        !asked.so_far.contains("POST") && !asked.so_far.contains("DELETE"),
+        "{}",
+        asked.so_far
+    );
     assert_eq!(restate.known().unwrap(), first);
 }
 
@@ -186,7 +214,10 @@ async fn a_worker_that_is_frozen_is_replaced() {
     let frozen = bench.start(None);
     frozen.freeze();
     let second = Here::start(&bench.restate.address(free_port())).await;
-    bench.restate.until(|known| known.latest == second.url).await;
+    bench
+        .restate
+        .until(|known| known.latest == second.url)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,7 +227,9 @@ async fn the_address_of_a_worker_that_is_gone_goes() {
     restate.until(|known| known.latest == first.url).await;
     first.stop().await;
     let second = Here::start(&restate.address(free_port())).await;
-    restate.until(|known| known.addresses == [second.url.clone()] && known.latest == second.url).await;
+    restate
+        .until(|known| known.addresses == [second.url.clone()] && known.latest == second.url)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,7 +241,9 @@ async fn one_worker_by_two_names_is_one_worker() {
     first.stop().await;
     let url = format!("http://localhost:{port}/");
     let mut second = Here::start(&format!("{}&advertise={url}", restate.address(port))).await;
-    restate.until(|known| known.addresses == [url.clone()] && known.latest == url).await;
+    restate
+        .until(|known| known.addresses == [url.clone()] && known.latest == url)
+        .await;
     assert!(second.said.try_recv().is_err());
 }
 
@@ -219,14 +254,19 @@ async fn a_second_worker_says_that_it_gets_no_work_until_the_first_is_gone() {
     let known = restate.until(|known| known.latest == first.url).await;
     let mut second = Here::start(&restate.address(free_port())).await;
     let said = second.said.recv().await.unwrap();
-    let expected = WorkerError::Elsewhere { called: first.url.clone(), here: second.url.clone() };
+    let expected = WorkerError::Elsewhere {
+        called: first.url.clone(),
+        here: second.url.clone(),
+    };
     assert_eq!(said, expected);
     assert!(said.to_string().contains("advertise="), "{said}");
     assert_eq!(restate.known().unwrap(), known);
 
     assert!(first.said.try_recv().is_err());
     first.stop().await;
-    restate.until(|known| known.addresses == [second.url.clone()] && known.latest == second.url).await;
+    restate
+        .until(|known| known.addresses == [second.url.clone()] && known.latest == second.url)
+        .await;
     // Said once.
     assert!(second.said.try_recv().is_err());
 }
@@ -246,7 +286,10 @@ async fn whoever_was_not_known_says_when_it_is() {
     });
     let running = tokio::spawn(running);
     let first = said.recv().await.unwrap();
-    assert!(matches!(first, WorkerEvent::Failed(WorkerError::NotRegistered(_))), "{first}");
+    assert!(
+        matches!(first, WorkerEvent::Failed(WorkerError::NotRegistered(_))),
+        "{first}"
+    );
     assert_eq!(dispatch.is_registered(), Some(false));
     restate.run();
     // In between it may be said what else was wrong while Restate started.
@@ -258,6 +301,15 @@ async fn whoever_was_not_known_says_when_it_is() {
     stop.cancel();
     running.await.unwrap();
     // Nobody looks there.
-    let alone = "restate://127.0.0.1:1?admin=none&listen=127.0.0.1:0".parse().unwrap();
-    assert_eq!(Worker::bind(alone).await.unwrap().dispatch().is_registered(), None);
+    let alone = "restate://127.0.0.1:1?admin=none&listen=127.0.0.1:0"
+        .parse()
+        .unwrap();
+    assert_eq!(
+        Worker::bind(alone)
+            .await
+            .unwrap()
+            .dispatch()
+            .is_registered(),
+        None
+    );
 }

@@ -58,7 +58,13 @@ impl Restate {
             "#
         );
         fs::write(folder.path().join("restate.toml"), config).unwrap();
-        let mut restate = Self { program: program(), folder, ingress, admin, process: None };
+        let mut restate = Self {
+            program: program(),
+            folder,
+            ingress,
+            admin,
+            process: None,
+        };
         restate.run();
         restate
     }
@@ -76,11 +82,15 @@ impl Restate {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut words = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut words = BufReader::new(process.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
         let mut missing = vec!["Ingress HTTP listening", "server_name=admin-api-server"];
         let mut said = String::new();
         while !missing.is_empty() {
-            let line = words.next().unwrap_or_else(|| panic!("Restate ended before it was ready: {said}"));
+            let line = words
+                .next()
+                .unwrap_or_else(|| panic!("Restate ended before it was ready: {said}"));
             missing.retain(|mark| !line.contains(mark));
             said += &line;
         }
@@ -91,7 +101,9 @@ impl Restate {
 
     /// SIGKILL.
     pub(crate) fn crash(&mut self) {
-        let Some(mut process) = self.process.take() else { return };
+        let Some(mut process) = self.process.take() else {
+            return;
+        };
         process.kill().unwrap();
         process.wait().unwrap();
     }
@@ -131,7 +143,8 @@ impl Restate {
         assert_eq!(status, 200, "{answer}");
         let answer: Value = serde_json::from_str(&answer).unwrap();
         let rows = answer["rows"].as_array().unwrap().iter();
-        rows.map(|row| row["status"].as_str().unwrap().to_owned()).collect()
+        rows.map(|row| row["status"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     pub(crate) fn ask(&self, what: &str, body: &str) -> (u16, String) {
@@ -139,11 +152,18 @@ impl Restate {
         let length = body.len();
         let head = "Host: restate\r\nAccept: application/json\r\nContent-Type: application/json";
         // The older version: no answer in chunks.
-        write!(connection, "{what} HTTP/1.0\r\n{head}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+        write!(
+            connection,
+            "{what} HTTP/1.0\r\n{head}\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split_whitespace().nth(1).unwrap().parse().unwrap(), body.to_owned())
+        (
+            head.split_whitespace().nth(1).unwrap().parse().unwrap(),
+            body.to_owned(),
+        )
     }
 }
 
@@ -180,21 +200,35 @@ fn program() -> PathBuf {
     }
     let package = format!("{PACKAGE}@{VERSION}");
     let npm = Command::new("npm")
-        .args(["install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+        .args([
+            "install",
+            "--no-save",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+        ])
         .arg(&folder)
         .arg(&package)
         .output();
     let why = match npm {
-        Ok(output) if output.status.success() => "the package has no program for this machine".to_owned(),
+        Ok(output) if output.status.success() => {
+            "the package has no program for this machine".to_owned()
+        }
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => format!("npm: {error}"),
     };
-    installed(&folder)
-        .unwrap_or_else(|| panic!("Restate's server is needed for this test (npm install {package}): {why}"))
+    installed(&folder).unwrap_or_else(|| {
+        panic!("Restate's server is needed for this test (npm install {package}): {why}")
+    })
 }
 
 /// The package brings one package for each kind of machine, of which npm takes the one that fits.
 fn installed(folder: &Path) -> Option<PathBuf> {
-    let packages = fs::read_dir(folder.join("node_modules/@restatedev")).ok()?.flatten();
-    packages.map(|package| package.path().join("bin/restate-server")).find(|program| program.is_file())
+    let packages = fs::read_dir(folder.join("node_modules/@restatedev"))
+        .ok()?
+        .flatten();
+    packages
+        .map(|package| package.path().join("bin/restate-server"))
+        .find(|program| program.is_file())
 }

@@ -38,7 +38,13 @@ impl Bench {
     async fn check(&self, conversation: ConversationId, inputs: &[&str], kills: usize) {
         let inputs: Vec<InputId> = inputs.iter().map(|id| InputId::new(*id).unwrap()).collect();
         let loaded = self.load(conversation, &UserId::local()).await;
-        invariants::check(&loaded, &inputs, &self.world.seen(conversation), kills, "the service");
+        invariants::check(
+            &loaded,
+            &inputs,
+            &self.world.seen(conversation),
+            kills,
+            "the service",
+        );
     }
 }
 
@@ -50,10 +56,24 @@ async fn a_turn_is_answered_without_restate_too() {
     let conversation = ConversationId(Uuid::now_v7());
     let thread = conversation.to_string();
     bench.restate.crash();
-    let (status, body) = chat(&address, "a", json!({"message": "two Once", "thread_id": thread})).await;
-    assert_eq!((status, &body["content"]), (200, &json!("Worked.")), "{body}");
+    let (status, body) = chat(
+        &address,
+        "a",
+        json!({"message": "two Once", "thread_id": thread}),
+    )
+    .await;
+    assert_eq!(
+        (status, &body["content"]),
+        (200, &json!("Worked.")),
+        "{body}"
+    );
     bench.restate.run();
-    let (status, body) = chat(&address, "b", json!({"message": "hello", "thread_id": thread})).await;
+    let (status, body) = chat(
+        &address,
+        "b",
+        json!({"message": "hello", "thread_id": thread}),
+    )
+    .await;
     assert_eq!((status, &body["content"]), (200, &json!("Hi.")), "{body}");
     bench.check(conversation, &["a", "b"], 0).await;
     assert_eq!(bench.world.seen(conversation).len(), 2);
@@ -65,8 +85,17 @@ async fn a_yes_counts_after_both_were_killed() {
     let worker = bench.start(None);
     let conversation = ConversationId(Uuid::now_v7());
     let thread = conversation.to_string();
-    let (status, body) = chat(&address, "ask", json!({"message": "careful Once", "thread_id": thread})).await;
-    assert_eq!((status, &body["outcome"]), (200, &json!("PENDING:CONFIRMATION")), "{body}");
+    let (status, body) = chat(
+        &address,
+        "ask",
+        json!({"message": "careful Once", "thread_id": thread}),
+    )
+    .await;
+    assert_eq!(
+        (status, &body["outcome"]),
+        (200, &json!("PENDING:CONFIRMATION")),
+        "{body}"
+    );
     assert!(bench.world.seen(conversation).is_empty());
     // It was Restate that had it gone on, and no call of it waits for a person.
     bench.restate.wait_for_ends(1);
@@ -74,11 +103,19 @@ async fn a_yes_counts_after_both_were_killed() {
     let _worker = bench.kill_both(worker);
     let yes = json!({"thread_id": thread, "resume": [{"interrupt_id": body["pending"][0]["interrupt_id"], "approved": true}]});
     let (status, body) = chat(&address, "yes", yes.clone()).await;
-    assert_eq!((status, &body["content"]), (200, &json!("Worked.")), "{body}");
+    assert_eq!(
+        (status, &body["content"]),
+        (200, &json!("Worked.")),
+        "{body}"
+    );
     bench.restate.wait_for_ends(2);
     // Said again, it is the same yes.
     let (status, body) = chat(&address, "yes", yes).await;
-    assert_eq!((status, &body["content"]), (200, &json!("Worked.")), "{body}");
+    assert_eq!(
+        (status, &body["content"]),
+        (200, &json!("Worked.")),
+        "{body}"
+    );
     bench.check(conversation, &["ask", "yes"], 1).await;
     assert_eq!(bench.world.seen(conversation).len(), 1);
 }
@@ -106,7 +143,11 @@ async fn a_turn_in_the_middle_of_its_calls_goes_on_after_both_were_killed() {
         })
         .await;
     let (status, body) = chat(&address, "once", request).await;
-    assert_eq!((status, &body["content"]), (200, &json!("Worked.")), "{body}");
+    assert_eq!(
+        (status, &body["content"]),
+        (200, &json!("Worked.")),
+        "{body}"
+    );
     assert_eq!(bench.load(conversation, &UserId::local()).await, finished);
     bench.check(conversation, &["once"], 1).await;
 }

@@ -25,26 +25,41 @@ impl Restate {
         let key = BASE64_STANDARD.encode([&begin[..], &seed].concat());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
         let setting = "[worker.invoker]\nrequest-identity-private-key-pem-file = \"key.pem\"";
-        Self::start_with(setting, |folder| fs::write(folder.join("key.pem"), pem).unwrap())
+        Self::start_with(setting, |folder| {
+            fs::write(folder.join("key.pem"), pem).unwrap()
+        })
     }
 }
 
 /// Returns the public key of a seed, as an address has it.
 fn key_of(seed: [u8; 32]) -> String {
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).unwrap();
-    format!("&key=publickeyv1_{}", bs58::encode(pair.public_key()).into_string())
+    format!(
+        "&key=publickeyv1_{}",
+        bs58::encode(pair.public_key()).into_string()
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_restate_signs_is_taken() {
     // A key that is being changed: the old one and the new one are taken.
     let keys = key_of([8; 32]) + &key_of(SEED);
-    let bench = Bench::of(Restate::start_signing(SEED), &keys, Duration::from_secs(3600)).await;
+    let bench = Bench::of(
+        Restate::start_signing(SEED),
+        &keys,
+        Duration::from_secs(3600),
+    )
+    .await;
     let _worker = bench.start(None);
-    let mut context =
-        RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::new(UserId::local()) };
-    let asked =
-        bench.front.run_input(&mut context, Some(InputId::new("once").unwrap()), InputBody::message("hello"));
+    let mut context = RunContext {
+        conversation: ConversationId(Uuid::now_v7()),
+        ..RunContext::new(UserId::local())
+    };
+    let asked = bench.front.run_input(
+        &mut context,
+        Some(InputId::new("once").unwrap()),
+        InputBody::message("hello"),
+    );
     assert_eq!(asked.await.unwrap().content, "Hi.");
     // By Restate, not by whoever asked.
     bench.restate.wait_for_ends(1);
@@ -53,7 +68,10 @@ async fn what_restate_signs_is_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_signs_with_another_key_or_not_at_all_is_turned_away() {
     for (restate, why) in [
-        (Restate::start_signing([8; 32]), "it is signed with another key"),
+        (
+            Restate::start_signing([8; 32]),
+            "it is signed with another key",
+        ),
         (Restate::start(), "it is not signed"),
     ] {
         let mut worker = Here::start(&(restate.address(free_port()) + &key_of(SEED))).await;

@@ -21,7 +21,12 @@ const KILLS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Says it, here or there, until there is an answer.
-async fn say(addresses: &[String; 2], conversation: ConversationId, id: &str, words: &str) -> Value {
+async fn say(
+    addresses: &[String; 2],
+    conversation: ConversationId,
+    id: &str,
+    words: &str,
+) -> Value {
     let headers = format!("Content-Type: application/json\r\nIdempotency-Key: {id}\r\n");
     let body = json!({"message": words, "thread_id": conversation.to_string()}).to_string();
     for attempt in 0.. {
@@ -84,7 +89,10 @@ async fn whatever_is_killed_under_load_every_turn_ends_once_and_in_order() {
     }
     let all = CONVERSATIONS * ROUNDS * WORDS.len();
     for kill in 1..=KILLS {
-        progress.wait_for(|answered| *answered >= all * kill / (KILLS + 2)).await.unwrap();
+        progress
+            .wait_for(|answered| *answered >= all * kill / (KILLS + 2))
+            .await
+            .unwrap();
         let (restate, first, second) = match kill % 4 {
             0 => (true, true, true),
             1 => (false, true, false),
@@ -109,11 +117,20 @@ async fn whatever_is_killed_under_load_every_turn_ends_once_and_in_order() {
     for (conversation, talk) in talks {
         let (inputs, starts) = talk.await.unwrap();
         let loaded = bench.load(conversation, &UserId::local()).await;
-        invariants::check(&loaded, &inputs, &bench.world.seen(conversation), KILLS, "the storm");
-        let turns = loaded.events.iter().filter_map(|recorded| match &*recorded.event {
-            Event::TurnStarted { input, .. } => Some(input.clone()),
-            _ => None,
-        });
+        invariants::check(
+            &loaded,
+            &inputs,
+            &bench.world.seen(conversation),
+            KILLS,
+            "the storm",
+        );
+        let turns = loaded
+            .events
+            .iter()
+            .filter_map(|recorded| match &*recorded.event {
+                Event::TurnStarted { input, .. } => Some(input.clone()),
+                _ => None,
+            });
         assert_eq!(turns.collect::<Vec<_>>(), starts, "out of order");
     }
 }

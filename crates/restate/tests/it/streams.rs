@@ -34,7 +34,10 @@ async fn bench() -> (Bench, crate::worker::Worker) {
 }
 
 fn context() -> RunContext {
-    RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::default() }
+    RunContext {
+        conversation: ConversationId(Uuid::now_v7()),
+        ..RunContext::default()
+    }
 }
 
 /// Returns the events of a turn, without what differs between two of them, and the answer.
@@ -46,7 +49,10 @@ async fn events(agent: &Agent, words: &str) -> (Vec<String>, String) {
             RunEvent::Text(words) => words,
             RunEvent::ToolStarted { call } => format!("{} {:?}", call.name, call.arguments),
             RunEvent::ToolFinished { tool, result, .. } => format!("{tool} {:?}", result.success),
-            other => format!("{other:?}").chars().take_while(char::is_ascii_alphanumeric).collect(),
+            other => format!("{other:?}")
+                .chars()
+                .take_while(char::is_ascii_alphanumeric)
+                .collect(),
         });
     }
     (told, stream.finish().await.unwrap().0.content)
@@ -55,14 +61,23 @@ async fn events(agent: &Agent, words: &str) -> (Vec<String>, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_happens_in_a_worker_is_told_where_it_was_asked() {
     let (bench, _worker) = bench().await;
-    let alone = agent(&crate::worker::Setup { name: "alone".to_owned(), ..bench.setup.clone() }).await;
+    let alone = agent(&crate::worker::Setup {
+        name: "alone".to_owned(),
+        ..bench.setup.clone()
+    })
+    .await;
     for words in ["hello", "two Keyed"] {
         let without = events(&alone, words).await;
         assert_eq!(events(&bench.front, words).await, without);
         assert!(without.0.len() >= 4, "{without:?}");
     }
     // The answer is here before Restate knows that the call has ended.
-    while bench.restate.calls().iter().any(|call| *call != "completed") {
+    while bench
+        .restate
+        .calls()
+        .iter()
+        .any(|call| *call != "completed")
+    {
         tokio::time::sleep(LOOK).await;
     }
 }
@@ -77,7 +92,10 @@ async fn a_turn_in_a_worker_is_stopped_from_where_it_was_asked() {
     context.cancelled.cancel();
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled);
-    assert!(bench.elsewhere.seen(context.conversation).is_empty(), "it was the worker's");
+    assert!(
+        bench.elsewhere.seen(context.conversation).is_empty(),
+        "it was the worker's"
+    );
     let loaded = bench.load(context.conversation, &context.user).await;
     assert!(loaded.inbox.is_empty(), "the cancellation was taken");
 }
@@ -91,7 +109,10 @@ async fn a_turn_goes_on_elsewhere_when_its_worker_stands_still() {
     let stream = bench.front.stream(&context, "two Keyed");
     bench.world.arrivals.acquire_many(2).await.unwrap().forget();
     worker.freeze();
-    let (response, _) = tokio::time::timeout(NEVER, stream.finish()).await.unwrap().unwrap();
+    let (response, _) = tokio::time::timeout(NEVER, stream.finish())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(response.content, "Worked.");
     assert_eq!(
         bench.elsewhere.seen(context.conversation).len(),
@@ -103,7 +124,15 @@ async fn a_turn_goes_on_elsewhere_when_its_worker_stands_still() {
     worker.thaw();
     bench.world.release();
     let mut after = context.clone();
-    assert_eq!(bench.front.run_in(&mut after, "hello").await.unwrap().content, "Hi.");
+    assert_eq!(
+        bench
+            .front
+            .run_in(&mut after, "hello")
+            .await
+            .unwrap()
+            .content,
+        "Hi."
+    );
     let events = bench.load(context.conversation, &context.user).await.events;
     assert_eq!(events[..before.len()], before);
 }
@@ -122,5 +151,8 @@ async fn a_worker_that_is_asked_and_answers_keeps_what_it_has() {
     bench.world.release();
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.content, "Worked.");
-    assert!(bench.elsewhere.seen(context.conversation).is_empty(), "it was the worker's");
+    assert!(
+        bench.elsewhere.seen(context.conversation).is_empty(),
+        "it was the worker's"
+    );
 }

@@ -24,9 +24,16 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
-        let (answers, arrivals) =
-            (Arc::new(Semaphore::new(Semaphore::MAX_PERMITS / 2)), Arc::new(Semaphore::new(0)));
-        let world = Self { address, log: log.clone(), answers: answers.clone(), arrivals: arrivals.clone() };
+        let (answers, arrivals) = (
+            Arc::new(Semaphore::new(Semaphore::MAX_PERMITS / 2)),
+            Arc::new(Semaphore::new(0)),
+        );
+        let world = Self {
+            address,
+            log: log.clone(),
+            answers: answers.clone(),
+            arrivals: arrivals.clone(),
+        };
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let (log, answers, arrivals) = (log.clone(), answers.clone(), arrivals.clone());
@@ -34,8 +41,12 @@ impl World {
                     let mut connection = BufReader::new(connection);
                     let mut line = String::new();
                     // Whoever calls may be killed at any time.
-                    let Ok(1..) = connection.read_line(&mut line).await else { return };
-                    let Ok(called) = serde_json::from_str(&line) else { return };
+                    let Ok(1..) = connection.read_line(&mut line).await else {
+                        return;
+                    };
+                    let Ok(called) = serde_json::from_str(&line) else {
+                        return;
+                    };
                     log.lock().unwrap().push(called);
                     arrivals.add_permits(1);
                     answers.acquire().await.unwrap().forget();
@@ -49,7 +60,10 @@ impl World {
     /// What arrived from a conversation.
     pub(crate) fn seen(&self, conversation: ConversationId) -> Vec<Called> {
         let log = self.log.lock().unwrap();
-        log.iter().filter(|called| called.conversation == conversation).cloned().collect()
+        log.iter()
+            .filter(|called| called.conversation == conversation)
+            .cloned()
+            .collect()
     }
 
     /// From now on calls are logged and not answered.

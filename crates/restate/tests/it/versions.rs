@@ -20,7 +20,10 @@ use crate::worker::{Setup, agent};
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn context() -> RunContext {
-    RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::default() }
+    RunContext {
+        conversation: ConversationId(Uuid::now_v7()),
+        ..RunContext::default()
+    }
 }
 
 impl Restate {
@@ -29,7 +32,12 @@ impl Restate {
         let (status, answer) = self.ask("POST /query", &json!({ "query": query }).to_string());
         assert_eq!(status, 200, "{answer}");
         let answer: Value = serde_json::from_str(&answer).unwrap();
-        answer["rows"].as_array().unwrap().iter().map(|row| row[name].as_str().unwrap().to_owned()).collect()
+        answer["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[name].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// The addresses of the workers that are at a call.
@@ -50,7 +58,13 @@ async fn version(version: &str, restate: &Restate, bench: Option<&Bench>) -> Her
 async fn version_at(version: &str, address: &str, bench: Option<&Bench>) -> Here {
     let worker = Worker::bind(address.parse().unwrap()).await.unwrap();
     let agent = match bench {
-        Some(bench) => agent(&Setup { name: version.to_owned(), ..bench.setup.clone() }).await,
+        Some(bench) => {
+            agent(&Setup {
+                name: version.to_owned(),
+                ..bench.setup.clone()
+            })
+            .await
+        }
         None => agent_without_journal(),
     };
     Here::with(worker.with_version(version), agent)
@@ -71,7 +85,14 @@ async fn what_began_at_a_version_ends_there_and_what_comes_goes_to_the_next() {
     let new = version_at("new", &address, Some(&bench)).await;
     let known = bench.restate.until(|known| known.latest == new.url).await;
     assert!(known.addresses.contains(&old.url), "{known:?}");
-    let WorkerError::Replaced { called, version, here } = old.said.recv().await.unwrap() else { panic!() };
+    let WorkerError::Replaced {
+        called,
+        version,
+        here,
+    } = old.said.recv().await.unwrap()
+    else {
+        panic!()
+    };
     assert_eq!((&called, &here), (&new.url, &old.url));
     assert!(version.starts_with("new-"), "{version}");
     let (front, mut here) = (bench.front.clone(), context());
@@ -88,7 +109,10 @@ async fn what_began_at_a_version_ends_there_and_what_comes_goes_to_the_next() {
         assert_eq!(answer.await.unwrap().unwrap().content, "Worked.");
     }
     old.running.await.unwrap();
-    bench.restate.until(|known| known.addresses == [new.url.clone()]).await;
+    bench
+        .restate
+        .until(|known| known.addresses == [new.url.clone()])
+        .await;
     bench.restate.wait_for_ends(2);
 }
 
@@ -103,7 +127,9 @@ async fn the_version_that_starts_last_is_called_and_the_other_one_when_that_is_g
     let said = newer.said.recv().await.unwrap();
     assert!(matches!(said, WorkerError::Replaced { .. }), "{said}");
     older.stop().await;
-    restate.until(|known| known.latest == newer.url && known.addresses == [newer.url.clone()]).await;
+    restate
+        .until(|known| known.latest == newer.url && known.addresses == [newer.url.clone()])
+        .await;
     assert!(newer.said.try_recv().is_err());
 }
 
@@ -129,7 +155,9 @@ async fn a_call_whose_turn_runs_can_go_on_in_a_version_with_other_steps() {
     let worker = bench.start(None);
     bench.world.hold();
     let mut context = context();
-    let key = bench.front.key_of(context.user.clone(), context.conversation);
+    let key = bench
+        .front
+        .key_of(context.user.clone(), context.conversation);
     let (front, words) = (bench.front.clone(), format!("two {:?}", Effect::Keyed));
     let answer = tokio::spawn(async move { front.run_in(&mut context, words).await });
     bench.world.arrivals.acquire_many(2).await.unwrap().forget();
@@ -138,7 +166,11 @@ async fn a_call_whose_turn_runs_can_go_on_in_a_version_with_other_steps() {
     assert_eq!(bench.restate.rows("kind", kinds), ["Command: Input"]);
     let place = bench.setup.restate.split_once("listen=").unwrap().1;
     drop(worker);
-    let agent = agent(&Setup { name: "other".to_owned(), ..bench.setup.clone() }).await;
+    let agent = agent(&Setup {
+        name: "other".to_owned(),
+        ..bench.setup.clone()
+    })
+    .await;
     let other = Endpoint::builder().bind(Other { agent, key }).build();
     tokio::spawn(HttpServer::new(other).serve(TcpListener::bind(place).await.unwrap()));
     bench.world.release();
@@ -156,7 +188,10 @@ async fn what_began_at_a_worker_that_is_gone_goes_on_at_the_one_that_takes_over(
     bench.world.arrivals.acquire_many(2).await.unwrap().forget();
     drop(worker);
     let second = version("second", &bench.restate, Some(&bench)).await;
-    bench.restate.until(|known| known.addresses == [second.url.clone()]).await;
+    bench
+        .restate
+        .until(|known| known.addresses == [second.url.clone()])
+        .await;
     bench.world.release();
     assert_eq!(answer.await.unwrap().unwrap().content, "Worked.");
     bench.restate.wait_for_ends(1);

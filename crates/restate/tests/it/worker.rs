@@ -56,11 +56,20 @@ impl Worker {
         if let Some(boundary) = kill_at {
             command.env("ADJUTANT_KILL_AT", boundary.to_string());
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
         let ready = lines.by_ref().any(|line| line.ends_with("at work"));
         let (going, gone) = oneshot::channel();
-        let mut worker = Self { process: child, gone };
+        let mut worker = Self {
+            process: child,
+            gone,
+        };
         assert!(ready, "the worker ended: {}", worker.last_words());
         std::thread::spawn(move || {
             lines.for_each(drop);
@@ -81,14 +90,22 @@ impl Worker {
     }
 
     fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
+        let status = Command::new("kill")
+            .args([signal, &self.process.id().to_string()])
+            .status()
+            .unwrap();
         assert!(status.success());
     }
 
     /// What it said on standard error, once it is gone.
     pub(crate) fn last_words(&mut self) -> String {
         let mut words = String::new();
-        self.process.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+        self.process
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut words)
+            .unwrap();
         words
     }
 }
@@ -102,9 +119,14 @@ impl Drop for Worker {
 }
 
 /// If this process was started as a worker, it is one until it is killed.
-#[expect(clippy::disallowed_methods, reason = "how a test tells itself that it is the worker")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how a test tells itself that it is the worker"
+)]
 pub(crate) async fn work_if_told() {
-    let Some(setup) = std::env::var_os(SETUP) else { return };
+    let Some(setup) = std::env::var_os(SETUP) else {
+        return;
+    };
     let setup: Setup = serde_json::from_str(setup.to_str().unwrap()).unwrap();
     let agent = agent(&setup).await;
     let called = Called::bind(setup.restate.parse().unwrap()).await.unwrap();
@@ -112,7 +134,9 @@ pub(crate) async fn work_if_told() {
     let stop = CancellationToken::new();
     let working = tokio::spawn(called.run(agent, stop.clone(), |event| eprintln!("{event}")));
     if let Some(bind) = setup.service {
-        let service = Service::bind(dispatched, ServiceConfig::new(bind, Auth::None)).await.unwrap();
+        let service = Service::bind(dispatched, ServiceConfig::new(bind, Auth::None))
+            .await
+            .unwrap();
         tokio::spawn(service.run(stop));
     }
     println!("\nat work");
@@ -123,7 +147,10 @@ pub(crate) async fn work_if_told() {
 /// An agent on the database: what it is told names a scene and an effect.
 pub(crate) async fn agent(setup: &Setup) -> Agent {
     let store = Arc::new(Store::connect(&setup.database, 4).await.unwrap());
-    let limits = TurnLimits { confirmation_expiry: setup.confirmation_expiry, ..TurnLimits::default() };
+    let limits = TurnLimits {
+        confirmation_expiry: setup.confirmation_expiry,
+        ..TurnLimits::default()
+    };
     let mut builder = Agent::builder("worker")
         .model(ScriptedModel::from_jsonl(&script()).unwrap())
         .instruction("Work.")
@@ -139,12 +166,16 @@ pub(crate) async fn agent(setup: &Setup) -> Agent {
 
 /// `two EFFECT` works twice at once, `careful EFFECT` once if it may, anything else is a plain answer.
 fn script() -> String {
-    let mut lines =
-        vec![json!({"match": "success", "text": "Worked."}), json!({"match": "hello", "text": "Hi."})];
+    let mut lines = vec![
+        json!({"match": "success", "text": "Worked."}),
+        json!({"match": "hello", "text": "Hi."}),
+    ];
     for effect in EFFECTS {
         let call = |style, n| json!({"name": tool_name(effect, style), "args": {"n": n}});
         lines.push(json!({"match": format!("two {effect:?}"), "calls": [call(Style::Beside, 1), call(Style::Beside, 2)]}));
-        lines.push(json!({"match": format!("careful {effect:?}"), "calls": [call(Style::Careful, 1)]}));
+        lines.push(
+            json!({"match": format!("careful {effect:?}"), "calls": [call(Style::Careful, 1)]}),
+        );
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }

@@ -51,7 +51,10 @@ impl Breaker {
             }
             Some(_) => return None,
         };
-        Some(Leave { breaker: self, is_trial })
+        Some(Leave {
+            breaker: self,
+            is_trial,
+        })
     }
 
     /// Returns whether it is left alone.
@@ -83,7 +86,11 @@ impl Leave<'_> {
         match &mut state.open {
             Some(open) if self.is_trial => {
                 let pause = (open.pause * 2).min(PAUSE_MAX);
-                *open = Open { until: Instant::now() + pause, pause, tries: false };
+                *open = Open {
+                    until: Instant::now() + pause,
+                    pause,
+                    tries: false,
+                };
                 false
             }
             // It was asked before.
@@ -93,7 +100,11 @@ impl Leave<'_> {
                 if state.count < LIMIT {
                     return false;
                 }
-                state.open = Some(Open { until: Instant::now() + PAUSE, pause: PAUSE, tries: false });
+                state.open = Some(Open {
+                    until: Instant::now() + PAUSE,
+                    pause: PAUSE,
+                    tries: false,
+                });
                 true
             }
         }
@@ -139,7 +150,11 @@ mod tests {
         let calls = |breaker: &Breaker, one_in: u32| {
             (1..=1000).any(|number| {
                 let leave = breaker.leave().unwrap();
-                if number % one_in == 0 { leave.failed() } else { leave.succeeded() }
+                if number % one_in == 0 {
+                    leave.failed()
+                } else {
+                    leave.succeeded()
+                }
             })
         };
         assert!(!calls(&Breaker::default(), 25));

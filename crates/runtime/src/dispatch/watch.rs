@@ -54,7 +54,12 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(asked: Instant) -> Self {
-        Self { until: asked + BEGINS_WITHIN, seen: Seen::Nobody, waits: false, gave_up: None }
+        Self {
+            until: asked + BEGINS_WITHIN,
+            seen: Seen::Nobody,
+            waits: false,
+            gave_up: None,
+        }
     }
 
     /// Returns whether what is told is of a turn that goes on: not of one that was taken from whoever tells it.
@@ -112,7 +117,8 @@ impl Watch {
             (heard > since).then_some(heard)
         };
         // Another may have asked a moment before, and then it was not asked once more.
-        let answered = |holder: &Holder, asked: Instant| heard(holder, asked.checked_sub(ASKED_ONCE)?);
+        let answered =
+            |holder: &Holder, asked: Instant| heard(holder, asked.checked_sub(ASKED_ONCE)?);
         let ask = |holder: &Holder| inner.audience.ask(&*inner.journal.relay(), &holder.worker);
         let (seen, until) = match std::mem::replace(&mut self.seen, Seen::Nobody) {
             Seen::Here => (Seen::Here, now + LOOKS_HERE),
@@ -151,7 +157,12 @@ impl Watch {
             },
             Seen::AskedAgain(holder, _) => {
                 // If that fails, it is looked again.
-                if inner.journal.end_claim(key, holder.worker()).await.unwrap_or_default() {
+                if inner
+                    .journal
+                    .end_claim(key, holder.worker())
+                    .await
+                    .unwrap_or_default()
+                {
                     inner.waiting.hear(&Change::Free(key.clone()));
                     self.gave_up = Some(holder);
                 }

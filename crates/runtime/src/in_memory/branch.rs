@@ -9,21 +9,33 @@ use super::origin::Origin;
 use super::state::State;
 
 fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationKey {
-    ConversationKey { conversation, ..key.clone() }
+    ConversationKey {
+        conversation,
+        ..key.clone()
+    }
 }
 
 impl State {
     /// Makes a branch.
     pub(super) fn branch(&mut self, branching: Branching<'_>) -> Result<Branched, StoreError> {
         let Branching { from, seq, id, at } = branching;
-        let Some(named) = self.conversations.get(from) else { return Ok(Branched::NoSuchConversation) };
-        let common = usize::try_from(seq).ok().and_then(|common| named.events.get(..common));
-        let Some(common) = common else { return Ok(Branched::NotBetweenTurns) };
+        let Some(named) = self.conversations.get(from) else {
+            return Ok(Branched::NoSuchConversation);
+        };
+        let common = usize::try_from(seq)
+            .ok()
+            .and_then(|common| named.events.get(..common));
+        let Some(common) = common else {
+            return Ok(Branched::NotBetweenTurns);
+        };
         let status = Status::of(common);
         if status.turn.is_some() {
             return Ok(Branched::NotBetweenTurns);
         }
-        let mut point = BranchPoint { conversation: from.conversation, seq };
+        let mut point = BranchPoint {
+            conversation: from.conversation,
+            seq,
+        };
         while let Some(conversation) = self.conversations.get(&sibling(from, point.conversation))
             && let Some(origin) = conversation.origin
             && seq <= origin.seq
@@ -33,30 +45,47 @@ impl State {
         let key = sibling(from, id);
         if let Some(known) = self.conversations.get(&key) {
             let is_same = known.origin.is_some_and(|origin| origin.point() == point);
-            return if is_same { Ok(Branched::At(point)) } else { Err(StoreError::Reused) };
+            return if is_same {
+                Ok(Branched::At(point))
+            } else {
+                Err(StoreError::Reused)
+            };
         }
         self.touches += 1;
         let branch = Conversation {
-            title: if seq == 0 { String::new() } else { named.title.clone() },
+            title: if seq == 0 {
+                String::new()
+            } else {
+                named.title.clone()
+            },
             named: seq > 0 && named.named,
             touched: self.touches,
             events: common.to_vec(),
             status,
-            origin: Some(Origin { conversation: point.conversation, seq, number: self.touches }),
+            origin: Some(Origin {
+                conversation: point.conversation,
+                seq,
+                number: self.touches,
+            }),
             ..Conversation::new(at)
         };
         self.make_room();
-        self.branches.entry(sibling(from, point.conversation)).or_default().push(id);
+        self.branches
+            .entry(sibling(from, point.conversation))
+            .or_default()
+            .push(id);
         self.conversations.insert(key, branch);
         Ok(Branched::At(point))
     }
 
     /// Returns the branches that begin in a conversation, those that begin first in front.
     fn branches(&self, key: &ConversationKey) -> Vec<(ConversationId, Origin)> {
-        let origin = |branch: &ConversationId| self.conversations.get(&sibling(key, *branch))?.origin;
+        let origin =
+            |branch: &ConversationId| self.conversations.get(&sibling(key, *branch))?.origin;
         let known = self.branches.get(key).into_iter().flatten();
-        let mut branches: Vec<(ConversationId, Origin)> =
-            known.filter_map(|branch| Some((*branch, origin(branch)?))).collect();
+        let mut branches: Vec<(ConversationId, Origin)> = known
+            .filter_map(|branch| Some((*branch, origin(branch)?)))
+            .collect();
         branches.sort_by_key(|(_, origin)| (origin.seq, origin.number));
         branches
     }
@@ -78,23 +107,36 @@ impl State {
         while let Some(conversation) = self.conversations.get(&at) {
             let branches = self.branches(&at);
             for same in branches.chunk_by(|(_, one), (_, other)| one.seq == other.seq) {
-                let Some((_, Origin { seq, .. })) = same.first() else { continue };
+                let Some((_, Origin { seq, .. })) = same.first() else {
+                    continue;
+                };
                 if *seq > until.min(conversation.last_seq()) {
                     continue;
                 }
                 let own = (conversation.last_seq() > *seq).then_some(at.conversation);
                 let begun = same.iter().map(|(branch, _)| *branch).filter(|branch| {
-                    self.conversations.get(&sibling(&at, *branch)).is_some_and(Conversation::has_begun)
+                    self.conversations
+                        .get(&sibling(&at, *branch))
+                        .is_some_and(Conversation::has_begun)
                 });
                 let conversations: Vec<ConversationId> = own.into_iter().chain(begun).collect();
                 let shown = if *seq == until { below } else { own };
-                let current = shown
-                    .and_then(|shown| conversations.iter().position(|conversation| *conversation == shown));
+                let current = shown.and_then(|shown| {
+                    conversations
+                        .iter()
+                        .position(|conversation| *conversation == shown)
+                });
                 if let Some(current) = current.filter(|_| conversations.len() > 1) {
-                    places.push(Alternatives { seq: *seq, conversations, current });
+                    places.push(Alternatives {
+                        seq: *seq,
+                        conversations,
+                        current,
+                    });
                 }
             }
-            let Some(origin) = conversation.origin else { break };
+            let Some(origin) = conversation.origin else {
+                break;
+            };
             (below, until) = (Some(at.conversation), origin.seq);
             at = sibling(&at, origin.conversation);
         }
@@ -112,8 +154,12 @@ impl State {
         let branches = self.branches(key);
         self.branches.remove(key);
         let latest = branches.iter().map(|(_, origin)| origin.seq).max();
-        let heir = branches.iter().find(|(_, origin)| Some(origin.seq) == latest);
-        let Some((heir, Origin { seq, .. })) = heir.copied() else { return Some(gone) };
+        let heir = branches
+            .iter()
+            .find(|(_, origin)| Some(origin.seq) == latest);
+        let Some((heir, Origin { seq, .. })) = heir.copied() else {
+            return Some(gone);
+        };
         if let Some(conversation) = self.conversations.get_mut(&sibling(key, heir)) {
             let is_common = |turn: TurnId| {
                 gone.events.iter().any(|Recorded { seq: place, event, .. }| {
@@ -121,10 +167,15 @@ impl State {
                 })
             };
             let decisions = gone.decisions.extract_if(.., |row| is_common(row.id));
-            let decisions = decisions.map(|row| DecisionRecord { conversation: heir, ..row });
+            let decisions = decisions.map(|row| DecisionRecord {
+                conversation: heir,
+                ..row
+            });
             let decisions: Vec<_> = decisions.collect();
-            let invocations: Vec<_> =
-                gone.invocations.extract_if(.., |row| is_common(row.decision)).collect();
+            let invocations: Vec<_> = gone
+                .invocations
+                .extract_if(.., |row| is_common(row.decision))
+                .collect();
             conversation.decisions.splice(0..0, decisions);
             conversation.invocations.splice(0..0, invocations);
             conversation.origin = gone.origin.map(|origin| Origin {
@@ -133,7 +184,10 @@ impl State {
             });
         }
         if let Some(origin) = gone.origin {
-            self.branches.entry(sibling(key, origin.conversation)).or_default().push(heir);
+            self.branches
+                .entry(sibling(key, origin.conversation))
+                .or_default()
+                .push(heir);
         }
         for (branch, _) in branches {
             if branch != heir
@@ -143,7 +197,10 @@ impl State {
                     .and_then(|branch| branch.origin.as_mut())
             {
                 origin.conversation = heir;
-                self.branches.entry(sibling(key, heir)).or_default().push(branch);
+                self.branches
+                    .entry(sibling(key, heir))
+                    .or_default()
+                    .push(branch);
             }
         }
         Some(gone)

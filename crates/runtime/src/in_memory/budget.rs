@@ -8,7 +8,10 @@ use tokio::time::Instant;
 use super::{InMemory, ready};
 
 impl BudgetStore for InMemory {
-    fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Result<Granted, StoreError>> {
+    fn grant<'a>(
+        &'a self,
+        request: GrantRequest<'a>,
+    ) -> BoxFuture<'a, Result<Granted, StoreError>> {
         let ledger = &mut self.state().ledger;
         let GrantRequest { day, need, .. } = request;
         let (mut everyone, mut own) = (Spending::default(), Spending::default());
@@ -23,7 +26,10 @@ impl BudgetStore for InMemory {
                 Ok(all) => (*holds) = all,
                 Err(exceeded) => {
                     let asked = [request.everyone, request.own];
-                    asked.iter().flatten().for_each(|ask| ledger.keep(ask.block, ask.kept));
+                    asked
+                        .iter()
+                        .flatten()
+                        .for_each(|ask| ledger.keep(ask.block, ask.kept));
                     return ready(Ok(Granted::Exceeded(exceeded)));
                 }
             }
@@ -33,7 +39,11 @@ impl BudgetStore for InMemory {
         for (user, block, holds) in granted {
             ledger.hold((user, day), block, holds, until);
         }
-        ready(Ok(Granted::Blocks { everyone, own, many: false }))
+        ready(Ok(Granted::Blocks {
+            everyone,
+            own,
+            many: false,
+        }))
     }
 
     fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use adjutant_core::conversation::Status;
 use adjutant_core::port::{self, ConversationSummary, Known, Newer, StoreError, Turns, Worker};
 use adjutant_core::{
-    ConversationKey, DecisionRecord, Event, Input, LogContent, Recorded, StepId, ToolInvocationRecord,
-    TurnId, title,
+    ConversationKey, DecisionRecord, Event, Input, LogContent, Recorded, StepId,
+    ToolInvocationRecord, TurnId, title,
 };
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -76,7 +76,10 @@ impl Conversation {
     }
 
     pub(super) fn summary(&self, key: &ConversationKey) -> ConversationSummary {
-        let last = self.events.last().filter(|last| last.seq > self.origin_seq());
+        let last = self
+            .events
+            .last()
+            .filter(|last| last.seq > self.origin_seq());
         ConversationSummary {
             id: key.conversation,
             title: self.title.clone(),
@@ -102,7 +105,10 @@ impl Conversation {
 
     /// Returns whether an input came that waits for nothing but to be taken.
     pub(super) fn has_work_in_inbox(&self) -> bool {
-        self.inbox.waiting().iter().any(|input| !self.status.is_queued(&input.id))
+        self.inbox
+            .waiting()
+            .iter()
+            .any(|input| !self.status.is_queued(&input.id))
     }
 
     pub(super) fn is_settled(&self) -> bool {
@@ -110,9 +116,20 @@ impl Conversation {
     }
 
     /// Accepts an input, once, if no more than `room` wait with it.
-    pub(super) fn accept(&mut self, input: &Input, touched: u64, room: NonZeroU32) -> Result<(), StoreError> {
+    pub(super) fn accept(
+        &mut self,
+        input: &Input,
+        touched: u64,
+        room: NonZeroU32,
+    ) -> Result<(), StoreError> {
         let after = self.last_seq();
-        if self.inbox.accept(Input { after, ..input.clone() }, room)? {
+        if self.inbox.accept(
+            Input {
+                after,
+                ..input.clone()
+            },
+            room,
+        )? {
             if self.title.is_empty() {
                 self.title = title(&input.body).unwrap_or_default();
             }
@@ -125,15 +142,30 @@ impl Conversation {
     /// Claims the conversation for a worker, unless another one alive has it. Without an epoch, the worker's own claim stays in the
     /// one it is of.
     pub(super) fn take(&mut self, worker: &str, epoch: Option<i64>, ttl: Duration) -> port::Claim {
-        let is_anothers = self.claim.as_ref().is_some_and(|claim| claim.worker != worker);
+        let is_anothers = self
+            .claim
+            .as_ref()
+            .is_some_and(|claim| claim.worker != worker);
         if is_anothers && self.is_claimed() {
             return port::Claim::Refused;
         }
         let until = Instant::now().checked_add(ttl);
-        let own = self.claim.as_ref().filter(|_| !is_anothers).map_or(0, |claim| claim.epoch);
+        let own = self
+            .claim
+            .as_ref()
+            .filter(|_| !is_anothers)
+            .map_or(0, |claim| claim.epoch);
         let epoch = epoch.unwrap_or(own);
-        self.claim = Some(Claim { worker: worker.to_owned(), epoch, until });
-        if is_anothers { port::Claim::TakenOver } else { port::Claim::Granted }
+        self.claim = Some(Claim {
+            worker: worker.to_owned(),
+            epoch,
+            until,
+        });
+        if is_anothers {
+            port::Claim::TakenOver
+        } else {
+            port::Claim::Granted
+        }
     }
 
     /// Adds events, all or none of them.
@@ -152,13 +184,21 @@ impl Conversation {
     }
 
     /// Returns the steps that events record, if they can be added.
-    pub(super) fn new_steps(&self, events: &[Recorded]) -> Result<Vec<(&'static str, StepId)>, StoreError> {
+    pub(super) fn new_steps(
+        &self,
+        events: &[Recorded],
+    ) -> Result<Vec<(&'static str, StepId)>, StoreError> {
         let free = self.last_seq() + 1;
         let mut steps: Vec<(&'static str, StepId)> = Vec::new();
         for (seq, recorded) in (free..).zip(events) {
-            let step = recorded.event.step().map(|step| (recorded.event.kind(), step));
+            let step = recorded
+                .event
+                .step()
+                .map(|step| (recorded.event.kind(), step));
             if recorded.seq != seq
-                || step.as_ref().is_some_and(|step| self.steps.contains(step) || steps.contains(step))
+                || step
+                    .as_ref()
+                    .is_some_and(|step| self.steps.contains(step) || steps.contains(step))
             {
                 return Err(StoreError::Conflict);
             }
@@ -173,24 +213,42 @@ impl Conversation {
             self.inbox.take(input, *seq);
         }
         self.status.apply(*seq, event);
-        self.decisions.extend(DecisionRecord::open(key, *at, event, log));
+        self.decisions
+            .extend(DecisionRecord::open(key, *at, event, log));
         // Events are of the turn that is open, which is the last.
-        if let Some(record) = self.decisions.iter_mut().rev().find(|record| Some(record.id) == event.turn()) {
+        if let Some(record) = self
+            .decisions
+            .iter_mut()
+            .rev()
+            .find(|record| Some(record.id) == event.turn())
+        {
             record.apply(*at, event, log);
         }
-        self.invocations.extend(ToolInvocationRecord::of(*at, event, log));
+        self.invocations
+            .extend(ToolInvocationRecord::of(*at, event, log));
         self.events.push(recorded.clone());
     }
 
     /// Returns the last turns before a place.
     pub(super) fn turns(&self, before: Option<u64>, turns: u32) -> Turns {
         let end = before.map_or(u64::MAX, |before| before.saturating_sub(1));
-        let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.events.len());
+        let end = usize::try_from(end)
+            .unwrap_or(usize::MAX)
+            .min(self.events.len());
         let earlier = self.events.get(..end).unwrap_or_default();
-        let begins =
-            |(_, recorded): &(usize, &Recorded)| matches!(*recorded.event, Event::TurnStarted { .. });
-        let nth = usize::try_from(turns).unwrap_or(usize::MAX).saturating_sub(1);
-        let from = earlier.iter().enumerate().rev().filter(begins).nth(nth).map_or(0, |(at, _)| at);
+        let begins = |(_, recorded): &(usize, &Recorded)| {
+            matches!(*recorded.event, Event::TurnStarted { .. })
+        };
+        let nth = usize::try_from(turns)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(1);
+        let from = earlier
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(begins)
+            .nth(nth)
+            .map_or(0, |(at, _)| at);
         Turns {
             created_at: self.created_at,
             after: from as u64,
@@ -205,7 +263,9 @@ impl Conversation {
         let is_it = |recorded: &Recorded| begins(recorded) && recorded.event.turn() == Some(wanted);
         let from = self.events.iter().position(is_it)?;
         let mut behind = self.events.iter().skip(from + 1);
-        let len = behind.position(begins).map_or(self.events.len() - from, |at| at + 1);
+        let len = behind
+            .position(begins)
+            .map_or(self.events.len() - from, |at| at + 1);
         Some(Turns {
             created_at: self.created_at,
             after: from as u64,

@@ -1,8 +1,8 @@
 //! The lists of conversations.
 
 use adjutant_core::port::{
-    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary, Deleted,
-    StoreError,
+    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary,
+    Deleted, StoreError,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
@@ -21,7 +21,9 @@ impl ConversationStore for InMemory {
         let mut list: Vec<ConversationSummary> = state
             .conversations
             .iter()
-            .filter(|(key, conversation)| is_of(key, agent, Some(user)) && filter.takes(&conversation.title))
+            .filter(|(key, conversation)| {
+                is_of(key, agent, Some(user)) && filter.takes(&conversation.title)
+            })
             .filter(|(key, _)| !key.conversation.is_of_a_request())
             .map(|(key, conversation)| conversation.summary(key))
             .filter(|summary| is_behind(filter.after, summary.cursor()))
@@ -35,7 +37,11 @@ impl ConversationStore for InMemory {
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>> {
-        ready(Ok(self.state().conversations.get(key).map(|conversation| conversation.summary(key))))
+        ready(Ok(self
+            .state()
+            .conversations
+            .get(key)
+            .map(|conversation| conversation.summary(key))))
     }
 
     fn rename<'a>(
@@ -44,7 +50,9 @@ impl ConversationStore for InMemory {
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut state = self.state();
-        let Some(conversation) = state.conversations.get_mut(key) else { return ready(Ok(false)) };
+        let Some(conversation) = state.conversations.get_mut(key) else {
+            return ready(Ok(false));
+        };
         title.clone_into(&mut conversation.title);
         conversation.named = true;
         ready(Ok(true))
@@ -59,12 +67,21 @@ impl ConversationStore for InMemory {
         let mut state = self.state();
         let found = state.conversations.get_mut(key);
         let found = found.filter(|conversation| conversation.title == from && !conversation.named);
-        ready(Ok(found.map(|conversation| to.clone_into(&mut conversation.title)).is_some()))
+        ready(Ok(found
+            .map(|conversation| to.clone_into(&mut conversation.title))
+            .is_some()))
     }
 
-    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+    fn delete<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         let mut state = self.state();
-        if state.conversations.get(key).is_some_and(Conversation::is_claimed) {
+        if state
+            .conversations
+            .get(key)
+            .is_some_and(Conversation::is_claimed)
+        {
             return ready(Ok(Deleted::Running));
         }
         if state.remove(key).is_none() {
@@ -73,12 +90,17 @@ impl ConversationStore for InMemory {
         // What its calls changed once begins with its id; it cannot be repeated any more.
         let prefix = format!("{}/", key.conversation);
         if let Some(tasks) = state.users.get_mut(&key.user) {
-            tasks.applied.retain(|key, _| !key.as_str().starts_with(&prefix));
+            tasks
+                .applied
+                .retain(|key, _| !key.as_str().starts_with(&prefix));
         }
         ready(Ok(Deleted::Yes))
     }
 
-    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>> {
+    fn branch<'a>(
+        &'a self,
+        branching: Branching<'a>,
+    ) -> BoxFuture<'a, Result<Branched, StoreError>> {
         ready(self.state().branch(branching))
     }
 

@@ -26,19 +26,27 @@ impl Inbox {
     /// Accepts an input, if no more than `room` wait with it. Returns whether it is new.
     pub(super) fn accept(&mut self, input: Input, room: NonZeroU32) -> Result<bool, StoreError> {
         if let Some(known) = self.known.get(&input.id) {
-            let differs = |known: &String| input.fingerprint.as_ref().is_some_and(|new| new != known);
+            let differs =
+                |known: &String| input.fingerprint.as_ref().is_some_and(|new| new != known);
             return match known.fingerprint.as_ref().is_some_and(differs) {
                 true => Err(StoreError::Reused),
                 false => Ok(false),
             };
         }
         if input.body.starts_turn() {
-            let queued = self.waiting.iter().filter(|input| input.body.starts_turn()).count();
+            let queued = self
+                .waiting
+                .iter()
+                .filter(|input| input.body.starts_turn())
+                .count();
             if u32::try_from(queued).is_ok_and(|queued| queued >= room.get()) {
                 return Err(StoreError::QueueFull { limit: room });
             }
         }
-        let known = Known { fingerprint: input.fingerprint.clone(), taken_at: None };
+        let known = Known {
+            fingerprint: input.fingerprint.clone(),
+            taken_at: None,
+        };
         self.known.insert(input.id.clone(), known);
         self.waiting.push(input);
         Ok(true)
@@ -60,6 +68,8 @@ impl Inbox {
 
     /// Returns what is known of an input.
     pub(super) fn find(&self, input: &InputId) -> Option<AcceptedInput> {
-        self.known.get(input).map(|known| AcceptedInput { taken_at: known.taken_at })
+        self.known.get(input).map(|known| AcceptedInput {
+            taken_at: known.taken_at,
+        })
     }
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, AcceptedInput, Alone, Beat, Begin, Begun, Change, Changes, Finished, Journal, JournaledChange,
-    Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    self, AcceptedInput, Alone, Beat, Begin, Begun, Change, Changes, Finished, Journal,
+    JournaledChange, Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker,
+    Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, StoreId, TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, StoreId, TurnId,
+    UserId,
 };
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -36,10 +38,14 @@ impl Journal for InMemory {
     }
 
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
-        let loaded = self.state().conversations.get(key).map(|conversation| Loaded {
-            events: conversation.events.clone(),
-            inbox: conversation.inbox.waiting().to_vec(),
-        });
+        let loaded = self
+            .state()
+            .conversations
+            .get(key)
+            .map(|conversation| Loaded {
+                events: conversation.events.clone(),
+                inbox: conversation.inbox.waiting().to_vec(),
+            });
         ready(Ok(loaded.unwrap_or_default()))
     }
 
@@ -48,7 +54,11 @@ impl Journal for InMemory {
         key: &'a ConversationKey,
         known: Option<Known>,
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
-        ready(Ok(self.state().conversations.get(key).map(|conversation| conversation.newer(known))))
+        ready(Ok(self
+            .state()
+            .conversations
+            .get(key)
+            .map(|conversation| conversation.newer(known))))
     }
 
     fn load_turns<'a>(
@@ -58,7 +68,10 @@ impl Journal for InMemory {
         turns: u32,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         let state = self.state();
-        ready(Ok(state.conversations.get(key).map(|conversation| conversation.turns(before, turns))))
+        ready(Ok(state
+            .conversations
+            .get(key)
+            .map(|conversation| conversation.turns(before, turns))))
     }
 
     fn load_turn<'a>(
@@ -67,7 +80,10 @@ impl Journal for InMemory {
         turn: TurnId,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         let state = self.state();
-        ready(Ok(state.conversations.get(key).and_then(|conversation| conversation.turn(turn))))
+        ready(Ok(state
+            .conversations
+            .get(key)
+            .and_then(|conversation| conversation.turn(turn))))
     }
 
     fn find_input<'a>(
@@ -76,7 +92,10 @@ impl Journal for InMemory {
         id: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
         let state = self.state();
-        ready(Ok(state.conversations.get(key).and_then(|conversation| conversation.inbox.find(id))))
+        ready(Ok(state
+            .conversations
+            .get(key)
+            .and_then(|conversation| conversation.inbox.find(id))))
     }
 
     fn begin<'a>(
@@ -100,15 +119,21 @@ impl Journal for InMemory {
             self.news.tell(|| Change::Input(key.clone()));
             return ready(Ok(Begun::Elsewhere));
         }
-        let only =
-            matches!(conversation.inbox.waiting(), [one] if begin.input.is_some_and(|it| it.id == one.id));
+        let only = matches!(conversation.inbox.waiting(), [one] if begin.input.is_some_and(|it| it.id == one.id));
         let starts = only && conversation.status.turn.is_none() && !begin.turn.is_empty();
         if starts {
             let first = begin.first.filter(|_| conversation.events.is_empty());
-            let next = conversation.events.last().map_or(1, |recorded| recorded.seq + 1);
+            let next = conversation
+                .events
+                .last()
+                .map_or(1, |recorded| recorded.seq + 1);
             let events: Vec<Recorded> = (next..)
                 .zip(first.into_iter().chain(begin.turn))
-                .map(|(seq, event)| Recorded { seq, at: begin.at, event: event.clone().into() })
+                .map(|(seq, event)| Recorded {
+                    seq,
+                    at: begin.at,
+                    event: event.clone().into(),
+                })
                 .collect();
             if let Err(error) = conversation.append(key, &events, self.log) {
                 conversation.claim = None;
@@ -116,7 +141,11 @@ impl Journal for InMemory {
             }
         }
         let newer = conversation.newer(begin.known);
-        ready(Ok(if starts { Begun::Started(newer) } else { Begun::Claimed { claim, newer } }))
+        ready(Ok(if starts {
+            Begun::Started(newer)
+        } else {
+            Begun::Claimed { claim, newer }
+        }))
     }
 
     fn append<'a>(
@@ -137,9 +166,17 @@ impl Journal for InMemory {
         writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let State { conversations, ledger, .. } = &mut *self.state();
-        let held = conversations.get_mut(key).filter(|conversation| conversation.is_held(writer.worker));
-        let appended = held.ok_or(StoreError::Conflict).and_then(|held| held.append(key, events, self.log));
+        let State {
+            conversations,
+            ledger,
+            ..
+        } = &mut *self.state();
+        let held = conversations
+            .get_mut(key)
+            .filter(|conversation| conversation.is_held(writer.worker));
+        let appended = held
+            .ok_or(StoreError::Conflict)
+            .and_then(|held| held.append(key, events, self.log));
         ready(appended.map(|()| ledger.book(writer.spent)))
     }
 
@@ -152,10 +189,21 @@ impl Journal for InMemory {
         key: &'a ConversationKey,
         writer: Writer<'a>,
         events: &'a [Recorded],
-        JournaledChange { change, key: call, ended }: JournaledChange,
+        JournaledChange {
+            change,
+            key: call,
+            ended,
+        }: JournaledChange,
     ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
-        let State { conversations, users, ledger, .. } = &mut *self.state();
-        let held = conversations.get_mut(key).filter(|conversation| conversation.is_held(writer.worker));
+        let State {
+            conversations,
+            users,
+            ledger,
+            ..
+        } = &mut *self.state();
+        let held = conversations
+            .get_mut(key)
+            .filter(|conversation| conversation.is_held(writer.worker));
         let appended = held.ok_or(StoreError::Conflict).and_then(|held| {
             if events.is_empty() || held.new_steps(events).is_err() {
                 return Err(StoreError::Conflict);
@@ -181,8 +229,14 @@ impl Journal for InMemory {
         events: &'a [Recorded],
         _snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
-        let State { conversations, ledger, .. } = &mut *self.state();
-        let held = conversations.get_mut(key).filter(|conversation| conversation.is_held(writer.worker));
+        let State {
+            conversations,
+            ledger,
+            ..
+        } = &mut *self.state();
+        let held = conversations
+            .get_mut(key)
+            .filter(|conversation| conversation.is_held(writer.worker));
         let Some(conversation) = held else {
             return ready(Err(StoreError::Conflict));
         };
@@ -206,9 +260,10 @@ impl Journal for InMemory {
     ) -> BoxFuture<'a, Result<port::Claim, StoreError>> {
         let mut state = self.state();
         let conversation = state.conversations.get_mut(key);
-        ready(Ok(
-            conversation.map_or(port::Claim::Refused, |conversation| conversation.take(worker, None, ttl))
-        ))
+        ready(Ok(conversation
+            .map_or(port::Claim::Refused, |conversation| {
+                conversation.take(worker, None, ttl)
+            })))
     }
 
     fn renew<'a>(
@@ -218,7 +273,10 @@ impl Journal for InMemory {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut state = self.state();
-        let claim = state.conversations.get_mut(key).and_then(|conversation| conversation.claim.as_mut());
+        let claim = state
+            .conversations
+            .get_mut(key)
+            .and_then(|conversation| conversation.claim.as_mut());
         let own = claim.filter(|claim| claim.is_of(worker));
         let is_own = own.is_some();
         if let Some(claim) = own {
@@ -227,7 +285,10 @@ impl Journal for InMemory {
         ready(Ok(is_own))
     }
 
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+    fn beat<'a>(
+        &'a self,
+        beat: Beat<'a>,
+    ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         ready(Ok(self.state().beat(beat)))
     }
 
@@ -277,7 +338,9 @@ impl Journal for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                is_of(key, agent, user) && !conversation.is_claimed() && conversation.status.has_expired(now)
+                is_of(key, agent, user)
+                    && !conversation.is_claimed()
+                    && conversation.status.has_expired(now)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -298,7 +361,11 @@ impl Journal for InMemory {
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
         let state = self.state();
         let first = state.conversations.get(key).and_then(|conversation| {
-            conversation.inbox.waiting().iter().find(|input| input.body == InputBody::Cancel)
+            conversation
+                .inbox
+                .waiting()
+                .iter()
+                .find(|input| input.body == InputBody::Cancel)
         });
         ready(Ok(first.map(|input| input.id.clone())))
     }

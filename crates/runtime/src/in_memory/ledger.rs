@@ -42,7 +42,9 @@ struct Block {
 
 impl Ledger {
     pub(super) fn spent(&self, user: Option<&UserId>, day: Date) -> Spending {
-        let Some(day) = self.days.get(&day) else { return Spending::default() };
+        let Some(day) = self.days.get(&day) else {
+            return Spending::default();
+        };
         match user {
             None => day.everyone,
             Some(user) => day.users.get(user).copied().unwrap_or_default(),
@@ -52,7 +54,11 @@ impl Ledger {
     /// Returns what is spent and held, apart from what is taken from one of the blocks.
     pub(super) fn taken(&self, user: Option<&UserId>, day: Date, apart: Uuid) -> Spending {
         let now = Instant::now();
-        let own = self.blocks.get(&apart).map(|block| block.booked).unwrap_or_default();
+        let own = self
+            .blocks
+            .get(&apart)
+            .map(|block| block.booked)
+            .unwrap_or_default();
         let held = self.blocks.iter().filter(|(id, block)| {
             **id != apart
                 && block.day == day
@@ -71,11 +77,20 @@ impl Ledger {
         holds: Spending,
         until: Option<Instant>,
     ) {
-        let new = || Block { day, user: user.cloned(), holds, booked: Spending::default(), until };
+        let new = || Block {
+            day,
+            user: user.cloned(),
+            holds,
+            booked: Spending::default(),
+            until,
+        };
         let block = self.blocks.entry(id).or_insert_with(new);
         block.holds = holds;
         // Steps that run were begun with the time there was.
-        block.until = block.until.zip(until).map(|(before, until)| before.max(until));
+        block.until = block
+            .until
+            .zip(until)
+            .map(|(before, until)| before.max(until));
     }
 
     /// Leaves of a block, if it is known, what is kept of it.

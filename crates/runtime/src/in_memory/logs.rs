@@ -2,7 +2,8 @@
 
 use adjutant_core::port::{LogStore, Rated, StoreError};
 use adjutant_core::{
-    BoxFuture, DecisionFilter, DecisionRecord, Feedback, LogContent, ToolInvocationRecord, TurnId, UserId,
+    BoxFuture, DecisionFilter, DecisionRecord, Feedback, LogContent, ToolInvocationRecord, TurnId,
+    UserId,
 };
 
 use super::conversation::Conversation;
@@ -21,25 +22,45 @@ impl LogStore for InMemory {
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
         let state = self.state();
         let uses = |conversation: &Conversation, row: &DecisionRecord, tool: &str| {
-            conversation.invocations.iter().any(|call| call.decision == row.id && call.tool == *tool)
+            conversation
+                .invocations
+                .iter()
+                .any(|call| call.decision == row.id && call.tool == *tool)
         };
         let mut rows: Vec<DecisionRecord> = state
             .conversations
             .iter()
             .filter(|(key, _)| {
                 key.user == *user
-                    && filter.agent.as_ref().is_none_or(|agent| key.agent == *agent)
+                    && filter
+                        .agent
+                        .as_ref()
+                        .is_none_or(|agent| key.agent == *agent)
                     && filter.conversation.is_none_or(|id| id == key.conversation)
             })
-            .flat_map(|(_, conversation)| conversation.decisions.iter().map(move |row| (conversation, row)))
+            .flat_map(|(_, conversation)| {
+                conversation
+                    .decisions
+                    .iter()
+                    .map(move |row| (conversation, row))
+            })
             .filter(|(conversation, row)| {
-                filter.tool.as_ref().is_none_or(|tool| uses(conversation, row, tool))
+                filter
+                    .tool
+                    .as_ref()
+                    .is_none_or(|tool| uses(conversation, row, tool))
             })
             .map(|(_, row)| row)
-            .filter(|row| filter.outcome.is_none_or(|outcome| row.outcome == Some(outcome)))
+            .filter(|row| {
+                filter
+                    .outcome
+                    .is_none_or(|outcome| row.outcome == Some(outcome))
+            })
             .filter(|row| {
                 filter.feedback.is_none_or(|rating| {
-                    row.feedback.as_ref().is_some_and(|feedback| feedback.rating == rating)
+                    row.feedback
+                        .as_ref()
+                        .is_some_and(|feedback| feedback.rating == rating)
                 })
             })
             .filter(|row| filter.since.is_none_or(|since| row.started_at >= since))
@@ -48,7 +69,12 @@ impl LogStore for InMemory {
             .cloned()
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
-        rows.truncate(filter.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+        rows.truncate(
+            filter
+                .limit
+                .and_then(|limit| usize::try_from(limit).ok())
+                .unwrap_or(usize::MAX),
+        );
         ready(Ok(rows))
     }
 

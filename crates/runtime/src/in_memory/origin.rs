@@ -14,6 +14,9 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn point(self) -> BranchPoint {
-        BranchPoint { conversation: self.conversation, seq: self.seq }
+        BranchPoint {
+            conversation: self.conversation,
+            seq: self.seq,
+        }
     }
 }

@@ -38,10 +38,15 @@ impl PastConversations for InMemory {
             .filter(|(key, _)| is_of(key, agent, Some(user)) && !key.conversation.is_of_a_request())
             .filter(|(key, _)| Some(key.conversation) != query.except)
             .collect();
-        all.sort_by_key(|(key, conversation)| std::cmp::Reverse((conversation.updated_at, key.conversation)));
+        all.sort_by_key(|(key, conversation)| {
+            std::cmp::Reverse((conversation.updated_at, key.conversation))
+        });
         let mut left = usize::try_from(query.unindexed_max).unwrap_or(usize::MAX);
-        let mut found =
-            PastFound { holding: vec![0; query.words.len()], is_complete: true, ..PastFound::default() };
+        let mut found = PastFound {
+            holding: vec![0; query.words.len()],
+            is_complete: true,
+            ..PastFound::default()
+        };
         for (key, conversation) in all {
             let mut events = own_turns(conversation);
             let turns = events.iter().filter(|event| is_beginning(event)).count();
@@ -49,8 +54,11 @@ impl PastConversations for InMemory {
                 found.is_complete = false;
                 // The newest of them.
                 let passed_over = turns - left;
-                let beginning =
-                    events.iter().enumerate().filter(|(_, event)| is_beginning(event)).nth(passed_over);
+                let beginning = events
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, event)| is_beginning(event))
+                    .nth(passed_over);
                 let from = beginning.map_or(events.len(), |(at, _)| at);
                 events.drain(..from);
             }
@@ -63,7 +71,12 @@ impl PastConversations for InMemory {
                     turns: None,
                 };
                 let title = conversation.title.clone();
-                found.unindexed.push(Unindexed { key: key.clone(), title, part, events });
+                found.unindexed.push(Unindexed {
+                    key: key.clone(),
+                    title,
+                    part,
+                    events,
+                });
             }
         }
         ready(Ok(found))
@@ -77,8 +90,16 @@ fn is_beginning(recorded: &Recorded) -> bool {
 /// Returns the beginnings and ends of the turns that are not of the conversation it branches off.
 fn own_turns(conversation: &Conversation) -> Vec<Recorded> {
     let from = conversation.origin_seq();
-    let own = conversation.events.iter().filter(|recorded| recorded.seq > from);
-    own.filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. } | Event::TurnFinished { .. }))
-        .cloned()
-        .collect()
+    let own = conversation
+        .events
+        .iter()
+        .filter(|recorded| recorded.seq > from);
+    own.filter(|recorded| {
+        matches!(
+            *recorded.event,
+            Event::TurnStarted { .. } | Event::TurnFinished { .. }
+        )
+    })
+    .cloned()
+    .collect()
 }

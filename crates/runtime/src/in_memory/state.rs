@@ -44,7 +44,9 @@ impl State {
             .conversations
             .iter()
             .filter(|(_, conversation)| {
-                conversation.is_settled() && !conversation.status.is_parked() && !conversation.is_claimed()
+                conversation.is_settled()
+                    && !conversation.status.is_parked()
+                    && !conversation.is_claimed()
             })
             .map(|(key, conversation)| (conversation.touched, key))
             .collect();
@@ -53,7 +55,8 @@ impl State {
             idle.select_nth_unstable_by_key(too_many, |(touched, _)| *touched);
             idle.truncate(too_many);
         }
-        let forgotten: Vec<ConversationKey> = idle.into_iter().map(|(_, key)| key.clone()).collect();
+        let forgotten: Vec<ConversationKey> =
+            idle.into_iter().map(|(_, key)| key.clone()).collect();
         for key in &forgotten {
             self.remove(key);
         }
@@ -73,8 +76,10 @@ impl State {
             self.make_room();
         }
         self.touches += 1;
-        let conversation =
-            self.conversations.entry(key.clone()).or_insert_with(|| Conversation::new(input.at));
+        let conversation = self
+            .conversations
+            .entry(key.clone())
+            .or_insert_with(|| Conversation::new(input.at));
         conversation.accept(input, self.touches, room)?;
         Ok(conversation)
     }

@@ -19,7 +19,12 @@ impl TaskStore for InMemory {
         key: Option<&'a IdempotencyKey>,
     ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
         let mut state = self.state();
-        ready(Ok(state.users.entry(user.clone()).or_default().apply(user, change, key, self.clock.now())))
+        ready(Ok(state.users.entry(user.clone()).or_default().apply(
+            user,
+            change,
+            key,
+            self.clock.now(),
+        )))
     }
 
     fn list<'a>(
@@ -28,8 +33,16 @@ impl TaskStore for InMemory {
         filter: TaskFilter,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
         let state = self.state();
-        let tasks = state.users.get(user).map(|tasks| tasks.tasks.as_slice()).unwrap_or_default();
-        ready(Ok(tasks.iter().filter(|task| filter.takes(task)).cloned().collect()))
+        let tasks = state
+            .users
+            .get(user)
+            .map(|tasks| tasks.tasks.as_slice())
+            .unwrap_or_default();
+        ready(Ok(tasks
+            .iter()
+            .filter(|task| filter.takes(task))
+            .cloned()
+            .collect()))
     }
 
     fn list_last<'a>(
@@ -40,18 +53,35 @@ impl TaskStore for InMemory {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
         let state = self.state();
-        let tasks = state.users.get(user).map(|tasks| tasks.tasks.as_slice()).unwrap_or_default();
+        let tasks = state
+            .users
+            .get(user)
+            .map(|tasks| tasks.tasks.as_slice())
+            .unwrap_or_default();
         let is_before = |task: &&Task| before.is_none_or(|before| task.id < before);
-        let found = tasks.iter().rev().filter(is_before).filter(|task| filter.takes(task));
-        let mut last: Vec<Task> = found.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect();
+        let found = tasks
+            .iter()
+            .rev()
+            .filter(is_before)
+            .filter(|task| filter.takes(task));
+        let mut last: Vec<Task> = found
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .cloned()
+            .collect();
         last.reverse();
         ready(Ok(last))
     }
 
-    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+    fn get<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
         let state = self.state();
-        let task =
-            state.users.get(user).and_then(|tasks| tasks.tasks.iter().find(|task| task.id == id).cloned());
+        let task = state
+            .users
+            .get(user)
+            .and_then(|tasks| tasks.tasks.iter().find(|task| task.id == id).cloned());
         ready(Ok(task))
     }
 }

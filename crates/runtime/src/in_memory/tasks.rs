@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use adjutant_core::{DELETED_TASK_DAYS, IdempotencyKey, Task, TaskChange, TaskChanged, TaskId, UserId};
+use adjutant_core::{
+    DELETED_TASK_DAYS, IdempotencyKey, Task, TaskChange, TaskChanged, TaskId, UserId,
+};
 use jiff::Timestamp;
 
 #[derive(Debug, Default)]
@@ -54,7 +56,10 @@ impl Tasks {
                 Some(task) => {
                     let before = std::mem::replace(&mut task.description, description.clone());
                     task.updated_at = now;
-                    TaskChanged::Updated { task: task.clone(), before }
+                    TaskChanged::Updated {
+                        task: task.clone(),
+                        before,
+                    }
                 }
                 None => TaskChanged::NoSuchTask { id: *id },
             },
@@ -65,7 +70,10 @@ impl Tasks {
                         task.completed_at = Some(now);
                         task.updated_at = now;
                     }
-                    TaskChanged::Completed { task: task.clone(), already }
+                    TaskChanged::Completed {
+                        task: task.clone(),
+                        already,
+                    }
                 }
                 None => TaskChanged::NoSuchTask { id: *id },
             },
@@ -84,14 +92,25 @@ impl Tasks {
 
     fn restore(&mut self, id: TaskId, now: Timestamp) -> TaskChanged {
         if let Some(task) = self.find(id) {
-            return TaskChanged::Restored { task: task.clone(), already: true };
+            return TaskChanged::Restored {
+                task: task.clone(),
+                already: true,
+            };
         }
-        let found = self.deleted.iter().position(|(at, task)| task.id == id && is_kept(*at, now));
-        let Some(found) = found else { return TaskChanged::NoSuchTask { id } };
+        let found = self
+            .deleted
+            .iter()
+            .position(|(at, task)| task.id == id && is_kept(*at, now));
+        let Some(found) = found else {
+            return TaskChanged::NoSuchTask { id };
+        };
         let (_, task) = self.deleted.remove(found);
         let place = self.tasks.partition_point(|other| other.id < id);
         self.tasks.insert(place, task.clone());
-        TaskChanged::Restored { task, already: false }
+        TaskChanged::Restored {
+            task,
+            already: false,
+        }
     }
 
     pub(super) fn find(&mut self, id: TaskId) -> Option<&mut Task> {

@@ -22,20 +22,36 @@ impl State {
             .filter(|(place, ..)| take.after.is_none_or(|after| *place > after))
             .collect();
         due.sort_unstable_by_key(|(place, ..)| *place);
-        let claimed = due.into_iter().take(take.limit).map(|(place, key, conversation)| {
-            let claim = conversation.take(take.worker.id, Some(take.worker.epoch), take.lease);
-            Taken { key: key.clone(), claim, place }
-        });
+        let claimed = due
+            .into_iter()
+            .take(take.limit)
+            .map(|(place, key, conversation)| {
+                let claim = conversation.take(take.worker.id, Some(take.worker.epoch), take.lease);
+                Taken {
+                    key: key.clone(),
+                    claim,
+                    place,
+                }
+            });
         claimed.collect()
     }
 }
 
 impl State {
     /// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the epoch is over.
-    pub(super) fn beat(&mut self, Beat { agent, worker, lease, is_first }: Beat<'_>) -> Option<Vec<Running>> {
+    pub(super) fn beat(
+        &mut self,
+        Beat {
+            agent,
+            worker,
+            lease,
+            is_first,
+        }: Beat<'_>,
+    ) -> Option<Vec<Running>> {
         let now = Instant::now();
         let until = now.checked_add(lease);
-        self.workers.retain(|_, until| until.is_none_or(|until| now < until));
+        self.workers
+            .retain(|_, until| until.is_none_or(|until| now < until));
         let name = (worker.id.to_owned(), worker.epoch);
         if !is_first && !self.workers.contains_key(&name) {
             return None;
@@ -43,13 +59,21 @@ impl State {
         self.workers.insert(name, until);
         let mut claimed = Vec::new();
         for (key, conversation) in &mut self.conversations {
-            let (is_settled, has_inputs) = (conversation.is_settled(), conversation.has_work_in_inbox());
-            let Some(claim) = conversation.claim.as_mut().filter(|claim| claim.is_of(worker)) else {
+            let (is_settled, has_inputs) =
+                (conversation.is_settled(), conversation.has_work_in_inbox());
+            let Some(claim) = conversation
+                .claim
+                .as_mut()
+                .filter(|claim| claim.is_of(worker))
+            else {
                 continue;
             };
             claim.until = until;
             if key.agent == *agent && !is_settled {
-                claimed.push(Running { key: key.clone(), has_inputs });
+                claimed.push(Running {
+                    key: key.clone(),
+                    has_inputs,
+                });
             }
         }
         Some(claimed)
@@ -65,6 +89,9 @@ impl Conversation {
     }
 
     fn place(&self) -> WorkPlace {
-        WorkPlace { since: self.updated_at, number: self.touched.cast_signed() }
+        WorkPlace {
+            since: self.updated_at,
+            number: self.touched.cast_signed(),
+        }
     }
 }

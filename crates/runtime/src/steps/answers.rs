@@ -3,8 +3,8 @@
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
-    Answer, Arguments, CallId, EditedCall, Event, Input, InputBody, PendingCall, PendingKind, Recorded,
-    ResolvedBy, ToolChoice, ToolResult, Verdict, read_message, words,
+    Answer, Arguments, CallId, EditedCall, Event, Input, InputBody, PendingCall, PendingKind,
+    Recorded, ResolvedBy, ToolChoice, ToolResult, Verdict, read_message, words,
 };
 
 use tokio::time::Instant;
@@ -47,7 +47,11 @@ impl Steps<'_> {
                 continue;
             }
             match self.next_answer(&waiting).await? {
-                Some(Input { id, body: InputBody::Cancel, .. }) => {
+                Some(Input {
+                    id,
+                    body: InputBody::Cancel,
+                    ..
+                }) => {
                     self.stop(id);
                     return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
                 }
@@ -57,7 +61,9 @@ impl Steps<'_> {
                 }
                 None => {
                     if self.park(&waiting, pending, &content).await? {
-                        self.emitter.emit(|| RunEvent::ConfirmationRequested { pending: waiting }).await;
+                        self.emitter
+                            .emit(|| RunEvent::ConfirmationRequested { pending: waiting })
+                            .await;
                         return Ok(Answered::Parked);
                     }
                     // An input came meanwhile.
@@ -75,16 +81,28 @@ impl Steps<'_> {
         content: &str,
     ) -> Result<bool, RunError> {
         let mut log = self.log.lock().await;
-        let last = log.conversation().current().and_then(|turn| turn.parked().last());
+        let last = log
+            .conversation()
+            .current()
+            .and_then(|turn| turn.parked().last());
         let is_parked = last.is_some_and(|recorded| {
-            let Event::TurnParked { pending: parked, .. } = &*recorded.event else { return false };
+            let Event::TurnParked {
+                pending: parked, ..
+            } = &*recorded.event
+            else {
+                return false;
+            };
             waiting.iter().all(|call| parked.contains(call))
         });
         let is_edited = waiting.iter().any(|call| !asked.contains(call));
         let parked = (!is_parked).then(|| Event::TurnParked {
             turn: self.turn,
             pending: waiting.to_vec(),
-            content: if is_edited { words::questions(waiting) } else { content.to_owned() },
+            content: if is_edited {
+                words::questions(waiting)
+            } else {
+                content.to_owned()
+            },
         });
         log.finish(self.inner, self.key, parked).await
     }
@@ -97,7 +115,9 @@ impl Steps<'_> {
         for input in inbox {
             let can_answer = match &input.body {
                 InputBody::Answers { .. } | InputBody::Cancel => true,
-                InputBody::Message { .. } if waiting.iter().all(PendingCall::awaits_result) => false,
+                InputBody::Message { .. } if waiting.iter().all(PendingCall::awaits_result) => {
+                    false
+                }
                 InputBody::Message { .. } => self.was_shown(waiting, &input).await,
                 InputBody::Call(_) => false,
             };
@@ -105,17 +125,30 @@ impl Steps<'_> {
                 return Ok(Some(input));
             }
             if !self.log.lock().await.conversation().is_queued(&input.id) {
-                self.append(vec![Event::InputQueued { turn: self.turn, input: input.id }]).await?;
+                self.append(vec![Event::InputQueued {
+                    turn: self.turn,
+                    input: input.id,
+                }])
+                .await?;
             }
         }
         Ok(None)
     }
 
     /// Everything was answered: approved calls run, and those that are to be tried again.
-    async fn run_answered(&self, turn: &Turn, pending: &[PendingCall]) -> Result<Answered, RunError> {
-        let set_aside = match self.set_aside_for_answered(&self.yet_to_run(pending).await).await? {
+    async fn run_answered(
+        &self,
+        turn: &Turn,
+        pending: &[PendingCall],
+    ) -> Result<Answered, RunError> {
+        let set_aside = match self
+            .set_aside_for_answered(&self.yet_to_run(pending).await)
+            .await?
+        {
             Ok(set_aside) => set_aside,
-            Err(exceeded) => return Ok(Answered::Stopped(StopReason::Budget(exceeded), Vec::new())),
+            Err(exceeded) => {
+                return Ok(Answered::Stopped(StopReason::Budget(exceeded), Vec::new()));
+            }
         };
         let began = Instant::now();
         let mut ends = Vec::new();
@@ -127,13 +160,18 @@ impl Steps<'_> {
                     self.run_unless_stopped(turn, shown, &arguments, 0).await?
                 }
                 (None, Some((Verdict::Provided, _))) => self.recorded_end(&shown.call_id).await,
-                (None, None) if shown.awaits_result() => {
-                    Some(CallEnd::NoResult { arguments: shown.arguments.clone() })
-                }
-                (None, Some(_)) => Some(CallEnd::Denied { arguments: shown.arguments.clone() }),
-                (None, None) => Some(CallEnd::Expired { arguments: shown.arguments.clone() }),
+                (None, None) if shown.awaits_result() => Some(CallEnd::NoResult {
+                    arguments: shown.arguments.clone(),
+                }),
+                (None, Some(_)) => Some(CallEnd::Denied {
+                    arguments: shown.arguments.clone(),
+                }),
+                (None, None) => Some(CallEnd::Expired {
+                    arguments: shown.arguments.clone(),
+                }),
                 (Some(doubt), _) => {
-                    self.run_unless_stopped(turn, shown, &shown.arguments, doubt.attempt).await?
+                    self.run_unless_stopped(turn, shown, &shown.arguments, doubt.attempt)
+                        .await?
                 }
             };
             ends.extend(end.map(|end| (shown.call_id.clone(), end)));
@@ -142,7 +180,10 @@ impl Steps<'_> {
         match self.early_end.reason() {
             Some(reason) => Ok(Answered::Stopped(reason, ends)),
             None => {
-                let choice = self.look(|turn| turn.choice_after(pending).cloned()).await.flatten();
+                let choice = self
+                    .look(|turn| turn.choice_after(pending).cloned())
+                    .await
+                    .flatten();
                 Ok(Answered::Ends(ends, choice))
             }
         }
@@ -153,7 +194,10 @@ impl Steps<'_> {
         let mut yet = Vec::new();
         for shown in pending {
             let runs = match &shown.doubt {
-                None => matches!(self.verdict(&shown.call_id).await, Some((Verdict::Approved, _))),
+                None => matches!(
+                    self.verdict(&shown.call_id).await,
+                    Some((Verdict::Approved, _))
+                ),
                 Some(doubt) => self.is_to_be_repeated(&shown.call_id, doubt.attempt).await,
             };
             if runs && !self.has_begun_since(shown).await {
@@ -174,7 +218,12 @@ impl Steps<'_> {
         if self.early_end.reason().is_some() && !self.is_under_way(&shown.call_id).await {
             return Ok(None);
         }
-        let call = Call { id: &shown.call_id, tool: &shown.tool, arguments, is_followed: false };
+        let call = Call {
+            id: &shown.call_id,
+            tool: &shown.tool,
+            arguments,
+            is_followed: false,
+        };
         match self.end_with_changed_tool(shown, call).await? {
             Some(end) => Ok(Some(end)),
             None => self.run(turn, call, seen, false).await.map(Some),
@@ -189,10 +238,13 @@ impl Steps<'_> {
             InputBody::Answers { answers } => {
                 for (at, answer) in answers.iter().enumerate() {
                     // Said twice at once is said once: the first counts.
-                    let repeated = answers.iter().take(at).any(|before| before.call_id == answer.call_id);
-                    let shown = waiting
+                    let repeated = answers
                         .iter()
-                        .find(|call| call.call_id == answer.call_id && call.digest == answer.digest);
+                        .take(at)
+                        .any(|before| before.call_id == answer.call_id);
+                    let shown = waiting.iter().find(|call| {
+                        call.call_id == answer.call_id && call.digest == answer.digest
+                    });
                     if let Some(call) = shown.filter(|_| !repeated) {
                         events.extend(self.take_answer(call, answer, &input).await);
                     }
@@ -204,13 +256,20 @@ impl Steps<'_> {
                 }
                 if events.is_empty() {
                     let (input, text) = (input.id.clone(), text.clone());
-                    events.push(Event::AnswerUnclear { turn: self.turn, input, text });
+                    events.push(Event::AnswerUnclear {
+                        turn: self.turn,
+                        input,
+                        text,
+                    });
                 }
             }
         }
         if events.is_empty() {
             let reason = "answers nothing that waits as it was shown".to_owned();
-            events.push(Event::InputIgnored { input: input.id, reason });
+            events.push(Event::InputIgnored {
+                input: input.id,
+                reason,
+            });
         }
         events
     }
@@ -225,12 +284,14 @@ impl Steps<'_> {
         };
         let shown = |turn: &CurrentTurn| {
             waiting.iter().all(|call| {
-                turn.parked().filter(|recorded| before(recorded)).any(|recorded| match &*recorded.event {
-                    Event::TurnParked { pending, .. } => {
-                        pending.iter().any(|shown| shown.digest == call.digest)
-                    }
-                    _ => false,
-                })
+                turn.parked()
+                    .filter(|recorded| before(recorded))
+                    .any(|recorded| match &*recorded.event {
+                        Event::TurnParked { pending, .. } => {
+                            pending.iter().any(|shown| shown.digest == call.digest)
+                        }
+                        _ => false,
+                    })
             })
         };
         self.look(shown).await.unwrap_or_default()
@@ -240,7 +301,12 @@ impl Steps<'_> {
     async fn take_answer(&self, call: &PendingCall, answer: &Answer, input: &Input) -> Vec<Event> {
         let refused = |reason: String| {
             let (call, input) = (call.call_id.clone(), input.id.clone());
-            vec![Event::AnswerRefused { turn: self.turn, call, input, reason }]
+            vec![Event::AnswerRefused {
+                turn: self.turn,
+                call,
+                input,
+                reason,
+            }]
         };
         if !call.takes(answer.verdict) {
             return refused(words::wrong_verdict(call));
@@ -260,18 +326,31 @@ impl Steps<'_> {
                 // It is what was shown, in other words.
                 Ok(question) if question.digest == call.digest => None,
                 Ok(question) if answer.shown.as_ref() == Some(&question.digest) => {
-                    Some(EditedCall { arguments: question.arguments, digest: question.digest })
+                    Some(EditedCall {
+                        arguments: question.arguments,
+                        digest: question.digest,
+                    })
                 }
                 // A yes to what nobody has seen is no yes.
                 Ok(pending) => {
-                    return vec![Event::CallEdited { turn: self.turn, input: input.id.clone(), pending }];
+                    return vec![Event::CallEdited {
+                        turn: self.turn,
+                        input: input.id.clone(),
+                        pending,
+                    }];
                 }
             },
         };
         let choice = answer.choice.clone();
         match (call.kind(), &answer.result) {
             (PendingKind::Confirmation, _) => {
-                vec![self.answered(call, Some(input), Some(answer.verdict), edited, ToolChoice::Auto)]
+                vec![self.answered(
+                    call,
+                    Some(input),
+                    Some(answer.verdict),
+                    edited,
+                    ToolChoice::Auto,
+                )]
             }
             (PendingKind::Result, None) => refused(words::RESULT_MISSING.to_owned()),
             (PendingKind::Result, Some(_)) if !self.tools.client().has_choice(&choice) => {
@@ -286,16 +365,35 @@ impl Steps<'_> {
                     is_followed: false,
                 };
                 let ended = self.end_of(made, result, told.filter(|_| result.success), 0, 1);
-                vec![self.answered(call, Some(input), Some(answer.verdict), None, choice), ended]
+                vec![
+                    self.answered(call, Some(input), Some(answer.verdict), None, choice),
+                    ended,
+                ]
             }
-            (PendingKind::Doubt, _) => self.settled(call, ResolvedBy::Person, Some(input), answer.verdict),
+            (PendingKind::Doubt, _) => {
+                self.settled(call, ResolvedBy::Person, Some(input), answer.verdict)
+            }
         }
     }
 
     /// The question that a call is with other arguments.
-    async fn question_with(&self, call: &PendingCall, arguments: Arguments) -> Result<PendingCall, String> {
-        let interrupted = self.look(CurrentTurn::interrupted).await.unwrap_or_default();
-        question_with(self.inner, &self.tool_context(&call.call_id), call, arguments, &interrupted).await
+    async fn question_with(
+        &self,
+        call: &PendingCall,
+        arguments: Arguments,
+    ) -> Result<PendingCall, String> {
+        let interrupted = self
+            .look(CurrentTurn::interrupted)
+            .await
+            .unwrap_or_default();
+        question_with(
+            self.inner,
+            &self.tool_context(&call.call_id),
+            call,
+            arguments,
+            &interrupted,
+        )
+        .await
     }
 
     fn answered(
@@ -307,7 +405,14 @@ impl Steps<'_> {
         choice: ToolChoice,
     ) -> Event {
         let (call, input) = (call.call_id.clone(), input.map(|input| input.id.clone()));
-        Event::CallAnswered { turn: self.turn, call, input, verdict, edited, choice }
+        Event::CallAnswered {
+            turn: self.turn,
+            call,
+            input,
+            verdict,
+            edited,
+            choice,
+        }
     }
 
     /// A doubt is settled: with its end, unless the call is to be tried again.
@@ -319,9 +424,14 @@ impl Steps<'_> {
         verdict: Verdict,
     ) -> Vec<Event> {
         let attempt = shown.doubt.as_ref().map_or(1, |doubt| doubt.attempt);
-        let call =
-            Call { id: &shown.call_id, tool: &shown.tool, arguments: &shown.arguments, is_followed: false };
-        let mut events = vec![self.resolved(call.id, attempt, by, input.map(|input| &input.id), verdict)];
+        let call = Call {
+            id: &shown.call_id,
+            tool: &shown.tool,
+            arguments: &shown.arguments,
+            is_followed: false,
+        };
+        let mut events =
+            vec![self.resolved(call.id, attempt, by, input.map(|input| &input.id), verdict)];
         match verdict {
             Verdict::Retry => {}
             Verdict::Done => {
@@ -357,7 +467,9 @@ impl Steps<'_> {
                 Some(doubt) => turn.is_resolved(&shown.call_id, doubt.attempt),
             };
             let waiting = pending.iter().filter(|shown| !is_answered(shown));
-            waiting.map(|shown| as_edited(turn, shown).clone()).collect()
+            waiting
+                .map(|shown| as_edited(turn, shown).clone())
+                .collect()
         };
         self.look(read).await.unwrap_or_default()
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use adjutant_core::port::Worker;
 use adjutant_core::turn::{estimate_tokens, request_tokens};
 use adjutant_core::{
-    Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, PendingCall, Recorded,
-    Scope, Spending, ToolCall, TurnId, UserId, limits,
+    Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, PendingCall,
+    Recorded, Scope, Spending, ToolCall, TurnId, UserId, limits,
 };
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -30,13 +30,23 @@ pub(crate) struct SetAside {
 
 impl SetAside {
     /// Books a model call that was answered or failed, with the event that says so.
-    pub(crate) fn settle_reply(self, log: &mut Log, reply: &Result<GenerateResponse, ModelError>, ms: u64) {
+    pub(crate) fn settle_reply(
+        self,
+        log: &mut Log,
+        reply: &Result<GenerateResponse, ModelError>,
+        ms: u64,
+    ) {
         let used = self.used(reply, ms);
         self.settle(log, used);
     }
 
     /// Books a model call beside the conversations: the next commit of this process writes it.
-    pub(crate) fn settle_beside(self, inner: &Inner, reply: &Result<GenerateResponse, ModelError>, ms: u64) {
+    pub(crate) fn settle_beside(
+        self,
+        inner: &Inner,
+        reply: &Result<GenerateResponse, ModelError>,
+        ms: u64,
+    ) {
         let used = self.used(reply, ms);
         if let Some(reserved) = self.reserved {
             reserved.settle(used, &mut Spent::new(inner.spending.purse.clone()));
@@ -52,7 +62,10 @@ impl SetAside {
                 ..self.most
             },
             Err(ModelError::Timeout { .. } | ModelError::Truncated { .. }) => self.unknown,
-            Err(_) => Spending { model_calls: self.most.model_calls, ..Spending::default() },
+            Err(_) => Spending {
+                model_calls: self.most.model_calls,
+                ..Spending::default()
+            },
         };
         Spending { ms, ..used }
     }
@@ -65,7 +78,10 @@ impl SetAside {
 
     /// Books that calls of tools begin, with their intents. The time they take is set aside on.
     fn settle_calls(&mut self, log: &mut Log) {
-        let calls = Spending { tool_calls: self.most.tool_calls, ..Spending::default() };
+        let calls = Spending {
+            tool_calls: self.most.tool_calls,
+            ..Spending::default()
+        };
         if let Some(reserved) = &mut self.reserved {
             reserved.settle_part(calls, &mut log.spent);
         }
@@ -106,7 +122,11 @@ impl Steps<'_> {
 
     /// What the turn has spent so far.
     pub(super) async fn spent(&self) -> Spending {
-        spent(self.inner, self.log.lock().await.conversation().recent(), self.turn)
+        spent(
+            self.inner,
+            self.log.lock().await.conversation().recent(),
+            self.turn,
+        )
     }
 
     /// Sets aside what the calls of one answer may take: all of them begin, or none. Once the gate has looked at one of them
@@ -115,13 +135,19 @@ impl Steps<'_> {
         &self,
         calls: &[ToolCall],
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        let Some(first) = calls.first() else { return Ok(Ok(SetAside::nothing())) };
+        let Some(first) = calls.first() else {
+            return Ok(Ok(SetAside::nothing()));
+        };
         if !self.inner.spending.bounds_tools() || self.recorded_verdict(&first.id).await.is_some() {
             return Ok(Ok(SetAside::nothing()));
         }
         let number = u32::try_from(calls.len()).unwrap_or(u32::MAX);
         let time = self.time_of(calls.iter().map(|call| call.name.as_str()));
-        let most = Spending { tool_calls: number.into(), ms: millis(time), ..Spending::default() };
+        let most = Spending {
+            tool_calls: number.into(),
+            ms: millis(time),
+            ..Spending::default()
+        };
         let mut set_aside = self.set_aside(most, most, time).await?;
         if let Ok(set_aside) = &mut set_aside {
             set_aside.settle_calls(&mut *self.log.lock().await);
@@ -138,17 +164,27 @@ impl Steps<'_> {
             return Ok(Ok(SetAside::nothing()));
         }
         let time = self.time_of(calls.iter().map(|call| call.tool.as_str()));
-        let most = Spending { ms: millis(time), ..Spending::default() };
+        let most = Spending {
+            ms: millis(time),
+            ..Spending::default()
+        };
         self.set_aside(most, most, time).await
     }
 
     /// How long these tools may take, one after the other.
     fn time_of<'t>(&self, tools: impl Iterator<Item = &'t str>) -> Duration {
         let time = |name: &str| {
-            let own = self.tools.gate().registry.get(name).and_then(|tool| tool.timeout());
+            let own = self
+                .tools
+                .gate()
+                .registry
+                .get(name)
+                .and_then(|tool| tool.timeout());
             own.unwrap_or(self.inner.limits.tool_timeout)
         };
-        tools.map(time).fold(Duration::ZERO, Duration::saturating_add)
+        tools
+            .map(time)
+            .fold(Duration::ZERO, Duration::saturating_add)
     }
 
     async fn set_aside(
@@ -161,13 +197,24 @@ impl Steps<'_> {
             true => Spending::default(),
             false => self.spent().await,
         };
-        self.inner.set_aside((&self.key.user, self.hold.worker()), spent, (most, unknown), time).await
+        self.inner
+            .set_aside(
+                (&self.key.user, self.hold.worker()),
+                spent,
+                (most, unknown),
+                time,
+            )
+            .await
     }
 }
 
 impl SetAside {
     fn nothing() -> Self {
-        Self { reserved: None, most: Spending::default(), unknown: Spending::default() }
+        Self {
+            reserved: None,
+            most: Spending::default(),
+            unknown: Spending::default(),
+        }
     }
 }
 
@@ -184,7 +231,8 @@ impl Inner {
         }
         let time = self.summary_time().unwrap_or(UNBOUNDED);
         let most = self.most_of(request, time);
-        self.set_aside(who, spent.unwrap_or_default(), most, time).await
+        self.set_aside(who, spent.unwrap_or_default(), most, time)
+            .await
     }
 
     /// Sets aside what a model call beside the conversations may take.
@@ -197,14 +245,22 @@ impl Inner {
         if self.spending.budgets == Budgets::default() {
             return Ok(Ok(SetAside::nothing()));
         }
-        self.set_aside(who, Spending::default(), self.most_of(request, time), time).await
+        self.set_aside(who, Spending::default(), self.most_of(request, time), time)
+            .await
     }
 
     /// The most that a model call takes, and what is booked if nobody knows what it took.
-    pub(super) fn most_of(&self, request: &GenerateRequest, time: Duration) -> (Spending, Spending) {
+    pub(super) fn most_of(
+        &self,
+        request: &GenerateRequest,
+        time: Duration,
+    ) -> (Spending, Spending) {
         let capabilities = self.model.capabilities();
         let input = u64::from(input_tokens(self, request).min(capabilities.context_window));
-        let visible = request.config.max_tokens.map_or(limits::OUTPUT_TOKENS_MAX, |max| max.get());
+        let visible = request
+            .config
+            .max_tokens
+            .map_or(limits::OUTPUT_TOKENS_MAX, |max| max.get());
         let all = u64::from(visible.saturating_add(capabilities.thinking_allowance));
         let spending = |output: u64, ms| Spending {
             tokens: input.saturating_add(output),
@@ -228,11 +284,25 @@ impl Inner {
             return Ok(Err(exceeded));
         }
         let Some(purse) = purse else {
-            return Ok(Ok(SetAside { reserved: None, most, unknown }));
+            return Ok(Ok(SetAside {
+                reserved: None,
+                most,
+                unknown,
+            }));
         };
-        let step = StepCost { user, day: self.today(), most, unknown, time };
+        let step = StepCost {
+            user,
+            day: self.today(),
+            most,
+            unknown,
+            time,
+        };
         let reserved = purse.reserve(worker, step).await?;
-        Ok(reserved.map(|reserved| SetAside { reserved: Some(reserved), most, unknown }))
+        Ok(reserved.map(|reserved| SetAside {
+            reserved: Some(reserved),
+            most,
+            unknown,
+        }))
     }
 
     /// The day that spending counts for.
@@ -262,25 +332,63 @@ fn input_tokens(inner: &Inner, request: &GenerateRequest) -> u32 {
 /// What a turn has spent, as its events say. Where a provider did not count, what it said is estimated.
 fn spent(inner: &Inner, events: &[Recorded], turn: TurnId) -> Spending {
     let of_event = |event: &Event| match event {
-        Event::ModelReplied { reply: Ok(reply), ms, .. } => {
-            let said =
-                || serde_json::to_string(&reply.parts).map_or(0, |text| u64::from(estimate_tokens(&text)));
+        Event::ModelReplied {
+            reply: Ok(reply),
+            ms,
+            ..
+        } => {
+            let said = || {
+                serde_json::to_string(&reply.parts)
+                    .map_or(0, |text| u64::from(estimate_tokens(&text)))
+            };
             let tokens = reply.usage.total().unwrap_or_else(said);
             let cost = reply.cost.unwrap_or_else(|| inner.most_it_costs(0, tokens));
-            Spending { tokens, model_calls: 1, ms: *ms, cost, ..Spending::default() }
+            Spending {
+                tokens,
+                model_calls: 1,
+                ms: *ms,
+                cost,
+                ..Spending::default()
+            }
         }
-        Event::ConversationSummarized { usage, cost, ms, .. }
-        | Event::SummaryFailed { asked: true, usage, cost, ms, .. } => {
+        Event::ConversationSummarized {
+            usage, cost, ms, ..
+        }
+        | Event::SummaryFailed {
+            asked: true,
+            usage,
+            cost,
+            ms,
+            ..
+        } => {
             let tokens = usage.total().unwrap_or_default();
             let cost = cost.unwrap_or_else(|| inner.most_it_costs(0, tokens));
-            Spending { tokens, model_calls: 1, ms: *ms, cost, ..Spending::default() }
+            Spending {
+                tokens,
+                model_calls: 1,
+                ms: *ms,
+                cost,
+                ..Spending::default()
+            }
         }
-        Event::ModelReplied { ms, .. } => Spending { model_calls: 1, ms: *ms, ..Spending::default() },
-        Event::CallChecked { .. } => Spending { tool_calls: 1, ..Spending::default() },
-        Event::CallFinished { ms, .. } => Spending { ms: *ms, ..Spending::default() },
+        Event::ModelReplied { ms, .. } => Spending {
+            model_calls: 1,
+            ms: *ms,
+            ..Spending::default()
+        },
+        Event::CallChecked { .. } => Spending {
+            tool_calls: 1,
+            ..Spending::default()
+        },
+        Event::CallFinished { ms, .. } => Spending {
+            ms: *ms,
+            ..Spending::default()
+        },
         _ => Spending::default(),
     };
-    let of_turn = events.iter().filter(|recorded| recorded.event.turn() == Some(turn));
+    let of_turn = events
+        .iter()
+        .filter(|recorded| recorded.event.turn() == Some(turn));
     of_turn.map(|recorded| of_event(&recorded.event)).sum()
 }
 

@@ -15,8 +15,8 @@ use std::time::Duration;
 use adjutant_core::turn::{CallEnd, Turn};
 use adjutant_core::{
     Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Probe,
-    ProgressListener, ResolvedBy, Tool, ToolCall, ToolContext, ToolError, ToolProgress, ToolResult, Verdict,
-    doubt_digest, visible, words,
+    ProgressListener, ResolvedBy, Tool, ToolCall, ToolContext, ToolError, ToolProgress, ToolResult,
+    Verdict, doubt_digest, visible, words,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -74,8 +74,9 @@ impl Steps<'_> {
         let effect = self.effect(call.id, &tool).await;
         let mut attempt = self.times_started(call.id).await;
         if !begun {
-            let free =
-                attempt == 0 || effect != Effect::Once || self.is_to_be_repeated(call.id, attempt).await;
+            let free = attempt == 0
+                || effect != Effect::Once
+                || self.is_to_be_repeated(call.id, attempt).await;
             if attempt == 0
                 && let Some(end) = self.run_in_store(&tool, call).await?
             {
@@ -85,10 +86,17 @@ impl Steps<'_> {
                 match self.ask_tool(turn, &tool, call, attempt).await? {
                     Probed::Done(end) => return Ok(*end),
                     Probed::NotDone => self.resolve_not_done(call, attempt, true).await?,
-                    Probed::Unknown => return self.ask_person(turn, Some(&tool), call, attempt).await,
+                    Probed::Unknown => {
+                        return self.ask_person(turn, Some(&tool), call, attempt).await;
+                    }
                 }
             } else {
-                self.append(self.intent(call.id, call.tool, call.arguments).into_iter().collect()).await?;
+                self.append(
+                    self.intent(call.id, call.tool, call.arguments)
+                        .into_iter()
+                        .collect(),
+                )
+                .await?;
             }
             attempt += 1;
         }
@@ -98,7 +106,9 @@ impl Steps<'_> {
             let (error, lost) = match self.execute(turn, &tool, call, effect).await? {
                 Outcome::Known(Ok(data)) => {
                     let summary = tool.describe(call.arguments, &data);
-                    return self.finished(call, ToolResult::ok(data), summary, began, attempt).await;
+                    return self
+                        .finished(call, ToolResult::ok(data), summary, began, attempt)
+                        .await;
                 }
                 Outcome::Known(Err(error)) => {
                     let told = self.told(turn, &tool, call, &error, false).await;
@@ -111,7 +121,12 @@ impl Steps<'_> {
             // The receiver of a keyed call absorbs a repeat, so trying once more is how its end is learnt.
             let again = lost && attempt == first && self.early_end.reason().is_none();
             if effect == Effect::Keyed && again {
-                self.append(self.intent(call.id, call.tool, call.arguments).into_iter().collect()).await?;
+                self.append(
+                    self.intent(call.id, call.tool, call.arguments)
+                        .into_iter()
+                        .collect(),
+                )
+                .await?;
             } else {
                 match self.ask_tool(turn, &tool, call, attempt).await? {
                     Probed::Done(end) => return Ok(*end),
@@ -128,7 +143,9 @@ impl Steps<'_> {
                     // The model goes on with an error; that the call may have been done is in it.
                     Probed::Unknown => {
                         let told = self.told(turn, &tool, call, &error, true).await;
-                        return self.finished(call, ToolResult::broke_off(error), told, began, attempt).await;
+                        return self
+                            .finished(call, ToolResult::broke_off(error), told, began, attempt)
+                            .await;
                     }
                 }
             }
@@ -150,7 +167,8 @@ impl Steps<'_> {
             call.tool
         ));
         let told = Some(words::TOOL_AWAY.to_owned());
-        self.finished(call, result, told, Instant::now(), attempt.max(1)).await
+        self.finished(call, result, told, Instant::now(), attempt.max(1))
+            .await
     }
 
     /// Ends a call that a person agreed to, of a tool that is another by now. Nothing is executed. `None`: it is the same tool, or
@@ -160,9 +178,17 @@ impl Steps<'_> {
         shown: &PendingCall,
         call: Call<'_>,
     ) -> Result<Option<CallEnd>, RunError> {
-        let now = self.tools.gate().registry.get(call.tool).map(|tool| tool.definition().fingerprint());
+        let now = self
+            .tools
+            .gate()
+            .registry
+            .get(call.tool)
+            .map(|tool| tool.definition().fingerprint());
         let is_same = now.is_none() || shown.definition.is_none() || now == shown.definition;
-        if is_same || self.has_begun_since(shown).await || self.recorded_end(call.id).await.is_some() {
+        if is_same
+            || self.has_begun_since(shown).await
+            || self.recorded_end(call.id).await.is_some()
+        {
             return Ok(None);
         }
         let result = ToolResult::failed(format!(
@@ -171,7 +197,9 @@ impl Steps<'_> {
         ));
         let told = Some(words::tool_changed(&shown.preview));
         let attempt = self.times_started(call.id).await.max(1);
-        self.finished(call, result, told, Instant::now(), attempt).await.map(Some)
+        self.finished(call, result, told, Instant::now(), attempt)
+            .await
+            .map(Some)
     }
 
     /// What the person reads of a call that broke off, where the words of the error are not for them.
@@ -186,7 +214,9 @@ impl Steps<'_> {
         if !matches!(error, ToolError::TimedOut { .. } | ToolError::BrokeDown) {
             return None;
         }
-        let preview = self.known_preview(turn, Some(tool), &self.tool_context(call.id), call).await;
+        let preview = self
+            .known_preview(turn, Some(tool), &self.tool_context(call.id), call)
+            .await;
         words::broke_off(error, preview.as_deref(), unknown)
     }
 
@@ -217,20 +247,33 @@ impl Steps<'_> {
             arguments: call.arguments.clone(),
             malformed: None,
         };
-        self.emitter.emit(|| RunEvent::ToolStarted { call: shown() }).await;
+        self.emitter
+            .emit(|| RunEvent::ToolStarted { call: shown() })
+            .await;
         let (hear, heard) = watch::channel(None);
-        let progress = ProgressListener::new(move |progress| drop(hear.send_replace(Some(progress))));
-        let context = ToolContext { progress, ..self.tool_context(call.id) };
-        let execution = execute(tool, &context, call.arguments.clone(), turn.limits().tool_timeout);
+        let progress =
+            ProgressListener::new(move |progress| drop(hear.send_replace(Some(progress))));
+        let context = ToolContext {
+            progress,
+            ..self.tool_context(call.id)
+        };
+        let execution = execute(
+            tool,
+            &context,
+            call.arguments.clone(),
+            turn.limits().tool_timeout,
+        );
         let execution = self.telling_progress(call, heard, execution).await;
         boundary("tool done, not recorded");
         Ok(match execution {
-            Execution { outcome: Err(error), broke_off: true } if effect != Effect::None => {
-                Outcome::BrokeOff(error)
-            }
-            Execution { outcome: Err(error @ ToolError::Unknown { .. }), .. } if effect != Effect::None => {
-                Outcome::Lost(error)
-            }
+            Execution {
+                outcome: Err(error),
+                broke_off: true,
+            } if effect != Effect::None => Outcome::BrokeOff(error),
+            Execution {
+                outcome: Err(error @ ToolError::Unknown { .. }),
+                ..
+            } if effect != Effect::None => Outcome::Lost(error),
             Execution { outcome, .. } => Outcome::Known(outcome),
         })
     }
@@ -252,7 +295,13 @@ impl Steps<'_> {
                 let progress = heard.borrow_and_update().clone();
                 if let Some(progress) = progress {
                     let (call, tool) = (call.id.clone(), call.tool.to_owned());
-                    self.emitter.emit(|| RunEvent::ToolProgress { call, tool, progress }).await;
+                    self.emitter
+                        .emit(|| RunEvent::ToolProgress {
+                            call,
+                            tool,
+                            progress,
+                        })
+                        .await;
                     tokio::time::sleep(PROGRESS_PAUSE).await;
                 }
             };
@@ -282,8 +331,13 @@ impl Steps<'_> {
             Some(Effect::Keyed) if call.is_followed => self.record(ended).await,
             Some(Effect::Keyed | Effect::Once) | None => self.append(vec![ended]).await?,
         }
-        self.emit_finished(call, &result, summary.as_deref(), ms).await;
-        Ok(CallEnd::Executed { arguments: call.arguments.clone(), result, summary })
+        self.emit_finished(call, &result, summary.as_deref(), ms)
+            .await;
+        Ok(CallEnd::Executed {
+            arguments: call.arguments.clone(),
+            result,
+            summary,
+        })
     }
 
     /// Nobody saw the end of the call: the tool is asked.
@@ -302,12 +356,18 @@ impl Steps<'_> {
             Probe::Done(data) => {
                 let summary = tool.describe(call.arguments, &data);
                 let result = ToolResult::ok(data);
-                let resolved = self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Done);
+                let resolved =
+                    self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Done);
                 let end = self.end_of(call, &result, summary.clone(), 0, attempt);
                 self.append(vec![resolved, end]).await?;
-                self.emit_finished(call, &result, summary.as_deref(), 0).await;
+                self.emit_finished(call, &result, summary.as_deref(), 0)
+                    .await;
                 let arguments = call.arguments.clone();
-                Ok(Probed::Done(Box::new(CallEnd::Executed { arguments, result, summary })))
+                Ok(Probed::Done(Box::new(CallEnd::Executed {
+                    arguments,
+                    result,
+                    summary,
+                })))
             }
         }
     }
@@ -320,7 +380,9 @@ impl Steps<'_> {
         call: Call<'_>,
         attempt: u32,
     ) -> Result<CallEnd, RunError> {
-        let doubt = self.doubt(turn, tool, &self.tool_context(call.id), call, attempt).await;
+        let doubt = self
+            .doubt(turn, tool, &self.tool_context(call.id), call, attempt)
+            .await;
         self.append(vec![Event::CallInDoubt {
             turn: self.turn,
             call: call.id.clone(),
@@ -333,8 +395,14 @@ impl Steps<'_> {
     }
 
     /// The tool says that the call was not done; it is started again, or not.
-    async fn resolve_not_done(&self, call: Call<'_>, attempt: u32, again: bool) -> Result<(), RunError> {
-        let mut events = vec![self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Retry)];
+    async fn resolve_not_done(
+        &self,
+        call: Call<'_>,
+        attempt: u32,
+        again: bool,
+    ) -> Result<(), RunError> {
+        let mut events =
+            vec![self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Retry)];
         if again {
             events.extend(self.intent(call.id, call.tool, call.arguments));
         }
@@ -351,8 +419,8 @@ impl Steps<'_> {
         attempt: u32,
     ) -> PendingCall {
         let now = self.inner.now();
-        let expiry =
-            SignedDuration::try_from(turn.limits().confirmation_expiry).unwrap_or(SignedDuration::MAX);
+        let expiry = SignedDuration::try_from(turn.limits().confirmation_expiry)
+            .unwrap_or(SignedDuration::MAX);
         PendingCall {
             call_id: call.id.clone(),
             tool: call.tool.to_owned(),
@@ -362,7 +430,10 @@ impl Steps<'_> {
             definition: tool.map(|tool| tool.definition().fingerprint()),
             requested_at: now,
             expires_at: now.checked_add(expiry).unwrap_or(Timestamp::MAX),
-            doubt: Some(Doubt { attempt, since: self.last_started(call.id).await.unwrap_or(now) }),
+            doubt: Some(Doubt {
+                attempt,
+                since: self.last_started(call.id).await.unwrap_or(now),
+            }),
             awaits: None,
         }
     }
@@ -376,7 +447,13 @@ impl Steps<'_> {
         call: Call<'_>,
     ) -> String {
         let known = self.known_preview(turn, tool, context, call).await;
-        known.unwrap_or_else(|| visible(&format!("{} {}", call.tool, Value::Object(call.arguments.clone()))))
+        known.unwrap_or_else(|| {
+            visible(&format!(
+                "{} {}",
+                call.tool,
+                Value::Object(call.arguments.clone())
+            ))
+        })
     }
 
     /// What the call touches, in the person's words: as it was confirmed, else as the tool has it now.
@@ -387,19 +464,33 @@ impl Steps<'_> {
         context: &ToolContext,
         call: Call<'_>,
     ) -> Option<String> {
-        let confirmed = self.recorded_verdict(call.id).await.and_then(|verdict| match verdict {
-            GateVerdict::Confirm { pending } if pending.arguments == *call.arguments => Some(pending.preview),
-            _ => None,
-        });
+        let confirmed = self
+            .recorded_verdict(call.id)
+            .await
+            .and_then(|verdict| match verdict {
+                GateVerdict::Confirm { pending } if pending.arguments == *call.arguments => {
+                    Some(pending.preview)
+                }
+                _ => None,
+            });
         match (confirmed, tool) {
             (Some(preview), _) => Some(preview),
-            (None, Some(tool)) => preview(tool, context, call.arguments, turn.limits().tool_timeout).await,
+            (None, Some(tool)) => {
+                preview(tool, context, call.arguments, turn.limits().tool_timeout).await
+            }
             (None, None) => None,
         }
     }
 
     pub(super) fn intent(&self, call: &CallId, tool: &str, arguments: &Arguments) -> Option<Event> {
-        let effect = self.tools.gate().registry.get(tool)?.definition().annotations.effect();
+        let effect = self
+            .tools
+            .gate()
+            .registry
+            .get(tool)?
+            .definition()
+            .annotations
+            .effect();
         Some(Event::CallStarted {
             turn: self.turn,
             call: call.clone(),
@@ -439,7 +530,14 @@ impl Steps<'_> {
         verdict: Verdict,
     ) -> Event {
         let (call, input) = (call.clone(), input.cloned());
-        Event::DoubtResolved { turn: self.turn, call, attempt, by, input, verdict }
+        Event::DoubtResolved {
+            turn: self.turn,
+            call,
+            attempt,
+            by,
+            input,
+            verdict,
+        }
     }
 
     pub(super) async fn emit_finished(
@@ -462,7 +560,9 @@ impl Steps<'_> {
 
     /// The first doubt about the call that is younger than `seen`, resolved or not: every doubt passes through the turn.
     async fn recorded_doubt(&self, wanted: &CallId, seen: u32) -> Option<PendingCall> {
-        self.look(|turn| turn.doubt_after(wanted, seen).cloned()).await.flatten()
+        self.look(|turn| turn.doubt_after(wanted, seen).cloned())
+            .await
+            .flatten()
     }
 
     pub(super) async fn recorded_end(&self, wanted: &CallId) -> Option<CallEnd> {
@@ -491,7 +591,9 @@ impl Steps<'_> {
     }
 
     async fn times_started(&self, wanted: &CallId) -> u32 {
-        self.look(|turn| turn.times_started(wanted)).await.unwrap_or_default()
+        self.look(|turn| turn.times_started(wanted))
+            .await
+            .unwrap_or_default()
     }
 
     async fn last_started(&self, wanted: &CallId) -> Option<Timestamp> {

@@ -41,7 +41,10 @@ impl EarlyEnd {
     pub(super) fn reason(&self) -> Option<StopReason> {
         if self.cancelled.is_cancelled() {
             Some(StopReason::Cancelled)
-        } else if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+        } else if self
+            .deadline()
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
             Some(StopReason::Deadline)
         } else {
             None
@@ -50,7 +53,8 @@ impl EarlyEnd {
 
     /// Returns the time that is left. `None`: there is no end to it.
     pub(super) fn time_left(&self) -> Option<Duration> {
-        self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()))
+        self.deadline()
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Waits until the time is up.
@@ -98,16 +102,25 @@ mod tests {
         let end = EarlyEnd::new(&CancellationToken::new(), Some(Duration::from_secs(2)));
         end.do_not_count(1_000);
         tokio::time::advance(Duration::from_secs(2)).await;
-        assert_eq!((end.reason(), end.time_left()), (None, Some(Duration::from_secs(1))));
+        assert_eq!(
+            (end.reason(), end.time_left()),
+            (None, Some(Duration::from_secs(1)))
+        );
         end.out_of_time().await;
-        assert_eq!((end.reason(), end.time_left()), (Some(StopReason::Deadline), Some(Duration::ZERO)));
+        assert_eq!(
+            (end.reason(), end.time_left()),
+            (Some(StopReason::Deadline), Some(Duration::ZERO))
+        );
     }
 
     #[tokio::test]
     async fn the_first_input_that_stops_a_turn_is_named_and_the_caller_goes_on() {
         let caller = CancellationToken::new();
         let end = EarlyEnd::new(&caller, None);
-        assert_eq!((end.reason(), end.time_left(), end.stopped_by()), (None, None, None));
+        assert_eq!(
+            (end.reason(), end.time_left(), end.stopped_by()),
+            (None, None, None)
+        );
         end.stop(input(1));
         end.stop(input(2));
         assert_eq!(end.reason(), Some(StopReason::Cancelled));
@@ -120,7 +133,10 @@ mod tests {
         let caller = CancellationToken::new();
         let end = EarlyEnd::new(&caller, Some(Duration::MAX));
         caller.cancel();
-        assert_eq!((end.reason(), end.time_left()), (Some(StopReason::Cancelled), None));
+        assert_eq!(
+            (end.reason(), end.time_left()),
+            (Some(StopReason::Cancelled), None)
+        );
         assert_eq!(end.stopped_by(), None);
     }
 }

@@ -16,12 +16,17 @@ use crate::faults::boundary;
 impl Steps<'_> {
     /// Returns whether a call of the tool of this name is one transaction: its intent is written together with its change.
     pub(super) fn is_in_store(&self, tool: &str) -> bool {
-        self.tools.gate().registry.get(tool).is_some_and(|tool| self.in_store(&**tool).is_some())
+        self.tools
+            .gate()
+            .registry
+            .get(tool)
+            .is_some_and(|tool| self.in_store(&**tool).is_some())
     }
 
     fn in_store<'t>(&self, tool: &'t dyn Tool) -> Option<&'t dyn TaskTool> {
         let journal = self.inner.journal.store_id()?;
-        tool.as_task_tool().filter(|tool| tool.store_id() == Some(journal))
+        tool.as_task_tool()
+            .filter(|tool| tool.store_id() == Some(journal))
     }
 
     /// Executes a call that was never begun, if it is one transaction. `None`: it is to be executed as any other.
@@ -30,7 +35,10 @@ impl Steps<'_> {
         tool: &Arc<dyn Tool>,
         call: Call<'_>,
     ) -> Result<Option<CallEnd>, RunError> {
-        let Some(Ok(change)) = self.in_store(&**tool).map(|tool| tool.change(call.arguments)) else {
+        let Some(Ok(change)) = self
+            .in_store(&**tool)
+            .map(|tool| tool.change(call.arguments))
+        else {
             return Ok(None);
         };
         let began = Instant::now();
@@ -41,8 +49,13 @@ impl Steps<'_> {
             arguments: call.arguments.clone(),
             malformed: None,
         };
-        self.emitter.emit(|| RunEvent::ToolStarted { call: started() }).await;
-        let intent = self.intent(call.id, call.tool, call.arguments).into_iter().collect();
+        self.emitter
+            .emit(|| RunEvent::ToolStarted { call: started() })
+            .await;
+        let intent = self
+            .intent(call.id, call.tool, call.arguments)
+            .into_iter()
+            .collect();
         let ended = self.ended_in_store(tool.clone(), call, began);
         let key = self.tool_context(call.id).key;
         boundary("before an append");
@@ -53,10 +66,24 @@ impl Steps<'_> {
             .append_with_change(self.inner, self.key, intent, change, key, ended)
             .await?;
         boundary("after an append");
-        let Event::CallFinished { arguments, result, summary, ms, .. } = &*ended else { return Ok(None) };
-        self.emit_finished(call, result, summary.as_deref(), *ms).await;
+        let Event::CallFinished {
+            arguments,
+            result,
+            summary,
+            ms,
+            ..
+        } = &*ended
+        else {
+            return Ok(None);
+        };
+        self.emit_finished(call, result, summary.as_deref(), *ms)
+            .await;
         let (arguments, result, summary) = (arguments.clone(), result.clone(), summary.clone());
-        Ok(Some(CallEnd::Executed { arguments, result, summary }))
+        Ok(Some(CallEnd::Executed {
+            arguments,
+            result,
+            summary,
+        }))
     }
 
     /// Returns what makes the event of the call's end of what its change led to.

@@ -26,7 +26,9 @@ impl Steps<'_> {
         let number = self.model_calls.fetch_add(1, Ordering::Relaxed) + 1;
         let summarised = self.take_recorded_summary(turn, number).await;
         if let Some((replied, notices)) = self.recorded_reply(number).await {
-            notices.into_iter().for_each(|notice| turn.add_notice(notice));
+            notices
+                .into_iter()
+                .for_each(|notice| turn.add_notice(notice));
             return Ok(Step::Done(replied));
         }
         if let Some(reason) = self.early_end.reason() {
@@ -40,16 +42,35 @@ impl Steps<'_> {
             }
             prepared = self.prepare(turn, turn.request()).await;
         }
-        let Prepared { native, references, fitted, .. } = prepared;
-        let Fitted { mut request, notices, counted, .. } = match fitted {
+        let Prepared {
+            native,
+            references,
+            fitted,
+            ..
+        } = prepared;
+        let Fitted {
+            mut request,
+            notices,
+            counted,
+            ..
+        } = match fitted {
             Ok(fitted) => fitted,
-            Err(error) => return Box::pin(self.too_long(number, &error)).await.map(Step::Done),
+            Err(error) => {
+                return Box::pin(self.too_long(number, &error))
+                    .await
+                    .map(Step::Done);
+            }
         };
-        let set_aside = match self.set_aside_for_model(&request, self.early_end.time_left()).await? {
+        let set_aside = match self
+            .set_aside_for_model(&request, self.early_end.time_left())
+            .await?
+        {
             Ok(set_aside) => set_aside,
             Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
         };
-        self.emitter.emit(|| RunEvent::ModelStarted { number }).await;
+        self.emitter
+            .emit(|| RunEvent::ModelStarted { number })
+            .await;
         boundary("before the model is asked");
         let began = Instant::now();
         request.time_left = self.early_end.time_left();
@@ -71,7 +92,10 @@ impl Steps<'_> {
                     Some(weak) => weak.decode(reply, &native, &references),
                     None => reply,
                 };
-                Ok(GenerateResponse { cost: self.inner.cost_of(&reply), ..reply })
+                Ok(GenerateResponse {
+                    cost: self.inner.cost_of(&reply),
+                    ..reply
+                })
             }
             Ok(Err(error)) => Err(error),
             Err(reason) => {
@@ -94,9 +118,16 @@ impl Steps<'_> {
             past: self.past_before(number),
         })
         .await;
-        notices.into_iter().for_each(|notice| turn.add_notice(notice));
+        notices
+            .into_iter()
+            .for_each(|notice| turn.add_notice(notice));
         if let Ok(reply) = &reply {
-            self.emitter.emit(|| RunEvent::ModelFinished { number, usage: reply.usage }).await;
+            self.emitter
+                .emit(|| RunEvent::ModelFinished {
+                    number,
+                    usage: reply.usage,
+                })
+                .await;
         }
         Ok(Step::Done(Replied::Sent(reply)))
     }
@@ -104,17 +135,24 @@ impl Steps<'_> {
     /// Records that a request cannot be made to fit: nobody is asked.
     async fn too_long(&self, number: u32, error: &DoesNotFit) -> Result<Replied, RunError> {
         let before = number.saturating_sub(1);
-        let said = self.look(|turn| match (1..=before).rev().find_map(|number| turn.reply(number)) {
-            Some(Event::ModelReplied { reply: Err(error @ ModelError::ContextTooLong { .. }), .. }) => {
-                Some(error.clone())
-            }
-            _ => None,
-        });
+        let said =
+            self.look(
+                |turn| match (1..=before).rev().find_map(|number| turn.reply(number)) {
+                    Some(Event::ModelReplied {
+                        reply: Err(error @ ModelError::ContextTooLong { .. }),
+                        ..
+                    }) => Some(error.clone()),
+                    _ => None,
+                },
+            );
         // The provider's words, if it was asked before: there is no way to send less.
-        let error = said.await.flatten().unwrap_or_else(|| ModelError::ContextTooLong {
-            provider: self.inner.model.id().provider.clone(),
-            message: error.to_string(),
-        });
+        let error = said
+            .await
+            .flatten()
+            .unwrap_or_else(|| ModelError::ContextTooLong {
+                provider: self.inner.model.id().provider.clone(),
+                message: error.to_string(),
+            });
         self.record(Event::ModelReplied {
             turn: self.turn,
             number,
@@ -149,9 +187,21 @@ impl Steps<'_> {
                 Delta::Finished(reply) => return Ok(reply),
                 Delta::Reading(progress) => self.emitter.emit(|| RunEvent::Reading(progress)).await,
                 Delta::Text(text) if show => self.emitter.emit(|| RunEvent::Text(text)).await,
-                Delta::Thinking(text) if show => self.emitter.emit(|| RunEvent::Thinking(text)).await,
-                Delta::Retrying { attempt, wait, reason } => {
-                    self.emitter.emit(|| RunEvent::Retrying { attempt, wait, reason }).await;
+                Delta::Thinking(text) if show => {
+                    self.emitter.emit(|| RunEvent::Thinking(text)).await
+                }
+                Delta::Retrying {
+                    attempt,
+                    wait,
+                    reason,
+                } => {
+                    self.emitter
+                        .emit(|| RunEvent::Retrying {
+                            attempt,
+                            wait,
+                            reason,
+                        })
+                        .await;
                 }
                 _ => {}
             }
@@ -164,9 +214,11 @@ impl Steps<'_> {
 
     async fn recorded_reply(&self, wanted: u32) -> Option<(Replied, Vec<Notice>)> {
         let read = |turn: &CurrentTurn| match turn.reply(wanted)? {
-            Event::ModelReplied { reply: Err(error), attempts: 0, .. } => {
-                Some((Replied::TooLong(error.clone()), Vec::new()))
-            }
+            Event::ModelReplied {
+                reply: Err(error),
+                attempts: 0,
+                ..
+            } => Some((Replied::TooLong(error.clone()), Vec::new())),
             Event::ModelReplied { reply, notices, .. } => {
                 Some((Replied::Sent(reply.clone()), notices.clone()))
             }

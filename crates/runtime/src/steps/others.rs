@@ -13,14 +13,21 @@ impl Steps<'_> {
         let log = self.log.lock().await;
         let conversation = log.conversation();
         let current = conversation.current()?;
-        let has_read = current.before_last_reply()?.iter().any(|recorded| match &*recorded.event {
-            // A result that was not found has only our own words.
-            Event::CallFinished { tool, result, .. } if tool == READ_RESULT && !result.success => false,
-            Event::CallFinished { tool, arguments, .. } => {
-                self.holds_words_of_others(conversation, tool, arguments)
-            }
-            _ => false,
-        });
+        let has_read = current
+            .before_last_reply()?
+            .iter()
+            .any(|recorded| match &*recorded.event {
+                // A result that was not found has only our own words.
+                Event::CallFinished { tool, result, .. }
+                    if tool == READ_RESULT && !result.success =>
+                {
+                    false
+                }
+                Event::CallFinished {
+                    tool, arguments, ..
+                } => self.holds_words_of_others(conversation, tool, arguments),
+                _ => false,
+            });
         match current.started()? {
             Event::TurnStarted { message, .. } if has_read => Some(message.clone()),
             _ => None,
@@ -28,7 +35,12 @@ impl Steps<'_> {
     }
 
     /// Returns whether the result of a call may hold words of others.
-    fn holds_words_of_others(&self, conversation: &Conversation, tool: &str, arguments: &Arguments) -> bool {
+    fn holds_words_of_others(
+        &self,
+        conversation: &Conversation,
+        tool: &str,
+        arguments: &Arguments,
+    ) -> bool {
         let (mut tool, mut arguments) = (tool.to_owned(), arguments.clone());
         // Read on in another result, which may be of an earlier turn: the words are those of that one. Each step leads to an
         // earlier call, and a chain that is longer than this is nothing a model needs.
@@ -36,9 +48,17 @@ impl Steps<'_> {
         for _ in 0..CHAIN_MAX {
             if tool != READ_RESULT {
                 // One that is not there any more was a server's.
-                return self.inner.gate.registry.get(&tool).is_none_or(|tool| tool.reads_from_others());
+                return self
+                    .inner
+                    .gate
+                    .registry
+                    .get(&tool)
+                    .is_none_or(|tool| tool.reads_from_others());
             }
-            let wanted = arguments.get("call").and_then(Value::as_str).and_then(|id| CallId::new(id).ok());
+            let wanted = arguments
+                .get("call")
+                .and_then(Value::as_str)
+                .and_then(|id| CallId::new(id).ok());
             // Without a call it reads nothing.
             let Some(wanted) = wanted else { return false };
             match call_of(conversation, &wanted) {
@@ -53,7 +73,10 @@ impl Steps<'_> {
 
 /// Returns the tool and the arguments of a call that ended, in this turn or in what is kept of those before.
 fn call_of(conversation: &Conversation, wanted: &CallId) -> Option<(String, Arguments)> {
-    if let Some((tool, arguments)) = conversation.current().and_then(|current| current.ran(wanted)) {
+    if let Some((tool, arguments)) = conversation
+        .current()
+        .and_then(|current| current.ran(wanted))
+    {
         return Some((tool.to_owned(), arguments.clone()));
     }
     let kept = conversation.kept_messages();
@@ -62,7 +85,10 @@ fn call_of(conversation: &Conversation, wanted: &CallId) -> Option<(String, Argu
         return Some((call.name.clone(), call.arguments.clone()));
     }
     // A history from elsewhere may hold a result whose call was left out.
-    let mut results = kept.iter().rev().filter_map(|message| message.tool_result());
+    let mut results = kept
+        .iter()
+        .rev()
+        .filter_map(|message| message.tool_result());
     let (_, tool, _) = results.find(|(call, ..)| *call == wanted)?;
     Some((tool.to_owned(), Arguments::new()))
 }

@@ -2,7 +2,8 @@
 
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
-    Arguments, CallId, Event, GateCheck, GateVerdict, GenerateRequest, Message, Refusal, Role, ToolCall,
+    Arguments, CallId, Event, GateCheck, GateVerdict, GenerateRequest, Message, Refusal, Role,
+    ToolCall,
 };
 use tokio::time::Instant;
 
@@ -45,7 +46,9 @@ impl Steps<'_> {
         let mut rest = calls;
         while let Some(first) = rest.first() {
             let together = if self.is_harmless(first) {
-                rest.iter().take_while(|call| self.is_harmless(call)).count()
+                rest.iter()
+                    .take_while(|call| self.is_harmless(call))
+                    .count()
             } else {
                 1
             };
@@ -59,17 +62,25 @@ impl Steps<'_> {
             {
                 return Ok(Step::Stopped(reason, ends));
             }
-            let before = (interrupted.as_slice(), ends.iter().any(|(_, end)| is_handed_over(end)));
+            let before = (
+                interrupted.as_slice(),
+                ends.iter().any(|(_, end)| is_handed_over(end)),
+            );
             let ended = self.call_group(turn, group, before, is_followed).await?;
             let begun = |(call, (_, end)): (&ToolCall, &(CallId, CallEnd))| {
-                end.interrupted().map(|arguments| (call.name.clone(), arguments.clone()))
+                end.interrupted()
+                    .map(|arguments| (call.name.clone(), arguments.clone()))
             };
             interrupted.extend(group.iter().zip(&ended).filter_map(begun));
             ends.extend(ended);
         }
         match self.early_end.reason() {
             // What waits may have been answered, and run: whoever reads the answers stops the turn.
-            Some(reason) if !ends.iter().any(|(_, end)| matches!(end, CallEnd::Waiting(_))) => {
+            Some(reason)
+                if !ends
+                    .iter()
+                    .any(|(_, end)| matches!(end, CallEnd::Waiting(_))) =>
+            {
                 Ok(Step::Stopped(reason, ends))
             }
             Some(_) | None => Ok(Step::Done(ends)),
@@ -102,10 +113,18 @@ impl Steps<'_> {
                         client: self.tools.client(),
                         choice: turn.choice(),
                     };
-                    let verdict = self.tools.gate().check(&self.tool_context(&call.id), call, &check).await;
+                    let verdict = self
+                        .tools
+                        .gate()
+                        .check(&self.tool_context(&call.id), call, &check)
+                        .await;
                     let verdict = self.one_at_a_time(verdict, handed_over);
                     let (turn, call_id) = (self.turn, call.id.clone());
-                    let checked = Event::CallChecked { turn, call: call_id, verdict: verdict.clone() };
+                    let checked = Event::CallChecked {
+                        turn,
+                        call: call_id,
+                        verdict: verdict.clone(),
+                    };
                     match &verdict {
                         // Written with its intent and its change, or with the event that the turn waits.
                         GateVerdict::Await { .. } => {
@@ -134,25 +153,34 @@ impl Steps<'_> {
             self.append(intents).await?;
         }
         Self::warn_of_unknown(&verdicts);
-        let runs = verdicts.into_iter().map(|(call, verdict, begun)| async move {
-            let end = match verdict {
-                GateVerdict::Run { arguments } => {
-                    let call = Call { id: &call.id, tool: &call.name, arguments: &arguments, is_followed };
-                    self.run(turn, call, 0, begun).await?
-                }
-                GateVerdict::Confirm { pending } | GateVerdict::Await { pending } => {
-                    CallEnd::Waiting(pending)
-                }
-                GateVerdict::Ask { question } => CallEnd::Asked { question },
-                GateVerdict::Refuse { refusal, message } => {
-                    let event =
-                        || RunEvent::ToolRefused { tool: call.name.clone(), message: message.clone() };
-                    self.emitter.emit(event).await;
-                    CallEnd::Refused { refusal, message }
-                }
-            };
-            Ok((call.id.clone(), end))
-        });
+        let runs = verdicts
+            .into_iter()
+            .map(|(call, verdict, begun)| async move {
+                let end = match verdict {
+                    GateVerdict::Run { arguments } => {
+                        let call = Call {
+                            id: &call.id,
+                            tool: &call.name,
+                            arguments: &arguments,
+                            is_followed,
+                        };
+                        self.run(turn, call, 0, begun).await?
+                    }
+                    GateVerdict::Confirm { pending } | GateVerdict::Await { pending } => {
+                        CallEnd::Waiting(pending)
+                    }
+                    GateVerdict::Ask { question } => CallEnd::Asked { question },
+                    GateVerdict::Refuse { refusal, message } => {
+                        let event = || RunEvent::ToolRefused {
+                            tool: call.name.clone(),
+                            message: message.clone(),
+                        };
+                        self.emitter.emit(event).await;
+                        CallEnd::Refused { refusal, message }
+                    }
+                };
+                Ok((call.id.clone(), end))
+            });
         futures::future::join_all(runs).await.into_iter().collect()
     }
 
@@ -160,7 +188,14 @@ impl Steps<'_> {
     /// fill anybody's log.
     fn warn_of_unknown(verdicts: &[(&ToolCall, GateVerdict, bool)]) {
         let unknown = verdicts.iter().find(|(_, verdict, is_new)| {
-            *is_new && matches!(verdict, GateVerdict::Refuse { refusal: Refusal::UnknownTool, .. })
+            *is_new
+                && matches!(
+                    verdict,
+                    GateVerdict::Refuse {
+                        refusal: Refusal::UnknownTool,
+                        ..
+                    }
+                )
         });
         if let Some((call, ..)) = unknown {
             warning::unknown_tool(&call.name);
@@ -170,12 +205,17 @@ impl Steps<'_> {
     /// Refuses a call of the caller's where it takes one at a time and has one already.
     fn one_at_a_time(&self, verdict: GateVerdict, handed_over: bool) -> GateVerdict {
         match verdict {
-            GateVerdict::Await { pending } if handed_over && self.tools.client().one_at_a_time() => {
+            GateVerdict::Await { pending }
+                if handed_over && self.tools.client().one_at_a_time() =>
+            {
                 let message = format!(
                     "{} was not called: call one tool at a time, and this one again when the other has answered",
                     pending.tool
                 );
-                GateVerdict::Refuse { refusal: Refusal::OneAtATime, message }
+                GateVerdict::Refuse {
+                    refusal: Refusal::OneAtATime,
+                    message,
+                }
             }
             verdict => verdict,
         }
@@ -186,19 +226,29 @@ impl Steps<'_> {
         if self.tools.client().has(&call.name) {
             return !self.tools.client().one_at_a_time();
         }
-        self.tools.gate().registry.get(&call.name).is_some_and(|tool| {
-            let annotations = tool.definition().annotations;
-            annotations.read_only || annotations.parallel
-        })
+        self.tools
+            .gate()
+            .registry
+            .get(&call.name)
+            .is_some_and(|tool| {
+                let annotations = tool.definition().annotations;
+                annotations.read_only || annotations.parallel
+            })
     }
 
     /// Tells the round of tools that a request ends with, if it does.
     pub(crate) async fn tell_round(&self, request: &GenerateRequest) {
         let is_tool = |message: &Message| message.role() == Role::Tool;
         if request.messages.last().is_some_and(is_tool) {
-            let answer = request.messages.iter().rposition(|message| !is_tool(message)).unwrap_or_default();
+            let answer = request
+                .messages
+                .iter()
+                .rposition(|message| !is_tool(message))
+                .unwrap_or_default();
             let round = || request.messages.get(answer..).unwrap_or_default().to_vec();
-            self.emitter.emit(|| RunEvent::RoundEnded { messages: round() }).await;
+            self.emitter
+                .emit(|| RunEvent::RoundEnded { messages: round() })
+                .await;
         }
     }
 }

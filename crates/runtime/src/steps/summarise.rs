@@ -17,7 +17,9 @@ impl Steps<'_> {
     pub(super) async fn take_recorded_summary(&self, turn: &mut Turn, number: u32) -> bool {
         let log = self.log.lock().await;
         let call = usize::try_from(number).unwrap_or(usize::MAX);
-        log.conversation().current().is_some_and(|current| turn.take_summary(current.summaries(), call))
+        log.conversation()
+            .current()
+            .is_some_and(|current| turn.take_summary(current.summaries(), call))
     }
 
     /// Puts a request into the form of the model, and into its window.
@@ -26,22 +28,39 @@ impl Steps<'_> {
         let mut references = Vec::new();
         let request = if weak {
             // Without the list the model can still add and talk; the gate resolves what it names.
-            references = self.inner.gate.registry.references(&self.key.user).await.unwrap_or_default();
+            references = self
+                .inner
+                .gate
+                .registry
+                .references(&self.key.user)
+                .await
+                .unwrap_or_default();
             self.inner.weak_tools.encode(&native, &references)
         } else {
             native.clone()
         };
         let answer = request.config.max_tokens.map(|max| max.get());
-        let room = self.inner.room(self.log.lock().await.conversation(), answer);
+        let room = self
+            .inner
+            .room(self.log.lock().await.conversation(), answer);
         // What a weak model is shown of the turn is one message.
         let own = if weak { 1 } else { turn.own_messages() };
         let room = room.for_turn(turn.summary_block(), own);
         let fitted = fit(request, &room, &|text| self.inner.count(text));
-        Prepared { native, references, room, fitted }
+        Prepared {
+            native,
+            references,
+            room,
+            fitted,
+        }
     }
 
     /// The old turns that are to be put into few words before this request is sent, if there are any.
-    pub(super) async fn wants_summary(&self, turn: &Turn, prepared: &Prepared) -> Option<Summarise> {
+    pub(super) async fn wants_summary(
+        &self,
+        turn: &Turn,
+        prepared: &Prepared,
+    ) -> Option<Summarise> {
         let share = turn.limits().summarize_at?;
         if turn.style() == ToolStyle::OneRound || turn.is_unsummarised() {
             return None;
@@ -51,7 +70,10 @@ impl Steps<'_> {
         let (full, over) = match fitted {
             Ok(fitted) => {
                 let tokens = f64::from(room.calibration().tokens(fitted.counted));
-                (tokens >= share.get() * f64::from(usable), fitted.is_shortened)
+                (
+                    tokens >= share.get() * f64::from(usable),
+                    fitted.is_shortened,
+                )
             }
             Err(_) => (true, true),
         };
@@ -63,7 +85,9 @@ impl Steps<'_> {
             return None;
         }
         let keep = if over { 0 } else { usable / kept(share) };
-        Summarise::plan(turn.recalled(), usable, keep, &|text| self.inner.count(text))
+        Summarise::plan(turn.recalled(), usable, keep, &|text| {
+            self.inner.count(text)
+        })
     }
 
     /// Puts old turns into few words, and records that, or that it could not be done. Gives why the turn has to stop, if it
@@ -77,9 +101,18 @@ impl Steps<'_> {
     ) -> Result<Option<StopReason>, RunError> {
         let request = self.inner.summary_request(plan, None, room);
         // A summary after which nothing is left for the answer would be worth nothing.
-        let spent = [self.spent().await, self.inner.most_of(native, Duration::ZERO).0].into_iter().sum();
+        let spent = [
+            self.spent().await,
+            self.inner.most_of(native, Duration::ZERO).0,
+        ]
+        .into_iter()
+        .sum();
         let who = (&self.key.user, self.hold.worker());
-        let event = match self.inner.set_aside_for_summary(who, Some(spent), &request).await? {
+        let event = match self
+            .inner
+            .set_aside_for_summary(who, Some(spent), &request)
+            .await?
+        {
             Err(exceeded) => Event::SummaryFailed {
                 turn: Some(self.turn),
                 number,
@@ -92,7 +125,10 @@ impl Steps<'_> {
             Ok(set_aside) => {
                 let before = room.calibration().share_of(plan.counted);
                 self.emitter
-                    .emit(|| RunEvent::SummaryStarted { messages: plan.messages, tokens: before })
+                    .emit(|| RunEvent::SummaryStarted {
+                        messages: plan.messages,
+                        tokens: before,
+                    })
                     .await;
                 boundary("before old turns are summarised");
                 let began = tokio::time::Instant::now();
@@ -113,7 +149,10 @@ impl Steps<'_> {
             }
         };
         self.append(vec![event.clone()]).await?;
-        turn.take_summary(std::iter::once(&event), usize::try_from(number).unwrap_or(usize::MAX));
+        turn.take_summary(
+            std::iter::once(&event),
+            usize::try_from(number).unwrap_or(usize::MAX),
+        );
         self.emitter.emit(|| shown(event)).await;
         Ok(None)
     }
@@ -121,11 +160,22 @@ impl Steps<'_> {
 
 fn shown(event: Event) -> RunEvent {
     match event {
-        Event::ConversationSummarized { summary, before, after, usage, .. } => {
-            RunEvent::SummaryFinished { messages: summary.summarized_at, before, after, usage }
-        }
+        Event::ConversationSummarized {
+            summary,
+            before,
+            after,
+            usage,
+            ..
+        } => RunEvent::SummaryFinished {
+            messages: summary.summarized_at,
+            before,
+            after,
+            usage,
+        },
         Event::SummaryFailed { reason, .. } => RunEvent::SummaryFailed { reason },
-        other => RunEvent::SummaryFailed { reason: other.kind().to_owned() },
+        other => RunEvent::SummaryFailed {
+            reason: other.kind().to_owned(),
+        },
     }
 }
 

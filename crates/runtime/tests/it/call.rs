@@ -7,15 +7,24 @@ use adjutant_runtime::{CallOutcome, RunContext, RunError};
 use super::*;
 
 fn requested(tool: &str, arguments: Value) -> RequestedCall {
-    RequestedCall { tool: tool.to_owned(), arguments: arguments.as_object().cloned().unwrap() }
+    RequestedCall {
+        tool: tool.to_owned(),
+        arguments: arguments.as_object().cloned().unwrap(),
+    }
 }
 
 async fn with_milk() -> (Arc<InMemory>, Agent) {
     let tasks = Arc::new(InMemory::new());
     let (agent, _) = task_agent(&tasks, []);
     let add = requested("add_task", json!({"description": "Buy milk"}));
-    let added = agent.call_tool(&mut for_call(None), None, add).await.unwrap();
-    assert!(matches!(&added, CallOutcome::Done { invocation, .. } if invocation.result.success), "{added:?}");
+    let added = agent
+        .call_tool(&mut for_call(None), None, add)
+        .await
+        .unwrap();
+    assert!(
+        matches!(&added, CallOutcome::Done { invocation, .. } if invocation.result.success),
+        "{added:?}"
+    );
     (tasks, agent)
 }
 
@@ -31,24 +40,44 @@ fn name(text: &str) -> InputId {
 async fn a_person_passes_the_same_gate() {
     let (tasks, agent) = with_milk().await;
     for (call, words) in [
-        (requested("add_task", json!({"description": ""})), "description"),
+        (
+            requested("add_task", json!({"description": ""})),
+            "description",
+        ),
         (requested("add_tsk", json!({})), "add_task"),
         (requested("ask_user", json!({"question": "?"})), "ask_user"),
     ] {
-        let refused = agent.call_tool(&mut for_call(None), None, call).await.unwrap();
-        assert!(matches!(&refused, CallOutcome::Refused(reason) if reason.contains(words)), "{refused:?}");
+        let refused = agent
+            .call_tool(&mut for_call(None), None, call)
+            .await
+            .unwrap();
+        assert!(
+            matches!(&refused, CallOutcome::Refused(reason) if reason.contains(words)),
+            "{refused:?}"
+        );
     }
     let mut context = for_call(None);
     let delete = requested("delete_task", json!({"task_id": "milk"}));
     let asked = agent.call_tool(&mut context, None, delete).await.unwrap();
-    let CallOutcome::Confirm(pending) = asked else { panic!("a delete is confirmed: {asked:?}") };
+    let CallOutcome::Confirm(pending) = asked else {
+        panic!("a delete is confirmed: {asked:?}")
+    };
     assert_eq!(pending.preview, "Delete “Buy milk”");
     // Answers to something else change nothing, and it still waits.
-    let other = Answer { digest: "0".repeat(64), ..pending.answer(Verdict::Approved) };
+    let other = Answer {
+        digest: "0".repeat(64),
+        ..pending.answer(Verdict::Approved)
+    };
     assert!(agent.answer_call(&mut context, None, other).await.is_err());
     assert_eq!(descriptions(&tasks).await, ["Buy milk"]);
-    let done = agent.answer_call(&mut context, None, pending.answer(Verdict::Approved)).await.unwrap();
-    assert!(matches!(&done, CallOutcome::Done { invocation, .. } if invocation.result.success), "{done:?}");
+    let done = agent
+        .answer_call(&mut context, None, pending.answer(Verdict::Approved))
+        .await
+        .unwrap();
+    assert!(
+        matches!(&done, CallOutcome::Done { invocation, .. } if invocation.result.success),
+        "{done:?}"
+    );
     assert!(descriptions(&tasks).await.is_empty());
 }
 
@@ -58,12 +87,23 @@ async fn a_call_is_journaled_and_logged() {
     let (tasks, agent) = with_milk().await;
     let mut context = for_call(None);
     let delete = requested("delete_task", json!({"task_id": "milk"}));
-    let CallOutcome::Confirm(pending) = agent.call_tool(&mut context, None, delete).await.unwrap() else {
+    let CallOutcome::Confirm(pending) = agent.call_tool(&mut context, None, delete).await.unwrap()
+    else {
         panic!("a delete is confirmed")
     };
-    agent.answer_call(&mut context, None, pending.answer(Verdict::Approved)).await.unwrap();
-    let events = tasks.load(&context.key(&AgentName::adjutant())).await.unwrap().events;
-    let kinds: Vec<&str> = events.iter().map(|recorded| recorded.event.kind()).collect();
+    agent
+        .answer_call(&mut context, None, pending.answer(Verdict::Approved))
+        .await
+        .unwrap();
+    let events = tasks
+        .load(&context.key(&AgentName::adjutant()))
+        .await
+        .unwrap()
+        .events;
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|recorded| recorded.event.kind())
+        .collect();
     assert_eq!(
         kinds,
         [
@@ -77,9 +117,18 @@ async fn a_call_is_journaled_and_logged() {
         ]
     );
     let turn = events[0].event.turn().unwrap();
-    let row = tasks.decision(&UserId::local(), turn).await.unwrap().unwrap();
+    let row = tasks
+        .decision(&UserId::local(), turn)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
-        (row.message.as_str(), row.model.to_string(), row.model_calls, row.outcome),
+        (
+            row.message.as_str(),
+            row.model.to_string(),
+            row.model_calls,
+            row.outcome
+        ),
         (
             r#"delete_task {"task_id":"milk"}"#,
             "none/none".to_owned(),
@@ -87,7 +136,10 @@ async fn a_call_is_journaled_and_logged() {
             Some(OutcomeCategory::TaskCompleted)
         )
     );
-    let calls = tasks.tool_invocations(&UserId::local(), turn).await.unwrap();
+    let calls = tasks
+        .tool_invocations(&UserId::local(), turn)
+        .await
+        .unwrap();
     assert_eq!((calls.len(), calls[0].tool.as_str()), (1, "delete_task"));
     check_pairing(&conversation::history(&events)).unwrap();
 }
@@ -104,24 +156,58 @@ async fn a_name_makes_a_repeat_harmless_and_is_for_one_call() {
     };
     let first = add("Call Bob").await.unwrap();
     assert_eq!(add("Call Bob").await.unwrap(), first);
-    assert_eq!(add("Call Ann").await, Err(RunError::Store(StoreError::Reused)));
+    assert_eq!(
+        add("Call Ann").await,
+        Err(RunError::Store(StoreError::Reused))
+    );
     assert_eq!(descriptions(&tasks).await, ["Buy milk", "Call Bob"]);
-    let known =
-        agent.requested_call(&for_call(Some(&id)).key(&AgentName::adjutant())).await.unwrap().unwrap();
-    assert_eq!(known, (requested("add_task", json!({"description": "Call Bob"})), first));
+    let known = agent
+        .requested_call(&for_call(Some(&id)).key(&AgentName::adjutant()))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        known,
+        (
+            requested("add_task", json!({"description": "Call Bob"})),
+            first
+        )
+    );
     // Another user's call of that name is another call.
     let bob = RunContext::for_call(UserId::new("bob").unwrap(), Some(&id));
-    assert_eq!(agent.requested_call(&bob.key(&AgentName::adjutant())).await.unwrap(), None);
+    assert_eq!(
+        agent
+            .requested_call(&bob.key(&AgentName::adjutant()))
+            .await
+            .unwrap(),
+        None
+    );
 }
 
 #[tokio::test]
 async fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
     let (count, store) = (Arc::new(AtomicUsize::new(0)), Arc::new(InMemory::new()));
-    let launch = counting("launch", Annotations { destructive: true, ..Annotations::default() }, &count);
-    let agent = builder(ScriptedModel::new([])).tool(launch).journal(store, "test").build().unwrap();
+    let launch = counting(
+        "launch",
+        Annotations {
+            destructive: true,
+            ..Annotations::default()
+        },
+        &count,
+    );
+    let agent = builder(ScriptedModel::new([]))
+        .tool(launch)
+        .journal(store, "test")
+        .build()
+        .unwrap();
     let mut context = for_call(None);
-    let asked = agent.call_tool(&mut context, None, requested("launch", json!({}))).await.unwrap();
-    let CallOutcome::Confirm(pending) = asked else { panic!("{asked:?}") };
+    let asked = agent
+        .call_tool(&mut context, None, requested("launch", json!({})))
+        .await
+        .unwrap();
+    let CallOutcome::Confirm(pending) = asked else {
+        panic!("{asked:?}")
+    };
     let uses = (0..100).map(|_| {
         let (agent, mut context) = (agent.clone(), context.clone());
         let answer = pending.answer(Verdict::Approved);
@@ -129,8 +215,14 @@ async fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
     });
     for outcome in futures::future::join_all(uses).await {
         let outcome = outcome.unwrap().unwrap();
-        let CallOutcome::Done { invocation, .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(invocation.result.data.as_deref(), Some(&json!(1)), "everybody hears of the one that ran");
+        let CallOutcome::Done { invocation, .. } = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(
+            invocation.result.data.as_deref(),
+            Some(&json!(1)),
+            "everybody hears of the one that ran"
+        );
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
@@ -141,15 +233,24 @@ async fn what_a_person_refuses_or_withdraws_is_not_done() {
     for cancelled in [false, true] {
         let mut context = for_call(None);
         let delete = requested("delete_task", json!({"task_id": "1"}));
-        let CallOutcome::Confirm(pending) = agent.call_tool(&mut context, None, delete).await.unwrap() else {
+        let CallOutcome::Confirm(pending) =
+            agent.call_tool(&mut context, None, delete).await.unwrap()
+        else {
             panic!("a delete is confirmed")
         };
         if cancelled {
             agent.cancel(&mut context).await.unwrap();
         } else {
-            agent.answer_call(&mut context, None, pending.answer(Verdict::Denied)).await.unwrap();
+            agent
+                .answer_call(&mut context, None, pending.answer(Verdict::Denied))
+                .await
+                .unwrap();
         }
-        let (_, outcome) = agent.requested_call(&context.key(&AgentName::adjutant())).await.unwrap().unwrap();
+        let (_, outcome) = agent
+            .requested_call(&context.key(&AgentName::adjutant()))
+            .await
+            .unwrap()
+            .unwrap();
         assert!(matches!(outcome, CallOutcome::Declined(_)), "{outcome:?}");
     }
     assert_eq!(descriptions(&tasks).await, ["Buy milk"]);

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, JournaledChange, Known,
-    Loaded, Newer, Relay, Running, StoreError, Take, Taken, TaskStore, Turns, Worker, Writer,
+    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, JournaledChange,
+    Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, TaskStore, Turns, Worker,
+    Writer,
 };
 use adjutant_core::{LogContent, Step, StepKind, StoreId, Summary, Told, trace};
 use adjutant_providers::scripted::{Fault, call, fault, text};
@@ -45,7 +46,13 @@ struct Counted {
 
 impl Counting {
     fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { journal, counted: Arc::default(), bytes: Arc::default(), too_late: false, is_deaf: false }
+        Self {
+            journal,
+            counted: Arc::default(),
+            bytes: Arc::default(),
+            too_late: false,
+            is_deaf: false,
+        }
     }
 
     fn note_newer(&self, asked: &'static str, newer: Option<&Newer>, written: usize) {
@@ -66,7 +73,10 @@ impl Counting {
 }
 
 fn size(events: &[Recorded]) -> usize {
-    events.iter().map(|recorded| serde_json::to_string(&*recorded.event).unwrap().len()).sum()
+    events
+        .iter()
+        .map(|recorded| serde_json::to_string(&*recorded.event).unwrap().len())
+        .sum()
 }
 
 impl Journal for Counting {
@@ -108,7 +118,11 @@ impl Journal for Counting {
         Box::pin(async move {
             let read = self.journal.load_turns(key, before, turns).await?;
             self.bytes.lock().unwrap().read += read.as_ref().map_or(0, |read| size(&read.events));
-            self.note("load_turns", read.as_ref().map_or(0, |read| read.events.len()), 0);
+            self.note(
+                "load_turns",
+                read.as_ref().map_or(0, |read| read.events.len()),
+                0,
+            );
             Ok(read)
         })
     }
@@ -120,7 +134,11 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         Box::pin(async move {
             let read = self.journal.load_turn(key, turn).await?;
-            self.note("load_turn", read.as_ref().map_or(0, |read| read.events.len()), 0);
+            self.note(
+                "load_turn",
+                read.as_ref().map_or(0, |read| read.events.len()),
+                0,
+            );
             Ok(read)
         })
     }
@@ -146,7 +164,8 @@ impl Journal for Counting {
                 Begun::Elsewhere | Begun::Nothing => None,
             };
             self.note_newer("begin", read, begin.turn.len());
-            self.bytes.lock().unwrap().events_written += size(&Recorded::sequence(1, begin.at, begin.turn));
+            self.bytes.lock().unwrap().events_written +=
+                size(&Recorded::sequence(1, begin.at, begin.turn));
             Ok(begun)
         })
     }
@@ -187,9 +206,16 @@ impl Journal for Counting {
         self.journal.append_with_change(key, writer, events, change)
     }
 
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+    fn beat<'a>(
+        &'a self,
+        beat: Beat<'a>,
+    ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         self.note("beat", 0, 0);
-        if self.too_late { Box::pin(std::future::ready(Ok(None))) } else { self.journal.beat(beat) }
+        if self.too_late {
+            Box::pin(std::future::ready(Ok(None)))
+        } else {
+            self.journal.beat(beat)
+        }
     }
 
     fn finish<'a>(
@@ -259,7 +285,11 @@ impl Journal for Counting {
     }
 
     fn changes(&self) -> Box<dyn Changes> {
-        if self.is_deaf { Box::new(Silence) } else { self.journal.changes() }
+        if self.is_deaf {
+            Box::new(Silence)
+        } else {
+            self.journal.changes()
+        }
     }
 
     fn relay(&self) -> Arc<dyn Relay> {
@@ -292,10 +322,38 @@ async fn costs(store: Arc<InMemory>, turns: usize, replies: &[Reply]) -> Vec<Cou
     let agent = builder(model)
         .tools([
             Arc::new(counting("change", Annotations::default(), &ran)) as Arc<dyn Tool>,
-            Arc::new(counting("look", Annotations { read_only: true, ..Annotations::default() }, &ran)),
-            Arc::new(counting("beside", Annotations { parallel: true, ..Annotations::default() }, &ran)),
-            Arc::new(counting("set", Annotations { idempotent: true, ..Annotations::default() }, &ran)),
-            Arc::new(counting("book", Annotations { keyed: true, ..Annotations::default() }, &ran)),
+            Arc::new(counting(
+                "look",
+                Annotations {
+                    read_only: true,
+                    ..Annotations::default()
+                },
+                &ran,
+            )),
+            Arc::new(counting(
+                "beside",
+                Annotations {
+                    parallel: true,
+                    ..Annotations::default()
+                },
+                &ran,
+            )),
+            Arc::new(counting(
+                "set",
+                Annotations {
+                    idempotent: true,
+                    ..Annotations::default()
+                },
+                &ran,
+            )),
+            Arc::new(counting(
+                "book",
+                Annotations {
+                    keyed: true,
+                    ..Annotations::default()
+                },
+                &ran,
+            )),
         ])
         .tools(task_tools(store.clone()))
         .dyn_journal(journal, store.clone(), store, "test")
@@ -315,19 +373,34 @@ async fn a_turn_asks_the_same_of_the_journal_however_long_its_conversation_is() 
     for (replies, asked, written) in [
         (vec![text("Yes.")], vec!["begin", "finish"], 3),
         // The reply is written with the intent, and the result before anything else happens.
-        (vec![call("change", json!({})), text("Done.")], vec!["begin", "append", "append", "finish"], 7),
+        (
+            vec![call("change", json!({})), text("Done.")],
+            vec!["begin", "append", "append", "finish"],
+            7,
+        ),
         // What changed nothing is done again after a crash.
-        (vec![call("look", json!({})), text("Seen.")], vec!["begin", "append", "finish"], 7),
+        (
+            vec![call("look", json!({})), text("Seen.")],
+            vec!["begin", "append", "finish"],
+            7,
+        ),
         // Intent, change and result are one.
         (
-            vec![call("add_task", json!({"description": "buy milk"})), text("Added.")],
+            vec![
+                call("add_task", json!({"description": "buy milk"})),
+                text("Added."),
+            ],
             vec!["begin", "append_with_change", "finish"],
             7,
         ),
     ] {
         // Enough for the history to be trimmed many times.
         let costs = costs(Arc::new(InMemory::new()), 200, &replies).await;
-        let usual = Counted { asked, events_read: 1, events_written: written };
+        let usual = Counted {
+            asked,
+            events_read: 1,
+            events_written: written,
+        };
         for (number, cost) in costs.iter().enumerate() {
             assert_eq!(cost, &usual, "turn {number}");
         }
@@ -339,7 +412,10 @@ struct Always;
 
 impl Recall for Always {
     fn for_message<'a>(&'a self, _: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>> {
-        let told = Told { id: None, text: "- Anna likes green tea".to_owned() };
+        let told = Told {
+            id: None,
+            text: "- Anna likes green tea".to_owned(),
+        };
         Box::pin(std::future::ready(vec![told]))
     }
 }
@@ -356,7 +432,11 @@ async fn a_turn_with_a_memory_is_recorded_as_often_as_one_without() {
         .unwrap();
     let mut context = RunContext::default();
     // Of a conversation that this process does not know it is read once what stands in it.
-    for asked in [vec!["load_newer", "begin", "finish"], vec!["begin", "finish"], vec!["begin", "finish"]] {
+    for asked in [
+        vec!["load_newer", "begin", "finish"],
+        vec!["begin", "finish"],
+        vec!["begin", "finish"],
+    ] {
         agent.run_in(&mut context, "go on").await.unwrap();
         assert_eq!(std::mem::take(&mut *counted.lock().unwrap()).asked, asked);
     }
@@ -365,7 +445,10 @@ async fn a_turn_with_a_memory_is_recorded_as_often_as_one_without() {
         Event::TurnStarted { told, .. } => Some(told.len()),
         _ => None,
     };
-    assert_eq!(all.events.iter().filter_map(told).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(
+        all.events.iter().filter_map(told).collect::<Vec<_>>(),
+        [1, 1, 1]
+    );
 }
 
 #[tokio::test]
@@ -384,7 +467,9 @@ async fn an_answer_with_several_calls_is_written_as_often_as_their_repetition_wo
         (["change", "book", "look"], 4),
         (["book", "look", "change"], 4),
     ] {
-        let reply = tools.iter().fold(Reply::default(), |reply, tool| reply.and_call(*tool, json!({})));
+        let reply = tools.iter().fold(Reply::default(), |reply, tool| {
+            reply.and_call(*tool, json!({}))
+        });
         let costs = costs(Arc::new(InMemory::new()), 1, &[reply, text("Done.")]).await;
         let expected = [vec!["begin"], vec!["append"; appends], vec!["finish"]].concat();
         assert_eq!(costs[0].asked, expected, "{tools:?}");
@@ -396,19 +481,33 @@ async fn an_answer_with_several_calls_is_written_as_often_as_their_repetition_wo
 async fn a_change_in_the_store_of_the_journal_ends_later_than_it_begins() {
     let store = Arc::new(InMemory::new());
     let looks = Arc::new(AtomicUsize::new(0));
-    let clock = move || Timestamp::from_second(looks.fetch_add(1, Ordering::Relaxed) as i64).unwrap();
-    let agent =
-        builder(ScriptedModel::new([call("add_task", json!({"description": "buy milk"})), text("Added.")]))
-            .tools(task_tools(store.clone()))
-            .journal(store.clone(), "test")
-            .clock(clock)
-            .build()
-            .unwrap();
+    let clock =
+        move || Timestamp::from_second(looks.fetch_add(1, Ordering::Relaxed) as i64).unwrap();
+    let agent = builder(ScriptedModel::new([
+        call("add_task", json!({"description": "buy milk"})),
+        text("Added."),
+    ]))
+    .tools(task_tools(store.clone()))
+    .journal(store.clone(), "test")
+    .clock(clock)
+    .build()
+    .unwrap();
     let mut context = RunContext::default();
     agent.run_in(&mut context, "Buy milk").await.unwrap();
     let loaded = store.load(&agent.key(&context)).await.unwrap();
-    let at = |kind: &str| loaded.events.iter().find(|recorded| recorded.event.kind() == kind).unwrap().at;
-    assert!(at("call_started") < at("call_finished"), "{:?}", loaded.events);
+    let at = |kind: &str| {
+        loaded
+            .events
+            .iter()
+            .find(|recorded| recorded.event.kind() == kind)
+            .unwrap()
+            .at
+    };
+    assert!(
+        at("call_started") < at("call_finished"),
+        "{:?}",
+        loaded.events
+    );
 }
 
 #[tokio::test]
@@ -423,8 +522,15 @@ async fn tasks_that_are_kept_elsewhere_are_changed_after_the_intent() {
         .build()
         .unwrap();
     agent.run("Buy milk").await.unwrap();
-    assert_eq!(counted.lock().unwrap().asked, ["begin", "append", "append", "finish"]);
-    let tasks = async |store: &InMemory| store.list_last(&UserId::local(), TaskFilter::All, None, 9).await;
+    assert_eq!(
+        counted.lock().unwrap().asked,
+        ["begin", "append", "append", "finish"]
+    );
+    let tasks = async |store: &InMemory| {
+        store
+            .list_last(&UserId::local(), TaskFilter::All, None, 9)
+            .await
+    };
     assert_eq!(tasks(&elsewhere).await.unwrap().len(), 1);
     assert_eq!(tasks(&store).await.unwrap(), []);
 }
@@ -439,7 +545,10 @@ fn newcomer(store: &Store, replies: usize) -> (Agent, Arc<Counting>) {
     let journal = Arc::new(Counting::new(Arc::new(store.clone())));
     let model = ScriptedModel::new(std::iter::repeat_n(text("Yes."), replies));
     let logs = Arc::new(store.clone());
-    let agent = builder(model).dyn_journal(journal.clone(), logs.clone(), logs, "newcomer").build().unwrap();
+    let agent = builder(model)
+        .dyn_journal(journal.clone(), logs.clone(), logs, "newcomer")
+        .build()
+        .unwrap();
     (agent, journal)
 }
 
@@ -463,21 +572,36 @@ async fn a_process_that_knows_nothing_reads_the_same_however_long_the_conversati
         costs.push((counted.events_read, journal.bytes.lock().unwrap().read));
     }
     let most = |costs: &[(usize, usize)]| {
-        (costs.iter().map(|cost| cost.0).max().unwrap(), costs.iter().map(|cost| cost.1).max().unwrap())
+        (
+            costs.iter().map(|cost| cost.0).max().unwrap(),
+            costs.iter().map(|cost| cost.1).max().unwrap(),
+        )
     };
     let ((events, bytes), (events_late, bytes_late)) = (most(&costs[..10]), most(&costs[10..]));
     // Places and times of other lengths, and nothing else.
-    assert!(events_late <= events && bytes_late <= bytes + bytes / 50, "{costs:?}");
+    assert!(
+        events_late <= events && bytes_late <= bytes + bytes / 50,
+        "{costs:?}"
+    );
     // What snapshots take stays within what was said.
-    let Bytes { events_written, snapshots_written, .. } = *written.bytes.lock().unwrap();
-    assert!((1..events_written).contains(&snapshots_written), "{snapshots_written} of {events_written}");
+    let Bytes {
+        events_written,
+        snapshots_written,
+        ..
+    } = *written.bytes.lock().unwrap();
+    assert!(
+        (1..events_written).contains(&snapshots_written),
+        "{snapshots_written} of {events_written}"
+    );
     assert_eq!(store.check().await.unwrap(), []);
 }
 
 /// Returns what showing a turn read of a store, and what it showed of the first request.
 async fn shown(store: &Store, key: &ConversationKey, turn: TurnId) -> (Counted, Vec<Step>) {
     let journal = Counting::new(Arc::new(store.clone()));
-    let steps = read_trace(&journal, key, turn, LogContent::Full).await.unwrap();
+    let steps = read_trace(&journal, key, turn, LogContent::Full)
+        .await
+        .unwrap();
     let counted = journal.counted.lock().unwrap().clone();
     (counted, steps)
 }
@@ -489,7 +613,11 @@ async fn whoever_shows_a_turn_reads_the_same_however_long_the_conversation_is() 
     let (mut context, mut read) = (RunContext::default(), Vec::new());
     for number in 1..=1_015 {
         context.history.clear();
-        let turn = agent.run_in(&mut context, format!("Number {number}.")).await.unwrap().turn;
+        let turn = agent
+            .run_in(&mut context, format!("Number {number}."))
+            .await
+            .unwrap()
+            .turn;
         if [20, 1_010].contains(&number) {
             read.push(turn);
         }
@@ -504,14 +632,23 @@ async fn whoever_shows_a_turn_reads_the_same_however_long_the_conversation_is() 
             trace(&all.events, turn, LogContent::Full),
             "what is shown is what the whole past shows"
         );
-        let model = steps.iter().find(|step| step.kind == StepKind::Model).unwrap();
-        let messages = model.request.as_ref().unwrap()["messages"].as_array().unwrap().len();
+        let model = steps
+            .iter()
+            .find(|step| step.kind == StepKind::Model)
+            .unwrap();
+        let messages = model.request.as_ref().unwrap()["messages"]
+            .as_array()
+            .unwrap()
+            .len();
         costs.push((cost.asked, cost.events_read, messages));
     }
     for (asked, read, messages) in &costs {
         assert_eq!(asked, &["load_turn", "load_turns"], "{costs:?}");
         // The turn itself, and at most as many as it may be given messages, of three events each.
-        assert!((11..=21).contains(messages) && *read <= 3 + 20 * 3, "{costs:?}");
+        assert!(
+            (11..=21).contains(messages) && *read <= 3 + 20 * 3,
+            "{costs:?}"
+        );
     }
 }
 
@@ -521,11 +658,17 @@ async fn the_summary_that_a_turn_was_given_is_shown_however_long_ago_it_was_made
     let (agent, _) = newcomer(&store, 31);
     let mut context = RunContext::default();
     for number in 1..=10 {
-        agent.run_in(&mut context, format!("Number {number}.")).await.unwrap();
+        agent
+            .run_in(&mut context, format!("Number {number}."))
+            .await
+            .unwrap();
     }
     let key = agent.key(&context);
     let seq = store.load(&key).await.unwrap().events.len() as u64;
-    let summary = Summary { summarized_at: 8, text: "They count.".to_owned() };
+    let summary = Summary {
+        summarized_at: 8,
+        text: "They count.".to_owned(),
+    };
     let summarized = Event::ConversationSummarized {
         turn: None,
         number: 0,
@@ -536,19 +679,45 @@ async fn the_summary_that_a_turn_was_given_is_shown_however_long_ago_it_was_made
         cost: None,
         ms: 1,
     };
-    store.append(&key, &Recorded::sequence(seq + 1, agent.now(), &[summarized])).await.unwrap();
+    store
+        .append(
+            &key,
+            &Recorded::sequence(seq + 1, agent.now(), &[summarized]),
+        )
+        .await
+        .unwrap();
     let mut turns = Vec::new();
     for number in 11..=30 {
         context.history.clear();
-        turns.push(agent.run_in(&mut context, format!("Number {number}.")).await.unwrap().turn);
+        turns.push(
+            agent
+                .run_in(&mut context, format!("Number {number}."))
+                .await
+                .unwrap()
+                .turn,
+        );
     }
     let all = store.load(&key).await.unwrap();
     for turn in [turns[0], turns[10], turns[19]] {
         let (cost, steps) = shown(&store, &key, turn).await;
-        assert!(!cost.asked.contains(&"load") && cost.events_read < all.events.len(), "{cost:?}");
-        let request =
-            steps.iter().find(|step| step.kind == StepKind::Model).unwrap().request.clone().unwrap();
-        assert!(request["messages"][0]["content"].as_str().unwrap().contains("They count."), "{request}");
+        assert!(
+            !cost.asked.contains(&"load") && cost.events_read < all.events.len(),
+            "{cost:?}"
+        );
+        let request = steps
+            .iter()
+            .find(|step| step.kind == StepKind::Model)
+            .unwrap()
+            .request
+            .clone()
+            .unwrap();
+        assert!(
+            request["messages"][0]["content"]
+                .as_str()
+                .unwrap()
+                .contains("They count."),
+            "{request}"
+        );
         assert_eq!(steps, trace(&all.events, turn, LogContent::Full));
     }
 }
@@ -565,10 +734,16 @@ async fn reading_the_state_is_a_step_of_the_turn_that_waited_for_it() {
     let turn = agent.run_in(&mut context, "and here?").await.unwrap().turn;
     let read = journal.counted.lock().unwrap().events_read;
     let (_, steps) = shown(&store, &agent.key(&context), turn).await;
-    let kinds: Vec<StepKind> =
-        steps.iter().map(|step| step.kind).filter(|kind| *kind != StepKind::Engine).collect();
+    let kinds: Vec<StepKind> = steps
+        .iter()
+        .map(|step| step.kind)
+        .filter(|kind| *kind != StepKind::Engine)
+        .collect();
     assert_eq!(kinds, [StepKind::Queue, StepKind::Load, StepKind::Model]);
-    let load = steps.iter().find(|step| step.kind == StepKind::Load).unwrap();
+    let load = steps
+        .iter()
+        .find(|step| step.kind == StepKind::Load)
+        .unwrap();
     assert!(load.ms.is_some() && read > 1);
     assert_eq!(load.response, Some(json!({ "events": read })));
 }
@@ -581,12 +756,17 @@ async fn whoever_looks_at_a_long_conversation_reads_its_end() {
     let input = |number: usize| InputId::new(format!("i{number}")).unwrap();
     for number in 1..=200 {
         let body = InputBody::message(words());
-        first.run_input(&mut context, Some(input(number)), body).await.unwrap();
+        first
+            .run_input(&mut context, Some(input(number)), body)
+            .await
+            .unwrap();
     }
     let key = first.key(&context);
     let (agent, journal) = newcomer(&store, 3);
     let asked = || {
-        let Counted { asked, events_read, .. } = std::mem::take(&mut *journal.counted.lock().unwrap());
+        let Counted {
+            asked, events_read, ..
+        } = std::mem::take(&mut *journal.counted.lock().unwrap());
         // The turns of at most 20 messages, of three events each, are all that anybody needs.
         assert!(events_read <= 30, "{asked:?}: {events_read}");
         asked
@@ -605,18 +785,38 @@ async fn whoever_looks_at_a_long_conversation_reads_its_end() {
     for number in [200, 198] {
         let mut again = known.clone();
         let body = InputBody::message(words());
-        let answer = agent.run_input(&mut again, Some(input(number)), body).await.unwrap();
-        assert_eq!((answer.content.as_str(), again.history.len()), ("Yes.", known.history.len()));
+        let answer = agent
+            .run_input(&mut again, Some(input(number)), body)
+            .await
+            .unwrap();
+        assert_eq!(
+            (answer.content.as_str(), again.history.len()),
+            ("Yes.", known.history.len())
+        );
         let asked = asked();
-        assert!(asked.starts_with(&["begin"]) && !asked.contains(&"load"), "{asked:?}");
+        assert!(
+            asked.starts_with(&["begin"]) && !asked.contains(&"load"),
+            "{asked:?}"
+        );
     }
     // A context that knows the end of the conversation goes on knowing it.
     let mut on = known.clone();
     agent.run_in(&mut on, "And?").await.unwrap();
     assert_eq!(asked(), ["begin", "finish"]);
-    assert_eq!(on.history.iter().rev().map(Message::text).take(2).collect::<Vec<_>>(), ["Yes.", "And?"]);
+    assert_eq!(
+        on.history
+            .iter()
+            .rev()
+            .map(Message::text)
+            .take(2)
+            .collect::<Vec<_>>(),
+        ["Yes.", "And?"]
+    );
     // A turn with a bound of its own.
-    let limits = TurnLimits { history_messages_max: Some(4), ..TurnLimits::default() };
+    let limits = TurnLimits {
+        history_messages_max: Some(4),
+        ..TurnLimits::default()
+    };
     let body = InputBody::Message {
         text: "And now?".to_owned(),
         output_schema: None,
@@ -635,8 +835,15 @@ async fn short_turns_are_not_outweighed_by_their_snapshots() {
     for _ in 0..100 {
         agent.run_in(&mut context, "hi").await.unwrap();
     }
-    let Bytes { events_written, snapshots_written, .. } = *written.bytes.lock().unwrap();
-    assert!((1..events_written).contains(&snapshots_written), "{snapshots_written} of {events_written}");
+    let Bytes {
+        events_written,
+        snapshots_written,
+        ..
+    } = *written.bytes.lock().unwrap();
+    assert!(
+        (1..events_written).contains(&snapshots_written),
+        "{snapshots_written} of {events_written}"
+    );
 }
 
 #[tokio::test]
@@ -644,7 +851,10 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
     let store = Store::in_memory().await.unwrap();
     let replies = [text("Yes.")];
     let model = ScriptedModel::new(std::iter::repeat_n(&replies, 20).flatten().cloned());
-    let first = builder(model).journal(Arc::new(store.clone()), "one").build().unwrap();
+    let first = builder(model)
+        .journal(Arc::new(store.clone()), "one")
+        .build()
+        .unwrap();
     let mut context = RunContext::default();
     for _ in 0..20 {
         first.run_in(&mut context, "go on").await.unwrap();
@@ -653,7 +863,10 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
     let counted = journal.counted.clone();
     let model = ScriptedModel::new([text("Yes."), text("Yes.")]);
     let logs = Arc::new(store);
-    let second = builder(model.clone()).dyn_journal(journal, logs.clone(), logs, "two").build().unwrap();
+    let second = builder(model.clone())
+        .dyn_journal(journal, logs.clone(), logs, "two")
+        .build()
+        .unwrap();
     // The messages of the last turns and what came behind the last snapshot, at most 8 KiB of events; then the turn that begins.
     for read in [2..=40, 1..=1] {
         let answer = second.run_in(&mut context, "and here?").await.unwrap();
@@ -664,8 +877,12 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
     }
     // It knows what was said, and does not say it twice.
     let last = model.requests().pop().unwrap();
-    let asked: Vec<String> =
-        last.messages.iter().map(Message::text).filter(|text| text == "and here?").collect();
+    let asked: Vec<String> = last
+        .messages
+        .iter()
+        .map(Message::text)
+        .filter(|text| text == "and here?")
+        .collect();
     assert_eq!(asked.len(), 2, "{:?}", last.messages);
 }
 
@@ -674,7 +891,10 @@ async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     let store = Arc::new(InMemory::new());
     let journal = Arc::new(Counting::new(store.clone()));
     let counted = journal.counted.clone();
-    let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(3600)), ..TurnLimits::default() };
+    let limits = TurnLimits {
+        turn_deadline: Some(Duration::from_secs(3600)),
+        ..TurnLimits::default()
+    };
     let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
         .limits(limits)
         .dyn_journal(journal, store.clone(), store, "test")
@@ -692,13 +912,22 @@ async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
 async fn beats_of(turns: usize) -> usize {
     let store = Arc::new(InMemory::new());
     let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting { counted: counted.clone(), ..Counting::new(store.clone()) });
-    let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(12)), ..TurnLimits::default() };
-    let agent = builder(ScriptedModel::new(std::iter::repeat_n(fault(Fault::Stall), turns)))
-        .limits(limits)
-        .dyn_journal(journal, store.clone(), store, "test")
-        .build()
-        .unwrap();
+    let journal = Arc::new(Counting {
+        counted: counted.clone(),
+        ..Counting::new(store.clone())
+    });
+    let limits = TurnLimits {
+        turn_deadline: Some(Duration::from_secs(12)),
+        ..TurnLimits::default()
+    };
+    let agent = builder(ScriptedModel::new(std::iter::repeat_n(
+        fault(Fault::Stall),
+        turns,
+    )))
+    .limits(limits)
+    .dyn_journal(journal, store.clone(), store, "test")
+    .build()
+    .unwrap();
     let runs = (0..turns).map(|_| agent.run("hello"));
     for answer in futures::future::join_all(runs).await {
         assert_eq!(answer.unwrap().outcome, OutcomeCategory::DeadlineLimit);
@@ -707,7 +936,11 @@ async fn beats_of(turns: usize) -> usize {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let counted = counted.lock().unwrap();
     assert_eq!(counted.asked.len(), 2 * turns + 2, "{:?}", counted.asked);
-    counted.asked.iter().filter(|asked| **asked == "beat").count()
+    counted
+        .asked
+        .iter()
+        .filter(|asked| **asked == "beat")
+        .count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -718,7 +951,10 @@ async fn a_process_gives_one_sign_of_life_for_all_that_it_runs() {
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_that_was_not_told_is_found_with_the_next_sign_of_life() {
     let store = Arc::new(InMemory::new());
-    let journal = Arc::new(Counting { is_deaf: true, ..Counting::new(store.clone()) });
+    let journal = Arc::new(Counting {
+        is_deaf: true,
+        ..Counting::new(store.clone())
+    });
     let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
         .dyn_journal(journal, store.clone(), store.clone(), "test")
         .build()
@@ -726,7 +962,11 @@ async fn a_cancellation_that_was_not_told_is_found_with_the_next_sign_of_life() 
     let context = RunContext::default();
     let mut stream = agent.stream(&context, "hello");
     stream.next().await;
-    let stop = Input::new(InputId::new("stop").unwrap(), agent.now(), InputBody::Cancel);
+    let stop = Input::new(
+        InputId::new("stop").unwrap(),
+        agent.now(),
+        InputBody::Cancel,
+    );
     store.submit(&agent.key(&context), &stop).await.unwrap();
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled);
@@ -744,18 +984,30 @@ impl Changes for Silence {
 #[tokio::test(start_paused = true)]
 async fn a_process_whose_sign_of_life_comes_too_late_stops_what_it_runs() {
     let store = Arc::new(InMemory::new());
-    let journal = Arc::new(Counting { too_late: true, ..Counting::new(store.clone()) });
-    let agent = builder(ScriptedModel::new([fault(Fault::Stall), text("Here again.")]))
-        .dyn_journal(journal, store.clone(), store.clone(), "test")
-        .build()
-        .unwrap();
+    let journal = Arc::new(Counting {
+        too_late: true,
+        ..Counting::new(store.clone())
+    });
+    let agent = builder(ScriptedModel::new([
+        fault(Fault::Stall),
+        text("Here again."),
+    ]))
+    .dyn_journal(journal, store.clone(), store.clone(), "test")
+    .build()
+    .unwrap();
     let context = RunContext::default();
     let stopped = agent.run_in(&mut context.clone(), "hello").await;
     assert_eq!(stopped.unwrap_err(), RunError::Store(StoreError::Conflict));
-    assert_eq!(store.unsettled(agent.name(), None).await.unwrap(), [agent.key(&context)]);
+    assert_eq!(
+        store.unsettled(agent.name(), None).await.unwrap(),
+        [agent.key(&context)]
+    );
     let responses = agent.resume(None).await.unwrap();
     assert_eq!(
-        responses.iter().map(|response| response.outcome).collect::<Vec<_>>(),
+        responses
+            .iter()
+            .map(|response| response.outcome)
+            .collect::<Vec<_>>(),
         [OutcomeCategory::ResponseGiven]
     );
 }

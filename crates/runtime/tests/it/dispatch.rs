@@ -52,7 +52,10 @@ impl Dispatch for Other {
 
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
         Box::pin(async move {
-            self.asked.lock().unwrap().push(format!("send {}", key.user));
+            self.asked
+                .lock()
+                .unwrap()
+                .push(format!("send {}", key.user));
             let does = *self.does.lock().unwrap();
             match does {
                 Does::Hear(sent) => Ok(sent),
@@ -67,10 +70,15 @@ fn pair(does: Does) -> (Agent, Arc<Other>, [ScriptedModel; 2], Arc<InMemory>) {
     let store = Arc::new(InMemory::new());
     let models = [(); 2].map(|()| ScriptedModel::new([text("hello").forever()]));
     let agent = |number: usize| {
-        let agent = builder(models[number].clone()).journal(store.clone(), format!("worker {number}"));
+        let agent =
+            builder(models[number].clone()).journal(store.clone(), format!("worker {number}"));
         agent.build().unwrap()
     };
-    let other = Arc::new(Other { agent: agent(1), does: Mutex::new(does), asked: Mutex::default() });
+    let other = Arc::new(Other {
+        agent: agent(1),
+        does: Mutex::new(does),
+        asked: Mutex::default(),
+    });
     (agent(0).dispatched_by(other.clone()), other, models, store)
 }
 
@@ -81,7 +89,10 @@ fn message(id: &str) -> (Option<InputId>, InputBody) {
 async fn answered_by(does: Does) -> [usize; 2] {
     let (agent, other, models, _) = pair(does);
     let (id, body) = message("i1");
-    let response = agent.run_input(&mut RunContext::default(), id, body).await.unwrap();
+    let response = agent
+        .run_input(&mut RunContext::default(), id, body)
+        .await
+        .unwrap();
     assert_eq!(response.content, "hello");
     assert_eq!(*other.asked.lock().unwrap(), ["call i1"]);
     models.map(|model| model.calls_made())
@@ -104,11 +115,18 @@ async fn a_call_that_hangs_keeps_no_answer_back() {
 
 #[tokio::test]
 async fn what_is_left_is_asked_for_and_done_here_only_if_nothing_came_of_asking() {
-    for (does, here) in [(Does::Hear(Sent::Now), 0), (Does::Hear(Sent::Before), 1), (Does::Refuse, 1)] {
+    for (does, here) in [
+        (Does::Hear(Sent::Now), 0),
+        (Does::Hear(Sent::Before), 1),
+        (Does::Refuse, 1),
+    ] {
         let (agent, other, models, store) = pair(does);
         let (id, body) = message("i1");
         let input = Input::new(id.unwrap(), Timestamp::UNIX_EPOCH, body);
-        store.submit(&RunContext::default().key(&AgentName::adjutant()), &input).await.unwrap();
+        store
+            .submit(&RunContext::default().key(&AgentName::adjutant()), &input)
+            .await
+            .unwrap();
         assert_eq!(agent.resume(None).await.unwrap().len(), here);
         assert_eq!(*other.asked.lock().unwrap(), ["send local"]);
         assert_eq!(models.map(|model| model.calls_made()), [here, 0]);
@@ -132,7 +150,10 @@ async fn what_does_not_go_on_is_asked_for_ever_more_rarely() {
     // What went on in between is asked for at once.
     other.agent.advance(&key).await.unwrap();
     agent.resume(None).await.unwrap();
-    let input = Input { id: InputId::new("i2").unwrap(), ..input };
+    let input = Input {
+        id: InputId::new("i2").unwrap(),
+        ..input
+    };
     store.submit(&key, &input).await.unwrap();
     agent.resume(None).await.unwrap();
     assert_eq!(other.asked.lock().unwrap().len(), 1);
@@ -142,8 +163,14 @@ async fn what_does_not_go_on_is_asked_for_ever_more_rarely() {
 async fn who_goes_on_says_when_to_come_back() {
     let store = Arc::new(InMemory::new());
     let count = Arc::new(AtomicUsize::new(0));
-    let careful = Annotations { destructive: true, ..Annotations::default() };
-    let limits = TurnLimits { confirmation_expiry: Duration::from_secs(3600), ..TurnLimits::default() };
+    let careful = Annotations {
+        destructive: true,
+        ..Annotations::default()
+    };
+    let limits = TurnLimits {
+        confirmation_expiry: Duration::from_secs(3600),
+        ..TurnLimits::default()
+    };
     let agent = builder(ScriptedModel::new([call("drop", json!({}))]))
         .tool(counting("drop", careful, &count))
         .limits(limits)
@@ -151,10 +178,23 @@ async fn who_goes_on_says_when_to_come_back() {
         .build()
         .unwrap();
     let mut context = RunContext::default();
-    assert_eq!(agent.advance(&context.key(&AgentName::adjutant())).await.unwrap(), None);
+    assert_eq!(
+        agent
+            .advance(&context.key(&AgentName::adjutant()))
+            .await
+            .unwrap(),
+        None
+    );
     agent.run_in(&mut context, "drop it").await.unwrap();
-    let left = agent.advance(&context.key(&AgentName::adjutant())).await.unwrap().unwrap();
-    assert!(left > Duration::from_secs(3500) && left <= Duration::from_secs(3600), "{left:?}");
+    let left = agent
+        .advance(&context.key(&AgentName::adjutant()))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        left > Duration::from_secs(3500) && left <= Duration::from_secs(3600),
+        "{left:?}"
+    );
     assert_eq!(count.load(Ordering::SeqCst), 0);
 }
 
@@ -186,34 +226,60 @@ async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again(
     tokio::time::advance(Duration::from_secs(10)).await;
     assert_eq!(answers(&[0, 0]).await, 2);
     let figures = agent.dispatch_figures().unwrap();
-    assert_eq!((figures.left_alone, figures.taken, figures.refused), (false, 2, 0));
+    assert_eq!(
+        (figures.left_alone, figures.taken, figures.refused),
+        (false, 2, 0)
+    );
     assert_eq!((figures.late, figures.skipped), (4, 4));
     let told = logged.lines();
     assert_eq!(told.len(), 2, "{told:?}");
     let why = "nobody had begun with a turn after a second";
-    assert!(told[0].starts_with("WARN ") && told[0].contains(why), "{told:?}");
-    assert!(told[1].starts_with("INFO ") && told[1].contains("again"), "{told:?}");
+    assert!(
+        told[0].starts_with("WARN ") && told[0].contains(why),
+        "{told:?}"
+    );
+    assert!(
+        told[1].starts_with("INFO ") && told[1].contains("again"),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_turn_that_another_process_runs_is_stopped_there() {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let (begun, mut has_begun) = watch::channel(0);
-    let models = [vec![], vec![call("send", json!({})), text("never said")]].map(ScriptedModel::new);
+    let models =
+        [vec![], vec![call("send", json!({})), text("never said")]].map(ScriptedModel::new);
     let agent = |at: usize, name| {
         let slow = cancel::slow(&begun);
-        builder(models[at].clone()).tools([slow]).journal(store.clone(), name).build().unwrap()
+        builder(models[at].clone())
+            .tools([slow])
+            .journal(store.clone(), name)
+            .build()
+            .unwrap()
     };
     let does = Mutex::new(Does::AdvanceAndHang);
-    let other = Arc::new(Other { agent: agent(1, "two"), does, asked: Mutex::default() });
+    let other = Arc::new(Other {
+        agent: agent(1, "two"),
+        does,
+        asked: Mutex::default(),
+    });
     let context = RunContext::default();
-    let stream = agent(0, "one").dispatched_by(other).stream(&context, "hello");
+    let stream = agent(0, "one")
+        .dispatched_by(other)
+        .stream(&context, "hello");
     has_begun.wait_for(|times| *times == 1).await.unwrap();
     context.cancelled.cancel();
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled);
     assert_eq!(models.each_ref().map(ScriptedModel::calls_made), [0, 1]);
-    assert!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty());
+    assert!(
+        store
+            .unsettled(&AgentName::adjutant(), None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// Has the same agent do the work, in another task.
@@ -223,7 +289,10 @@ impl Dispatch for Itself {
     fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
         let (agent, key) = (self.0.get().unwrap().clone(), call.key.clone());
         Box::pin(async move {
-            tokio::spawn(async move { agent.advance(&key).await.map(drop) }).await.unwrap().unwrap();
+            tokio::spawn(async move { agent.advance(&key).await.map(drop) })
+                .await
+                .unwrap()
+                .unwrap();
             Ok(())
         })
     }
@@ -237,18 +306,26 @@ impl Dispatch for Itself {
 async fn the_same_is_told_on_the_way_as_without() {
     let count = Arc::new(AtomicUsize::new(0));
     let agent = || {
-        let script = [call("count", json!({})), text("It was counted once more.").in_pieces(3)];
+        let script = [
+            call("count", json!({})),
+            text("It was counted once more.").in_pieces(3),
+        ];
         let counts = counting("count", Annotations::default(), &count);
         let store = Arc::new(InMemory::new());
-        builder(ScriptedModel::new(script)).tool(counts).journal(store, "test").build().unwrap()
+        builder(ScriptedModel::new(script))
+            .tool(counts)
+            .journal(store, "test")
+            .build()
+            .unwrap()
     };
     let told = async |agent: &Agent| {
         let mut stream = agent.stream(&RunContext::default(), "count");
         let mut told = Vec::new();
         while let Some(event) = stream.next().await {
             let json = serde_json::to_value(&event).unwrap();
-            let kind =
-                json.as_object().map_or(json.to_string(), |event| event.keys().next().unwrap().clone());
+            let kind = json.as_object().map_or(json.to_string(), |event| {
+                event.keys().next().unwrap().clone()
+            });
             let words = json.get("Text").and_then(Value::as_str).unwrap_or_default();
             told.push(format!("{kind} {words}"));
         }
@@ -263,7 +340,10 @@ async fn the_same_is_told_on_the_way_as_without() {
     itself.0.set(works).unwrap();
     assert_eq!(told(&accepts).await, without);
     assert_eq!(accepts.dispatch_figures().unwrap().begun_after.len(), 1);
-    assert!(accepts.dispatch_figures().unwrap().begun_after.is_empty(), "each time is told once");
+    assert!(
+        accepts.dispatch_figures().unwrap().begun_after.is_empty(),
+        "each time is told once"
+    );
     assert_eq!(count.load(Ordering::SeqCst), 2);
     assert!(without.0.len() > 10, "{without:?}");
 }

@@ -17,7 +17,10 @@ impl TurnInstruction for Asked {
         let mut asked = self.0.lock().unwrap();
         asked.push(user.clone());
         let text = format!("This is turn {}.", asked.len());
-        Box::pin(std::future::ready(FreshInstruction { text, notices: Vec::new() }))
+        Box::pin(std::future::ready(FreshInstruction {
+            text,
+            notices: Vec::new(),
+        }))
     }
 }
 
@@ -26,18 +29,32 @@ struct Unreadable;
 
 impl TurnInstruction for Unreadable {
     fn for_turn<'a>(&'a self, _: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
-        let notice = Notice { code: "memory_unread".to_owned(), text: "It cannot be read.".to_owned() };
-        Box::pin(std::future::ready(FreshInstruction { text: " \n".to_owned(), notices: vec![notice] }))
+        let notice = Notice {
+            code: "memory_unread".to_owned(),
+            text: "It cannot be read.".to_owned(),
+        };
+        Box::pin(std::future::ready(FreshInstruction {
+            text: " \n".to_owned(),
+            notices: vec![notice],
+        }))
     }
 }
 
 fn instructions(model: &ScriptedModel) -> Vec<String> {
-    model.requests().iter().map(|request| request.messages[0].text()).collect()
+    model
+        .requests()
+        .iter()
+        .map(|request| request.messages[0].text())
+        .collect()
 }
 
 #[tokio::test]
 async fn it_stands_behind_the_instruction_and_is_the_same_for_all_calls_of_a_turn() {
-    let model = ScriptedModel::new([call("list_tasks", json!({})), text("Nothing."), text("Still nothing.")]);
+    let model = ScriptedModel::new([
+        call("list_tasks", json!({})),
+        text("Nothing."),
+        text("Still nothing."),
+    ]);
     let asked = Asked::default();
     let tasks = Arc::new(InMemory::new());
     let agent = builder(model.clone())
@@ -53,8 +70,15 @@ async fn it_stands_behind_the_instruction_and_is_the_same_for_all_calls_of_a_tur
         .map(|turn| format!("Be brief.\n\n{turn}\n"));
     assert_eq!(instructions(&model), told);
     assert_eq!(*asked.0.lock().unwrap(), [UserId::local(), UserId::local()]);
-    let kept = port::Journal::load(&*tasks, &context.key(&AgentName::adjutant())).await.unwrap();
-    assert!(!serde_json::to_string(&kept.events).unwrap().contains("This is turn"), "it is in no transcript");
+    let kept = port::Journal::load(&*tasks, &context.key(&AgentName::adjutant()))
+        .await
+        .unwrap();
+    assert!(
+        !serde_json::to_string(&kept.events)
+            .unwrap()
+            .contains("This is turn"),
+        "it is in no transcript"
+    );
 }
 
 #[tokio::test]
@@ -67,7 +91,11 @@ async fn what_goes_wrong_with_it_is_told_and_ends_no_turn() {
         .unwrap();
     let response = agent.run("hello").await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::TaskCompleted);
-    let told: Vec<&str> = response.notices.iter().map(|notice| notice.text.as_str()).collect();
+    let told: Vec<&str> = response
+        .notices
+        .iter()
+        .map(|notice| notice.text.as_str())
+        .collect();
     assert_eq!(told, ["It cannot be read."], "once a turn");
     assert_eq!(instructions(&model), ["Be brief."; 2]);
 }

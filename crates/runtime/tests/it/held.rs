@@ -24,11 +24,14 @@ fn endless(begun: &Arc<Notify>) -> FunctionTool {
 }
 
 fn waiting(store: &Arc<InMemory>, begun: &Arc<Notify>) -> Agent {
-    builder(ScriptedModel::new([call("wait", json!({})), text("Never said.")]))
-        .tools([Arc::new(endless(begun)) as Arc<dyn Tool>])
-        .journal(store.clone(), "one")
-        .build()
-        .unwrap()
+    builder(ScriptedModel::new([
+        call("wait", json!({})),
+        text("Never said."),
+    ]))
+    .tools([Arc::new(endless(begun)) as Arc<dyn Tool>])
+    .journal(store.clone(), "one")
+    .build()
+    .unwrap()
 }
 
 #[tokio::test]
@@ -37,7 +40,11 @@ async fn a_call_that_is_dropped_gives_the_conversation_back() {
     let agent = waiting(&store, &begun);
     let context = RunContext::default();
     let key = context.key(&AgentName::adjutant());
-    let input = Input::new(InputId::new("i").unwrap(), agent.now(), InputBody::message("wait"));
+    let input = Input::new(
+        InputId::new("i").unwrap(),
+        agent.now(),
+        InputBody::message("wait"),
+    );
     store.submit(&key, &input).await.unwrap();
     tokio::select! {
         _ = agent.advance(&key) => panic!("the tool never ends"),
@@ -52,14 +59,24 @@ async fn a_task_that_is_aborted_gives_the_conversation_back() {
     let agent = waiting(&store, &begun);
     let context = RunContext::default();
     let key = context.key(&AgentName::adjutant());
-    let input = Input::new(InputId::new("i").unwrap(), agent.now(), InputBody::message("wait"));
+    let input = Input::new(
+        InputId::new("i").unwrap(),
+        agent.now(),
+        InputBody::message("wait"),
+    );
     store.submit(&key, &input).await.unwrap();
     let task = tokio::spawn({
         let key = key.clone();
         async move { agent.advance(&key).await }
     });
     begun.notified().await;
-    assert_eq!(store.claim(&key, "two", Duration::from_secs(15)).await.unwrap(), Claim::Refused);
+    assert_eq!(
+        store
+            .claim(&key, "two", Duration::from_secs(15))
+            .await
+            .unwrap(),
+        Claim::Refused
+    );
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
     is_given_back(&store, &key).await;

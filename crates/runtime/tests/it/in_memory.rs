@@ -2,8 +2,8 @@
 
 use adjutant_core::port::{ConversationFilter, ConversationStore as _, Journal as _};
 use adjutant_core::{
-    AgentName, ConversationId, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded,
-    UserId,
+    AgentName, ConversationId, ConversationKey, Event, Input, InputBody, InputId, LogContent,
+    Recorded, UserId,
 };
 use adjutant_runtime::InMemory;
 use adjutant_store::contract;
@@ -57,13 +57,26 @@ async fn say(store: &InMemory, key: &ConversationKey) -> InputId {
 
 /// Leaves nothing to do in a conversation.
 async fn settle(store: &InMemory, key: &ConversationKey, input: InputId) {
-    let ignored = Event::InputIgnored { input, reason: "nobody goes on with it".to_owned() };
-    store.append(key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &[ignored])).await.unwrap();
+    let ignored = Event::InputIgnored {
+        input,
+        reason: "nobody goes on with it".to_owned(),
+    };
+    store
+        .append(
+            key,
+            &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &[ignored]),
+        )
+        .await
+        .unwrap();
 }
 
 async fn kept(store: &InMemory) -> usize {
     let filter = ConversationFilter::newest(u32::MAX);
-    store.list(&AgentName::adjutant(), &UserId::local(), &filter).await.unwrap().len()
+    store
+        .list(&AgentName::adjutant(), &UserId::local(), &filter)
+        .await
+        .unwrap()
+        .len()
 }
 
 #[tokio::test]
@@ -75,7 +88,11 @@ async fn what_has_work_to_do_is_kept_and_the_rest_makes_room_however_much_there_
         let input = say(&store, &key).await;
         open.push((key, input));
     }
-    assert_eq!(kept(&store).await, 3 * KEPT, "something with work to do was forgotten");
+    assert_eq!(
+        kept(&store).await,
+        3 * KEPT,
+        "something with work to do was forgotten"
+    );
     for (key, input) in open {
         settle(&store, &key, input).await;
     }

@@ -1,6 +1,10 @@
 //! The engine through its public face: scripted models, real tools, the in-memory store and SQLite.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail a test by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail a test by panicking"
+)]
 
 mod branch;
 mod budget;
@@ -41,15 +45,22 @@ use adjutant_tools::{FunctionTool, task_tools};
 use serde_json::{Value, json};
 
 /// An agent with the task tools over `tasks`, and its model for inspection.
-fn task_agent(tasks: &Arc<InMemory>, replies: impl IntoIterator<Item = Reply>) -> (Agent, ScriptedModel) {
+fn task_agent(
+    tasks: &Arc<InMemory>,
+    replies: impl IntoIterator<Item = Reply>,
+) -> (Agent, ScriptedModel) {
     let model = ScriptedModel::new(replies).with_requests_kept(usize::MAX);
-    let agent =
-        builder(model.clone()).tools(task_tools(tasks.clone())).journal(tasks.clone(), "test").build();
+    let agent = builder(model.clone())
+        .tools(task_tools(tasks.clone()))
+        .journal(tasks.clone(), "test")
+        .build();
     (agent.unwrap(), model)
 }
 
 fn builder(model: ScriptedModel) -> AgentBuilder {
-    Agent::builder("adjutant").model(model).instruction("Be brief.")
+    Agent::builder("adjutant")
+        .model(model)
+        .instruction("Be brief.")
 }
 
 /// A tool that counts how often it ran.
@@ -64,6 +75,10 @@ fn counting(name: &str, annotations: Annotations, count: &Arc<AtomicUsize>) -> F
 }
 
 async fn descriptions(tasks: &InMemory) -> Vec<String> {
-    let list = port::TaskStore::list(tasks, &UserId::local(), TaskFilter::All).await.unwrap();
-    list.into_iter().map(|task| task.description.as_str().to_owned()).collect()
+    let list = port::TaskStore::list(tasks, &UserId::local(), TaskFilter::All)
+        .await
+        .unwrap();
+    list.into_iter()
+        .map(|task| task.description.as_str().to_owned())
+        .collect()
 }

@@ -17,13 +17,19 @@ struct City {
 const OSLO: &str = r#"{"name":"Oslo","people":700000}"#;
 
 fn oslo() -> City {
-    City { name: "Oslo".to_owned(), people: 700_000 }
+    City {
+        name: "Oslo".to_owned(),
+        people: 700_000,
+    }
 }
 
 #[tokio::test]
 async fn an_agent_answers_with_a_value_after_its_tools_ran() {
     let tasks = Arc::new(InMemory::new());
-    let model = ScriptedModel::new([call("add_task", json!({"description": "go there"})), text(OSLO)]);
+    let model = ScriptedModel::new([
+        call("add_task", json!({"description": "go there"})),
+        text(OSLO),
+    ]);
     let agent = builder(model.clone())
         .tools(task_tools(tasks.clone()))
         .journal(tasks.clone(), "test")
@@ -53,12 +59,28 @@ async fn one_request_may_ask_for_a_value() {
     let agent = builder(model.clone()).build().unwrap();
     let mut context = RunContext::default();
     let hello = agent.run_in(&mut context, "hello").await.unwrap();
-    assert_eq!(hello.output::<City>(), Err(OutputError::None { outcome: OutcomeCategory::ResponseGiven }));
-    let city = agent.with_output::<City>().unwrap().run_in(&mut context, "which city?").await.unwrap();
+    assert_eq!(
+        hello.output::<City>(),
+        Err(OutputError::None {
+            outcome: OutcomeCategory::ResponseGiven
+        })
+    );
+    let city = agent
+        .with_output::<City>()
+        .unwrap()
+        .run_in(&mut context, "which city?")
+        .await
+        .unwrap();
     assert_eq!(city.output::<City>().unwrap(), oslo());
-    assert_eq!(agent.run_in(&mut context, "bye").await.unwrap().content, "Bye.");
-    let schemas: Vec<bool> =
-        model.requests().iter().map(|request| request.response_schema.is_some()).collect();
+    assert_eq!(
+        agent.run_in(&mut context, "bye").await.unwrap().content,
+        "Bye."
+    );
+    let schemas: Vec<bool> = model
+        .requests()
+        .iter()
+        .map(|request| request.response_schema.is_some())
+        .collect();
     assert_eq!(schemas, [false, true, false]);
     assert_eq!(model.requests()[2].messages.len(), 6, "one conversation");
 }
@@ -66,19 +88,32 @@ async fn one_request_may_ask_for_a_value() {
 #[tokio::test]
 async fn a_model_without_a_form_of_its_own_is_told_in_the_instruction() {
     let model = ScriptedModel::new([text("Here:\n```json\n{\"name\":\"Oslo\"}\n```"), text(OSLO)]);
-    let capabilities =
-        Capabilities { response_schema: SchemaSupport::Prompted, ..model.capabilities().clone() };
-    let agent = builder(model.clone().with_capabilities(capabilities)).output::<City>().build().unwrap();
+    let capabilities = Capabilities {
+        response_schema: SchemaSupport::Prompted,
+        ..model.capabilities().clone()
+    };
+    let agent = builder(model.clone().with_capabilities(capabilities))
+        .output::<City>()
+        .build()
+        .unwrap();
     let response = agent.run("where to?").await.unwrap();
     assert_eq!(response.output::<City>().unwrap(), oslo());
     let asked = model.requests();
     assert_eq!(asked.len(), 2, "the first answer did not fit");
-    assert!(asked[1].messages.last().unwrap().text().contains(r#""people" is a required property"#));
+    assert!(
+        asked[1]
+            .messages
+            .last()
+            .unwrap()
+            .text()
+            .contains(r#""people" is a required property"#)
+    );
     for request in &asked {
         assert_eq!(request.response_schema, None);
         let instruction = request.messages[0].text();
         assert!(
-            instruction.starts_with("Be brief.") && instruction.ends_with(&schema_of::<City>().to_string())
+            instruction.starts_with("Be brief.")
+                && instruction.ends_with(&schema_of::<City>().to_string())
         );
     }
 }
@@ -87,12 +122,25 @@ async fn a_model_without_a_form_of_its_own_is_told_in_the_instruction() {
 async fn an_answer_that_never_fits_is_in_the_log_with_its_words() {
     let store = Arc::new(InMemory::new());
     let model = ScriptedModel::new([text("no"), text("still no")]);
-    let agent = builder(model).journal(store.clone(), "test").output::<City>().build().unwrap();
+    let agent = builder(model)
+        .journal(store.clone(), "test")
+        .output::<City>()
+        .build()
+        .unwrap();
     let response = agent.run("where to?").await.unwrap();
-    assert_eq!((response.outcome, response.output.clone()), (OutcomeCategory::LlmFailure, None));
+    assert_eq!(
+        (response.outcome, response.output.clone()),
+        (OutcomeCategory::LlmFailure, None)
+    );
     assert_eq!(response.error.as_ref().unwrap().code(), "invalid_response");
-    assert!(matches!(response.output::<City>(), Err(OutputError::None { .. })));
-    let row = port::LogStore::decision(&*store, &UserId::local(), response.turn).await.unwrap().unwrap();
+    assert!(matches!(
+        response.output::<City>(),
+        Err(OutputError::None { .. })
+    ));
+    let row = port::LogStore::decision(&*store, &UserId::local(), response.turn)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(row.error_code.as_deref(), Some("invalid_response"));
     assert_eq!(row.raw_response.as_deref(), Some("still no"));
 }
@@ -106,12 +154,18 @@ async fn a_turn_that_waited_still_owes_its_value() {
         call("delete_task", json!({"task_id": "1"})),
         text(OSLO),
     ]);
-    let agent =
-        builder(model).tools(task_tools(tasks.clone())).journal(tasks.clone(), "test").build().unwrap();
+    let agent = builder(model)
+        .tools(task_tools(tasks.clone()))
+        .journal(tasks.clone(), "test")
+        .build()
+        .unwrap();
     let mut context = RunContext::default();
     agent.run_in(&mut context, "add a").await.unwrap();
     let typed = agent.with_output::<City>().unwrap();
-    let waiting = typed.run_in(&mut context, "delete a, and where to?").await.unwrap();
+    let waiting = typed
+        .run_in(&mut context, "delete a, and where to?")
+        .await
+        .unwrap();
     assert_eq!(waiting.outcome, OutcomeCategory::PendingConfirmation);
     // Whoever answers, the recorded turn knows what its answer must look like.
     let done = agent.run_in(&mut context, "yes").await.unwrap();
@@ -126,22 +180,42 @@ async fn a_value_of_another_type_is_told_apart() {
         .unwrap();
     let response = agent.run("where to?").await.unwrap();
     let error = response.output::<City>().unwrap_err();
-    assert!(matches!(&error, OutputError::Unreadable { .. }), "{error:?}");
+    assert!(
+        matches!(&error, OutputError::Unreadable { .. }),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("City: invalid value"), "{error}");
 }
 
 #[tokio::test]
 async fn what_cannot_work_is_refused_when_the_agent_is_built() {
-    let bad = builder(ScriptedModel::new([])).output_schema(json!({"type": "citty"})).build();
+    let bad = builder(ScriptedModel::new([]))
+        .output_schema(json!({"type": "citty"}))
+        .build();
     assert!(matches!(bad, Err(BuildError::Output(_))), "{bad:?}");
     let model = ScriptedModel::new([text(OSLO)]);
-    let weak = Capabilities { weak_tools: true, ..model.capabilities().clone() };
+    let weak = Capabilities {
+        weak_tools: true,
+        ..model.capabilities().clone()
+    };
     let weak = model.with_capabilities(weak);
     let tasks = Arc::new(InMemory::new());
-    let with_tools = builder(weak.clone()).tools(task_tools(tasks)).build().unwrap();
+    let with_tools = builder(weak.clone())
+        .tools(task_tools(tasks))
+        .build()
+        .unwrap();
     let refused = with_tools.with_output::<City>().unwrap_err();
-    assert!(matches!(&refused, BuildError::OutputBesideWeakTools { .. }), "{refused}");
+    assert!(
+        matches!(&refused, BuildError::OutputBesideWeakTools { .. }),
+        "{refused}"
+    );
     // Without tools nothing stands in the way.
-    let response = builder(weak).output::<City>().build().unwrap().run("where to?").await.unwrap();
+    let response = builder(weak)
+        .output::<City>()
+        .build()
+        .unwrap()
+        .run("where to?")
+        .await
+        .unwrap();
     assert_eq!(response.output::<City>().unwrap(), oslo());
 }

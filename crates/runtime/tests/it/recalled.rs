@@ -17,9 +17,15 @@ const FACT: &str = "- [2026-03-02] Anna likes green tea (1a2b3c)";
 
 impl Recall for Tea {
     fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>> {
-        self.0.lock().unwrap().push((asked.message.to_owned(), asked.history.len()));
+        self.0
+            .lock()
+            .unwrap()
+            .push((asked.message.to_owned(), asked.history.len()));
         let fits = asked.message.contains("tea") && !stands_in(asked.history, FACT);
-        let told = fits.then(|| Told { id: Some("1a2b3c".to_owned()), text: FACT.to_owned() });
+        let told = fits.then(|| Told {
+            id: Some("1a2b3c".to_owned()),
+            text: FACT.to_owned(),
+        });
         Box::pin(std::future::ready(told.into_iter().collect()))
     }
 }
@@ -34,13 +40,22 @@ impl Recall for Silent {
 }
 
 fn lines(request: &GenerateRequest) -> Vec<String> {
-    request.messages.iter().map(|message| serde_json::to_string(message).unwrap()).collect()
+    request
+        .messages
+        .iter()
+        .map(|message| serde_json::to_string(message).unwrap())
+        .collect()
 }
 
 #[tokio::test]
 async fn it_stands_in_front_of_the_words_with_the_same_bytes_in_every_later_request() {
-    let replies =
-        [call("list_tasks", json!({})), text("Green, then."), text("Yes."), text("Still."), text("Done.")];
+    let replies = [
+        call("list_tasks", json!({})),
+        text("Green, then."),
+        text("Yes."),
+        text("Still."),
+        text("Done."),
+    ];
     let model = ScriptedModel::new(replies);
     let (tea, store) = (Tea::default(), Arc::new(InMemory::new()));
     let agent = builder(model.clone())
@@ -55,26 +70,45 @@ async fn it_stands_in_front_of_the_words_with_the_same_bytes_in_every_later_requ
     }
     let requests = model.requests();
     let told = requests[0].messages.last().unwrap().text();
-    assert!(told.ends_with("\n</memory>\n\nwhich tea?") && told.contains(FACT), "{told}");
+    assert!(
+        told.ends_with("\n</memory>\n\nwhich tea?") && told.contains(FACT),
+        "{told}"
+    );
     for (before, after) in requests.iter().zip(&requests[1..]) {
-        assert!(lines(after).starts_with(&lines(before)), "{before:#?} is no beginning of {after:#?}");
+        assert!(
+            lines(after).starts_with(&lines(before)),
+            "{before:#?} is no beginning of {after:#?}"
+        );
     }
     // Once: it still stands there.
-    let all = requests.last().unwrap().messages.iter().map(Message::text).collect::<String>();
+    let all = requests
+        .last()
+        .unwrap()
+        .messages
+        .iter()
+        .map(Message::text)
+        .collect::<String>();
     assert_eq!(all.matches(FACT).count(), 1, "{all}");
     let asked = tea.0.lock().unwrap().clone();
-    assert_eq!(asked[..2], [("which tea?".to_owned(), 0), ("tea again".to_owned(), 4)]);
+    assert_eq!(
+        asked[..2],
+        [("which tea?".to_owned(), 0), ("tea again".to_owned(), 4)]
+    );
 
     // It is recorded, and is nothing that anybody said.
     let key = context.key(&AgentName::adjutant());
     let kept = port::Journal::load(&*store, &key).await.unwrap();
-    let told = kept.events.iter().filter_map(|recorded| match &*recorded.event {
-        Event::TurnStarted { told, .. } => Some(told.len()),
-        _ => None,
-    });
+    let told = kept
+        .events
+        .iter()
+        .filter_map(|recorded| match &*recorded.event {
+            Event::TurnStarted { told, .. } => Some(told.len()),
+            _ => None,
+        });
     assert_eq!(told.collect::<Vec<_>>(), [1, 0, 0, 0]);
     let said = adjutant_core::transcript(&kept.events);
-    let said: Vec<&TranscriptMessage> = said.iter().filter(|said| said.role == Role::User).collect();
+    let said: Vec<&TranscriptMessage> =
+        said.iter().filter(|said| said.role == Role::User).collect();
     assert_eq!(said[0].content, "which tea?");
 }
 

@@ -15,10 +15,17 @@ use crate::logged::Logged;
 async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let key = RunContext::default().key(&AgentName::adjutant());
-    let input = Input::new(InputId::new("i1").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"));
+    let input = Input::new(
+        InputId::new("i1").unwrap(),
+        Timestamp::UNIX_EPOCH,
+        InputBody::message("go"),
+    );
     store.submit(&key, &input).await.unwrap();
     if !events.is_empty() {
-        store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &events)).await.unwrap();
+        store
+            .append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &events))
+            .await
+            .unwrap();
     }
     (store, key)
 }
@@ -50,8 +57,12 @@ fn started() -> Event {
 
 /// The answer that called `tool` once, as the journal has it.
 fn replied(tool: &str) -> Event {
-    let part =
-        Part::ours(Content::ToolCall(ToolCall::from_object(0, None, tool.to_owned(), Arguments::new())));
+    let part = Part::ours(Content::ToolCall(ToolCall::from_object(
+        0,
+        None,
+        tool.to_owned(),
+        Arguments::new(),
+    )));
     let reply = GenerateResponse {
         parts: vec![part],
         finish: FinishReason::ToolCalls,
@@ -79,9 +90,15 @@ fn call_id() -> CallId {
 }
 
 fn intent(tool: &str, effect: Effect) -> [Event; 2] {
-    let verdict = GateVerdict::Run { arguments: Arguments::new() };
+    let verdict = GateVerdict::Run {
+        arguments: Arguments::new(),
+    };
     [
-        Event::CallChecked { turn: turn(), call: call_id(), verdict },
+        Event::CallChecked {
+            turn: turn(),
+            call: call_id(),
+            verdict,
+        },
         Event::CallStarted {
             turn: turn(),
             call: call_id(),
@@ -109,9 +126,22 @@ async fn resume(
         .unwrap();
     let responses = agent.resume(Some(&UserId::local())).await.unwrap();
     assert_eq!(responses.len(), 1);
-    assert!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty());
-    assert!(agent.resume(None).await.unwrap().is_empty(), "nothing is left to resume");
-    (count.load(Ordering::SeqCst), model.calls_made(), responses[0].outcome)
+    assert!(
+        store
+            .unsettled(&AgentName::adjutant(), None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        agent.resume(None).await.unwrap().is_empty(),
+        "nothing is left to resume"
+    );
+    (
+        count.load(Ordering::SeqCst),
+        model.calls_made(),
+        responses[0].outcome,
+    )
 }
 
 const ONCE: Annotations = Annotations {
@@ -122,7 +152,10 @@ const ONCE: Annotations = Annotations {
     parallel: false,
     closed_world: false,
 };
-const KEYED: Annotations = Annotations { keyed: true, ..ONCE };
+const KEYED: Annotations = Annotations {
+    keyed: true,
+    ..ONCE
+};
 
 #[tokio::test]
 async fn an_accepted_input_is_answered() {
@@ -140,13 +173,28 @@ async fn a_recorded_answer_is_not_asked_for_again() {
 
 #[tokio::test]
 async fn an_open_once_call_is_in_doubt_and_an_open_keyed_call_runs_again() {
-    let open = |effect| [vec![started(), replied("count")], intent("count", effect).to_vec()].concat();
+    let open = |effect| {
+        [
+            vec![started(), replied("count")],
+            intent("count", effect).to_vec(),
+        ]
+        .concat()
+    };
     let replies = || vec![call("count", json!({})), text("Counted.")];
     // It waits for the person; doubt.rs has what follows.
-    assert_eq!(resume(open(Effect::Once), ONCE, replies()).await, (0, 0, OutcomeCategory::InDoubt));
+    assert_eq!(
+        resume(open(Effect::Once), ONCE, replies()).await,
+        (0, 0, OutcomeCategory::InDoubt)
+    );
     // What it was begun as counts, whatever the tool says of itself by now.
-    assert_eq!(resume(open(Effect::Once), KEYED, replies()).await, (0, 0, OutcomeCategory::InDoubt));
-    assert_eq!(resume(open(Effect::Keyed), KEYED, replies()).await, (1, 1, OutcomeCategory::TaskCompleted));
+    assert_eq!(
+        resume(open(Effect::Once), KEYED, replies()).await,
+        (0, 0, OutcomeCategory::InDoubt)
+    );
+    assert_eq!(
+        resume(open(Effect::Keyed), KEYED, replies()).await,
+        (1, 1, OutcomeCategory::TaskCompleted)
+    );
 }
 
 #[tokio::test]
@@ -161,17 +209,30 @@ async fn a_finished_call_is_not_run_again() {
         ms: 1,
         attempt: 1,
     };
-    let events =
-        [vec![started(), replied("count")], intent("count", Effect::Once).to_vec(), vec![finished]].concat();
-    let got = resume(events, ONCE, vec![call("count", json!({})), text("Counted.")]).await;
+    let events = [
+        vec![started(), replied("count")],
+        intent("count", Effect::Once).to_vec(),
+        vec![finished],
+    ]
+    .concat();
+    let got = resume(
+        events,
+        ONCE,
+        vec![call("count", json!({})), text("Counted.")],
+    )
+    .await;
     assert_eq!(got, (0, 1, OutcomeCategory::TaskCompleted));
 }
 
 #[tokio::test]
 async fn a_waiting_turn_survives_its_process() {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
-    let add = TaskChange::Add { description: TaskDescription::new("Buy milk").unwrap() };
-    port::TaskStore::apply(store.as_ref(), &UserId::local(), &add, None).await.unwrap();
+    let add = TaskChange::Add {
+        description: TaskDescription::new("Buy milk").unwrap(),
+    };
+    port::TaskStore::apply(store.as_ref(), &UserId::local(), &add, None)
+        .await
+        .unwrap();
     let agent = |replies: Vec<Reply>| {
         builder(ScriptedModel::new(replies))
             .tools(task_tools(store.clone()))
@@ -179,16 +240,33 @@ async fn a_waiting_turn_survives_its_process() {
             .build()
             .unwrap()
     };
-    let script = || vec![call("delete_task", json!({"task_id": "milk"})), text("Gone.")];
+    let script = || {
+        vec![
+            call("delete_task", json!({"task_id": "milk"})),
+            text("Gone."),
+        ]
+    };
     let mut context = RunContext::default();
-    agent(script()).run_in(&mut context, "delete milk").await.unwrap();
+    agent(script())
+        .run_in(&mut context, "delete milk")
+        .await
+        .unwrap();
 
     let other = agent(script());
-    assert!(other.resume(None).await.unwrap().is_empty(), "what waits for a human is settled");
-    let mut reloaded = other.context(&context.key(&AgentName::adjutant())).await.unwrap();
+    assert!(
+        other.resume(None).await.unwrap().is_empty(),
+        "what waits for a human is settled"
+    );
+    let mut reloaded = other
+        .context(&context.key(&AgentName::adjutant()))
+        .await
+        .unwrap();
     assert_eq!(reloaded.pending, context.pending);
     let done = other.run_in(&mut reloaded, "yes").await.unwrap();
-    assert_eq!((done.content.as_str(), done.outcome), ("Gone.", OutcomeCategory::TaskCompleted));
+    assert_eq!(
+        (done.content.as_str(), done.outcome),
+        ("Gone.", OutcomeCategory::TaskCompleted)
+    );
 }
 
 #[tokio::test]
@@ -230,7 +308,11 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
     };
     let (store, key) = stopped_after(vec![begun]).await;
     let other = RunContext::default().key(&AgentName::adjutant());
-    let input = Input::new(InputId::new("i1").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"));
+    let input = Input::new(
+        InputId::new("i1").unwrap(),
+        Timestamp::UNIX_EPOCH,
+        InputBody::message("go"),
+    );
     store.submit(&other, &input).await.unwrap();
     let agent = builder(ScriptedModel::new([text("Hi.")]))
         .journal(store.clone(), adjutant_store::worker_id())
@@ -239,16 +321,25 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
     let before = store.load(&key).await.unwrap();
     let swept = agent.sweep(None, &CancellationToken::new()).await.unwrap();
     assert_eq!(swept.responses[0].content, "Hi.");
-    let [(left, RunError::CannotContinue(why))] = swept.left.as_slice() else { panic!("{:?}", swept.left) };
+    let [(left, RunError::CannotContinue(why))] = swept.left.as_slice() else {
+        panic!("{:?}", swept.left)
+    };
     assert!(*left == key && why.contains("schema"), "{why}");
-    assert_eq!(store.load(&key).await.unwrap(), before, "it waits for an agent that can");
+    assert_eq!(
+        store.load(&key).await.unwrap(),
+        before,
+        "it waits for an agent that can"
+    );
 }
 
 #[tokio::test]
 async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_stopped() {
     let agent = |store: &Arc<sqlite::Store>, answer| {
         let model = ScriptedModel::new([answer]);
-        builder(model).journal(store.clone(), adjutant_store::worker_id()).build().unwrap()
+        builder(model)
+            .journal(store.clone(), adjutant_store::worker_id())
+            .build()
+            .unwrap()
     };
     let (store, key) = stopped_after(vec![started()]).await;
     let first = agent(&store, text("Here I am."));
@@ -261,22 +352,39 @@ async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_sto
     }
     let (response, after) = stream.finish().await.unwrap();
     assert_eq!(
-        (said.as_str(), response.content.as_str(), after.history.len()),
+        (
+            said.as_str(),
+            response.content.as_str(),
+            after.history.len()
+        ),
         ("Here I am.", "Here I am.", 2)
     );
 
     let (store, key) = stopped_after(vec![started()]).await;
-    let second = agent(&store, text("Never.").after(std::time::Duration::from_secs(3_600)));
+    let second = agent(
+        &store,
+        text("Never.").after(std::time::Duration::from_secs(3_600)),
+    );
     let context = second.context(&key).await.unwrap();
     let mut stream = second.stream_open(&context);
     while !matches!(stream.next().await, Some(RunEvent::ModelStarted { .. })) {}
     context.cancelled.cancel();
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled);
-    assert!(second.sweep(None, &CancellationToken::new()).await.unwrap().responses.is_empty());
+    assert!(
+        second
+            .sweep(None, &CancellationToken::new())
+            .await
+            .unwrap()
+            .responses
+            .is_empty()
+    );
 
     let nothing = second.stream_open(&RunContext::default()).finish().await;
-    assert!(matches!(nothing, Err(RunError::CannotContinue(_))), "{nothing:?}");
+    assert!(
+        matches!(nothing, Err(RunError::CannotContinue(_))),
+        "{nothing:?}"
+    );
 }
 
 #[tokio::test]
@@ -295,7 +403,8 @@ async fn it_is_told_that_another_model_goes_on() {
         agent.sweep(None, &CancellationToken::new()).await.unwrap();
         let told = logged.lines();
         assert_eq!(told.len(), usize::from(warns), "{told:?}");
-        let words = "the turn began with the model scripted/another and goes on with scripted/script";
+        let words =
+            "the turn began with the model scripted/another and goes on with scripted/script";
         assert!(told.iter().all(|told| told.contains(words)), "{told:?}");
     }
 }

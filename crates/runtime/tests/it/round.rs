@@ -16,9 +16,18 @@ const ONCE: Annotations = Annotations {
     parallel: false,
     closed_world: false,
 };
-const KEYED: Annotations = Annotations { keyed: true, ..ONCE };
-const IDEMPOTENT: Annotations = Annotations { idempotent: true, ..ONCE };
-const READ_ONLY: Annotations = Annotations { read_only: true, ..ONCE };
+const KEYED: Annotations = Annotations {
+    keyed: true,
+    ..ONCE
+};
+const IDEMPOTENT: Annotations = Annotations {
+    idempotent: true,
+    ..ONCE
+};
+const READ_ONLY: Annotations = Annotations {
+    read_only: true,
+    ..ONCE
+};
 
 /// Events that the journal holds, by what a call is: started and finished ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,8 +47,13 @@ struct Looks {
 impl Looks {
     async fn look(&self, context: &ToolContext) -> Durable {
         let loaded = self.store.load(&context.conversation_key()).await.unwrap();
-        let count =
-            |is: fn(&Event) -> bool| loaded.events.iter().filter(|recorded| is(&recorded.event)).count();
+        let count = |is: fn(&Event) -> bool| {
+            loaded
+                .events
+                .iter()
+                .filter(|recorded| is(&recorded.event))
+                .count()
+        };
         Durable {
             started: count(|event| matches!(event, Event::CallStarted { .. })),
             finished: count(|event| matches!(event, Event::CallFinished { .. })),
@@ -52,7 +66,11 @@ impl Tool for Looks {
         &self.definition
     }
 
-    fn call<'a>(&'a self, context: &'a ToolContext, _: Arguments) -> BoxFuture<'a, Result<Value, ToolError>> {
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        _: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let durable = self.look(context).await;
             self.begun.lock().unwrap().push(durable);
@@ -68,7 +86,10 @@ impl Tool for Looks {
         Box::pin(async move {
             let durable = self.look(context).await;
             self.prepared.lock().unwrap().push(durable);
-            Ok(Prepared::Ready { arguments, preview: None })
+            Ok(Prepared::Ready {
+                arguments,
+                preview: None,
+            })
         })
     }
 }
@@ -100,7 +121,11 @@ async fn seen(annotations: &[Annotations]) -> Seen {
         .unwrap();
     agent.run("go on").await.unwrap();
     let pairs = |seen: Arc<Mutex<Vec<Durable>>>| {
-        seen.lock().unwrap().iter().map(|durable| (durable.started, durable.finished)).collect()
+        seen.lock()
+            .unwrap()
+            .iter()
+            .map(|durable| (durable.started, durable.finished))
+            .collect()
     };
     (pairs(prepared), pairs(begun))
 }

@@ -18,7 +18,9 @@ async fn the_stream_and_the_blocking_call_agree() {
         task_agent(&tasks, replies()).0.run("add a").await.unwrap()
     };
     let tasks = Arc::new(InMemory::new());
-    let mut stream = task_agent(&tasks, replies()).0.stream(&RunContext::default(), "add a");
+    let mut stream = task_agent(&tasks, replies())
+        .0
+        .stream(&RunContext::default(), "add a");
     let (mut said, mut seen) = (String::new(), Vec::new());
     while let Some(event) = stream.next().await {
         match event {
@@ -29,7 +31,10 @@ async fn the_stream_and_the_blocking_call_agree() {
             }
             RunEvent::ToolFinished { summary, .. } => seen.extend(summary),
             RunEvent::Finished(response) => {
-                assert_eq!((&response.content, response.outcome), (&blocking.content, blocking.outcome));
+                assert_eq!(
+                    (&response.content, response.outcome),
+                    (&blocking.content, blocking.outcome)
+                );
             }
             _ => {}
         }
@@ -54,21 +59,36 @@ async fn stopping_ends_a_silent_model_and_keeps_the_conversation() {
     }
     let (response, after) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled);
-    context = RunContext { cancelled: CancellationToken::new(), ..after };
-    assert_eq!(agent.run_in(&mut context, "still there?").await.unwrap().content, "Here again.");
+    context = RunContext {
+        cancelled: CancellationToken::new(),
+        ..after
+    };
+    assert_eq!(
+        agent
+            .run_in(&mut context, "still there?")
+            .await
+            .unwrap()
+            .content,
+        "Here again."
+    );
 }
 
 #[tokio::test]
 async fn a_changing_tool_is_waited_for_when_the_person_stops() {
     let (begun, mut has_begun) = tokio::sync::watch::channel(false);
-    let tool = FunctionTool::new("send", "Sends.", json!({"type": "object"}), move |context, _| {
-        let begun = begun.clone();
-        async move {
-            begun.send_replace(true);
-            context.cancelled.cancelled().await;
-            Ok(json!("sent"))
-        }
-    });
+    let tool = FunctionTool::new(
+        "send",
+        "Sends.",
+        json!({"type": "object"}),
+        move |context, _| {
+            let begun = begun.clone();
+            async move {
+                begun.send_replace(true);
+                context.cancelled.cancelled().await;
+                Ok(json!("sent"))
+            }
+        },
+    );
     let agent = builder(ScriptedModel::new([
         call("send", json!({})).and_call("send", json!({"x": 1})),
         text("never said"),
@@ -82,9 +102,17 @@ async fn a_changing_tool_is_waited_for_when_the_person_stops() {
     context.cancelled.cancel();
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled);
-    assert_eq!(response.tools_used.len(), 1, "the first ended, the second never began");
+    assert_eq!(
+        response.tools_used.len(),
+        1,
+        "the first ended, the second never began"
+    );
     assert_eq!(response.tools_used[0].outcome(), Ok(&json!("sent")));
-    assert!(response.content.contains("sent"), "what was done is said: {}", response.content);
+    assert!(
+        response.content.contains("sent"),
+        "what was done is said: {}",
+        response.content
+    );
 }
 
 #[tokio::test]
@@ -97,5 +125,8 @@ async fn dropping_the_stream_stops_the_turn() {
     drop(stream);
     // The next message waits for the stopped turn to end, and is answered.
     let mut context = context;
-    assert_eq!(agent.run_in(&mut context, "hello?").await.unwrap().content, "Here.");
+    assert_eq!(
+        agent.run_in(&mut context, "hello?").await.unwrap().content,
+        "Here."
+    );
 }

@@ -10,7 +10,11 @@ use jiff::Timestamp;
 use super::*;
 
 fn input(id: &str) -> Input {
-    Input::new(InputId::new(id).unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"))
+    Input::new(
+        InputId::new(id).unwrap(),
+        Timestamp::UNIX_EPOCH,
+        InputBody::message("go"),
+    )
 }
 
 fn turn() -> TurnId {
@@ -43,7 +47,10 @@ pub(super) fn started_with(turn: TurnId, limits: TurnLimits) -> Event {
 }
 
 fn taken_up(worker: &str) -> Event {
-    Event::TurnTakenUp { turn: turn(), worker: worker.to_owned() }
+    Event::TurnTakenUp {
+        turn: turn(),
+        worker: worker.to_owned(),
+    }
 }
 
 /// A turn as workers leave it that were lost after these events, the last of them with its claim.
@@ -51,8 +58,17 @@ async fn lost_after(events: &[Event]) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let key = RunContext::default().key(&AgentName::adjutant());
     store.submit(&key, &input("i1")).await.unwrap();
-    store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, events)).await.unwrap();
-    assert!(store.claim(&key, "a lost worker", std::time::Duration::ZERO).await.unwrap().is_held());
+    store
+        .append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, events))
+        .await
+        .unwrap();
+    assert!(
+        store
+            .claim(&key, "a lost worker", std::time::Duration::ZERO)
+            .await
+            .unwrap()
+            .is_held()
+    );
     (store, key)
 }
 
@@ -67,8 +83,14 @@ fn agent(store: &Arc<sqlite::Store>) -> Agent {
 async fn a_turn_whose_worker_was_lost_is_counted_before_it_is_tried_again() {
     for before in [vec![started()], vec![started(), taken_up("a")]] {
         let (store, key) = lost_after(&before).await;
-        let swept = agent(&store).sweep(None, &CancellationToken::new()).await.unwrap();
-        assert_eq!((swept.responses[0].content.as_str(), swept.given_up.len()), ("Here I am.", 0));
+        let swept = agent(&store)
+            .sweep(None, &CancellationToken::new())
+            .await
+            .unwrap();
+        assert_eq!(
+            (swept.responses[0].content.as_str(), swept.given_up.len()),
+            ("Here I am.", 0)
+        );
         let events = store.load(&key).await.unwrap().events;
         let next = &events[before.len()].event;
         assert!(
@@ -85,15 +107,28 @@ async fn the_third_time_it_is_ended_and_the_conversation_goes_on() {
     let swept = agent.sweep(None, &CancellationToken::new()).await.unwrap();
     assert_eq!(swept.given_up, [(key.clone(), turn())]);
     let response = &swept.responses[0];
-    assert_eq!((response.outcome, response.content.as_str()), (OutcomeCategory::Poisoned, words::POISONED));
+    assert_eq!(
+        (response.outcome, response.content.as_str()),
+        (OutcomeCategory::Poisoned, words::POISONED)
+    );
     assert_eq!(response.error, Some(TurnError::Poisoned { times: 3 }));
     let row = store.decision(&key.user, turn()).await.unwrap().unwrap();
     assert_eq!(row.outcome, Some(OutcomeCategory::Poisoned));
-    assert!(agent.sweep(None, &CancellationToken::new()).await.unwrap().responses.is_empty());
+    assert!(
+        agent
+            .sweep(None, &CancellationToken::new())
+            .await
+            .unwrap()
+            .responses
+            .is_empty()
+    );
 
     let mut context = agent.context(&key).await.unwrap();
     check_pairing(&context.history).unwrap();
-    assert_eq!(agent.run_in(&mut context, "hello").await.unwrap().content, "Here I am.");
+    assert_eq!(
+        agent.run_in(&mut context, "hello").await.unwrap().content,
+        "Here I am."
+    );
 }
 
 /// Each worker begins the same call again, and none sees its end.
@@ -105,15 +140,27 @@ async fn a_call_that_is_begun_again_and_again_is_no_step_further() {
         tool: "look".to_owned(),
         arguments: Arguments::new(),
         key: IdempotencyKey::of(
-            RunContext::default().key(&AgentName::adjutant()).conversation,
+            RunContext::default()
+                .key(&AgentName::adjutant())
+                .conversation,
             turn(),
             &CallId::new("c1").unwrap(),
         ),
         effect: Effect::None,
     };
-    let before = [started(), begun(), taken_up("a"), begun(), taken_up("b"), begun()];
+    let before = [
+        started(),
+        begun(),
+        taken_up("a"),
+        begun(),
+        taken_up("b"),
+        begun(),
+    ];
     let (store, key) = lost_after(&before).await;
-    let swept = agent(&store).sweep(None, &CancellationToken::new()).await.unwrap();
+    let swept = agent(&store)
+        .sweep(None, &CancellationToken::new())
+        .await
+        .unwrap();
     assert_eq!(swept.given_up, [(key, turn())]);
 }
 
@@ -133,13 +180,29 @@ async fn a_step_in_between_begins_the_count_anew() {
         notices: Vec::new(),
         past: None,
     };
-    let (store, _) = lost_after(&[started(), taken_up("a"), taken_up("b"), reply, taken_up("c")]).await;
-    let swept = agent(&store).sweep(None, &CancellationToken::new()).await.unwrap();
-    assert_eq!((swept.responses[0].content.as_str(), swept.given_up.len()), ("Here I am.", 0));
+    let (store, _) = lost_after(&[
+        started(),
+        taken_up("a"),
+        taken_up("b"),
+        reply,
+        taken_up("c"),
+    ])
+    .await;
+    let swept = agent(&store)
+        .sweep(None, &CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!(
+        (swept.responses[0].content.as_str(), swept.given_up.len()),
+        ("Here I am.", 0)
+    );
 
     let (store, key) = lost_after(&[started(), taken_up("a"), taken_up("b")]).await;
     store.release(&key, "a lost worker".into()).await.unwrap();
-    let swept = agent(&store).sweep(None, &CancellationToken::new()).await.unwrap();
+    let swept = agent(&store)
+        .sweep(None, &CancellationToken::new())
+        .await
+        .unwrap();
     assert_eq!(swept.responses[0].content, "Here I am.");
 }
 
@@ -147,12 +210,28 @@ async fn a_step_in_between_begins_the_count_anew() {
 async fn a_turn_can_be_ended_from_outside() {
     let (store, key) = lost_after(&[started()]).await;
     let agent = agent(&store);
-    assert!(store.claim(&key, "somebody alive", std::time::Duration::from_secs(60)).await.unwrap().is_held());
-    assert_eq!(agent.drop_turn(&key).await, Err(adjutant_runtime::RunError::Busy));
+    assert!(
+        store
+            .claim(&key, "somebody alive", std::time::Duration::from_secs(60))
+            .await
+            .unwrap()
+            .is_held()
+    );
+    assert_eq!(
+        agent.drop_turn(&key).await,
+        Err(adjutant_runtime::RunError::Busy)
+    );
     store.release(&key, "somebody alive".into()).await.unwrap();
     assert_eq!(agent.drop_turn(&key).await, Ok(Some(turn())));
     assert_eq!(agent.drop_turn(&key).await, Ok(None));
     let row = store.decision(&key.user, turn()).await.unwrap().unwrap();
     assert_eq!(row.outcome, Some(OutcomeCategory::Cancelled));
-    assert!(agent.sweep(None, &CancellationToken::new()).await.unwrap().responses.is_empty());
+    assert!(
+        agent
+            .sweep(None, &CancellationToken::new())
+            .await
+            .unwrap()
+            .responses
+            .is_empty()
+    );
 }

@@ -7,7 +7,10 @@ use adjutant_runtime::RunContext;
 use super::*;
 
 /// A conversation in which these messages were said, the model that answered, and what the conversation is called at the end.
-async fn named(replies: Vec<Reply>, messages: &[&str]) -> (Vec<Option<String>>, ScriptedModel, String) {
+async fn named(
+    replies: Vec<Reply>,
+    messages: &[&str],
+) -> (Vec<Option<String>>, ScriptedModel, String) {
     let store = Arc::new(InMemory::new());
     let (agent, model) = task_agent(&store, replies);
     let mut context = RunContext::default();
@@ -23,28 +26,55 @@ async fn named(replies: Vec<Reply>, messages: &[&str]) -> (Vec<Option<String>>, 
 
 #[tokio::test]
 async fn the_first_message_that_says_something_is_named_once() {
-    let replies = vec![text("Hi!"), text("Noted."), text("\u{201e}Milk, bread\u{201c}"), text("Noted.")];
-    let (found, model, title) = named(replies, &["hello", "Hi! I need milk and bread", "and tea"]).await;
+    let replies = vec![
+        text("Hi!"),
+        text("Noted."),
+        text("\u{201e}Milk, bread\u{201c}"),
+        text("Noted."),
+    ];
+    let (found, model, title) =
+        named(replies, &["hello", "Hi! I need milk and bread", "and tea"]).await;
     assert_eq!(found, [None, Some("Milk, bread".to_owned()), None]);
     assert_eq!((title.as_str(), model.calls_made()), ("Milk, bread", 4));
     let requests = model.requests();
     let asked = &requests[2];
-    assert!(asked.tools.is_empty() && asked.config.max_tokens.is_some(), "{asked:?}");
-    assert!(asked.messages[0].text().contains("You name conversations"), "{asked:?}");
+    assert!(
+        asked.tools.is_empty() && asked.config.max_tokens.is_some(),
+        "{asked:?}"
+    );
+    assert!(
+        asked.messages[0].text().contains("You name conversations"),
+        "{asked:?}"
+    );
     let material: Value = serde_json::from_str(&asked.messages[1].text()).unwrap();
-    assert_eq!(material, json!({"person": "Hi! I need milk and bread", "assistant": "Noted."}));
+    assert_eq!(
+        material,
+        json!({"person": "Hi! I need milk and bread", "assistant": "Noted."})
+    );
     // Nobody who goes on with the conversation hears of it.
-    assert!(requests[3].messages.iter().all(|message| !message.text().contains("Milk, bread")));
+    assert!(
+        requests[3]
+            .messages
+            .iter()
+            .all(|message| !message.text().contains("Milk, bread"))
+    );
 }
 
 #[tokio::test]
 async fn what_is_not_found_changes_nothing() {
-    for reply in [text("\n…\n"), fault(Fault::Quota), fault(Fault::Authentication)] {
+    for reply in [
+        text("\n…\n"),
+        fault(Fault::Quota),
+        fault(Fault::Authentication),
+    ] {
         let (found, model, title) = named(vec![text("Noted."), reply], &["I need milk"]).await;
         assert_eq!((found, title.as_str()), (vec![None], "I need milk"));
         assert_eq!(model.calls_made(), 2);
     }
-    let asks = vec![text("Noted."), call("add_task", json!({"description": "x"}))];
+    let asks = vec![
+        text("Noted."),
+        call("add_task", json!({"description": "x"})),
+    ];
     let (found, _, title) = named(asks, &["I need milk"]).await;
     assert_eq!((found, title.as_str()), (vec![None], "I need milk"));
 }
@@ -53,19 +83,40 @@ async fn what_is_not_found_changes_nothing() {
 async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
     let store = Arc::new(InMemory::new());
     let model = ScriptedModel::new([text("Noted."), text("Never asked.")]);
-    let allowance =
-        Allowance { tokens: None, model_calls: Some(1), tool_calls: None, time: None, cost: None };
-    let budgets = Budgets { per_day: allowance, ..Budgets::default() };
-    let agent = builder(model.clone()).journal(store.clone(), "test").budgets(budgets, store.clone());
+    let allowance = Allowance {
+        tokens: None,
+        model_calls: Some(1),
+        tool_calls: None,
+        time: None,
+        cost: None,
+    };
+    let budgets = Budgets {
+        per_day: allowance,
+        ..Budgets::default()
+    };
+    let agent = builder(model.clone())
+        .journal(store.clone(), "test")
+        .budgets(budgets, store.clone());
     let agent = agent.build().unwrap();
     let mut context = RunContext::default();
     let key = agent.key(&context);
-    assert_eq!(agent.name_it(&key).await.unwrap(), None, "there is no such conversation");
+    assert_eq!(
+        agent.name_it(&key).await.unwrap(),
+        None,
+        "there is no such conversation"
+    );
     agent.run_in(&mut context, "I need milk").await.unwrap();
-    assert_eq!(agent.name_it(&key).await.unwrap(), None, "the day has one call");
+    assert_eq!(
+        agent.name_it(&key).await.unwrap(),
+        None,
+        "the day has one call"
+    );
     store.rename(&key, "Groceries").await.unwrap();
     assert_eq!(agent.name_it(&key).await.unwrap(), None);
-    assert_eq!(store.summary(&key).await.unwrap().unwrap().title, "Groceries");
+    assert_eq!(
+        store.summary(&key).await.unwrap().unwrap().title,
+        "Groceries"
+    );
     assert_eq!(model.calls_made(), 1);
 }
 
@@ -73,11 +124,18 @@ async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
 async fn a_name_that_a_person_chose_stays_also_if_it_is_the_first_words() {
     let store = Arc::new(InMemory::new());
     let model = ScriptedModel::new([text("Noted."), text("Never asked.")]);
-    let agent = builder(model.clone()).journal(store.clone(), "test").build().unwrap();
+    let agent = builder(model.clone())
+        .journal(store.clone(), "test")
+        .build()
+        .unwrap();
     let mut context = RunContext::default();
     let key = agent.key(&context);
     agent.run_in(&mut context, "I need milk").await.unwrap();
     store.rename(&key, "I need milk").await.unwrap();
     assert_eq!(agent.name_it(&key).await.unwrap(), None);
-    assert_eq!(model.calls_made(), 1, "nothing is paid for a title that is not wanted");
+    assert_eq!(
+        model.calls_made(),
+        1,
+        "nothing is paid for a title that is not wanted"
+    );
 }

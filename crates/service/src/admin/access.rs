@@ -20,7 +20,13 @@ impl FromRequestParts<Shared> for Administrator {
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
         let Operator(user) = Operator::from_request_parts(parts, state).await?;
-        let administration = state.administration.get().ok_or_else(|| Problem::unknown("address"))?;
-        Ok(Self { user, administration: administration.clone() })
+        let administration = state
+            .administration
+            .get()
+            .ok_or_else(|| Problem::unknown("address"))?;
+        Ok(Self {
+            user,
+            administration: administration.clone(),
+        })
     }
 }

@@ -105,18 +105,30 @@ pub(super) async fn overview(
     let store = &*administration.store;
     let read = async {
         let of = async |by, days: Days| add_up(store, by, days.before(now)).await;
-        let (errors, models) = (of(GroupBy::Error, Days::DAY).await?, of(GroupBy::Model, Days::DAY).await?);
+        let (errors, models) = (
+            of(GroupBy::Error, Days::DAY).await?,
+            of(GroupBy::Model, Days::DAY).await?,
+        );
         let days = of(GroupBy::Day, Days::WEEK).await?;
         let work = store.work().await?;
         let long = now.checked_sub(LONG).unwrap_or(Timestamp::MIN);
-        let waiting = WaitingFilter { before: long, after: None, limit: QUESTIONS_MAX };
+        let waiting = WaitingFilter {
+            before: long,
+            after: None,
+            limit: QUESTIONS_MAX,
+        };
         let waiting_long = store.waiting(&waiting).await?.len();
         let budgets = budgets(&administration, now).await?;
         Ok::<_, StoreError>((errors, models, days, work, waiting_long, budgets))
     };
     let (errors, models, days, work, waiting_long, budgets) =
         read.await.map_err(|error| Problem::store(&error))?;
-    let WorkState { unsettled, waiting, workers, schema_version } = work;
+    let WorkState {
+        unsettled,
+        waiting,
+        workers,
+        schema_version,
+    } = work;
     let is_cut = models.is_cut || days.is_cut;
     let day = Sum::of(&models.all);
     Ok(Json(Overview {
@@ -138,19 +150,41 @@ pub(super) async fn overview(
         servers: (administration.servers)(),
         workers: workers
             .into_iter()
-            .map(|worker| Worker { id: worker.id, seen_until: worker.seen_until })
+            .map(|worker| Worker {
+                id: worker.id,
+                seen_until: worker.seen_until,
+            })
             .collect(),
     }))
 }
 
-async fn add_up(store: &dyn OperatorStore, by: GroupBy, since: Timestamp) -> Result<Totals, StoreError> {
-    let asked = TotalsFilter { user: None, since: Some(since), until: None, by, limit: LINES };
+async fn add_up(
+    store: &dyn OperatorStore,
+    by: GroupBy,
+    since: Timestamp,
+) -> Result<Totals, StoreError> {
+    let asked = TotalsFilter {
+        user: None,
+        since: Some(since),
+        until: None,
+        by,
+        limit: LINES,
+    };
     store.totals(&asked).await
 }
 
 /// Returns what everybody together may spend today and has, where it is bounded.
-async fn budgets(administration: &Administration, now: Timestamp) -> Result<Vec<SharedBudget>, StoreError> {
-    let Allowance { tokens, model_calls, tool_calls, time, cost } = administration.budgets.everyone_per_day;
+async fn budgets(
+    administration: &Administration,
+    now: Timestamp,
+) -> Result<Vec<SharedBudget>, StoreError> {
+    let Allowance {
+        tokens,
+        model_calls,
+        tool_calls,
+        time,
+        cost,
+    } = administration.budgets.everyone_per_day;
     let numbers = |limit: Option<u64>| limit.map(|limit| limit as f64);
     let limits = [
         ("tokens", numbers(tokens)),
@@ -163,11 +197,28 @@ async fn budgets(administration: &Administration, now: Timestamp) -> Result<Vec<
         return Ok(Vec::new());
     }
     let day = now.to_zoned(TimeZone::UTC).date();
-    let Spending { tokens, model_calls, tool_calls, ms, cost } =
-        administration.spent.spent(None, day).await?;
-    let spent = [tokens as f64, model_calls as f64, tool_calls as f64, ms as f64 / 1_000.0, cost.usd()];
+    let Spending {
+        tokens,
+        model_calls,
+        tool_calls,
+        ms,
+        cost,
+    } = administration.spent.spent(None, day).await?;
+    let spent = [
+        tokens as f64,
+        model_calls as f64,
+        tool_calls as f64,
+        ms as f64 / 1_000.0,
+        cost.usd(),
+    ];
     let bounded = limits.into_iter().zip(spent);
     Ok(bounded
-        .filter_map(|((quantity, limit), spent)| Some(SharedBudget { quantity, spent, limit: limit? }))
+        .filter_map(|((quantity, limit), spent)| {
+            Some(SharedBudget {
+                quantity,
+                spent,
+                limit: limit?,
+            })
+        })
         .collect())
 }

@@ -122,16 +122,39 @@ pub(super) async fn users(
         // One more tells whether there is another page.
         limit: limit.get() + 1,
     };
-    let mut found = administration.store.people(&filter).await.map_err(|error| Problem::store(&error))?;
+    let mut found = administration
+        .store
+        .people(&filter)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     let fit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
     let more = found.len() > fit;
     found.truncate(fit);
     let next_after = found.last().filter(|_| more).map(|last| last.user.clone());
     let users = found.into_iter().map(|person| {
-        let Person { user, conversations, waiting, tasks, access_tokens, total, last_seen } = person;
-        PersonState { user, conversations, waiting, tasks, access_tokens, sum: Sum::of(&total), last_seen }
+        let Person {
+            user,
+            conversations,
+            waiting,
+            tasks,
+            access_tokens,
+            total,
+            last_seen,
+        } = person;
+        PersonState {
+            user,
+            conversations,
+            waiting,
+            tasks,
+            access_tokens,
+            sum: Sum::of(&total),
+            last_seen,
+        }
     });
-    Ok(Json(PeopleList { users: users.collect(), next_after }))
+    Ok(Json(PeopleList {
+        users: users.collect(),
+        next_after,
+    }))
 }
 
 /// The sums over the turns of one group.
@@ -163,9 +186,22 @@ pub(super) struct TotalsList {
 
 impl TotalsList {
     pub(super) fn of(totals: Totals) -> Self {
-        let Totals { all, groups, more_groups, is_cut } = totals;
-        let groups = groups.into_iter().map(|group| Group { sum: Sum::of(&group.total), group: group.group });
-        Self { all: Sum::of(&all), groups: groups.collect(), more_groups, is_cut }
+        let Totals {
+            all,
+            groups,
+            more_groups,
+            is_cut,
+        } = totals;
+        let groups = groups.into_iter().map(|group| Group {
+            sum: Sum::of(&group.total),
+            group: group.group,
+        });
+        Self {
+            all: Sum::of(&all),
+            groups: groups.collect(),
+            more_groups,
+            is_cut,
+        }
     }
 }
 
@@ -226,7 +262,11 @@ pub(super) async fn totals(
         },
         limit: query.limit.unwrap_or_default().get(),
     };
-    let totals = administration.store.totals(&filter).await.map_err(|error| Problem::store(&error))?;
+    let totals = administration
+        .store
+        .totals(&filter)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     Ok(Json(TotalsList::of(totals)))
 }
 

@@ -17,7 +17,8 @@ impl Days {
 
     /// Returns the moment so many days before another.
     pub(super) fn before(self, now: Timestamp) -> Timestamp {
-        now.checked_sub(SignedDuration::from_hours(24 * i64::from(self.0))).unwrap_or(Timestamp::MIN)
+        now.checked_sub(SignedDuration::from_hours(24 * i64::from(self.0)))
+            .unwrap_or(Timestamp::MIN)
     }
 }
 

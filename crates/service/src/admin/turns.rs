@@ -1,7 +1,9 @@
 //! Turns of everybody, and questions that wait.
 
 use adjutant_core::port::{Cursor, StoreError, WaitingFilter, WaitingTurn, Which};
-use adjutant_core::{DecisionFilter, DecisionRecord, LogContent, Notice, Rating, Step, StepKind, TurnId};
+use adjutant_core::{
+    DecisionFilter, DecisionRecord, LogContent, Notice, Rating, Step, StepKind, TurnId,
+};
 use adjutant_runtime::read_trace;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -62,7 +64,8 @@ struct TurnState {
 
 impl TurnState {
     fn of(record: &DecisionRecord, now: Timestamp) -> Self {
-        let so_far = u64::try_from(now.as_millisecond() - record.started_at.as_millisecond()).unwrap_or(0);
+        let so_far =
+            u64::try_from(now.as_millisecond() - record.started_at.as_millisecond()).unwrap_or(0);
         Self {
             id: record.id,
             user: record.user.to_string(),
@@ -163,7 +166,9 @@ pub(super) async fn turns(
     let failed = |error: StoreError| Problem::store(&error);
     if let Some(request_id) = &query.request_id {
         if request_id.is_empty() {
-            return Err(Problem::invalid("request_id is empty; leave it out for the turns of all requests"));
+            return Err(Problem::invalid(
+                "request_id is empty; leave it out for the turns of all requests",
+            ));
         }
         at_most("request_id", request_id, REQUEST_CHARS_MAX)?;
         if query.user.is_some()
@@ -174,9 +179,18 @@ pub(super) async fn turns(
         {
             return Err(Problem::invalid("request_id goes with nothing but limit"));
         }
-        let found = store.decisions_of_request(request_id, limit.get()).await.map_err(failed)?;
-        let turns = found.iter().map(|record| TurnState::of(record, now)).collect();
-        return Ok(Json(TurnList { turns, next_cursor: None }));
+        let found = store
+            .decisions_of_request(request_id, limit.get())
+            .await
+            .map_err(failed)?;
+        let turns = found
+            .iter()
+            .map(|record| TurnState::of(record, now))
+            .collect();
+        return Ok(Json(TurnList {
+            turns,
+            next_cursor: None,
+        }));
     }
     let filter = DecisionFilter {
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
@@ -189,16 +203,33 @@ pub(super) async fn turns(
     };
     let found = match query.user.map(user_named).transpose()? {
         Some(_) if query.failed => {
-            return Err(Problem::invalid("failed goes with no user; an outcome does"));
+            return Err(Problem::invalid(
+                "failed goes with no user; an outcome does",
+            ));
         }
-        Some(user) => app.agent.logs().decisions(&user, &filter).await.map_err(failed)?,
+        Some(user) => app
+            .agent
+            .logs()
+            .decisions(&user, &filter)
+            .await
+            .map_err(failed)?,
         None => {
-            let which = if query.failed { Which::Failed } else { Which::All };
-            store.decisions_of_all(&filter, which).await.map_err(failed)?
+            let which = if query.failed {
+                Which::Failed
+            } else {
+                Which::All
+            };
+            store
+                .decisions_of_all(&filter, which)
+                .await
+                .map_err(failed)?
         }
     };
     let (found, next_cursor) = split(found, limit, DecisionRecord::cursor);
-    let turns = found.iter().map(|record| TurnState::of(record, now)).collect();
+    let turns = found
+        .iter()
+        .map(|record| TurnState::of(record, now))
+        .collect();
     Ok(Json(TurnList { turns, next_cursor }))
 }
 
@@ -285,7 +316,10 @@ pub(super) struct WhoseQuery {
     ))]
 pub(super) async fn turn(
     State(app): State<Shared>,
-    Administrator { user: operator, administration }: Administrator,
+    Administrator {
+        user: operator,
+        administration,
+    }: Administrator,
     id: Result<Path<String>, PathRejection>,
     query: Result<Query<WhoseQuery>, QueryRejection>,
 ) -> Result<Json<TurnDetail>, Problem> {
@@ -294,11 +328,23 @@ pub(super) async fn turn(
     let id: TurnId = id.parse().map_err(|_| unknown())?;
     let user = user_named(user)?;
     let failed = |error: StoreError| Problem::store(&error);
-    let record = app.agent.logs().decision(&user, id).await.map_err(failed)?.ok_or_else(unknown)?;
+    let record = app
+        .agent
+        .logs()
+        .decision(&user, id)
+        .await
+        .map_err(failed)?
+        .ok_or_else(unknown)?;
     let sees_words = administration.sees_words;
     info!(%operator, owner = user.as_str(), turn = %id, words = sees_words, "an operator looked at a turn");
-    let content = if sees_words { app.agent.logs().content() } else { LogContent::None };
-    let steps = read_trace(&**app.agent.journal(), &record.key(), id, content).await.map_err(failed)?;
+    let content = if sees_words {
+        app.agent.logs().content()
+    } else {
+        LogContent::None
+    };
+    let steps = read_trace(&**app.agent.journal(), &record.key(), id, content)
+        .await
+        .map_err(failed)?;
     let turn = TurnState::of(&record, app.agent.now());
     Ok(Json(TurnDetail {
         turn,
@@ -316,18 +362,28 @@ pub(super) async fn turn(
 
 impl StepState {
     fn of(step: &Step) -> Self {
-        let code = step.error.as_ref().and_then(|error| error.get("code")).and_then(Value::as_str);
+        let code = step
+            .error
+            .as_ref()
+            .and_then(|error| error.get("code"))
+            .and_then(Value::as_str);
         Self {
             kind: step.kind,
             // What it waited for is a question in words.
-            name: if step.kind == StepKind::Wait { String::new() } else { step.name.clone() },
+            name: if step.kind == StepKind::Wait {
+                String::new()
+            } else {
+                step.name.clone()
+            },
             offset_ms: step.offset_ms,
             ms: step.ms,
             attempt: step.attempt,
             input_tokens: step.usage.and_then(|usage| usage.input_tokens),
             output_tokens: step.usage.and_then(|usage| usage.output_tokens),
             failed: step.error.is_some(),
-            error_code: code.filter(|_| step.kind == StepKind::Model).map(str::to_owned),
+            error_code: code
+                .filter(|_| step.kind == StepKind::Model)
+                .map(str::to_owned),
         }
     }
 }
@@ -396,13 +452,20 @@ pub(super) async fn questions(
         return Err(Problem::invalid("hours is from 0 to 8784"));
     }
     let limit = query.limit.unwrap_or_default();
-    let before = app.agent.now().checked_sub(SignedDuration::from_hours(i64::from(hours)));
+    let before = app
+        .agent
+        .now()
+        .checked_sub(SignedDuration::from_hours(i64::from(hours)));
     let filter = WaitingFilter {
         before: before.unwrap_or(Timestamp::MIN),
         after: cursor(query.cursor.as_deref())?.map(place_of).transpose()?,
         limit: limit.get() + 1,
     };
-    let found = administration.store.waiting(&filter).await.map_err(|error| Problem::store(&error))?;
+    let found = administration
+        .store
+        .waiting(&filter)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     let (found, next_cursor) = split(found, limit, |waiting| cursor_of(waiting.place));
     let question = |waiting: WaitingTurn| Question {
         user: waiting.user,
@@ -413,16 +476,23 @@ pub(super) async fn questions(
         expires_at: waiting.expires_at,
         calls: waiting.calls,
     };
-    Ok(Json(QuestionList { questions: found.into_iter().map(question).collect(), next_cursor }))
+    Ok(Json(QuestionList {
+        questions: found.into_iter().map(question).collect(),
+        next_cursor,
+    }))
 }
 
 /// Writes a place in the list of questions as a cursor.
 fn cursor_of((at, key): (Timestamp, i64)) -> Cursor {
-    Cursor { at, id: uuid::Uuid::from_u128(u128::from(key.unsigned_abs())) }
+    Cursor {
+        at,
+        id: uuid::Uuid::from_u128(u128::from(key.unsigned_abs())),
+    }
 }
 
 /// Reads it.
 fn place_of(Cursor { at, id }: Cursor) -> Result<(Timestamp, i64), Problem> {
     let key = i64::try_from(id.as_u128());
-    key.map(|key| (at, key)).map_err(|_| Problem::malformed("cursor: use the one an answer gave, as it is"))
+    key.map(|key| (at, key))
+        .map_err(|_| Problem::malformed("cursor: use the one an answer gave, as it is"))
 }

@@ -20,21 +20,29 @@ struct Sent {
 impl Begun {
     /// Notes an event that was sent, as JSON.
     pub(crate) fn on(&mut self, data: &str) {
-        let Ok(sent) = serde_json::from_str::<Sent>(data) else { return };
+        let Ok(sent) = serde_json::from_str::<Sent>(data) else {
+            return;
+        };
         let Some((kind, begins)) = sent
             .r#type
             .strip_suffix("_START")
             .or_else(|| sent.r#type.strip_suffix("_STARTED"))
             .map(|kind| (kind, true))
             .or_else(|| sent.r#type.strip_suffix("_END").map(|kind| (kind, false)))
-            .or_else(|| sent.r#type.strip_suffix("_FINISHED").map(|kind| (kind, false)))
+            .or_else(|| {
+                sent.r#type
+                    .strip_suffix("_FINISHED")
+                    .map(|kind| (kind, false))
+            })
         else {
             return;
         };
         let end = match (kind, sent.message_id, sent.tool_call_id, sent.step_name) {
             ("TEXT_MESSAGE", Some(message_id), ..) => Event::TextMessageEnd { message_id },
             ("REASONING", Some(message_id), ..) => Event::ReasoningEnd { message_id },
-            ("REASONING_MESSAGE", Some(message_id), ..) => Event::ReasoningMessageEnd { message_id },
+            ("REASONING_MESSAGE", Some(message_id), ..) => {
+                Event::ReasoningMessageEnd { message_id }
+            }
             ("TOOL_CALL", _, Some(tool_call_id), _) => Event::ToolCallEnd { tool_call_id },
             ("STEP", _, _, Some(step_name)) => Event::StepFinished { step_name },
             _ => return,
@@ -61,22 +69,42 @@ mod tests {
     #[test]
     fn what_began_and_did_not_end_is_ended_from_inside_out() {
         let id = || "m".to_owned();
-        let step = || Event::StepStarted { step_name: "model call 1".to_owned() };
+        let step = || Event::StepStarted {
+            step_name: "model call 1".to_owned(),
+        };
         let mut begun = Begun::default();
         for event in [
-            Event::RunStarted { thread_id: id(), run_id: id(), protocol_version: "1.0" },
+            Event::RunStarted {
+                thread_id: id(),
+                run_id: id(),
+                protocol_version: "1.0",
+            },
             step(),
             Event::ReasoningStart { message_id: id() },
-            Event::ReasoningMessageStart { message_id: id(), role: "reasoning" },
+            Event::ReasoningMessageStart {
+                message_id: id(),
+                role: "reasoning",
+            },
             Event::ReasoningMessageEnd { message_id: id() },
             Event::ReasoningEnd { message_id: id() },
-            Event::TextMessageStart { message_id: id(), role: "assistant" },
-            Event::TextMessageContent { message_id: id(), delta: "Hel".to_owned() },
+            Event::TextMessageStart {
+                message_id: id(),
+                role: "assistant",
+            },
+            Event::TextMessageContent {
+                message_id: id(),
+                delta: "Hel".to_owned(),
+            },
         ] {
             begun.on(&serde_json::to_string(&event).unwrap());
         }
-        let step = Event::StepFinished { step_name: "model call 1".to_owned() };
-        assert_eq!(begun.ended(), [Event::TextMessageEnd { message_id: id() }, step]);
+        let step = Event::StepFinished {
+            step_name: "model call 1".to_owned(),
+        };
+        assert_eq!(
+            begun.ended(),
+            [Event::TextMessageEnd { message_id: id() }, step]
+        );
         assert_eq!(begun.ended(), []);
     }
 }

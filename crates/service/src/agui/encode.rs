@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use adjutant_core::{
-    AgentResponse, CallId, Message as Said, ModelId, OutcomeCategory, PendingCall, ToolCall, ToolRegistry,
-    ToolResult, TurnId, Usage,
+    AgentResponse, CallId, Message as Said, ModelId, OutcomeCategory, PendingCall, ToolCall,
+    ToolRegistry, ToolResult, TurnId, Usage,
 };
 use adjutant_runtime::RunEvent;
 use jiff::Timestamp;
@@ -90,7 +90,10 @@ impl<'a> Encoder<'a> {
             RunEvent::TurnStarted { turn, memory, .. } => {
                 self.turn = Some(*turn);
                 if !memory.is_empty() {
-                    events.push(Event::Custom { name: "memory", value: json!({ "told": memory }) });
+                    events.push(Event::Custom {
+                        name: "memory",
+                        value: json!({ "told": memory }),
+                    });
                 }
             }
             RunEvent::ModelStarted { number } => {
@@ -106,12 +109,21 @@ impl<'a> Encoder<'a> {
             RunEvent::Retrying { attempt, wait, .. } => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let value = json!({ "attempt": attempt, "wait_ms": wait_ms });
-                events.push(Event::Custom { name: "retrying", value });
+                events.push(Event::Custom {
+                    name: "retrying",
+                    value,
+                });
             }
             RunEvent::Reading(progress) => {
-                let left_ms = progress.left.and_then(|left| u64::try_from(left.as_millis()).ok());
-                let value = json!({ "done": progress.done, "total": progress.total, "left_ms": left_ms });
-                events.push(Event::Custom { name: "reading", value });
+                let left_ms = progress
+                    .left
+                    .and_then(|left| u64::try_from(left.as_millis()).ok());
+                let value =
+                    json!({ "done": progress.done, "total": progress.total, "left_ms": left_ms });
+                events.push(Event::Custom {
+                    name: "reading",
+                    value,
+                });
             }
             RunEvent::ModelFinished { usage, .. } => {
                 self.usage = Some(self.usage.map_or(*usage, |sum| sum.plus(*usage)));
@@ -122,9 +134,18 @@ impl<'a> Encoder<'a> {
                 let value = json!({
                     "tool_call_id": call, "done": progress.done, "total": progress.total, "text": progress.to_string(),
                 });
-                events.push(Event::Custom { name: "progress", value });
+                events.push(Event::Custom {
+                    name: "progress",
+                    value,
+                });
             }
-            RunEvent::ToolFinished { call, result, summary, ms, .. } => {
+            RunEvent::ToolFinished {
+                call,
+                result,
+                summary,
+                ms,
+                ..
+            } => {
                 events.push(self.result(call, result, summary.as_deref(), Some(*ms)));
             }
             RunEvent::ConfirmationRequested { pending } => {
@@ -169,8 +190,14 @@ impl<'a> Encoder<'a> {
         if !waits && !text.is_empty() {
             let message_id = end_id(response.turn);
             events.extend([
-                Event::TextMessageStart { message_id: message_id.clone(), role: "assistant" },
-                Event::TextMessageContent { message_id: message_id.clone(), delta: text },
+                Event::TextMessageStart {
+                    message_id: message_id.clone(),
+                    role: "assistant",
+                },
+                Event::TextMessageContent {
+                    message_id: message_id.clone(),
+                    delta: text,
+                },
                 Event::TextMessageEnd { message_id },
             ]);
         }
@@ -197,7 +224,10 @@ impl<'a> Encoder<'a> {
             "timing_ms": Timing::of(response),
             "notices": response.notices,
         });
-        Event::Custom { name: "decision", value }
+        Event::Custom {
+            name: "decision",
+            value,
+        }
     }
 
     /// The last event of a turn that ended or waits.
@@ -205,21 +235,32 @@ impl<'a> Encoder<'a> {
         if let Some(problem) = Problem::of_turn(response, now) {
             return self.failed(&problem);
         }
-        let (awaited, asked): (Vec<&PendingCall>, Vec<&PendingCall>) =
-            response.decision.pending.iter().partition(|call| call.awaits_result());
+        let (awaited, asked): (Vec<&PendingCall>, Vec<&PendingCall>) = response
+            .decision
+            .pending
+            .iter()
+            .partition(|call| call.awaits_result());
         let outcome = if !asked.is_empty() {
             // Calls of the client's tools beside them have no result, by which the client knows them.
-            Outcome::Interrupt { interrupts: asked.into_iter().map(interrupt).collect() }
+            Outcome::Interrupt {
+                interrupts: asked.into_iter().map(interrupt).collect(),
+            }
         } else if !awaited.is_empty() {
             Outcome::Success {
-                pending_tool_call_ids: awaited.into_iter().map(|call| call.call_id.to_string()).collect(),
+                pending_tool_call_ids: awaited
+                    .into_iter()
+                    .map(|call| call.call_id.to_string())
+                    .collect(),
             }
         } else if response.outcome == OutcomeCategory::Cancelled {
             Outcome::Cancelled
         } else {
             Outcome::success()
         };
-        let result = response.output.clone().filter(|_| outcome == Outcome::success());
+        let result = response
+            .output
+            .clone()
+            .filter(|_| outcome == Outcome::success());
         self.ended(outcome, result)
     }
 
@@ -252,7 +293,9 @@ impl<'a> Encoder<'a> {
     }
 
     fn usage(&self) -> Vec<TokenUsage> {
-        let Some(usage) = self.usage else { return Vec::new() };
+        let Some(usage) = self.usage else {
+            return Vec::new();
+        };
         vec![TokenUsage {
             provider: self.model.provider.to_string(),
             model: self.model.name.clone(),
@@ -272,11 +315,17 @@ impl<'a> Encoder<'a> {
             None => {
                 let id = self.answer_id();
                 self.text = Some(id.clone());
-                events.push(Event::TextMessageStart { message_id: id.clone(), role: "assistant" });
+                events.push(Event::TextMessageStart {
+                    message_id: id.clone(),
+                    role: "assistant",
+                });
                 id
             }
         };
-        events.push(Event::TextMessageContent { message_id, delta: delta.to_owned() });
+        events.push(Event::TextMessageContent {
+            message_id,
+            delta: delta.to_owned(),
+        });
     }
 
     fn on_thinking(&mut self, delta: &str, events: &mut Vec<Event>) {
@@ -286,20 +335,27 @@ impl<'a> Encoder<'a> {
                 let id = format!("{}-thinking", self.answer_id());
                 self.thinking = Some(id.clone());
                 events.extend([
-                    Event::ReasoningStart { message_id: id.clone() },
-                    Event::ReasoningMessageStart { message_id: id.clone(), role: "reasoning" },
+                    Event::ReasoningStart {
+                        message_id: id.clone(),
+                    },
+                    Event::ReasoningMessageStart {
+                        message_id: id.clone(),
+                        role: "reasoning",
+                    },
                 ]);
                 id
             }
         };
-        events.push(Event::ReasoningMessageContent { message_id, delta: delta.to_owned() });
+        events.push(Event::ReasoningMessageContent {
+            message_id,
+            delta: delta.to_owned(),
+        });
     }
 
     /// A call, once: started again, or gone on with in another run, it is the same call.
     fn show_call(&self, call: &ToolCall, events: &mut Vec<Event>) {
         let id = call.id.to_string();
-        let is_shown =
-            |event: &Event| matches!(event, Event::ToolCallStart { tool_call_id, .. } if *tool_call_id == id);
+        let is_shown = |event: &Event| matches!(event, Event::ToolCallStart { tool_call_id, .. } if *tool_call_id == id);
         if !self.told.has_call(&id) && !events.iter().any(is_shown) {
             let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
             let call = super::event::ToolCall::new(id, call.name.clone(), arguments);
@@ -309,7 +365,11 @@ impl<'a> Encoder<'a> {
 
     /// The calls and results of a round that were not told while it went on: those that were refused, denied or in doubt.
     fn show_round(&self, messages: &[Said], events: &mut Vec<Event>) {
-        for call in messages.iter().flat_map(Said::tool_calls).filter(|call| self.tools.has(&call.name)) {
+        for call in messages
+            .iter()
+            .flat_map(Said::tool_calls)
+            .filter(|call| self.tools.has(&call.name))
+        {
             self.show_call(call, events);
         }
         for (call, tool, result) in messages.iter().filter_map(Said::tool_result) {
@@ -319,7 +379,13 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn result(&self, call: &CallId, result: &ToolResult, summary: Option<&str>, ms: Option<u64>) -> Event {
+    fn result(
+        &self,
+        call: &CallId,
+        result: &ToolResult,
+        summary: Option<&str>,
+        ms: Option<u64>,
+    ) -> Event {
         let message_id = result_id(call);
         let mut metadata = Map::new();
         metadata.insert("success".to_owned(), json!(result.success));
@@ -339,13 +405,18 @@ impl<'a> Encoder<'a> {
     }
 
     fn answer_id(&self) -> String {
-        self.turn.map_or_else(|| format!("{}-{}", self.run_id, self.call), |turn| answer_id(turn, self.call))
+        self.turn.map_or_else(
+            || format!("{}-{}", self.run_id, self.call),
+            |turn| answer_id(turn, self.call),
+        )
     }
 
     fn close_thinking(&mut self, events: &mut Vec<Event>) {
         if let Some(message_id) = self.thinking.take() {
             events.extend([
-                Event::ReasoningMessageEnd { message_id: message_id.clone() },
+                Event::ReasoningMessageEnd {
+                    message_id: message_id.clone(),
+                },
                 Event::ReasoningEnd { message_id },
             ]);
         }

@@ -9,7 +9,11 @@ pub(crate) const PROTOCOL_VERSION: &str = "1.0";
 
 /// One event. Optional fields are left out, never `null`: the protocol has no such thing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "type",
+    rename_all = "SCREAMING_SNAKE_CASE",
+    rename_all_fields = "camelCase"
+)]
 pub(crate) enum Event {
     RunStarted {
         thread_id: String,
@@ -138,7 +142,9 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// Nothing is left to do.
     pub(crate) fn success() -> Self {
-        Self::Success { pending_tool_call_ids: Vec::new() }
+        Self::Success {
+            pending_tool_call_ids: Vec::new(),
+        }
     }
 }
 
@@ -177,7 +183,11 @@ pub(crate) struct TokenUsage {
 
 /// A message of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "role",
+    rename_all = "lowercase",
+    rename_all_fields = "camelCase"
+)]
 pub(crate) enum Message {
     User {
         id: String,
@@ -230,7 +240,11 @@ pub(crate) struct ToolCall {
 impl ToolCall {
     /// Returns a call of a tool with its arguments as JSON text.
     pub(crate) fn new(id: String, name: String, arguments: String) -> Self {
-        Self { id, kind: "function", function: FunctionCall { name, arguments } }
+        Self {
+            id,
+            kind: "function",
+            function: FunctionCall { name, arguments },
+        }
     }
 }
 

@@ -119,16 +119,30 @@ pub(crate) struct UserWords {
 impl RunAgentInput {
     /// The last message of the user.
     pub(crate) fn words(&self) -> Option<UserWords> {
-        self.messages.iter().rev().find(|message| message.role == "user").map(InputMessage::words)
+        self.messages
+            .iter()
+            .rev()
+            .find(|message| message.role == "user")
+            .map(InputMessage::words)
     }
 
     /// Returns a mark of what is asked, the same as long as the same is said or answered.
     pub(crate) fn asks(&self) -> String {
-        let said = self.resume.is_empty().then(|| self.words().map(|words| words.text)).flatten();
+        let said = self
+            .resume
+            .is_empty()
+            .then(|| self.words().map(|words| words.text))
+            .flatten();
         let answered: Vec<Value> = self
             .resume
             .iter()
-            .map(|entry| json!([entry.interrupt_id, entry.status == ResumeStatus::Resolved, entry.payload]))
+            .map(|entry| {
+                json!([
+                    entry.interrupt_id,
+                    entry.status == ResumeStatus::Resolved,
+                    entry.payload
+                ])
+            })
             .collect();
         fingerprint(&json!([said, answered]))
     }
@@ -136,7 +150,9 @@ impl RunAgentInput {
     /// Returns the answers to those of these calls that await a result and have one among the messages.
     pub(crate) fn results(&self, pending: &[PendingCall]) -> Vec<Answer> {
         let awaited = pending.iter().filter(|call| call.awaits_result());
-        awaited.filter_map(|call| Some(call.provided(self.result_of(call.call_id.as_str())?))).collect()
+        awaited
+            .filter_map(|call| Some(call.provided(self.result_of(call.call_id.as_str())?)))
+            .collect()
     }
 
     /// Returns whether the last that was said is the result of a call.
@@ -145,7 +161,11 @@ impl RunAgentInput {
     }
 
     fn result_of(&self, call: &str) -> Option<ToolResult> {
-        let message = self.messages.iter().rev().find(|message| message.is_result_of(call))?;
+        let message = self
+            .messages
+            .iter()
+            .rev()
+            .find(|message| message.is_result_of(call))?;
         Some(match message.error.as_deref().map(str::trim) {
             Some(error) if !error.is_empty() => ToolResult::failed(error),
             _ => ToolResult::verbatim(Value::String(message.words().text)),
@@ -162,15 +182,27 @@ impl RunAgentInput {
         let known: Vec<String> = self.context.iter().filter_map(InputContext::text).collect();
         let context = match known.is_empty() {
             true => String::new(),
-            false => format!("{}\n\n{}", FROM_THE_APPLICATION.trim_end(), known.join("\n\n")),
+            false => format!(
+                "{}\n\n{}",
+                FROM_THE_APPLICATION.trim_end(),
+                known.join("\n\n")
+            ),
         };
-        let client = ClientSide { tools, context, ..ClientSide::default() };
+        let client = ClientSide {
+            tools,
+            context,
+            ..ClientSide::default()
+        };
         Ok((client != ClientSide::default()).then(|| Box::new(client)))
     }
 
     /// Returns a mark of what the client has, the same as long as it has the same messages and the same state.
     pub(crate) fn has(&self) -> String {
-        let ids: Vec<&str> = self.messages.iter().map(|message| message.id.as_str()).collect();
+        let ids: Vec<&str> = self
+            .messages
+            .iter()
+            .map(|message| message.id.as_str())
+            .collect();
         fingerprint(&json!([ids, self.state]))
     }
 
@@ -178,9 +210,16 @@ impl RunAgentInput {
     /// of the user, is the last that we have. `last`: the messages of the last turn. `results`: what it brings of calls that await it.
     pub(crate) fn follows(&self, last: &[Message], results: &[Answer]) -> bool {
         let said = ["user", "assistant", "tool"];
-        let mut theirs: Vec<&InputMessage> =
-            self.messages.iter().filter(|message| said.contains(&message.role.as_str())).collect();
-        theirs.retain(|message| !results.iter().any(|answer| message.is_result_of(answer.call_id.as_str())));
+        let mut theirs: Vec<&InputMessage> = self
+            .messages
+            .iter()
+            .filter(|message| said.contains(&message.role.as_str()))
+            .collect();
+        theirs.retain(|message| {
+            !results
+                .iter()
+                .any(|answer| message.is_result_of(answer.call_id.as_str()))
+        });
         let goes_on = !self.resume.is_empty() || !results.is_empty();
         if !goes_on && theirs.pop_if(|message| message.role == "user").is_none() {
             return false;
@@ -197,12 +236,14 @@ impl InputMessage {
     /// Returns whether it is this message of ours. The client's own messages have its own ids.
     fn is(&self, ours: &Message) -> bool {
         match ours {
-            Message::User { content, .. } => self.role == "user" && same_words(&self.words().text, content),
+            Message::User { content, .. } => {
+                self.role == "user" && same_words(&self.words().text, content)
+            }
             Message::Assistant { id, .. } => own_id(&self.id) == id,
             // Of a call that the client executed the message is its own.
-            Message::Tool { id, tool_call_id, .. } => {
-                own_id(&self.id) == id || self.is_result_of(tool_call_id)
-            }
+            Message::Tool {
+                id, tool_call_id, ..
+            } => own_id(&self.id) == id || self.is_result_of(tool_call_id),
         }
     }
 
@@ -214,16 +255,25 @@ impl InputMessage {
     /// Its text: the words alone, or the text of its parts, one below the other.
     pub(crate) fn words(&self) -> UserWords {
         match &self.content {
-            Value::String(text) => UserWords { text: text.clone(), left_out: 0 },
+            Value::String(text) => UserWords {
+                text: text.clone(),
+                left_out: 0,
+            },
             Value::Array(parts) => {
                 let texts: Vec<&str> = parts
                     .iter()
                     .filter(|part| part.get("type").and_then(Value::as_str) == Some("text"))
                     .filter_map(|part| part.get("text")?.as_str())
                     .collect();
-                UserWords { text: texts.join("\n"), left_out: parts.len() - texts.len() }
+                UserWords {
+                    text: texts.join("\n"),
+                    left_out: parts.len() - texts.len(),
+                }
             }
-            _ => UserWords { text: String::new(), left_out: 0 },
+            _ => UserWords {
+                text: String::new(),
+                left_out: 0,
+            },
         }
     }
 }
@@ -253,7 +303,9 @@ pub(super) fn own_id(id: &str) -> &str {
 /// Returns whether a message is the client's: a long one was cut, and a cut one says so.
 pub(super) fn same_words(theirs: &str, ours: &str) -> bool {
     theirs == ours
-        || ours.split_once("\n[The message was cut here:").is_some_and(|(kept, _)| theirs.starts_with(kept))
+        || ours
+            .split_once("\n[The message was cut here:")
+            .is_some_and(|(kept, _)| theirs.starts_with(kept))
 }
 
 #[cfg(test)]
@@ -262,7 +314,9 @@ mod tests {
 
     fn words(messages: Value) -> Option<UserWords> {
         let input = json!({"threadId": "t", "runId": "r", "messages": messages});
-        serde_json::from_value::<RunAgentInput>(input).unwrap().words()
+        serde_json::from_value::<RunAgentInput>(input)
+            .unwrap()
+            .words()
     }
 
     #[test]
@@ -272,8 +326,17 @@ mod tests {
             {"id": "2", "role": "user", "content": "second"},
             {"id": "3", "role": "assistant"},
         ]));
-        assert_eq!(said, Some(UserWords { text: "second".to_owned(), left_out: 0 }));
-        assert_eq!(words(json!([{"id": "1", "role": "assistant", "content": "x"}])), None);
+        assert_eq!(
+            said,
+            Some(UserWords {
+                text: "second".to_owned(),
+                left_out: 0
+            })
+        );
+        assert_eq!(
+            words(json!([{"id": "1", "role": "assistant", "content": "x"}])),
+            None
+        );
     }
 
     #[test]
@@ -283,7 +346,10 @@ mod tests {
             content: Some("Hello.".to_owned()),
             tool_calls: Vec::new(),
         };
-        let asked = Message::User { id: "1-user".to_owned(), content: "hi".to_owned() };
+        let asked = Message::User {
+            id: "1-user".to_owned(),
+            content: "hi".to_owned(),
+        };
         let theirs = |id: &str, role: &str| json!({"id": id, "role": role, "content": "hi"});
         let (new, old) = (theirs("b", "user"), theirs("1-1", "assistant"));
         for (messages, last, follows) in [
@@ -291,19 +357,39 @@ mod tests {
             (json!([old, new]), vec![], false),
             (json!([new]), vec![asked.clone(), answer("1-1")], false),
             (json!([old, new]), vec![asked.clone(), answer("1-1")], true),
-            (json!([theirs("1-1~r", "assistant"), new]), vec![answer("1-1")], true),
-            (json!([old, theirs("1-1-thinking", "reasoning"), new]), vec![answer("1-1")], true),
+            (
+                json!([theirs("1-1~r", "assistant"), new]),
+                vec![answer("1-1")],
+                true,
+            ),
+            (
+                json!([old, theirs("1-1-thinking", "reasoning"), new]),
+                vec![answer("1-1")],
+                true,
+            ),
             // Behind it something else was said, here or there.
             (json!([old, new]), vec![answer("2-1")], false),
-            (json!([old, theirs("2-1", "assistant"), new]), vec![answer("1-1")], false),
-            (json!([old, theirs("a", "user"), new]), vec![answer("1-1")], false),
+            (
+                json!([old, theirs("2-1", "assistant"), new]),
+                vec![answer("1-1")],
+                false,
+            ),
+            (
+                json!([old, theirs("a", "user"), new]),
+                vec![answer("1-1")],
+                false,
+            ),
             // What was not answered is known by its words.
             (json!([theirs("a", "user"), new]), vec![asked.clone()], true),
             (json!([]), vec![], false),
         ] {
             let input = json!({"threadId": "t", "runId": "r", "messages": messages});
             let input = serde_json::from_value::<RunAgentInput>(input).unwrap();
-            assert_eq!(input.follows(&last, &[]), follows, "{messages} beside {last:?}");
+            assert_eq!(
+                input.follows(&last, &[]),
+                follows,
+                "{messages} beside {last:?}"
+            );
         }
     }
 
@@ -315,6 +401,12 @@ mod tests {
             {"type": "text", "text": "nice"},
         ]);
         let said = words(json!([{"id": "1", "role": "user", "content": parts}])).unwrap();
-        assert_eq!(said, UserWords { text: "look:\nnice".to_owned(), left_out: 1 });
+        assert_eq!(
+            said,
+            UserWords {
+                text: "look:\nnice".to_owned(),
+                left_out: 1
+            }
+        );
     }
 }

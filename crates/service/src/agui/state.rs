@@ -15,7 +15,9 @@ pub(crate) struct State {
 impl State {
     /// The whole state.
     pub(crate) fn of(tasks: &[Task]) -> Self {
-        Self { tasks: tasks.iter().map(shown).collect() }
+        Self {
+            tasks: tasks.iter().map(shown).collect(),
+        }
     }
 
     /// Returns whether a client has it, as the state that it sent says.
@@ -32,7 +34,8 @@ impl State {
     /// that every place means what it says when its operation is carried out. Both are in the order of their ids.
     pub(crate) fn update(&mut self, next: &[Task]) -> Vec<Value> {
         let next = Self::of(next).tasks;
-        let has = |tasks: &[Value], task: &Value| tasks.iter().any(|other| other["id"] == task["id"]);
+        let has =
+            |tasks: &[Value], task: &Value| tasks.iter().any(|other| other["id"] == task["id"]);
         let mut patch = Vec::new();
         for at in (0..self.tasks.len()).rev() {
             if self.tasks.get(at).is_some_and(|task| !has(&next, task)) {
@@ -74,8 +77,13 @@ mod tests {
     /// Carries out a patch as a client does.
     fn apply(document: &mut Value, patch: &[Value]) {
         for operation in patch {
-            let at: usize =
-                operation["path"].as_str().unwrap().strip_prefix("/tasks/").unwrap().parse().unwrap();
+            let at: usize = operation["path"]
+                .as_str()
+                .unwrap()
+                .strip_prefix("/tasks/")
+                .unwrap()
+                .parse()
+                .unwrap();
             let tasks = document["tasks"].as_array_mut().unwrap();
             match operation["op"].as_str().unwrap() {
                 "remove" => drop(tasks.remove(at)),
@@ -94,7 +102,12 @@ mod tests {
             &[task(1, "milk"), task(2, "bread"), task(3, "tea")],
             &[task(1, "milk"), task(3, "green tea")],
             &[task(4, "salt")],
-            &[task(1, "milk"), task(2, "b"), task(4, "salt"), task(10, "x")],
+            &[
+                task(1, "milk"),
+                task(2, "b"),
+                task(4, "salt"),
+                task(10, "x"),
+            ],
             &[],
         ];
         let mut state = State::default();
@@ -110,6 +123,11 @@ mod tests {
     #[test]
     fn whose_task_it_is_stays_here() {
         let owner = UserId::new("anna").unwrap();
-        assert!(!State::of(&[task(1, "milk")]).snapshot().to_string().contains(owner.as_str()));
+        assert!(
+            !State::of(&[task(1, "milk")])
+                .snapshot()
+                .to_string()
+                .contains(owner.as_str())
+        );
     }
 }

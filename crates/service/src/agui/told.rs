@@ -22,8 +22,14 @@ struct Group<'a> {
 impl Told {
     /// Returns what a client has that was sent these messages before. Those of the person are its own.
     pub(super) fn of(messages: impl IntoIterator<Item = Message>) -> Self {
-        let messages: Vec<Message> = messages.into_iter().filter(|message| !message.is_users()).collect();
-        Self { messages, ids: HashSet::new() }
+        let messages: Vec<Message> = messages
+            .into_iter()
+            .filter(|message| !message.is_users())
+            .collect();
+        Self {
+            messages,
+            ids: HashSet::new(),
+        }
     }
 
     /// Notes an event that is sent.
@@ -35,18 +41,34 @@ impl Told {
                     content.get_or_insert_default().push_str(delta);
                 }
             }
-            Event::ToolCallStart { tool_call_id, tool_call_name, parent_message_id } => {
+            Event::ToolCallStart {
+                tool_call_id,
+                tool_call_name,
+                parent_message_id,
+            } => {
                 let parent = parent_message_id.as_deref().unwrap_or(tool_call_id);
                 if let Some((_, calls)) = self.assistant(parent) {
-                    calls.push(ToolCall::new(tool_call_id.clone(), tool_call_name.clone(), String::new()));
+                    calls.push(ToolCall::new(
+                        tool_call_id.clone(),
+                        tool_call_name.clone(),
+                        String::new(),
+                    ));
                 }
             }
-            Event::ToolCallArgs { tool_call_id, delta } => {
+            Event::ToolCallArgs {
+                tool_call_id,
+                delta,
+            } => {
                 if let Some(call) = self.call(tool_call_id) {
                     call.function.arguments.push_str(delta);
                 }
             }
-            Event::ToolCallResult { message_id, tool_call_id, content, .. } => {
+            Event::ToolCallResult {
+                message_id,
+                tool_call_id,
+                content,
+                ..
+            } => {
                 self.ids.insert(message_id.clone());
                 self.messages.push(Message::Tool {
                     id: message_id.clone(),
@@ -71,9 +93,9 @@ impl Told {
 
     /// Returns whether the client has the result of a call.
     pub(super) fn has_result(&self, id: &str) -> bool {
-        self.messages
-            .iter()
-            .any(|message| matches!(message, Message::Tool { tool_call_id, .. } if tool_call_id == id))
+        self.messages.iter().any(
+            |message| matches!(message, Message::Tool { tool_call_id, .. } if tool_call_id == id),
+        )
     }
 
     /// Returns the events that a client which has this lacks of `ours`, the messages of the turn. `None`: events cannot lead from
@@ -98,23 +120,40 @@ impl Told {
 
     /// The content and the calls of an assistant's message, a new one if there is none with that id.
     fn assistant(&mut self, wanted: &str) -> Option<(&mut Option<String>, &mut Vec<ToolCall>)> {
-        let at = self.messages.iter().rposition(|message| message.id() == wanted).unwrap_or_else(|| {
-            self.ids.insert(wanted.to_owned());
-            let (id, tool_calls) = (wanted.to_owned(), Vec::new());
-            self.messages.push(Message::Assistant { id, content: None, tool_calls });
-            self.messages.len() - 1
-        });
+        let at = self
+            .messages
+            .iter()
+            .rposition(|message| message.id() == wanted)
+            .unwrap_or_else(|| {
+                self.ids.insert(wanted.to_owned());
+                let (id, tool_calls) = (wanted.to_owned(), Vec::new());
+                self.messages.push(Message::Assistant {
+                    id,
+                    content: None,
+                    tool_calls,
+                });
+                self.messages.len() - 1
+            });
         match self.messages.get_mut(at) {
-            Some(Message::Assistant { content, tool_calls, .. }) => Some((content, tool_calls)),
+            Some(Message::Assistant {
+                content,
+                tool_calls,
+                ..
+            }) => Some((content, tool_calls)),
             Some(Message::User { .. } | Message::Tool { .. }) | None => None,
         }
     }
 
     fn call(&mut self, id: &str) -> Option<&mut ToolCall> {
-        self.messages.iter_mut().rev().find_map(|message| match message {
-            Message::Assistant { tool_calls, .. } => tool_calls.iter_mut().find(|call| call.id == id),
-            Message::User { .. } | Message::Tool { .. } => None,
-        })
+        self.messages
+            .iter_mut()
+            .rev()
+            .find_map(|message| match message {
+                Message::Assistant { tool_calls, .. } => {
+                    tool_calls.iter_mut().find(|call| call.id == id)
+                }
+                Message::User { .. } | Message::Tool { .. } => None,
+            })
     }
 
     fn calls(&self) -> impl Iterator<Item = &ToolCall> {
@@ -131,9 +170,16 @@ fn groups(messages: &[Message]) -> Option<Vec<Group<'_>>> {
     for message in messages {
         match message {
             Message::User { .. } => {}
-            Message::Assistant { id, content, tool_calls } => {
-                groups.push(Group { id, content: content.as_deref(), calls: tool_calls, results: Vec::new() })
-            }
+            Message::Assistant {
+                id,
+                content,
+                tool_calls,
+            } => groups.push(Group {
+                id,
+                content: content.as_deref(),
+                calls: tool_calls,
+                results: Vec::new(),
+            }),
             Message::Tool { .. } => groups.last_mut()?.results.push(message),
         }
     }
@@ -143,15 +189,23 @@ fn groups(messages: &[Message]) -> Option<Vec<Group<'_>>> {
 impl Group<'_> {
     /// What a client lacks of `ours` that has this of it. Calls of one answer end in any order.
     fn lacks(&self, ours: &Self) -> Option<Vec<Event>> {
-        let has_result = |result: &&Message| self.results.iter().any(|known| same_result(known, result));
+        let has_result =
+            |result: &&Message| self.results.iter().any(|known| same_result(known, result));
         let is_ours = self.id == ours.id
             && self.content == ours.content
             && self.calls.iter().all(|call| ours.calls.contains(call))
-            && self.results.iter().all(|known| ours.results.iter().any(|result| same_result(known, result)));
+            && self
+                .results
+                .iter()
+                .all(|known| ours.results.iter().any(|result| same_result(known, result)));
         let calls = ours.calls.iter().filter(|call| !self.calls.contains(call));
         let mut events: Vec<Event> = calls.flat_map(|call| call.events(self.id)).collect();
         events.extend(
-            ours.results.iter().copied().filter(|result| !has_result(result)).filter_map(result_event),
+            ours.results
+                .iter()
+                .copied()
+                .filter(|result| !has_result(result))
+                .filter_map(result_event),
         );
         is_ours.then_some(events)
     }
@@ -162,8 +216,14 @@ impl Group<'_> {
         if let Some(content) = self.content {
             let message_id = self.id.to_owned();
             events.extend([
-                Event::TextMessageStart { message_id: message_id.clone(), role: "assistant" },
-                Event::TextMessageContent { message_id: message_id.clone(), delta: content.to_owned() },
+                Event::TextMessageStart {
+                    message_id: message_id.clone(),
+                    role: "assistant",
+                },
+                Event::TextMessageContent {
+                    message_id: message_id.clone(),
+                    delta: content.to_owned(),
+                },
                 Event::TextMessageEnd { message_id },
             ]);
         }
@@ -195,8 +255,18 @@ impl ToolCall {
 fn same_result(one: &Message, other: &Message) -> bool {
     match (one, other) {
         (
-            Message::Tool { id, content, tool_call_id, .. },
-            Message::Tool { id: other_id, content: other_content, tool_call_id: other_call, .. },
+            Message::Tool {
+                id,
+                content,
+                tool_call_id,
+                ..
+            },
+            Message::Tool {
+                id: other_id,
+                content: other_content,
+                tool_call_id: other_call,
+                ..
+            },
         ) => (id, content, tool_call_id) == (other_id, other_content, other_call),
         _ => false,
     }
@@ -204,7 +274,12 @@ fn same_result(one: &Message, other: &Message) -> bool {
 
 fn result_event(message: &Message) -> Option<Event> {
     match message {
-        Message::Tool { id, content, tool_call_id, error } => Some(Event::ToolCallResult {
+        Message::Tool {
+            id,
+            content,
+            tool_call_id,
+            error,
+        } => Some(Event::ToolCallResult {
             message_id: id.clone(),
             tool_call_id: tool_call_id.clone(),
             content: content.clone(),
@@ -220,12 +295,21 @@ mod tests {
     use super::*;
 
     fn text(id: &str, content: &str) -> Message {
-        Message::Assistant { id: id.to_owned(), content: Some(content.to_owned()), tool_calls: Vec::new() }
+        Message::Assistant {
+            id: id.to_owned(),
+            content: Some(content.to_owned()),
+            tool_calls: Vec::new(),
+        }
     }
 
     fn calls(id: &str, calls: &[&str]) -> Message {
-        let call = |id: &&str| ToolCall::new((*id).to_owned(), "add_task".to_owned(), "{}".to_owned());
-        Message::Assistant { id: id.to_owned(), content: None, tool_calls: calls.iter().map(call).collect() }
+        let call =
+            |id: &&str| ToolCall::new((*id).to_owned(), "add_task".to_owned(), "{}".to_owned());
+        Message::Assistant {
+            id: id.to_owned(),
+            content: None,
+            tool_calls: calls.iter().map(call).collect(),
+        }
     }
 
     fn result(call: &str, content: &str) -> Message {
@@ -240,24 +324,48 @@ mod tests {
     /// A client that has `theirs` and is sent what it lacks has `ours`.
     fn follows(theirs: &[Message], ours: &[Message]) -> bool {
         let mut told = Told::of(theirs.iter().cloned());
-        let Some(events) = told.lacks(ours) else { return false };
+        let Some(events) = told.lacks(ours) else {
+            return false;
+        };
         events.iter().for_each(|event| told.on(event));
-        assert_eq!(told.lacks(ours), Some(Vec::new()), "{theirs:?} and {ours:?}");
+        assert_eq!(
+            told.lacks(ours),
+            Some(Vec::new()),
+            "{theirs:?} and {ours:?}"
+        );
         true
     }
 
     #[test]
     fn what_lacks_at_the_end_is_sent_as_events() {
-        let person = Message::User { id: "1-user".to_owned(), content: "hi".to_owned() };
-        let ours =
-            [person, calls("1-1", &["a", "b"]), result("a", "1"), result("b", "2"), text("1-2", "Done.")];
+        let person = Message::User {
+            id: "1-user".to_owned(),
+            content: "hi".to_owned(),
+        };
+        let ours = [
+            person,
+            calls("1-1", &["a", "b"]),
+            result("a", "1"),
+            result("b", "2"),
+            text("1-2", "Done."),
+        ];
         for len in 0..=ours.len() {
             assert!(follows(&ours[..len], &ours), "{len}");
         }
-        assert!(follows(&[calls("1-1", &["b"]), result("b", "2")], &ours), "another call of the same answer");
-        let other_order =
-            [calls("1-1", &["b", "a"]), result("b", "2"), result("a", "1"), text("1-2", "Done.")];
-        assert!(follows(&other_order, &ours), "calls of one answer end in any order");
+        assert!(
+            follows(&[calls("1-1", &["b"]), result("b", "2")], &ours),
+            "another call of the same answer"
+        );
+        let other_order = [
+            calls("1-1", &["b", "a"]),
+            result("b", "2"),
+            result("a", "1"),
+            text("1-2", "Done."),
+        ];
+        assert!(
+            follows(&other_order, &ours),
+            "calls of one answer end in any order"
+        );
     }
 
     #[test]
@@ -269,7 +377,12 @@ mod tests {
             vec![calls("1-1", &["a", "b"])],
             vec![calls("1-1", &["a"]), text("1-2", "Done.")],
             vec![calls("1-1", &["a"]), result("a", "1"), text("1-2", "Don")],
-            vec![calls("1-1", &["a"]), result("a", "1"), text("1-2", "Done."), text("1-3", "More.")],
+            vec![
+                calls("1-1", &["a"]),
+                result("a", "1"),
+                text("1-2", "Done."),
+                text("1-3", "More."),
+            ],
         ] {
             assert!(!follows(&theirs, &ours), "{theirs:?}");
         }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use adjutant_core::told::words_alone;
 use adjutant_core::turn::{ASK_USER, DECLINE};
 use adjutant_core::{
-    Arguments, CallId, Event, GateVerdict, GenerateResponse, Message as Said, Recorded, Role, ToolRegistry,
-    ToolResult, TurnId, conversation,
+    Arguments, CallId, Event, GateVerdict, GenerateResponse, Message as Said, Recorded, Role,
+    ToolRegistry, ToolResult, TurnId, conversation,
 };
 
 use super::event::{Message, ToolCall};
@@ -34,14 +34,23 @@ pub(crate) fn added_to(said: &str, text: &str) -> String {
         let blank = [' ', '\t', '\r'];
         let before = text[..at].trim_end_matches(blank);
         let behind = text[at + said.len()..].trim_start_matches(blank);
-        let is_whole =
-            (before.is_empty() || before.ends_with('\n')) && (behind.is_empty() || behind.starts_with('\n'));
+        let is_whole = (before.is_empty() || before.ends_with('\n'))
+            && (behind.is_empty() || behind.starts_with('\n'));
         is_whole.then(|| [before.trim(), behind.trim()])
     };
-    let found = text.match_indices(said).filter(|_| !said.is_empty()).find_map(|(at, _)| stands_alone(at));
+    let found = text
+        .match_indices(said)
+        .filter(|_| !said.is_empty())
+        .find_map(|(at, _)| stands_alone(at));
     found.map_or_else(
         || text.to_owned(),
-        |parts| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n"),
+        |parts| {
+            parts
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n")
+        },
     )
 }
 
@@ -82,10 +91,14 @@ impl Transcript {
                     });
                     let read = Turn::of(&of_turn, Some(*turn));
                     match end {
-                        Some(end) => read.write(&end.messages, |_| end_id(*turn), tools, &mut messages),
+                        Some(end) => {
+                            read.write(&end.messages, |_| end_id(*turn), tools, &mut messages)
+                        }
                         None if open == Some(*turn) => {
-                            messages
-                                .push(Message::User { id: format!("{turn}-user"), content: message.clone() });
+                            messages.push(Message::User {
+                                id: format!("{turn}-user"),
+                                content: message.clone(),
+                            });
                             read.write_open(tools, &mut messages);
                         }
                         None => {}
@@ -108,9 +121,15 @@ impl Transcript {
         run: &str,
     ) -> Vec<Message> {
         let mut messages = self.0;
-        let mut theirs = client.iter().filter(|message| message.role == "user").rev().peekable();
+        let mut theirs = client
+            .iter()
+            .filter(|message| message.role == "user")
+            .rev()
+            .peekable();
         for message in messages.iter_mut().rev() {
-            let Message::User { id, content } = message else { continue };
+            let Message::User { id, content } = message else {
+                continue;
+            };
             let mut ahead = theirs.clone();
             if let Some(found) = ahead.find(|theirs| same_words(&theirs.words().text, content)) {
                 *id = found.id.clone();
@@ -118,16 +137,27 @@ impl Transcript {
             }
         }
         for message in &mut messages {
-            let Message::Tool { id, tool_call_id, .. } = message else { continue };
+            let Message::Tool {
+                id, tool_call_id, ..
+            } = message
+            else {
+                continue;
+            };
             // A result that the client brought has its name for it.
-            let is_its = |theirs: &&InputMessage| theirs.tool_call_id.as_deref() == Some(tool_call_id);
+            let is_its =
+                |theirs: &&InputMessage| theirs.tool_call_id.as_deref() == Some(tool_call_id);
             if let Some(found) = client.iter().find(is_its) {
                 *id = found.id.clone();
             }
         }
-        let has: HashSet<&str> =
-            client.iter().map(|message| message.id.as_str()).chain(sent.iter().map(String::as_str)).collect();
-        let first_new = messages.iter().position(|message| !has.contains(message.id()));
+        let has: HashSet<&str> = client
+            .iter()
+            .map(|message| message.id.as_str())
+            .chain(sent.iter().map(String::as_str))
+            .collect();
+        let first_new = messages
+            .iter()
+            .position(|message| !has.contains(message.id()));
         let first_new = first_new.unwrap_or(messages.len());
         for message in messages.iter_mut().skip(first_new) {
             if has.contains(message.id()) {
@@ -162,19 +192,24 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     fn of(events: &[&'a Event], turn: Option<TurnId>) -> Self {
         let mut all: Vec<(u32, &GenerateResponse, Vec<&CallId>)> = Vec::new();
-        let (mut verdicts, mut executed, mut results) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (mut verdicts, mut executed, mut results) =
+            (HashMap::new(), HashMap::new(), HashMap::new());
         for event in events {
             match event {
-                Event::ModelReplied { number, reply: Ok(reply), .. } => {
-                    all.push((*number, reply, Vec::new()))
-                }
+                Event::ModelReplied {
+                    number,
+                    reply: Ok(reply),
+                    ..
+                } => all.push((*number, reply, Vec::new())),
                 Event::CallChecked { call, verdict, .. } => {
                     verdicts.insert(call, verdict);
                     if let Some((_, _, calls)) = all.last_mut() {
                         calls.push(call);
                     }
                 }
-                Event::CallStarted { call, arguments, .. } => drop(executed.insert(call, arguments)),
+                Event::CallStarted {
+                    call, arguments, ..
+                } => drop(executed.insert(call, arguments)),
                 Event::CallFinished { call, result, .. } => drop(results.insert(call, result)),
                 _ => {}
             }
@@ -184,8 +219,19 @@ impl<'a> Turn<'a> {
         let counts = |(at, (_, _, calls)): &(usize, (u32, &GenerateResponse, Vec<&CallId>))| {
             *at == last || !calls.is_empty()
         };
-        let replies = all.into_iter().enumerate().filter(counts).map(|(_, reply)| reply).collect();
-        Self { turn, replies, verdicts, executed, results }
+        let replies = all
+            .into_iter()
+            .enumerate()
+            .filter(counts)
+            .map(|(_, reply)| reply)
+            .collect();
+        Self {
+            turn,
+            replies,
+            verdicts,
+            executed,
+            results,
+        }
     }
 
     /// The messages of a turn that ended, or of a history from elsewhere. `else_id` names those that no model call gave.
@@ -203,9 +249,14 @@ impl<'a> Turn<'a> {
             match message.role() {
                 Role::System => {}
                 Role::User => {
-                    let id = self.turn.map_or_else(|| else_id(at), |turn| format!("{turn}-user"));
+                    let id = self
+                        .turn
+                        .map_or_else(|| else_id(at), |turn| format!("{turn}-user"));
                     // As it was said, without what memory put in front of it.
-                    messages.push(Message::User { id, content: words_alone(&message.text()).to_owned() });
+                    messages.push(Message::User {
+                        id,
+                        content: words_alone(&message.text()).to_owned(),
+                    });
                 }
                 Role::Assistant => {
                     let text = message.text();
@@ -215,16 +266,20 @@ impl<'a> Turn<'a> {
                         (None, _) => (else_id(at), text.clone()),
                     };
                     before = text;
-                    let (shown, others): (Vec<_>, Vec<_>) =
-                        message.tool_calls().partition(|call| self.shows(&call.id, &call.name, tools));
+                    let (shown, others): (Vec<_>, Vec<_>) = message
+                        .tool_calls()
+                        .partition(|call| self.shows(&call.id, &call.name, tools));
                     hidden.extend(others.iter().map(|call| &call.id));
-                    let calls =
-                        shown.iter().map(|call| self.call(&call.id, &call.name, &call.arguments)).collect();
+                    let calls = shown
+                        .iter()
+                        .map(|call| self.call(&call.id, &call.name, &call.arguments))
+                        .collect();
                     push_assistant(messages, id, content, calls);
                 }
                 Role::Tool => {
-                    let Some((call, _, result)) =
-                        message.tool_result().filter(|(call, ..)| !hidden.contains(call))
+                    let Some((call, _, result)) = message
+                        .tool_result()
+                        .filter(|(call, ..)| !hidden.contains(call))
                     else {
                         continue;
                     };
@@ -244,7 +299,11 @@ impl<'a> Turn<'a> {
     }
 
     fn result_message(&self, call: &CallId, result: &ToolResult) -> Message {
-        let content = if self.is_clients(call) { result.to_text() } else { result_text(result) };
+        let content = if self.is_clients(call) {
+            result.to_text()
+        } else {
+            result_text(result)
+        };
         result_message(call, content, result)
     }
 
@@ -255,16 +314,24 @@ impl<'a> Turn<'a> {
             if calls.is_empty() {
                 continue;
             }
-            let asked = reply.tool_calls().filter(|call| ![ASK_USER, DECLINE].contains(&call.name.as_str()));
-            let pairs: Vec<_> =
-                asked.zip(calls).filter(|(call, id)| self.shows(id, &call.name, tools)).collect();
-            let shown = pairs.iter().map(|(call, id)| self.call(id, &call.name, &call.arguments)).collect();
+            let asked = reply
+                .tool_calls()
+                .filter(|call| ![ASK_USER, DECLINE].contains(&call.name.as_str()));
+            let pairs: Vec<_> = asked
+                .zip(calls)
+                .filter(|(call, id)| self.shows(id, &call.name, tools))
+                .collect();
+            let shown = pairs
+                .iter()
+                .map(|(call, id)| self.call(id, &call.name, &call.arguments))
+                .collect();
             push_assistant(messages, answer_id(turn, *number), reply.text(), shown);
             for (_, id) in pairs {
                 match (self.results.get(id), self.verdicts.get(id)) {
                     (Some(result), _) => messages.push(self.result_message(id, result)),
                     (None, Some(GateVerdict::Refuse { message, .. })) => {
-                        messages.push(self.result_message(id, &ToolResult::failed(message.clone())));
+                        messages
+                            .push(self.result_message(id, &ToolResult::failed(message.clone())));
                     }
                     _ => {}
                 }
@@ -285,10 +352,19 @@ impl<'a> Turn<'a> {
     }
 }
 
-fn push_assistant(messages: &mut Vec<Message>, id: String, text: String, tool_calls: Vec<ToolCall>) {
+fn push_assistant(
+    messages: &mut Vec<Message>,
+    id: String,
+    text: String,
+    tool_calls: Vec<ToolCall>,
+) {
     let content = Some(text).filter(|text| !text.is_empty());
     if content.is_some() || !tool_calls.is_empty() {
-        messages.push(Message::Assistant { id, content, tool_calls });
+        messages.push(Message::Assistant {
+            id,
+            content,
+            tool_calls,
+        });
     }
 }
 
@@ -307,11 +383,18 @@ mod tests {
     use super::*;
 
     fn user(id: &str, content: &str) -> Message {
-        Message::User { id: id.to_owned(), content: content.to_owned() }
+        Message::User {
+            id: id.to_owned(),
+            content: content.to_owned(),
+        }
     }
 
     fn assistant(id: &str) -> Message {
-        Message::Assistant { id: id.to_owned(), content: Some(id.to_owned()), tool_calls: Vec::new() }
+        Message::Assistant {
+            id: id.to_owned(),
+            content: Some(id.to_owned()),
+            tool_calls: Vec::new(),
+        }
     }
 
     fn theirs(id: &str, role: &str, content: &str) -> InputMessage {
@@ -326,22 +409,43 @@ mod tests {
 
     /// The ids a client is told, and those it then has, in its order: it keeps what it has in its place, drops what is not
     /// told, and puts what is new behind.
-    fn check(ours: Vec<Message>, client: &[InputMessage], sent: &[&str]) -> (Vec<String>, Vec<String>) {
+    fn check(
+        ours: Vec<Message>,
+        client: &[InputMessage],
+        sent: &[&str],
+    ) -> (Vec<String>, Vec<String>) {
         let sent: HashSet<String> = sent.iter().map(|id| (*id).to_owned()).collect();
         let told = Transcript(ours).for_client(client, &sent, "r");
         let told: Vec<String> = told.iter().map(|message| message.id().to_owned()).collect();
         let mut has: Vec<String> = client.iter().map(|message| message.id.clone()).collect();
-        has.extend(sent.iter().filter(|id| !client.iter().any(|message| message.id == **id)).cloned());
+        has.extend(
+            sent.iter()
+                .filter(|id| !client.iter().any(|message| message.id == **id))
+                .cloned(),
+        );
         has.retain(|id| told.contains(id));
-        has.extend(told.iter().filter(|id| !has.contains(id)).cloned().collect::<Vec<_>>());
+        has.extend(
+            told.iter()
+                .filter(|id| !has.contains(id))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
         (told, has)
     }
 
     #[test]
     fn a_client_that_has_everything_keeps_its_names() {
-        let ours = vec![user("1-user", "hi"), assistant("1-1"), user("2-user", "and now?"), assistant("2-1")];
-        let client =
-            [theirs("a", "user", "hi"), theirs("1-1", "assistant", ""), theirs("b", "user", "and now?")];
+        let ours = vec![
+            user("1-user", "hi"),
+            assistant("1-1"),
+            user("2-user", "and now?"),
+            assistant("2-1"),
+        ];
+        let client = [
+            theirs("a", "user", "hi"),
+            theirs("1-1", "assistant", ""),
+            theirs("b", "user", "and now?"),
+        ];
         let (told, has) = check(ours, &client, &["2-1"]);
         assert_eq!(told, ["a", "1-1", "b", "2-1"]);
         assert_eq!(has, told);
@@ -350,8 +454,16 @@ mod tests {
     #[test]
     fn what_a_client_does_not_have_does_not_disturb_the_order() {
         // The first turn was done elsewhere; the client has the answers and not the questions.
-        let ours = vec![user("1-user", "hi"), assistant("1-1"), user("2-user", "and now?"), assistant("2-1")];
-        let client = [theirs("1-1", "assistant", ""), theirs("b", "user", "and now?")];
+        let ours = vec![
+            user("1-user", "hi"),
+            assistant("1-1"),
+            user("2-user", "and now?"),
+            assistant("2-1"),
+        ];
+        let client = [
+            theirs("1-1", "assistant", ""),
+            theirs("b", "user", "and now?"),
+        ];
         let (told, has) = check(ours, &client, &["2-1"]);
         assert_eq!(has, told, "the order of the one is the order of the other");
         assert_eq!(told, ["1-user", "1-1~r", "b~r", "2-1~r"]);
@@ -359,8 +471,16 @@ mod tests {
 
     #[test]
     fn the_same_words_twice_are_two_messages() {
-        let ours = vec![user("1-user", "yes"), assistant("1-1"), user("2-user", "yes")];
-        let client = [theirs("a", "user", "yes"), theirs("1-1", "assistant", ""), theirs("b", "user", "yes")];
+        let ours = vec![
+            user("1-user", "yes"),
+            assistant("1-1"),
+            user("2-user", "yes"),
+        ];
+        let client = [
+            theirs("a", "user", "yes"),
+            theirs("1-1", "assistant", ""),
+            theirs("b", "user", "yes"),
+        ];
         assert_eq!(check(ours, &client, &[]).0, ["a", "1-1", "b"]);
     }
 
@@ -372,7 +492,11 @@ mod tests {
             ("That was it. ", "That was it. ", ""),
             ("Done. ", "Done. \nNo such task.", "No such task."),
             ("Which one?", "Added it.\nWhich one?", "Added it."),
-            ("Now?", "Added it.\nNow?\nNo such task.", "Added it.\nNo such task."),
+            (
+                "Now?",
+                "Added it.\nNow?\nNo such task.",
+                "Added it.\nNo such task.",
+            ),
             ("Now?", "Now? Later.\nNow?", "Now? Later."),
             ("a\nb", "x\na\nb", "x"),
             ("", "Stopped.", "Stopped."),
@@ -385,7 +509,13 @@ mod tests {
 
     #[test]
     fn a_message_that_was_cut_is_still_the_clients() {
-        let cut = user("1-user", "lon\n[The message was cut here: 3 of 4 characters.]");
-        assert_eq!(check(vec![cut], &[theirs("a", "user", "long")], &[]).0, ["a"]);
+        let cut = user(
+            "1-user",
+            "lon\n[The message was cut here: 3 of 4 characters.]",
+        );
+        assert_eq!(
+            check(vec![cut], &[theirs("a", "user", "long")], &[]).0,
+            ["a"]
+        );
     }
 }

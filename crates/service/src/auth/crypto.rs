@@ -6,12 +6,17 @@ use jsonwebtoken::signature;
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, EncodingKey};
 use ring::hmac;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 
 /// What we check, and nothing else: a token that names another algorithm is refused.
-pub(super) const ALGORITHMS: [Algorithm; 4] =
-    [Algorithm::HS256, Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
+pub(super) const ALGORITHMS: [Algorithm; 4] = [
+    Algorithm::HS256,
+    Algorithm::RS256,
+    Algorithm::ES256,
+    Algorithm::EdDSA,
+];
 
 static RING: CryptoProvider = CryptoProvider {
     signer_factory: signer,
@@ -27,7 +32,9 @@ pub(super) fn install() {
 }
 
 fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
-    Err(new_error(ErrorKind::Provider("tokens are checked here, not made".to_owned())))
+    Err(new_error(ErrorKind::Provider(
+        "tokens are checked here, not made".to_owned(),
+    )))
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
@@ -38,7 +45,10 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     if key.family() != algorithm.family() {
         return Err(new_error(ErrorKind::InvalidAlgorithm));
     }
-    Ok(Box::new(Verifier { algorithm: *algorithm, key: key.clone() }))
+    Ok(Box::new(Verifier {
+        algorithm: *algorithm,
+        key: key.clone(),
+    }))
 }
 
 struct Verifier {
@@ -55,11 +65,17 @@ impl JwtVerifier for Verifier {
 impl signature::Verifier<Vec<u8>> for Verifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         let valid = match (self.algorithm, self.key.kind()) {
-            (Algorithm::HS256, DecodingKeyKind::SecretOrDer(secret)) => {
-                hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, secret), message, signature)
-            }
+            (Algorithm::HS256, DecodingKeyKind::SecretOrDer(secret)) => hmac::verify(
+                &hmac::Key::new(hmac::HMAC_SHA256, secret),
+                message,
+                signature,
+            ),
             (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
-                RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
+                RsaPublicKeyComponents { n, e }.verify(
+                    &RSA_PKCS1_2048_8192_SHA256,
+                    message,
+                    signature,
+                )
             }
             (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => {
                 UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
@@ -108,17 +124,36 @@ mod tests {
     #[test]
     fn the_signatures_of_the_standards_are_valid_and_changed_ones_are_not() {
         let keys = [
-            (Algorithm::HS256, DecodingKey::from_secret(&bytes(SECRET)), HS256),
-            (Algorithm::RS256, DecodingKey::from_rsa_components(N, "AQAB").unwrap(), RS256),
-            (Algorithm::ES256, DecodingKey::from_ec_components(X, Y).unwrap(), ES256),
-            (Algorithm::EdDSA, DecodingKey::from_ed_components(ED).unwrap(), EDDSA),
+            (
+                Algorithm::HS256,
+                DecodingKey::from_secret(&bytes(SECRET)),
+                HS256,
+            ),
+            (
+                Algorithm::RS256,
+                DecodingKey::from_rsa_components(N, "AQAB").unwrap(),
+                RS256,
+            ),
+            (
+                Algorithm::ES256,
+                DecodingKey::from_ec_components(X, Y).unwrap(),
+                ES256,
+            ),
+            (
+                Algorithm::EdDSA,
+                DecodingKey::from_ed_components(ED).unwrap(),
+                EDDSA,
+            ),
         ];
         for (algorithm, key, token) in &keys {
             assert!(valid(*algorithm, key, token), "{algorithm:?}");
             let changed = token.replacen("eyJ", "eyK", 1);
             assert!(!valid(*algorithm, key, &changed), "{algorithm:?}");
             for (other, _, _) in keys.iter().filter(|(other, _, _)| other != algorithm) {
-                assert!(verifier(other, key).is_err(), "a key of {algorithm:?} was taken for {other:?}");
+                assert!(
+                    verifier(other, key).is_err(),
+                    "a key of {algorithm:?} was taken for {other:?}"
+                );
             }
         }
     }

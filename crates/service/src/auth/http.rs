@@ -16,7 +16,10 @@ const SIZE_MAX: usize = 1024 * 1024;
 /// Returns the address, if it is https, or http on this machine.
 pub(super) fn trusted(address: &str) -> Option<Url> {
     let parsed: Url = address.parse().ok()?;
-    let host = parsed.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let host = parsed
+        .host_str()
+        .unwrap_or_default()
+        .trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     (parsed.scheme() == "https" || (parsed.scheme() == "http" && here)).then_some(parsed)
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
+use jsonwebtoken::jwk::{
+    AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse,
+};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use reqwest::{Client, Url};
 use serde_json::Value;
@@ -73,7 +75,9 @@ enum Place {
 
 impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KeySet").field(&self.place.to_string()).finish()
+        f.debug_tuple("KeySet")
+            .field(&self.place.to_string())
+            .finish()
     }
 }
 
@@ -94,20 +98,33 @@ impl KeySet {
     pub(super) fn at_url(url: &str) -> Result<Self, KeysError> {
         let bad = || KeysError::Address(url.to_owned());
         let parsed = http::trusted(url).ok_or_else(bad)?;
-        let client =
-            http::client().map_err(|reason| KeysError::Unavailable { place: parsed.to_string(), reason })?;
-        Ok(Self::at(Place::Address { url: parsed, client }))
+        let client = http::client().map_err(|reason| KeysError::Unavailable {
+            place: parsed.to_string(),
+            reason,
+        })?;
+        Ok(Self::at(Place::Address {
+            url: parsed,
+            client,
+        }))
     }
 
     fn at(place: Place) -> Self {
-        Self { place, held: RwLock::new(None), tried: Mutex::new(None) }
+        Self {
+            place,
+            held: RwLock::new(None),
+            tried: Mutex::new(None),
+        }
     }
 
     /// The keys a token of this id and algorithm may be signed with. None: the issuer does not have such a key.
     ///
     /// # Errors
     /// [`KeysError`] if there are no keys at all right now.
-    pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Vec<Key>, KeysError> {
+    pub(super) async fn find(
+        &self,
+        id: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<Vec<Key>, KeysError> {
         let held = self.held();
         if let Some(held) = held.filter(|held| held.since.elapsed() < FRESH) {
             let found = fitting(&held.keys, id, algorithm);
@@ -120,7 +137,10 @@ impl KeySet {
             Some(held) => Ok(fitting(&held.keys, id, algorithm)),
             None => Err(got.err().unwrap_or_else(|| {
                 let reason = "it was tried just now".to_owned();
-                KeysError::Unavailable { place: self.place.to_string(), reason }
+                KeysError::Unavailable {
+                    place: self.place.to_string(),
+                    reason,
+                }
             })),
         }
     }
@@ -139,30 +159,44 @@ impl KeySet {
             .place
             .read()
             .await
-            .map_err(|reason| KeysError::Unavailable { place: self.place.to_string(), reason })?;
+            .map_err(|reason| KeysError::Unavailable {
+                place: self.place.to_string(),
+                reason,
+            })?;
         let keys = parse(&text);
         if keys.is_empty() {
-            return Err(KeysError::None { place: self.place.to_string() });
+            return Err(KeysError::None {
+                place: self.place.to_string(),
+            });
         }
-        let held = Held { keys: keys.into(), since: Instant::now() };
+        let held = Held {
+            keys: keys.into(),
+            since: Instant::now(),
+        };
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
         Ok(())
     }
 
     /// Whether tokens can be checked right now.
     pub(super) fn is_usable(&self) -> bool {
-        self.held().is_some_and(|held| held.since.elapsed() < USABLE)
+        self.held()
+            .is_some_and(|held| held.since.elapsed() < USABLE)
     }
 
     fn held(&self) -> Option<Held> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.held
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
 impl Place {
     async fn read(&self) -> Result<String, String> {
         match self {
-            Self::File(path) => tokio::fs::read_to_string(path).await.map_err(|error| error.to_string()),
+            Self::File(path) => tokio::fs::read_to_string(path)
+                .await
+                .map_err(|error| error.to_string()),
             Self::Address { url, client } => http::read(client.get(url.clone())).await,
         }
     }
@@ -175,25 +209,44 @@ fn fitting(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<Key> {
 
 /// The keys of a set that we can use. A set may hold others, for other purposes.
 fn parse(text: &str) -> Vec<Key> {
-    let Ok(Value::Object(mut set)) = serde_json::from_str(text) else { return Vec::new() };
-    let Some(Value::Array(keys)) = set.get_mut("keys").map(Value::take) else { return Vec::new() };
-    keys.into_iter().filter_map(|key| usable(&serde_json::from_value(key).ok()?)).collect()
+    let Ok(Value::Object(mut set)) = serde_json::from_str(text) else {
+        return Vec::new();
+    };
+    let Some(Value::Array(keys)) = set.get_mut("keys").map(Value::take) else {
+        return Vec::new();
+    };
+    keys.into_iter()
+        .filter_map(|key| usable(&serde_json::from_value(key).ok()?))
+        .collect()
 }
 
 fn usable(jwk: &Jwk) -> Option<Key> {
     let algorithm = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
-        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => Algorithm::ES256,
-        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+            Algorithm::ES256
+        }
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+            Algorithm::EdDSA
+        }
         // A secret in a public place is none.
         _ => return None,
     };
     let common = &jwk.common;
     let signs = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature))
-        && common.key_operations.as_ref().is_none_or(|all| all.contains(&KeyOperations::Verify))
-        && common.key_algorithm.is_none_or(|named| named == KeyAlgorithm::from(algorithm));
+        && common
+            .key_operations
+            .as_ref()
+            .is_none_or(|all| all.contains(&KeyOperations::Verify))
+        && common
+            .key_algorithm
+            .is_none_or(|named| named == KeyAlgorithm::from(algorithm));
     let key = DecodingKey::from_jwk(jwk).ok().filter(|_| signs)?;
-    Some(Key { id: common.key_id.clone(), algorithm, key })
+    Some(Key {
+        id: common.key_id.clone(),
+        algorithm,
+        key,
+    })
 }
 
 #[cfg(test)]
@@ -209,10 +262,19 @@ mod tests {
 
     #[test]
     fn keys_for_other_purposes_are_left_alone() {
-        for more in ["", r#","use":"sig""#, r#","alg":"ES256""#, r#","key_ops":["verify"]"#] {
+        for more in [
+            "",
+            r#","use":"sig""#,
+            r#","alg":"ES256""#,
+            r#","key_ops":["verify"]"#,
+        ] {
             assert_eq!(count(&format!("{{{EC}{more}}}")), 1, "{more}");
         }
-        for more in [r#","use":"enc""#, r#","alg":"ES384""#, r#","key_ops":["sign"]"#] {
+        for more in [
+            r#","use":"enc""#,
+            r#","alg":"ES384""#,
+            r#","key_ops":["sign"]"#,
+        ] {
             assert_eq!(count(&format!("{{{EC}{more}}}")), 0, "{more}");
         }
         for other in [
@@ -224,20 +286,32 @@ mod tests {
             assert_eq!(count(other), 0, "{other}");
             assert_eq!(count(&format!("{other},{{{EC}}}")), 1, "{other}");
         }
-        assert!(parse("").is_empty() && parse("[]").is_empty() && parse(r#"{"keys":{}}"#).is_empty());
+        assert!(
+            parse("").is_empty() && parse("[]").is_empty() && parse(r#"{"keys":{}}"#).is_empty()
+        );
     }
 
     #[test]
     fn without_tls_only_this_machine_is_asked() {
-        for good in
-            ["https://id.example/keys", "http://127.0.0.1:1/keys", "http://localhost/k", "http://[::1]/k"]
-        {
+        for good in [
+            "https://id.example/keys",
+            "http://127.0.0.1:1/keys",
+            "http://localhost/k",
+            "http://[::1]/k",
+        ] {
             assert!(KeySet::at_url(good).is_ok(), "{good}");
         }
-        for bad in
-            ["http://id.example/keys", "file:///keys", "keys.json", "", "http://localhost.evil.example/"]
-        {
-            assert_eq!(KeySet::at_url(bad).unwrap_err(), KeysError::Address(bad.to_owned()));
+        for bad in [
+            "http://id.example/keys",
+            "file:///keys",
+            "keys.json",
+            "",
+            "http://localhost.evil.example/",
+        ] {
+            assert_eq!(
+                KeySet::at_url(bad).unwrap_err(),
+                KeysError::Address(bad.to_owned())
+            );
         }
     }
 
@@ -248,15 +322,24 @@ mod tests {
         let file = folder.join("keys.json");
         let set = KeySet::in_file(file.clone());
         assert!(set.find(Some("a"), Algorithm::ES256).await.is_err() && !set.is_usable());
-        let write =
-            |id: &str| std::fs::write(&file, format!(r#"{{"keys":[{{"kid":"{id}",{EC}}}]}}"#)).unwrap();
-        let has =
-            async |id: &str| set.find(Some(id), Algorithm::ES256).await.is_ok_and(|found| !found.is_empty());
+        let write = |id: &str| {
+            std::fs::write(&file, format!(r#"{{"keys":[{{"kid":"{id}",{EC}}}]}}"#)).unwrap()
+        };
+        let has = async |id: &str| {
+            set.find(Some(id), Algorithm::ES256)
+                .await
+                .is_ok_and(|found| !found.is_empty())
+        };
         write("a");
         assert!(!has("a").await, "it was tried a moment ago");
         tokio::time::advance(PAUSE).await;
         assert!(has("a").await && set.is_usable());
-        assert!(set.find(Some("a"), Algorithm::RS256).await.unwrap().is_empty());
+        assert!(
+            set.find(Some("a"), Algorithm::RS256)
+                .await
+                .unwrap()
+                .is_empty()
+        );
         write("b");
         tokio::time::advance(PAUSE).await;
         assert!(has("b").await && !has("a").await);

@@ -64,7 +64,9 @@ impl Claims {
     pub(super) fn expires_at(&self) -> Option<Timestamp> {
         // A number of seconds since 1970, which may have a fraction (RFC 7519, 2).
         let seconds = self.others.get("exp")?.as_f64()?;
-        SignedDuration::try_from_secs_f64(seconds).ok().and_then(|since| Timestamp::from_duration(since).ok())
+        SignedDuration::try_from_secs_f64(seconds)
+            .ok()
+            .and_then(|since| Timestamp::from_duration(since).ok())
     }
 
     /// Returns the texts of a claim, or of one inside others (`realm_access.roles`): one, or each of a list.
@@ -72,11 +74,16 @@ impl Claims {
         let whole = self.others.get(name);
         let found = whole.or_else(|| {
             let (first, rest) = name.split_once('.')?;
-            rest.split('.').try_fold(self.others.get(first)?, |value, part| value.get(part))
+            rest.split('.')
+                .try_fold(self.others.get(first)?, |value, part| value.get(part))
         });
         match found {
             Some(Value::String(text)) => vec![text.clone()],
-            Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Some(Value::Array(all)) => all
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -104,7 +111,11 @@ impl Jwt {
         if secret.len() < SECRET_MIN {
             return Err(InvalidJwt::ShortSecret);
         }
-        Ok(Self::new(Keys::Secret(DecodingKey::from_secret(secret)), issuer, audience))
+        Ok(Self::new(
+            Keys::Secret(DecodingKey::from_secret(secret)),
+            issuer,
+            audience,
+        ))
     }
 
     /// Tokens signed with a key of a JSON Web Key Set in a file. It is read again when a token names a key that is not in
@@ -134,7 +145,11 @@ impl Jwt {
         Self::with_keys(KeySet::at_url(url)?, issuer, audience)
     }
 
-    fn with_keys(keys: KeySet, issuer: Option<String>, audience: Vec<String>) -> Result<Self, InvalidJwt> {
+    fn with_keys(
+        keys: KeySet,
+        issuer: Option<String>,
+        audience: Vec<String>,
+    ) -> Result<Self, InvalidJwt> {
         if issuer.is_none() || audience.is_empty() {
             return Err(InvalidJwt::AnyIssuerOrAudience);
         }
@@ -143,7 +158,11 @@ impl Jwt {
 
     fn new(keys: Keys, issuer: Option<String>, audience: Vec<String>) -> Self {
         crypto::install();
-        Self { keys, issuer, audience }
+        Self {
+            keys,
+            issuer,
+            audience,
+        }
     }
 
     /// Gets the issuer's keys now, so that what is wrong with them is known before anybody asks. Nothing to do for a
@@ -176,7 +195,9 @@ impl Jwt {
         let validation = self.validation(header.alg);
         let check = |key: &DecodingKey| {
             let token = decode::<Claims>(token, key, &validation);
-            token.map(|token| token.claims).map_err(|error| error.into_kind())
+            token
+                .map(|token| token.claims)
+                .map_err(|error| error.into_kind())
         };
         let checked = match &self.keys {
             Keys::Secret(key) if header.alg == Algorithm::HS256 => check(key),
@@ -225,7 +246,9 @@ fn refused(error: &ErrorKind) -> Problem {
         ErrorKind::ImmatureSignature => "the token does not hold yet",
         ErrorKind::InvalidIssuer => "the token is not from the issuer this service trusts",
         ErrorKind::InvalidAudience => "the token is not for this service",
-        ErrorKind::MissingRequiredClaim(_) => "the token lacks one of the claims this service needs",
+        ErrorKind::MissingRequiredClaim(_) => {
+            "the token lacks one of the claims this service needs"
+        }
         ErrorKind::InvalidAlgorithm | ErrorKind::UnsupportedAlgorithm => {
             "the token is not signed in a way this service takes"
         }
@@ -245,13 +268,25 @@ mod tests {
     const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
     fn token(header: &Value, claims: &Value) -> String {
-        let message = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
-        let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET), message.as_bytes());
+        let message = format!(
+            "{}.{}",
+            BASE64.encode(header.to_string()),
+            BASE64.encode(claims.to_string())
+        );
+        let signature = hmac::sign(
+            &hmac::Key::new(hmac::HMAC_SHA256, SECRET),
+            message.as_bytes(),
+        );
         format!("{message}.{}", BASE64.encode(signature.as_ref()))
     }
 
     fn jwt() -> Jwt {
-        Jwt::with_secret(SECRET, Some("issuer".to_owned()), vec!["adjutant".to_owned()]).unwrap()
+        Jwt::with_secret(
+            SECRET,
+            Some("issuer".to_owned()),
+            vec!["adjutant".to_owned()],
+        )
+        .unwrap()
     }
 
     async fn user(header: Value, claims: Value) -> Option<String> {
@@ -263,7 +298,8 @@ mod tests {
     }
 
     fn claims(change: Value) -> Value {
-        let mut claims = json!({"sub": "ana", "iss": "issuer", "aud": ["adjutant", "x"], "exp": now() + 600});
+        let mut claims =
+            json!({"sub": "ana", "iss": "issuer", "aud": ["adjutant", "x"], "exp": now() + 600});
         for (name, value) in change.as_object().unwrap() {
             if value.is_null() {
                 claims.as_object_mut().unwrap().shift_remove(name);
@@ -277,8 +313,16 @@ mod tests {
     #[tokio::test]
     async fn only_a_whole_and_present_token_names_a_user() {
         let header = json!({"alg": "HS256"});
-        assert_eq!(user(header.clone(), claims(json!({}))).await.as_deref(), Some("ana"));
-        assert_eq!(user(header.clone(), claims(json!({"aud": "adjutant"}))).await.as_deref(), Some("ana"));
+        assert_eq!(
+            user(header.clone(), claims(json!({}))).await.as_deref(),
+            Some("ana")
+        );
+        assert_eq!(
+            user(header.clone(), claims(json!({"aud": "adjutant"})))
+                .await
+                .as_deref(),
+            Some("ana")
+        );
         for change in [
             json!({"exp": now() - 600}),
             json!({"exp": null}),
@@ -291,7 +335,11 @@ mod tests {
             json!({"sub": null}),
             json!({"sub": 7}),
         ] {
-            assert_eq!(user(header.clone(), claims(change.clone())).await, None, "{change}");
+            assert_eq!(
+                user(header.clone(), claims(change.clone())).await,
+                None,
+                "{change}"
+            );
         }
         for header in [
             json!({"alg": "none"}),
@@ -300,15 +348,21 @@ mod tests {
             json!({"alg": "HS256", "crit": ["exp"]}),
             json!({}),
         ] {
-            assert_eq!(user(header.clone(), claims(json!({}))).await, None, "{header}");
+            assert_eq!(
+                user(header.clone(), claims(json!({}))).await,
+                None,
+                "{header}"
+            );
         }
     }
 
     #[tokio::test]
     async fn a_claim_is_found_wherever_it_is() {
-        let said =
-            json!({"groups": ["a", 7, "b"], "role": "c", "realm_access": {"roles": ["d"]}, "x.y": "e"});
-        let claims = jwt().claims(&token(&json!({"alg": "HS256"}), &claims(said))).await.unwrap();
+        let said = json!({"groups": ["a", 7, "b"], "role": "c", "realm_access": {"roles": ["d"]}, "x.y": "e"});
+        let claims = jwt()
+            .claims(&token(&json!({"alg": "HS256"}), &claims(said)))
+            .await
+            .unwrap();
         for (name, texts) in [
             ("groups", &["a", "b"][..]),
             ("role", &["c"]),
@@ -326,7 +380,11 @@ mod tests {
     #[tokio::test]
     async fn an_issuer_is_one() {
         let any = Jwt::with_secret(SECRET, None, Vec::new()).unwrap();
-        for issuers in [json!(["issuer"]), json!(["issuer", "another"]), json!({"issuer": 1})] {
+        for issuers in [
+            json!(["issuer"]),
+            json!(["issuer", "another"]),
+            json!({"issuer": 1}),
+        ] {
             let token = token(&json!({"alg": "HS256"}), &claims(json!({ "iss": issuers })));
             assert!(
                 user_of(&jwt(), &token).await.is_none() && user_of(&any, &token).await.is_none(),
@@ -339,20 +397,34 @@ mod tests {
     async fn what_is_no_token_names_nobody() {
         let whole = token(&json!({"alg": "HS256"}), &claims(json!({})));
         let (message, _) = whole.rsplit_once('.').unwrap();
-        for bad in
-            ["", "a.b.c", "..", message, &format!("{message}."), &format!("{whole}A"), &format!("{whole}.x")]
-        {
+        for bad in [
+            "",
+            "a.b.c",
+            "..",
+            message,
+            &format!("{message}."),
+            &format!("{whole}A"),
+            &format!("{whole}.x"),
+        ] {
             assert!(jwt().claims(bad).await.is_err(), "{bad}");
         }
     }
 
     #[test]
     fn what_would_let_others_in_is_refused() {
-        assert_eq!(Jwt::with_secret(&SECRET[1..], None, Vec::new()).unwrap_err(), InvalidJwt::ShortSecret);
+        assert_eq!(
+            Jwt::with_secret(&SECRET[1..], None, Vec::new()).unwrap_err(),
+            InvalidJwt::ShortSecret
+        );
         let issuer = || Some("issuer".to_owned());
         let audience = || vec!["adjutant".to_owned()];
-        for (issuer, audience) in [(None, audience()), (issuer(), Vec::new()), (None, Vec::new())] {
-            let refused = Jwt::with_key_file(PathBuf::from("keys.json"), issuer, audience).unwrap_err();
+        for (issuer, audience) in [
+            (None, audience()),
+            (issuer(), Vec::new()),
+            (None, Vec::new()),
+        ] {
+            let refused =
+                Jwt::with_key_file(PathBuf::from("keys.json"), issuer, audience).unwrap_err();
             assert_eq!(refused, InvalidJwt::AnyIssuerOrAudience);
         }
     }

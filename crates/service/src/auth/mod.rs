@@ -62,7 +62,12 @@ pub(crate) struct Shown {
 
 impl Caller {
     pub(crate) fn new(user: UserId, role: Role) -> Self {
-        Self { user, role, token: None, until: None }
+        Self {
+            user,
+            role,
+            token: None,
+            until: None,
+        }
     }
 }
 
@@ -98,21 +103,30 @@ impl Auth {
         match self {
             Self::Token(tokens) => by_token(tokens, secret, now).await,
             Self::Jwt(jwt) => by_jwt(jwt, secret, None, roles).await,
-            Self::Oidc(oidc) if secret.starts_with(OURS) => by_token(oidc.tokens(), secret, now).await,
+            Self::Oidc(oidc) if secret.starts_with(OURS) => {
+                by_token(oidc.tokens(), secret, now).await
+            }
             Self::Oidc(oidc) => {
                 let jwt = oidc.access_tokens().await?;
                 by_jwt(&jwt, secret, oidc.user_claim(), roles).await
             }
-            Self::Proxy(_) | Self::None => {
-                Err(Problem::invalid("this service does not know its users by tokens"))
-            }
+            Self::Proxy(_) | Self::None => Err(Problem::invalid(
+                "this service does not know its users by tokens",
+            )),
         }
     }
 }
 
-async fn by_token(tokens: &Arc<dyn TokenStore>, secret: &str, now: Timestamp) -> Result<Caller, Problem> {
+async fn by_token(
+    tokens: &Arc<dyn TokenStore>,
+    secret: &str,
+    now: Timestamp,
+) -> Result<Caller, Problem> {
     let digest = digest(secret);
-    let found = tokens.find_token(&digest).await.map_err(|error| Problem::store(&error))?;
+    let found = tokens
+        .find_token(&digest)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     let found = found.ok_or_else(|| Problem::unauthorized("the token is unknown"))?;
     match found.refused(now) {
         None => {}
@@ -125,7 +139,13 @@ async fn by_token(tokens: &Arc<dyn TokenStore>, secret: &str, now: Timestamp) ->
         Role::User if user == UserId::local() => Role::Operator,
         role => role,
     };
-    Ok(Caller { token: Some(Shown { record: found, digest }), ..Caller::new(user, role) })
+    Ok(Caller {
+        token: Some(Shown {
+            record: found,
+            digest,
+        }),
+        ..Caller::new(user, role)
+    })
 }
 
 async fn by_jwt(
@@ -136,8 +156,15 @@ async fn by_jwt(
 ) -> Result<Caller, Problem> {
     let claims = jwt.claims(secret).await?;
     let user = name::user_of(&claims, user_claim)?;
-    let said = roles.claim.as_deref().map(|claim| claims.texts(claim)).unwrap_or_default();
-    Ok(Caller { until: claims.expires_at(), ..Caller::new(user.clone(), roles.role(&user, &said)) })
+    let said = roles
+        .claim
+        .as_deref()
+        .map(|claim| claims.texts(claim))
+        .unwrap_or_default();
+    Ok(Caller {
+        until: claims.expires_at(),
+        ..Caller::new(user.clone(), roles.role(&user, &said))
+    })
 }
 
 impl fmt::Debug for Auth {

@@ -20,7 +20,9 @@ const LOCAL_REFUSED: &str = "a proxy or an issuer named the user \"local\", who 
 /// this machine is nobody's to name but its own tokens'.
 pub(super) fn user_id(name: &str) -> Result<UserId, Problem> {
     if name.len() > USER_ID_MAX || name.chars().any(char::is_control) {
-        return Err(Problem::unauthorized("the user's name is too long or no text"));
+        return Err(Problem::unauthorized(
+            "the user's name is too long or no text",
+        ));
     }
     let user = UserId::new(name).map_err(|_| Problem::unauthorized("the user's name is empty"))?;
     if user == UserId::local() {
@@ -33,14 +35,21 @@ pub(super) fn user_id(name: &str) -> Result<UserId, Problem> {
 /// Returns the user that a checked token names, in `sub` or in the claim that was chosen. An e-mail address counts only if the
 /// issuer says that it was verified: else whoever enters another's would be them.
 pub(super) fn user_of(claims: &Claims, chosen: Option<&str>) -> Result<UserId, Problem> {
-    let Some(claim) = chosen else { return user_id(&claims.sub) };
+    let Some(claim) = chosen else {
+        return user_id(&claims.sub);
+    };
     let verified = claims.others.get("email_verified");
-    if claim == EMAIL && !verified.is_some_and(|said| *said == Value::Bool(true) || *said == "true") {
-        return Err(Problem::unauthorized("the issuer does not say that the e-mail address was verified"));
+    if claim == EMAIL && !verified.is_some_and(|said| *said == Value::Bool(true) || *said == "true")
+    {
+        return Err(Problem::unauthorized(
+            "the issuer does not say that the e-mail address was verified",
+        ));
     }
     match claims.texts(claim).as_slice() {
         [name] => user_id(name),
-        _ => Err(Problem::unauthorized("the token lacks the claim that names the user")),
+        _ => Err(Problem::unauthorized(
+            "the token lacks the claim that names the user",
+        )),
     }
 }
 
@@ -51,17 +60,40 @@ mod tests {
     use super::*;
 
     fn named(claims: Value, chosen: Option<&str>) -> Option<String> {
-        user_of(&serde_json::from_value(claims).unwrap(), chosen).ok().map(String::from)
+        user_of(&serde_json::from_value(claims).unwrap(), chosen)
+            .ok()
+            .map(String::from)
     }
 
     #[test]
     fn a_subject_is_taken_byte_for_byte_and_the_machines_own_never() {
-        for sub in
-            ["ana", " ana", "ana ", "ana\u{a0}", "\u{2003}ana", "Ana", " local", "Зоя", "李雷", "ana, eve"]
-        {
-            assert_eq!(named(json!({ "sub": sub }), None).as_deref(), Some(sub), "{sub:?}");
+        for sub in [
+            "ana",
+            " ana",
+            "ana ",
+            "ana\u{a0}",
+            "\u{2003}ana",
+            "Ana",
+            " local",
+            "Зоя",
+            "李雷",
+            "ana, eve",
+        ] {
+            assert_eq!(
+                named(json!({ "sub": sub }), None).as_deref(),
+                Some(sub),
+                "{sub:?}"
+            );
         }
-        for sub in ["local", "", " ", "\u{a0}", "a\u{85}b", "a\nb", &"a".repeat(300)] {
+        for sub in [
+            "local",
+            "",
+            " ",
+            "\u{a0}",
+            "a\u{85}b",
+            "a\nb",
+            &"a".repeat(300),
+        ] {
             assert_eq!(named(json!({ "sub": sub }), None), None, "{sub:?}");
         }
     }
@@ -69,14 +101,19 @@ mod tests {
     #[test]
     fn another_claim_names_somebody_if_it_is_one_text_and_was_verified() {
         let claims = |change: Value| {
-            let mut claims =
-                json!({"sub": "7", "email": "a@example.com", "email_verified": true, "name": ["x", "y"]});
-            claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            let mut claims = json!({"sub": "7", "email": "a@example.com", "email_verified": true, "name": ["x", "y"]});
+            claims
+                .as_object_mut()
+                .unwrap()
+                .extend(change.as_object().unwrap().clone());
             claims
         };
         let by_email = |change: Value| named(claims(change), Some("email"));
         assert_eq!(by_email(json!({})).as_deref(), Some("a@example.com"));
-        assert_eq!(by_email(json!({"email_verified": "true"})).as_deref(), Some("a@example.com"));
+        assert_eq!(
+            by_email(json!({"email_verified": "true"})).as_deref(),
+            Some("a@example.com")
+        );
         for change in [
             json!({"email_verified": false}),
             json!({"email_verified": null}),

@@ -186,7 +186,11 @@ impl fmt::Debug for Oidc {
 impl Begun {
     fn new() -> Result<Self, Problem> {
         let new = || random().map_err(|_| Problem::internal());
-        Ok(Self { state: new()?, nonce: new()?, verifier: new()? })
+        Ok(Self {
+            state: new()?,
+            nonce: new()?,
+            verifier: new()?,
+        })
     }
 
     /// Returns it as the text of a cookie.
@@ -197,8 +201,14 @@ impl Begun {
     /// Reads the text of a cookie.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut parts = text.split('.').map(str::to_owned);
-        let begun = Self { state: parts.next()?, nonce: parts.next()?, verifier: parts.next()? };
-        let is_whole = [&begun.state, &begun.nonce, &begun.verifier].iter().all(|part| part.len() >= 43);
+        let begun = Self {
+            state: parts.next()?,
+            nonce: parts.next()?,
+            verifier: parts.next()?,
+        };
+        let is_whole = [&begun.state, &begun.nonce, &begun.verifier]
+            .iter()
+            .all(|part| part.len() >= 43);
         (is_whole && parts.next().is_none()).then_some(begun)
     }
 }
@@ -214,7 +224,14 @@ impl Oidc {
         }
         let client = http::client().map_err(InvalidOidc::Client)?;
         let (provider, is_usable) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Self { config, client, tokens, provider, is_usable, exchanges: Semaphore::new(EXCHANGES) })
+        Ok(Self {
+            config,
+            client,
+            tokens,
+            provider,
+            is_usable,
+            exchanges: Semaphore::new(EXCHANGES),
+        })
     }
 
     /// Asks the provider about itself now, so that what is wrong is known before anybody signs in.
@@ -222,7 +239,10 @@ impl Oidc {
     /// # Errors
     /// [`InvalidOidc::Unavailable`]; it is asked again when somebody signs in.
     pub async fn load(&self) -> Result<(), InvalidOidc> {
-        let unavailable = |reason| InvalidOidc::Unavailable { issuer: self.config.issuer.clone(), reason };
+        let unavailable = |reason| InvalidOidc::Unavailable {
+            issuer: self.config.issuer.clone(),
+            reason,
+        };
         self.provider().await.map(|_| ()).map_err(unavailable)
     }
 
@@ -233,7 +253,9 @@ impl Oidc {
 
     /// Returns whether the provider may be asked again, because the last answer is old or was none. While it is being asked, it is not.
     pub(crate) fn is_due(&self) -> bool {
-        self.provider.try_lock().is_ok_and(|asked| asked.as_ref().is_none_or(|asked| !asked.holds()))
+        self.provider
+            .try_lock()
+            .is_ok_and(|asked| asked.as_ref().is_none_or(|asked| !asked.holds()))
     }
 
     pub(crate) fn tokens(&self) -> &Arc<dyn TokenStore> {
@@ -248,7 +270,9 @@ impl Oidc {
     /// Returns where the provider is, for people.
     pub(crate) fn host(&self) -> String {
         let issuer = http::trusted(&self.config.issuer);
-        issuer.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+        issuer
+            .and_then(|url| url.host_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 
     /// Returns the check of the provider's access tokens.
@@ -278,7 +302,10 @@ impl Oidc {
             .query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.config.client_id)
-            .append_pair("redirect_uri", self.config.redirect.as_deref().unwrap_or(redirect))
+            .append_pair(
+                "redirect_uri",
+                self.config.redirect.as_deref().unwrap_or(redirect),
+            )
             .append_pair("scope", &scope)
             .append_pair("state", &begun.state)
             .append_pair("nonce", &begun.nonce)
@@ -299,30 +326,52 @@ impl Oidc {
         roles: &RoleRules,
     ) -> Result<(UserId, Role), SignInFailed> {
         let begun = begun.filter(|begun| returned.state.as_ref() == Some(&begun.state));
-        let Some(begun) = begun else { return Err(SignInFailed::Stale) };
+        let Some(begun) = begun else {
+            return Err(SignInFailed::Stale);
+        };
         let provider = self.provider().await.map_err(SignInFailed::Provider)?;
         // Else the answer of one provider could be taken for another's (RFC 9207).
         let named = returned.iss.as_ref();
         if named.is_some_and(|iss| *iss != provider.document.issuer)
-            || (named.is_none() && provider.document.authorization_response_iss_parameter_supported)
+            || (named.is_none()
+                && provider
+                    .document
+                    .authorization_response_iss_parameter_supported)
         {
-            return Err(SignInFailed::Provider("another provider answered".to_owned()));
+            return Err(SignInFailed::Provider(
+                "another provider answered".to_owned(),
+            ));
         }
         if let Some(error) = returned.error {
-            return Err(SignInFailed::Denied(said(&error, returned.error_description.as_deref())));
+            return Err(SignInFailed::Denied(said(
+                &error,
+                returned.error_description.as_deref(),
+            )));
         }
         let code = returned.code.ok_or(SignInFailed::Stale)?;
-        let token = self.exchange(&provider, &code, &begun.verifier, redirect).await?;
-        let claims = provider.id_tokens.claims(&token).await.map_err(SignInFailed::Refused)?;
+        let token = self
+            .exchange(&provider, &code, &begun.verifier, redirect)
+            .await?;
+        let claims = provider
+            .id_tokens
+            .claims(&token)
+            .await
+            .map_err(SignInFailed::Refused)?;
         let refused = |detail| Err(SignInFailed::Refused(Problem::unauthorized(detail)));
         if claims.texts("nonce") != [begun.nonce] {
             return refused("the provider's token is for another sign-in");
         }
-        if claims.others.contains_key("azp") && claims.texts("azp") != [self.config.client_id.clone()] {
+        if claims.others.contains_key("azp")
+            && claims.texts("azp") != [self.config.client_id.clone()]
+        {
             return refused("the provider's token is for another service");
         }
         let user = name::user_of(&claims, self.user_claim()).map_err(SignInFailed::Refused)?;
-        let said = roles.claim.as_deref().map(|claim| claims.texts(claim)).unwrap_or_default();
+        let said = roles
+            .claim
+            .as_deref()
+            .map(|claim| claims.texts(claim))
+            .unwrap_or_default();
         let role = roles.role(&user, &said);
         Ok((user, role))
     }
@@ -346,12 +395,23 @@ impl Oidc {
         redirect: &str,
     ) -> Result<String, SignInFailed> {
         let failed = |reason: String| SignInFailed::Provider(reason);
-        let _one_of_few = self.exchanges.acquire().await.map_err(|error| failed(error.to_string()))?;
-        let OidcConfig { client_id, client_secret, .. } = &self.config;
+        let _one_of_few = self
+            .exchanges
+            .acquire()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let OidcConfig {
+            client_id,
+            client_secret,
+            ..
+        } = &self.config;
         let mut form = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
-            ("redirect_uri", self.config.redirect.as_deref().unwrap_or(redirect)),
+            (
+                "redirect_uri",
+                self.config.redirect.as_deref().unwrap_or(redirect),
+            ),
             ("code_verifier", verifier),
         ];
         let mut request = self.client.post(provider.token.clone());
@@ -359,25 +419,37 @@ impl Oidc {
             // Both are encoded before they are put together (RFC 6749, 2.3.1).
             Some(secret) if provider.document.takes_basic() => {
                 let pair = format!("{}:{}", encoded(client_id), encoded(secret));
-                request = request.header("authorization", format!("Basic {}", STANDARD.encode(pair)));
+                request =
+                    request.header("authorization", format!("Basic {}", STANDARD.encode(pair)));
             }
-            Some(secret) => form.extend([("client_id", client_id.as_str()), ("client_secret", secret)]),
+            Some(secret) => {
+                form.extend([("client_id", client_id.as_str()), ("client_secret", secret)])
+            }
             None => form.push(("client_id", client_id)),
         }
-        let request =
-            request.header("content-type", "application/x-www-form-urlencoded").body(form_encoded(&form));
+        let request = request
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form_encoded(&form));
         let (status, body) = http::ask(request).await.map_err(failed)?;
         if status != 200 {
-            let TokenError { error, error_description } = serde_json::from_str(&body).unwrap_or_default();
-            let words = error.map(|error| said(&error, error_description.as_deref())).unwrap_or_default();
+            let TokenError {
+                error,
+                error_description,
+            } = serde_json::from_str(&body).unwrap_or_default();
+            let words = error
+                .map(|error| said(&error, error_description.as_deref()))
+                .unwrap_or_default();
             // A code that was used, or has expired, or is for another client or address (RFC 6749, 5.2).
             return Err(match words.starts_with("invalid_grant") {
                 true => SignInFailed::Stale,
                 false => failed(format!("it answered with status {status} {words}")),
             });
         }
-        let tokens: Tokens = serde_json::from_str(&body).map_err(|error| failed(error.to_string()))?;
-        tokens.id_token.ok_or_else(|| failed("it gave no ID token".to_owned()))
+        let tokens: Tokens =
+            serde_json::from_str(&body).map_err(|error| failed(error.to_string()))?;
+        tokens
+            .id_token
+            .ok_or_else(|| failed("it gave no ID token".to_owned()))
     }
 
     /// Returns the provider as it describes itself, asked no more often than it has to be.
@@ -388,7 +460,10 @@ impl Oidc {
         let mut asked = self.provider.lock().await;
         if let Some(known) = asked.as_ref().filter(|asked| asked.holds()) {
             // Of one that fails now, what it said before still holds.
-            return known.provider.clone().ok_or_else(|| known.failed.clone().unwrap_or_default());
+            return known
+                .provider
+                .clone()
+                .ok_or_else(|| known.failed.clone().unwrap_or_default());
         }
         // It stays there meanwhile: whoever waits for this may go away.
         let before = asked.as_ref().and_then(|asked| asked.provider.clone());
@@ -396,7 +471,11 @@ impl Oidc {
         let failed = found.as_ref().err().cloned();
         self.is_usable.store(failed.is_none(), Ordering::Relaxed);
         let provider = found.as_ref().ok().cloned().or(before);
-        *asked = Some(Asked { at: Instant::now(), failed, provider: provider.clone() });
+        *asked = Some(Asked {
+            at: Instant::now(),
+            failed,
+            provider: provider.clone(),
+        });
         match (found, provider) {
             (Err(reason), None) => Err(reason),
             (Ok(provider), _) | (Err(_), Some(provider)) => Ok(provider),
@@ -432,8 +511,9 @@ impl Provider {
                 document.issuer
             ));
         }
-        let address =
-            |text: &str| http::trusted(text).ok_or_else(|| format!("{text} is no https:// address"));
+        let address = |text: &str| {
+            http::trusted(text).ok_or_else(|| format!("{text} is no https:// address"))
+        };
         let keys = |audience: Vec<String>| {
             Jwt::with_key_url(&document.jwks_uri, Some(document.issuer.clone()), audience)
                 .map_err(|error| error.to_string())
@@ -445,7 +525,11 @@ impl Provider {
         Ok(Self {
             authorization: address(&document.authorization_endpoint)?,
             token: address(&document.token_endpoint)?,
-            end_session: document.end_session_endpoint.as_deref().map(address).transpose()?,
+            end_session: document
+                .end_session_endpoint
+                .as_deref()
+                .map(address)
+                .transpose()?,
             id_tokens: keys(vec![config.client_id.clone()])?,
             access_tokens,
             document,
@@ -455,8 +539,15 @@ impl Provider {
 
 /// Returns an error of the provider's, shortened: it may hold what somebody typed.
 fn said(error: &str, description: Option<&str>) -> String {
-    let words = description.map_or_else(|| error.to_owned(), |description| format!("{error}: {description}"));
-    words.chars().filter(|letter| !letter.is_control()).take(300).collect()
+    let words = description.map_or_else(
+        || error.to_owned(),
+        |description| format!("{error}: {description}"),
+    );
+    words
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(300)
+        .collect()
 }
 
 fn form_encoded(pairs: &[(&str, &str)]) -> String {
@@ -469,7 +560,9 @@ fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut whole, byte| {
         match byte {
             b' ' => whole.push('+'),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => whole.push(byte.into()),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => {
+                whole.push(byte.into())
+            }
             _ => whole += &format!("%{byte:02X}"),
         }
         whole
@@ -492,10 +585,18 @@ mod tests {
         let read = Begun::read(&begun.written()).unwrap();
         assert_eq!(
             (read.state, read.nonce, read.verifier),
-            (begun.state.clone(), begun.nonce.clone(), begun.verifier.clone())
+            (
+                begun.state.clone(),
+                begun.nonce.clone(),
+                begun.verifier.clone()
+            )
         );
-        for bad in ["", "..", &format!("{}.{}", begun.state, begun.nonce), &format!("{}.x", begun.written())]
-        {
+        for bad in [
+            "",
+            "..",
+            &format!("{}.{}", begun.state, begun.nonce),
+            &format!("{}.x", begun.written()),
+        ] {
             assert!(Begun::read(bad).is_none(), "{bad}");
         }
     }

@@ -41,12 +41,26 @@ impl TrustedProxy {
     /// # Errors
     /// [`InvalidProxy`].
     pub fn new(header: &str, peers: &[String]) -> Result<Self, InvalidProxy> {
-        let name = header.trim().parse().map_err(|_| InvalidProxy::Header(header.to_owned()))?;
+        let name = header
+            .trim()
+            .parse()
+            .map_err(|_| InvalidProxy::Header(header.to_owned()))?;
         let peers = networks(peers)?;
-        if peers.is_empty() { Err(InvalidProxy::NoPeers) } else { Ok(Self { header: name, peers }) }
+        if peers.is_empty() {
+            Err(InvalidProxy::NoPeers)
+        } else {
+            Ok(Self {
+                header: name,
+                peers,
+            })
+        }
     }
 
-    pub(crate) fn user(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Result<UserId, Problem> {
+    pub(crate) fn user(
+        &self,
+        peer: Option<IpAddr>,
+        headers: &HeaderMap,
+    ) -> Result<UserId, Problem> {
         let trusted = peer.is_some_and(|peer| {
             let peer = peer.to_canonical();
             self.peers.iter().any(|network| network.contains(&peer))
@@ -81,7 +95,8 @@ pub fn networks(peers: &[String]) -> Result<Vec<IpNet>, InvalidProxy> {
 fn network(peer: &str) -> Result<IpNet, InvalidProxy> {
     let text = peer.trim();
     let one = text.parse::<IpAddr>().map(IpNet::from);
-    one.or_else(|_| text.parse()).map_err(|_| InvalidProxy::Peer(peer.to_owned()))
+    one.or_else(|_| text.parse())
+        .map_err(|_| InvalidProxy::Peer(peer.to_owned()))
 }
 
 #[cfg(test)]
@@ -90,13 +105,23 @@ mod tests {
     use axum::http::HeaderValue;
 
     fn user(peer: &str, values: &[&str]) -> Option<String> {
-        let peers = ["10.0.0.0/24".to_owned(), "::1".to_owned(), "192.0.2.7".to_owned()];
+        let peers = [
+            "10.0.0.0/24".to_owned(),
+            "::1".to_owned(),
+            "192.0.2.7".to_owned(),
+        ];
         let proxy = TrustedProxy::new("X-Forwarded-User", &peers).unwrap();
         let mut headers = HeaderMap::new();
         for value in values {
-            headers.append("x-forwarded-user", HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            headers.append(
+                "x-forwarded-user",
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            );
         }
-        proxy.user(Some(peer.parse().unwrap()), &headers).ok().map(String::from)
+        proxy
+            .user(Some(peer.parse().unwrap()), &headers)
+            .ok()
+            .map(String::from)
     }
 
     #[test]
@@ -129,9 +154,23 @@ mod tests {
     #[test]
     fn a_name_is_taken_byte_for_byte_and_the_machines_own_never() {
         let own = ["local\u{a0}", "Local", "local."];
-        for name in ["ana\u{a0}", "\u{2003}ana", "Ana", "Зоя", "李雷", "e\u{301}va", "éva"].iter().chain(&own)
+        for name in [
+            "ana\u{a0}",
+            "\u{2003}ana",
+            "Ana",
+            "Зоя",
+            "李雷",
+            "e\u{301}va",
+            "éva",
+        ]
+        .iter()
+        .chain(&own)
         {
-            assert_eq!(user("10.0.0.1", &[name]).as_deref(), Some(*name), "{name:?}");
+            assert_eq!(
+                user("10.0.0.1", &[name]).as_deref(),
+                Some(*name),
+                "{name:?}"
+            );
         }
         assert_eq!(user("10.0.0.1", &["local"]), None);
     }
@@ -139,8 +178,10 @@ mod tests {
     #[test]
     fn what_is_no_text_is_nobody() {
         let proxy = TrustedProxy::new("x-user", &["::1".to_owned()]).unwrap();
-        let headers =
-            HeaderMap::from_iter([(proxy.header.clone(), HeaderValue::from_bytes(b"an\xe1").unwrap())]);
+        let headers = HeaderMap::from_iter([(
+            proxy.header.clone(),
+            HeaderValue::from_bytes(b"an\xe1").unwrap(),
+        )]);
         assert!(proxy.user("::1".parse().ok(), &headers).is_err());
     }
 
@@ -150,9 +191,18 @@ mod tests {
             let peers: Vec<String> = peers.iter().map(|peer| (*peer).to_owned()).collect();
             TrustedProxy::new(header, &peers).unwrap_err()
         };
-        assert_eq!(fails("x y", &["::1"]), InvalidProxy::Header("x y".to_owned()));
-        assert_eq!(fails("x-user", &["proxy.local"]), InvalidProxy::Peer("proxy.local".to_owned()));
-        assert_eq!(fails("x-user", &["10.0.0.0/99"]), InvalidProxy::Peer("10.0.0.0/99".to_owned()));
+        assert_eq!(
+            fails("x y", &["::1"]),
+            InvalidProxy::Header("x y".to_owned())
+        );
+        assert_eq!(
+            fails("x-user", &["proxy.local"]),
+            InvalidProxy::Peer("proxy.local".to_owned())
+        );
+        assert_eq!(
+            fails("x-user", &["10.0.0.0/99"]),
+            InvalidProxy::Peer("10.0.0.0/99".to_owned())
+        );
         assert_eq!(fails("x-user", &[]), InvalidProxy::NoPeers);
     }
 }

@@ -73,7 +73,10 @@ impl RoleRules {
         let mut said = Vec::new();
         if let Some(header) = &self.header {
             let mut lines = headers.get_all(header).iter();
-            let line = lines.next().and_then(|line| line.to_str().ok()).unwrap_or_default();
+            let line = lines
+                .next()
+                .and_then(|line| line.to_str().ok())
+                .unwrap_or_default();
             if lines.next().is_some() {
                 return Err(Problem::unauthorized("the proxy named roles twice"));
             }
@@ -128,7 +131,9 @@ mod tests {
             for line in lines {
                 headers.append("x-groups", line.parse().unwrap());
             }
-            rules().of_proxy(&UserId::new("eve").unwrap(), &headers).ok()
+            rules()
+                .of_proxy(&UserId::new("eve").unwrap(), &headers)
+                .ok()
         };
         assert_eq!(role(&["users, admins"]), Some(Role::Operator));
         assert_eq!(role(&["users"]), Some(Role::User));

@@ -44,15 +44,24 @@ impl ConnectionLimits {
     /// Returns the bounds of the address that has the figures only.
     #[must_use]
     pub(crate) fn of_figures(self) -> Self {
-        Self { connections: self.connections.min(FIGURES), ..self }
+        Self {
+            connections: self.connections.min(FIGURES),
+            ..self
+        }
     }
 
     /// Returns the same bounds, with no more connections than this process may have files open.
     #[must_use]
     pub(crate) fn fitting(self) -> Self {
         let allowed = open_files_max().map_or(u64::MAX, fitting);
-        let connections = u32::try_from(allowed).ok().and_then(NonZeroU32::new).unwrap_or(self.connections);
-        Self { connections: self.connections.min(connections), ..self }
+        let connections = u32::try_from(allowed)
+            .ok()
+            .and_then(NonZeroU32::new)
+            .unwrap_or(self.connections);
+        Self {
+            connections: self.connections.min(connections),
+            ..self
+        }
     }
 }
 
@@ -78,9 +87,19 @@ mod tests {
 
     #[test]
     fn descriptors_are_left_for_the_rest() {
-        for (files, connections) in [(1_024, 768), (65_536, 65_280), (300, 75), (256, 64), (2, 1), (0, 1)] {
+        for (files, connections) in [
+            (1_024, 768),
+            (65_536, 65_280),
+            (300, 75),
+            (256, 64),
+            (2, 1),
+            (0, 1),
+        ] {
             assert_eq!(fitting(files), connections, "{files}");
         }
-        assert!(ConnectionLimits::default().fitting().connections <= ConnectionLimits::default().connections);
+        assert!(
+            ConnectionLimits::default().fitting().connections
+                <= ConnectionLimits::default().connections
+        );
     }
 }

@@ -107,8 +107,17 @@ pub(super) struct Busy(Arc<Guest>);
 
 impl Guests {
     /// Makes a house without guests. Those of one address are counted unless it is a proxy's or this machine's own, which speaks for proxies on it.
-    pub(crate) fn new(bounds: ConnectionLimits, proxies: Vec<IpNet>, metrics: Arc<Metrics>) -> Arc<Self> {
-        Arc::new(Self { bounds, proxies, inside: Mutex::default(), metrics })
+    pub(crate) fn new(
+        bounds: ConnectionLimits,
+        proxies: Vec<IpNet>,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            bounds,
+            proxies,
+            inside: Mutex::default(),
+            metrics,
+        })
     }
 
     /// Lets a connection in, if need be in the place of the one that has done nothing for longest; if all have a request, in
@@ -120,12 +129,17 @@ impl Guests {
         let address = self.counted(peer);
         let mut inside = lock(&self.inside);
         let of_address = |guest: &Guest| address.is_some() && guest.address == address;
-        let room = inside.guests.values().filter(|guest| of_address(guest)).count();
+        let room = inside
+            .guests
+            .values()
+            .filter(|guest| of_address(guest))
+            .count();
         if room >= bound(self.bounds.per_address) && !inside.send_away(now, of_address) {
             self.metrics.connection_closed("address");
             return Err(NoRoom::OfAddress);
         }
-        if inside.guests.len() >= bound(self.bounds.connections) && !inside.send_away(now, |_| true) {
+        if inside.guests.len() >= bound(self.bounds.connections) && !inside.send_away(now, |_| true)
+        {
             self.metrics.connection_closed("full");
             return Err(NoRoom::InAll);
         }
@@ -134,13 +148,21 @@ impl Guests {
         let guest = Arc::new(Guest {
             address,
             bounds: self.bounds,
-            at: Mutex::new(At { phase: Phase::New, since: now, stalled: None }),
+            at: Mutex::new(At {
+                phase: Phase::New,
+                since: now,
+                stalled: None,
+            }),
             changed: Notify::new(),
             metrics: self.metrics.clone(),
         });
         inside.guests.insert(number, guest.clone());
         self.metrics.connection_opened();
-        Ok(Place { number, guest, guests: self.clone() })
+        Ok(Place {
+            number,
+            guest,
+            guests: self.clone(),
+        })
     }
 
     /// Sends the one away that has done nothing for longest.
@@ -175,9 +197,11 @@ impl Inside {
             .collect();
         waiting.sort_unstable();
         // One of them may begin a request this moment; then it is the next one's turn.
-        let gone = waiting
-            .into_iter()
-            .find(|(.., number)| self.guests.get(number).is_some_and(|guest| guest.send_away(now)));
+        let gone = waiting.into_iter().find(|(.., number)| {
+            self.guests
+                .get(number)
+                .is_some_and(|guest| guest.send_away(now))
+        });
         gone.is_some_and(|(.., number)| self.guests.remove(&number).is_some())
     }
 }
@@ -198,7 +222,9 @@ impl Drop for Place {
 impl At {
     /// Returns whether nothing that was begun is lost with the connection, or it waits for the other end.
     fn may_go(self, now: Instant) -> bool {
-        let is_stalled = self.stalled.is_some_and(|since| now.duration_since(since) >= PAUSE);
+        let is_stalled = self
+            .stalled
+            .is_some_and(|since| now.duration_since(since) >= PAUSE);
         match self.phase {
             Phase::New | Phase::Head | Phase::Idle => true,
             Phase::Body => is_stalled || now.duration_since(self.since) >= PAUSE,
@@ -299,7 +325,11 @@ impl Guest {
         if leaving && at.phase == Phase::Idle {
             at.phase = Phase::Gone;
         }
-        if at.phase != Phase::Gone && self.deadline_at(*at, leaving).is_some_and(|deadline| deadline <= now) {
+        if at.phase != Phase::Gone
+            && self
+                .deadline_at(*at, leaving)
+                .is_some_and(|deadline| deadline <= now)
+        {
             self.metrics.connection_closed("time_out");
             at.phase = Phase::Gone;
         }
@@ -355,10 +385,19 @@ mod tests {
             per_address: bound(per_address),
             ..ConnectionLimits::default()
         };
-        Guests::new(bounds, vec!["10.0.0.0/24".parse().unwrap()], Arc::new(Metrics::new()))
+        Guests::new(
+            bounds,
+            vec!["10.0.0.0/24".parse().unwrap()],
+            Arc::new(Metrics::new()),
+        )
     }
 
-    fn admit(guests: &Arc<Guests>, peer: &str, second: u64, start: Instant) -> Result<Place, NoRoom> {
+    fn admit(
+        guests: &Arc<Guests>,
+        peer: &str,
+        second: u64,
+        start: Instant,
+    ) -> Result<Place, NoRoom> {
         guests.admit(peer.parse().unwrap(), start + Duration::from_secs(second))
     }
 
@@ -369,13 +408,26 @@ mod tests {
     #[tokio::test]
     async fn the_one_that_waits_longest_makes_room_and_no_request_is_cut() {
         let (guests, start) = (guests(3, 3), Instant::now());
-        let [busy, old, young] = [0, 1, 2].map(|second| admit(&guests, "192.0.2.1", second, start).unwrap());
+        let [busy, old, young] =
+            [0, 1, 2].map(|second| admit(&guests, "192.0.2.1", second, start).unwrap());
         let asked = busy.guest().begin().unwrap();
         let fourth = admit(&guests, "192.0.2.2", 3, start).unwrap();
-        assert_eq!([&busy, &old, &young, &fourth].map(is_gone), [false, true, false, false]);
-        assert!(old.guest().begin().is_none(), "nothing is begun on a connection that has to go");
-        let _others = [young.guest().begin().unwrap(), fourth.guest().begin().unwrap()];
-        assert_eq!(admit(&guests, "192.0.2.2", 4, start).err(), Some(NoRoom::InAll));
+        assert_eq!(
+            [&busy, &old, &young, &fourth].map(is_gone),
+            [false, true, false, false]
+        );
+        assert!(
+            old.guest().begin().is_none(),
+            "nothing is begun on a connection that has to go"
+        );
+        let _others = [
+            young.guest().begin().unwrap(),
+            fourth.guest().begin().unwrap(),
+        ];
+        assert_eq!(
+            admit(&guests, "192.0.2.2", 4, start).err(),
+            Some(NoRoom::InAll)
+        );
         drop(asked);
         assert_eq!(
             admit(&guests, "192.0.2.2", 4, start).err(),
@@ -386,16 +438,26 @@ mod tests {
         let _fifth = admit(&guests, "192.0.2.2", 4, start).unwrap();
         assert!(is_gone(&busy));
         drop((busy, old));
-        assert_eq!(lock(&guests.inside).guests.len(), 3, "whoever has lost its place frees no other");
+        assert_eq!(
+            lock(&guests.inside).guests.len(),
+            3,
+            "whoever has lost its place frees no other"
+        );
     }
 
     #[tokio::test]
     async fn a_body_that_does_not_come_makes_room_when_nothing_else_can() {
         let (guests, start) = (guests(2, 2), Instant::now());
         let places = [0, 0].map(|second| admit(&guests, "192.0.2.1", second, start).unwrap());
-        let _requests = places.each_ref().map(|place| place.guest().begin().unwrap());
+        let _requests = places
+            .each_ref()
+            .map(|place| place.guest().begin().unwrap());
         places[1].guest().waits_for_body(true);
-        assert_eq!(admit(&guests, "192.0.2.2", 0, start).err(), Some(NoRoom::InAll), "it may be on its way");
+        assert_eq!(
+            admit(&guests, "192.0.2.2", 0, start).err(),
+            Some(NoRoom::InAll),
+            "it may be on its way"
+        );
         let third = admit(&guests, "192.0.2.2", 9, start).unwrap();
         assert_eq!(places.each_ref().map(is_gone), [false, true]);
         let _request = third.guest().begin().unwrap();
@@ -415,12 +477,26 @@ mod tests {
         let first = admit(&guests, "2001:db8::1", 1, start).unwrap();
         let second = admit(&guests, "2001:db8::2", 2, start).unwrap();
         let _third = admit(&guests, "2001:db8::3", 3, start).unwrap();
-        assert_eq!([&others, &first, &second].map(is_gone), [false, true, false]);
+        assert_eq!(
+            [&others, &first, &second].map(is_gone),
+            [false, true, false]
+        );
         let _requests = [&second, &_third].map(|place| place.guest().begin().unwrap());
-        assert_eq!(admit(&guests, "2001:db8::4", 4, start).err(), Some(NoRoom::OfAddress));
+        assert_eq!(
+            admit(&guests, "2001:db8::4", 4, start).err(),
+            Some(NoRoom::OfAddress)
+        );
         assert!(admit(&guests, "2001:db8:0:1::1", 4, start).is_ok());
-        for proxy in ["10.0.0.7", "::ffff:10.0.0.7", "127.0.0.1", "::1", "127.0.0.9"] {
-            let places: Vec<_> = (0..4).map(|second| admit(&guests, proxy, second, start).unwrap()).collect();
+        for proxy in [
+            "10.0.0.7",
+            "::ffff:10.0.0.7",
+            "127.0.0.1",
+            "::1",
+            "127.0.0.9",
+        ] {
+            let places: Vec<_> = (0..4)
+                .map(|second| admit(&guests, proxy, second, start).unwrap())
+                .collect();
             assert!(!places.iter().any(is_gone), "{proxy}");
         }
     }
@@ -433,7 +509,11 @@ mod tests {
         let bounds = ConnectionLimits::default();
         assert_eq!(guest.deadline(false), Some(start + bounds.header_timeout));
         guest.heard();
-        assert_eq!(guest.deadline(false), Some(start + bounds.header_timeout), "bytes do not make it longer");
+        assert_eq!(
+            guest.deadline(false),
+            Some(start + bounds.header_timeout),
+            "bytes do not make it longer"
+        );
         let asked = guest.begin().unwrap();
         assert_eq!(guest.deadline(false), None);
         assert!(!guest.is_over(start + Duration::from_secs(9_999), true));
@@ -451,16 +531,25 @@ mod tests {
         let second = Duration::from_secs(1);
         let idle = ConnectionLimits::default().idle_timeout;
         let places = [0, 0].map(|second| admit(&guests, "192.0.2.1", second, start).unwrap());
-        let requests = places.each_ref().map(|place| place.guest().begin().unwrap());
+        let requests = places
+            .each_ref()
+            .map(|place| place.guest().begin().unwrap());
         places[0].guest().takes(false);
         let deadline = places[0].guest().deadline(false).unwrap();
         assert!(deadline >= start + idle && !places[0].guest().is_over(deadline - second, false));
         places[0].guest().takes(true);
         assert_eq!(places[0].guest().deadline(false), None, "it reads on");
-        assert_eq!(admit(&guests, "192.0.2.2", 99, start).err(), Some(NoRoom::InAll));
+        assert_eq!(
+            admit(&guests, "192.0.2.2", 99, start).err(),
+            Some(NoRoom::InAll)
+        );
         drop(requests);
         places[1].guest().takes(false);
-        assert_eq!(admit(&guests, "192.0.2.2", 0, start).err(), Some(NoRoom::InAll), "it may be read yet");
+        assert_eq!(
+            admit(&guests, "192.0.2.2", 0, start).err(),
+            Some(NoRoom::InAll),
+            "it may be read yet"
+        );
         let _third = admit(&guests, "192.0.2.2", 99, start).unwrap();
         assert_eq!(places.each_ref().map(is_gone), [false, true]);
     }
@@ -474,7 +563,11 @@ mod tests {
         drop(idle.guest().begin());
         idle.guest().flushed();
         let over = |at| [new, begins, idle].map(|place| place.guest().is_over(at, true));
-        assert_eq!(over(start), [false, false, true], "what whoever is new has sent may be on its way");
+        assert_eq!(
+            over(start),
+            [false, false, true],
+            "what whoever is new has sent may be on its way"
+        );
         assert_eq!(new.guest().deadline(true), Some(start + ARRIVAL));
         assert_eq!(over(start + ARRIVAL), [true, false, true]);
     }

@@ -75,7 +75,9 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, peer)) => admit(stream, peer),
             Err(error) => match error.kind() {
-                ErrorKind::ConnectionAborted | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {}
+                ErrorKind::ConnectionAborted
+                | ErrorKind::ConnectionRefused
+                | ErrorKind::ConnectionReset => {}
                 ErrorKind::InvalidInput => return Err(error),
                 _ => {
                     guests.make_room();
@@ -106,16 +108,21 @@ async fn attend(
 ) {
     let guest = place.guest();
     let service = service_fn(|request: Request<Incoming>| {
-        let (app, guest, busy, draining) = (app.clone(), guest.clone(), guest.begin(), &ending.draining);
+        let (app, guest, busy, draining) =
+            (app.clone(), guest.clone(), guest.begin(), &ending.draining);
         async move {
             // Its place was taken this moment: what holds it is about to be dropped, and nothing of the request is done.
-            let Some(busy) = busy else { return pending().await };
+            let Some(busy) = busy else {
+                return pending().await;
+            };
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(guest);
             let mut response = app.call(request).await?;
             if draining.is_cancelled() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response.map(|body| Answer::new(body, busy)))
         }

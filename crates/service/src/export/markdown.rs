@@ -14,7 +14,10 @@ const FENCE_CHARS: usize = 3;
 pub(super) fn heading(text: &str) -> String {
     let mut line = String::new();
     for c in clean_line(text).trim().chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~' | '|' | '$' | '#' | '!') {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~' | '|' | '$' | '#' | '!'
+        ) {
             line.push('\\');
         }
         line.push(c);
@@ -27,7 +30,11 @@ pub(super) fn code(text: &str) -> String {
     let text = clean_line(text);
     let mark = "`".repeat(longest_run(&text) + 1);
     // Blanks keep its own marks from joining ours.
-    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
     format!("{mark}{pad}{text}{pad}{mark}")
 }
 
@@ -35,7 +42,11 @@ pub(super) fn code(text: &str) -> String {
 pub(super) fn fenced(language: &str, text: &str) -> String {
     let text = clean(&lines(text));
     let fence = "`".repeat((longest_run(&text) + 1).max(FENCE_CHARS));
-    let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
+    let end = if text.ends_with('\n') || text.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
@@ -83,7 +94,8 @@ pub(super) fn inert(mut file: String) -> String {
 /// Returns the byte offsets at which tags and pictures begin, in order.
 fn live(text: &str) -> Vec<usize> {
     let mut live: Vec<usize> = Vec::new();
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         match event {
             Event::Html(_) | Event::InlineHtml(_) => {
@@ -114,7 +126,9 @@ mod tests {
                 Event::End(pulldown_cmark::TagEnd::BlockQuote(_)) => depth -= 1,
                 Event::Start(Tag::Heading { .. }) if depth == 0 => headings += 1,
                 Event::Text(text) if &*text == "last" && depth == 0 => last_is_outside += 1,
-                Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => live = true,
+                Event::Html(_) | Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => {
+                    live = true
+                }
                 _ => {}
             }
         }
@@ -149,7 +163,12 @@ mod tests {
     #[test]
     fn nothing_leaves_its_quote_or_is_live_in_it() {
         for text in HOSTILE {
-            assert_eq!(parts(&quoted(text)), (2, 1, false), "{text:?} became {:?}", quoted(text));
+            assert_eq!(
+                parts(&quoted(text)),
+                (2, 1, false),
+                "{text:?} became {:?}",
+                quoted(text)
+            );
         }
     }
 
@@ -178,13 +197,15 @@ mod tests {
 
     #[test]
     fn ordinary_words_stay_as_they_are() {
-        let text =
-            "Grüße, *you*:\n\n- `Vec<T>` is < 3\n\n```rust\nlet x: Vec<u8>;\n```\n<https://example.org>";
+        let text = "Grüße, *you*:\n\n- `Vec<T>` is < 3\n\n```rust\nlet x: Vec<u8>;\n```\n<https://example.org>";
         let back: Vec<&str> = text.split('\n').collect();
         let quote = inert(quoted(text));
         let lines: Vec<&str> = quote
             .lines()
-            .map(|line| line.strip_prefix("> ").unwrap_or(line.trim_start_matches('>')))
+            .map(|line| {
+                line.strip_prefix("> ")
+                    .unwrap_or(line.trim_start_matches('>'))
+            })
             .collect();
         assert_eq!(lines, back);
         assert_eq!(heading("Buy milk, 2 l."), "Buy milk, 2 l.");
@@ -194,10 +215,18 @@ mod tests {
 
     #[test]
     fn what_a_terminal_obeys_is_left_out() {
-        for shown in
-            [quoted("a\u{1b}[2Jb"), fenced("text", "a\u{1b}[2Jb"), code("a\u{9b}b"), heading("a\u{202e}b")]
-        {
-            assert!(!shown.chars().any(|c| c != '\n' && adjutant_core::is_control(c)), "{shown:?}");
+        for shown in [
+            quoted("a\u{1b}[2Jb"),
+            fenced("text", "a\u{1b}[2Jb"),
+            code("a\u{9b}b"),
+            heading("a\u{202e}b"),
+        ] {
+            assert!(
+                !shown
+                    .chars()
+                    .any(|c| c != '\n' && adjutant_core::is_control(c)),
+                "{shown:?}"
+            );
         }
     }
 }

@@ -6,7 +6,8 @@ mod markdown; // text that stays where it is put
 use adjutant_core::port::{ConversationSummary, Loaded};
 use adjutant_core::{
     Arguments, Awaits, ConversationId, Doubt, Event, PendingCall, Role, Session, SessionState,
-    TITLE_CHARS_MAX, TranscriptMessage, clip, conversation, json_line, last_summary, session, transcript,
+    TITLE_CHARS_MAX, TranscriptMessage, clip, conversation, json_line, last_summary, session,
+    transcript,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -58,7 +59,13 @@ impl Export {
         let mut messages = transcript(&known.events);
         messages.retain(|message| message.role != Role::System);
         let pending = conversation::pending(&known.events);
-        Self { summary, models, messages, known, pending }
+        Self {
+            summary,
+            models,
+            messages,
+            known,
+            pending,
+        }
     }
 
     /// Returns where it stands. `summarize_from`: with so many tokens it is to be summarized; `None`: that is not known here.
@@ -110,7 +117,9 @@ impl Export {
         }
         if let Some(summary) = last_summary(&self.known.events) {
             let first = summary.summarized_at;
-            text += &format!("- Summarized: the model is given a summary of the first {first} messages\n");
+            text += &format!(
+                "- Summarized: the model is given a summary of the first {first} messages\n"
+            );
         }
         for message in &self.messages {
             let who = match message.role {
@@ -119,13 +128,16 @@ impl Export {
                 Role::Tool => "Tool",
                 Role::System => continue,
             };
-            let at = message.at.map_or_else(String::new, |at| format!(" · {}", time(at)));
+            let at = message
+                .at
+                .map_or_else(String::new, |at| format!(" · {}", time(at)));
             // A result belongs to the assistant's calls above it.
             match &message.result {
                 Some(result) => {
                     let end = if result.success { "✓" } else { "✗" };
-                    let name =
-                        self.tool_of(message).map_or_else(String::new, |tool| format!(" of {}", code(tool)));
+                    let name = self
+                        .tool_of(message)
+                        .map_or_else(String::new, |tool| format!(" of {}", code(tool)));
                     text += &format!("\nResult{name} {end}{at}\n\n");
                     text += &match (result.data.as_deref(), &result.error) {
                         (Some(serde_json::Value::String(words)), _) => fenced("text", words),
@@ -147,12 +159,18 @@ impl Export {
             }
         }
         for call in &self.pending {
-            text += &format!("\n## Waits for an answer\n\n{}", quoted(&clip(&call.preview, 2_000)));
+            text += &format!(
+                "\n## Waits for an answer\n\n{}",
+                quoted(&clip(&call.preview, 2_000))
+            );
         }
         for input in &self.known.inbox {
             if let adjutant_core::InputBody::Message { text: words, .. } = &input.body {
-                text +=
-                    &format!("\n## You · {} · not answered yet\n\n{}", time(input.at), quoted(words.trim()));
+                text += &format!(
+                    "\n## You · {} · not answered yet\n\n{}",
+                    time(input.at),
+                    quoted(words.trim())
+                );
             }
         }
         inert(text)
@@ -161,7 +179,9 @@ impl Export {
     fn tool_of(&self, result: &TranscriptMessage) -> Option<&str> {
         let wanted = result.tool_call_id.as_ref()?;
         let mut calls = self.messages.iter().flat_map(|message| &message.tool_calls);
-        calls.find(|call| call.id == *wanted).map(|call| call.tool.as_str())
+        calls
+            .find(|call| call.id == *wanted)
+            .map(|call| call.tool.as_str())
     }
 }
 
@@ -209,5 +229,9 @@ impl Waiting {
 #[must_use]
 pub fn title(summary: &ConversationSummary) -> String {
     let title = clip(&summary.title, TITLE_CHARS_MAX);
-    if title.is_empty() { "(no words)".to_owned() } else { title }
+    if title.is_empty() {
+        "(no words)".to_owned()
+    } else {
+        title
+    }
 }

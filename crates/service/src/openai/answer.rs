@@ -37,7 +37,10 @@ pub(super) struct Encoder {
 impl Encoder {
     /// `whole`: the answer is said when it is known to be the answer, and not word by word.
     pub(super) fn new(whole: bool) -> Self {
-        Self { whole, ..Self::default() }
+        Self {
+            whole,
+            ..Self::default()
+        }
     }
 
     /// What an event adds. The answer itself is complete with [`Encoder::end`].
@@ -48,7 +51,9 @@ impl Encoder {
                 self.said.clear();
                 None
             }
-            RunEvent::Text(text) if !self.whole && !text.is_empty() => Some(Piece::Content(self.say(text))),
+            RunEvent::Text(text) if !self.whole && !text.is_empty() => {
+                Some(Piece::Content(self.say(text)))
+            }
             RunEvent::Thinking(text) if !text.is_empty() => {
                 let text = shown(text);
                 self.in_line = !text.ends_with('\n');
@@ -58,7 +63,9 @@ impl Encoder {
                 let line = format!("⚙ {} {}", call.name, arguments(&call.arguments));
                 Some(Piece::Reasoning(self.line(&line)))
             }
-            RunEvent::ToolFinished { tool, result, ms, .. } => {
+            RunEvent::ToolFinished {
+                tool, result, ms, ..
+            } => {
                 let line = match result {
                     ToolResult { success: true, .. } => format!("✓ {tool} {ms} ms"),
                     ToolResult { error, .. } => {
@@ -68,10 +75,15 @@ impl Encoder {
                 Some(Piece::Reasoning(self.line(&line)))
             }
             RunEvent::Retrying { wait, .. } => {
-                let line = format!("… the model is asked again in {} s", wait.as_secs_f64().ceil());
+                let line = format!(
+                    "… the model is asked again in {} s",
+                    wait.as_secs_f64().ceil()
+                );
                 Some(Piece::Note(self.line(&line)))
             }
-            RunEvent::Noticed(notice) => Some(Piece::Note(self.line(&format!("ℹ {}", notice.text)))),
+            RunEvent::Noticed(notice) => {
+                Some(Piece::Note(self.line(&format!("ℹ {}", notice.text))))
+            }
             _ => None,
         }
     }
@@ -95,12 +107,20 @@ impl Encoder {
     fn say(&mut self, text: &str) -> String {
         let apart = self.said.is_empty() && self.said_before;
         self.said.push_str(text);
-        if apart { format!("\n\n{text}") } else { text.to_owned() }
+        if apart {
+            format!("\n\n{text}")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn line(&mut self, text: &str) -> String {
         let apart = std::mem::take(&mut self.in_line);
-        format!("{}{}\n", if apart { "\n" } else { "" }, shown(text).replace('\n', " "))
+        format!(
+            "{}{}\n",
+            if apart { "\n" } else { "" },
+            shown(text).replace('\n', " ")
+        )
     }
 }
 
@@ -138,12 +158,20 @@ mod tests {
 
     fn started(name: &str, arguments: Value) -> RunEvent {
         let call = ToolCall::from_json_text(0, None, name.to_owned(), &arguments.to_string());
-        RunEvent::ToolStarted { call: ToolCall { id: CallId::new("c").unwrap(), ..call } }
+        RunEvent::ToolStarted {
+            call: ToolCall {
+                id: CallId::new("c").unwrap(),
+                ..call
+            },
+        }
     }
 
     fn pieces(events: &[RunEvent]) -> Vec<Piece> {
         let mut encoder = Encoder::default();
-        events.iter().filter_map(|event| encoder.event(event)).collect()
+        events
+            .iter()
+            .filter_map(|event| encoder.event(event))
+            .collect()
     }
 
     #[test]
@@ -174,11 +202,19 @@ mod tests {
     fn what_tools_and_models_say_steers_nothing_and_has_an_end() {
         let said = pieces(&[
             RunEvent::Thinking("hm \u{1b}[2J\u{202e}".to_owned()),
-            started("add_task", json!({"description": format!("\u{202e}{}", "x".repeat(1000))})),
+            started(
+                "add_task",
+                json!({"description": format!("\u{202e}{}", "x".repeat(1000))}),
+            ),
         ]);
-        let [Piece::Reasoning(thought), Piece::Reasoning(call)] = said.as_slice() else { panic!("{said:?}") };
+        let [Piece::Reasoning(thought), Piece::Reasoning(call)] = said.as_slice() else {
+            panic!("{said:?}")
+        };
         assert_eq!(thought, "hm [2J");
-        assert!(call.starts_with("\n⚙ add_task {\"description\":\"xxx") && call.ends_with("…\n"), "{call}");
+        assert!(
+            call.starts_with("\n⚙ add_task {\"description\":\"xxx") && call.ends_with("…\n"),
+            "{call}"
+        );
         assert!(call.chars().count() < 400, "{call}");
     }
 }

@@ -67,12 +67,27 @@ pub(super) async fn completions(
     let fingerprint = fingerprint(&body);
     let request = wishes::read::<CompletionRequest>(body)?;
     let stream = request.stream.unwrap_or_default();
-    let options = request.stream_options.as_ref().and_then(|options| options.include_usage);
+    let options = request
+        .stream_options
+        .as_ref()
+        .and_then(|options| options.include_usage);
     let wishes = request.wishes()?;
     let model = request.model.clone();
     let messages = Messages::of_chat(request.messages);
-    let asked = Asked { model: request.model, messages, wishes, instructions: None, named: None };
-    let sender = Sender { user, request_id, trace, headers, fingerprint };
+    let asked = Asked {
+        model: request.model,
+        messages,
+        wishes,
+        instructions: None,
+        named: None,
+    };
+    let sender = Sender {
+        user,
+        request_id,
+        trace,
+        headers,
+        fingerprint,
+    };
     let begun = turn::begin(&app, sender, asked).await?;
     let envelope = Envelope {
         id: format!("chatcmpl-{}", Uuid::now_v7().simple()),
@@ -81,11 +96,18 @@ pub(super) async fn completions(
         with_usage: stream && options.unwrap_or_default(),
         notices: begun.notices,
     };
-    if stream { Ok(pieces(app, begun.passed, envelope).await) } else { whole(begun.passed, envelope).await }
+    if stream {
+        Ok(pieces(app, begun.passed, envelope).await)
+    } else {
+        whole(begun.passed, envelope).await
+    }
 }
 
 /// The whole answer, once it is there.
-async fn whole(mut passed: UnboundedReceiver<Passed>, envelope: Envelope) -> Result<Response, Problem> {
+async fn whole(
+    mut passed: UnboundedReceiver<Passed>,
+    envelope: Envelope,
+) -> Result<Response, Problem> {
     let (mut content, mut reasoning) = (String::new(), String::new());
     while let Some(next) = passed.recv().await {
         match next {
@@ -93,9 +115,9 @@ async fn whole(mut passed: UnboundedReceiver<Passed>, envelope: Envelope) -> Res
             Passed::Piece(Piece::Reasoning(text) | Piece::Note(text)) => reasoning.push_str(&text),
             Passed::End(end, ran) => {
                 return match *end {
-                    Ok(response) => {
-                        Ok(Json(envelope.completion(content, reasoning, &response)).into_response())
-                    }
+                    Ok(response) => Ok(
+                        Json(envelope.completion(content, reasoning, &response)).into_response()
+                    ),
                     Err(problem) => Ok(failed(problem, ran)),
                 };
             }
@@ -110,28 +132,35 @@ async fn pieces(app: Shared, passed: UnboundedReceiver<Passed>, envelope: Envelo
         Ok(rest) => rest,
         Err(response) => return response,
     };
-    let first =
-        envelope.chunk(Delta { role: Some("assistant"), content: Some(String::new()), ..Delta::default() });
+    let first = envelope.chunk(Delta {
+        role: Some("assistant"),
+        content: Some(String::new()),
+        ..Delta::default()
+    });
     // The answer is read outside of the request's span.
     let span = Span::current();
-    let events =
-        futures::stream::iter([event(&first)]).chain(rest.flat_map(move |passed| {
-            futures::stream::iter(span.in_scope(|| encoded(&app, &envelope, passed)))
-        }));
+    let events = futures::stream::iter([event(&first)]).chain(rest.flat_map(move |passed| {
+        futures::stream::iter(span.in_scope(|| encoded(&app, &envelope, passed)))
+    }));
     stream::send(events)
 }
 
 /// What was passed on, as events of the stream.
 fn encoded(app: &Shared, envelope: &Envelope, passed: Passed) -> Vec<Event> {
     let delta = match passed {
-        Passed::Piece(Piece::Content(text)) => Delta { content: Some(text), ..Delta::default() },
-        Passed::Piece(Piece::Reasoning(text) | Piece::Note(text)) => {
-            Delta { reasoning_content: Some(text), ..Delta::default() }
-        }
+        Passed::Piece(Piece::Content(text)) => Delta {
+            content: Some(text),
+            ..Delta::default()
+        },
+        Passed::Piece(Piece::Reasoning(text) | Piece::Note(text)) => Delta {
+            reasoning_content: Some(text),
+            ..Delta::default()
+        },
         Passed::End(end, _) => {
             let mut events = match *end {
                 Ok(response) => {
-                    let mut events: Vec<Event> = envelope.call_chunks(&response).iter().map(event).collect();
+                    let mut events: Vec<Event> =
+                        envelope.call_chunks(&response).iter().map(event).collect();
                     events.push(event(&envelope.last_chunk(&response)));
                     events.extend(envelope.usage_chunk(&response).map(|chunk| event(&chunk)));
                     events

@@ -54,7 +54,10 @@ pub(crate) fn speaks_at(path: &str) -> bool {
 /// Returns the address that a path belongs to.
 fn address(path: &str) -> Option<&'static str> {
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
-    ADDRESSES.iter().copied().find(|address| path.strip_prefix(address).is_some_and(is_below))
+    ADDRESSES
+        .iter()
+        .copied()
+        .find(|address| path.strip_prefix(address).is_some_and(is_below))
 }
 
 /// Returns the problem of an address that is not there. One that this API's clients ask gets told what is there instead.
@@ -103,7 +106,10 @@ impl ErrorBody {
             error: ErrorDetail {
                 message,
                 kind: kind(problem),
-                param: problem.member(PARAM).and_then(Value::as_str).map(str::to_owned),
+                param: problem
+                    .member(PARAM)
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
                 code: problem.code(),
             },
         }
@@ -113,7 +119,12 @@ impl ErrorBody {
 impl ErrorBody {
     /// Returns it as an event of the Responses API. Some clients read it flat, as it is described, others as OpenAI sends it.
     pub(super) fn event(&self) -> Value {
-        let ErrorDetail { message, param, code, .. } = &self.error;
+        let ErrorDetail {
+            message,
+            param,
+            code,
+            ..
+        } = &self.error;
         json!({"type": "error", "code": code, "message": message, "param": param, "error": self.error})
     }
 }

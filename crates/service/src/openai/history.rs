@@ -59,7 +59,10 @@ pub(super) struct Room {
 /// Returns what was said between the person and the agent.
 pub(super) fn said(messages: &[ChatMessage]) -> Vec<Said> {
     let mut said = Vec::new();
-    for message in messages.iter().filter(|message| !message.text().trim().is_empty()) {
+    for message in messages
+        .iter()
+        .filter(|message| !message.text().trim().is_empty())
+    {
         match message.role {
             Role::User => say(&mut said, true, message.text()),
             Role::Assistant => say(&mut said, false, without_thinking(&message.text())),
@@ -74,11 +77,20 @@ pub(super) fn read_with_results(messages: &Messages, room: Room) -> Result<Trans
     let mut notices = Vec::new();
     let history = history(messages, (&messages.list, &[]), room, &mut notices)?;
     let message = RESULTS_CAME.trim_end().to_owned();
-    Ok(Transcript { message, said: said(&messages.list), history, notices })
+    Ok(Transcript {
+        message,
+        said: said(&messages.list),
+        history,
+        notices,
+    })
 }
 
 /// Reads a client's messages. `background`: the last may be the application's.
-pub(super) fn read(messages: &Messages, background: bool, room: Room) -> Result<Transcript, Problem> {
+pub(super) fn read(
+    messages: &Messages,
+    background: bool,
+    room: Room,
+) -> Result<Transcript, Problem> {
     let is_last = |message: &ChatMessage| background || !message.role.is_instruction();
     let nobody = || invalid(messages.member, "nobody says anything");
     let at = messages.list.iter().rposition(is_last).ok_or_else(nobody)?;
@@ -86,11 +98,17 @@ pub(super) fn read(messages: &Messages, background: bool, room: Room) -> Result<
     let (last, after) = rest.split_first().ok_or_else(nobody)?;
     if last.role != Role::User && !(background && last.role.is_instruction()) {
         let place = format!("{}.role", messages.place(at));
-        return Err(invalid(place, "the last message has to be the person's: user"));
+        return Err(invalid(
+            place,
+            "the last message has to be the person's: user",
+        ));
     }
     if let Some((piece, kind)) = last.not_words() {
         let place = format!("{}[{piece}]", messages.content(at));
-        return Err(invalid(place, format!("the agent reads text only, and this is {kind}")));
+        return Err(invalid(
+            place,
+            format!("the agent reads text only, and this is {kind}"),
+        ));
     }
     let mut said = said(before);
     // Two messages in a row are one turn: the earlier is part of what is said now.
@@ -101,7 +119,12 @@ pub(super) fn read(messages: &Messages, background: bool, room: Room) -> Result<
     say(&mut said, true, text.clone());
     let mut notices = Vec::new();
     let history = history(messages, (before, after), room, &mut notices)?;
-    Ok(Transcript { message: text, said, history, notices })
+    Ok(Transcript {
+        message: text,
+        said,
+        history,
+        notices,
+    })
 }
 
 fn say(said: &mut Vec<Said>, by_person: bool, text: String) {
@@ -136,7 +159,9 @@ fn history(
         join(&mut messages, speaker, parts).map_err(unusable)?;
     }
     if lost_pieces {
-        notices.push(Notice::not_sent("Pictures, sounds and files of earlier messages were left out."));
+        notices.push(Notice::not_sent(
+            "Pictures, sounds and files of earlier messages were left out.",
+        ));
     }
     let instructions: Vec<String> = before
         .iter()
@@ -149,9 +174,11 @@ fn history(
     let room = room.messages_max.map(|max| max.saturating_sub(1).max(1));
     let kept = trim(&messages, room);
     let front = match kept.first().map(Message::role) {
-        _ if !instructions.is_empty() => {
-            Some(format!("{}\n\n{}", FROM_THE_APPLICATION.trim_end(), instructions.join("\n\n")))
-        }
+        _ if !instructions.is_empty() => Some(format!(
+            "{}\n\n{}",
+            FROM_THE_APPLICATION.trim_end(),
+            instructions.join("\n\n")
+        )),
         Some(Speaker::Assistant) => Some(BEGINNING_IS_MISSING.to_owned()),
         _ => None,
     };
@@ -172,7 +199,10 @@ fn earlier(messages: &[Message], with_tools: bool) -> Result<Vec<Message>, Inval
         return Ok(messages.to_vec());
     }
     let mut words = Vec::new();
-    for message in messages.iter().filter(|message| !message.text().trim().is_empty()) {
+    for message in messages
+        .iter()
+        .filter(|message| !message.text().trim().is_empty())
+    {
         join(&mut words, message.role(), vec![text_part(message.text())])?;
     }
     Ok(words)
@@ -186,7 +216,11 @@ fn minted(messages: &[Message]) -> usize {
 }
 
 /// Adds a message; what the same side said right before is one message with it, as some providers take no other.
-fn join(messages: &mut Vec<Message>, speaker: Speaker, parts: Vec<Part>) -> Result<(), InvalidMessage> {
+fn join(
+    messages: &mut Vec<Message>,
+    speaker: Speaker,
+    parts: Vec<Part>,
+) -> Result<(), InvalidMessage> {
     let joins = |last: &Message| {
         last.role() == speaker && speaker != Speaker::Tool && last.tool_calls().next().is_none()
     };
@@ -232,23 +266,34 @@ fn parts_of<'a>(
             continue;
         }
         let behind = messages.get(at..).unwrap_or_default();
-        let results: Vec<&ChatMessage> =
-            behind.iter().take_while(|message| matches!(message.role, Role::Tool | Role::Function)).collect();
+        let results: Vec<&ChatMessage> = behind
+            .iter()
+            .take_while(|message| matches!(message.role, Role::Tool | Role::Function))
+            .collect();
         at += results.len();
         let mut open: VecDeque<&ChatMessage> = results.into();
         let mut answered = Vec::new();
         for (id, function) in calls {
-            let result = open.iter().position(|result| answers(result, id, &function.name));
+            let result = open
+                .iter()
+                .position(|result| answers(result, id, &function.name));
             let arguments = arguments_of(function);
             let (Some(place), Some(arguments), true) = (result, arguments, with_tools) else {
                 left_out = true;
                 continue;
             };
-            let Some(result) = open.remove(place) else { continue };
+            let Some(result) = open.remove(place) else {
+                continue;
+            };
             minted += 1;
-            let Ok(call_id) = CallId::new(format!("{MINTED}{minted}")) else { continue };
+            let Ok(call_id) = CallId::new(format!("{MINTED}{minted}")) else {
+                continue;
+            };
             let call = ToolCall::from_object(0, None, function.name.clone(), arguments);
-            parts.push(Part::ours(Content::ToolCall(ToolCall { id: call_id.clone(), ..call })));
+            parts.push(Part::ours(Content::ToolCall(ToolCall {
+                id: call_id.clone(),
+                ..call
+            })));
             answered.push((result, call_id, function.name.clone()));
         }
         left_out |= !open.is_empty();
@@ -276,7 +321,11 @@ fn words_of(message: &ChatMessage) -> Vec<Part> {
         Role::Assistant => without_thinking(&message.text()),
         _ => message.text(),
     };
-    if text.trim().is_empty() { Vec::new() } else { vec![text_part(text)] }
+    if text.trim().is_empty() {
+        Vec::new()
+    } else {
+        vec![text_part(text)]
+    }
 }
 
 fn calls_of(message: &ChatMessage) -> Vec<(Option<&str>, &FunctionCalled)> {
@@ -285,7 +334,14 @@ fn calls_of(message: &ChatMessage) -> Vec<(Option<&str>, &FunctionCalled)> {
     }
     let made = message.tool_calls.iter().flatten();
     let calls = made.filter_map(|call| Some((call.id.as_deref(), call.function.as_ref()?)));
-    calls.chain(message.function_call.iter().map(|function| (None, function))).collect()
+    calls
+        .chain(
+            message
+                .function_call
+                .iter()
+                .map(|function| (None, function)),
+        )
+        .collect()
 }
 
 /// Whether a message is the result of that call: by its id, or, in older clients, by the tool's name.
@@ -309,11 +365,16 @@ fn arguments_of(function: &FunctionCalled) -> Option<serde_json::Map<String, Val
 
 /// An interface may send back what it showed: the thinking with the answer. It is no part of what was said.
 pub(super) fn without_thinking(text: &str) -> String {
-    const MARKS: [(&str, &str); 2] = [("<details type=\"reasoning\"", "</details>"), ("<think>", "</think>")];
+    const MARKS: [(&str, &str); 2] = [
+        ("<details type=\"reasoning\"", "</details>"),
+        ("<think>", "</think>"),
+    ];
     let mut text = text.to_owned();
     for (open, close) in MARKS {
         while let Some(start) = text.find(open) {
-            let Some(length) = text.get(start..).and_then(|rest| rest.find(close)) else { break };
+            let Some(length) = text.get(start..).and_then(|rest| rest.find(close)) else {
+                break;
+            };
             text.replace_range(start..start + length + close.len(), "");
         }
     }

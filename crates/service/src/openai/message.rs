@@ -19,8 +19,15 @@ pub(super) struct Messages {
 impl Messages {
     /// Returns the messages of a request to `/v1/chat/completions`.
     pub(super) fn of_chat(list: Vec<ChatMessage>) -> Self {
-        let places = (0..list.len()).map(|at| format!("messages[{at}]")).collect();
-        Self { list, places, earlier: Vec::new(), member: "messages" }
+        let places = (0..list.len())
+            .map(|at| format!("messages[{at}]"))
+            .collect();
+        Self {
+            list,
+            places,
+            earlier: Vec::new(),
+            member: "messages",
+        }
     }
 
     /// Adds a message that stands at `place` in the request.
@@ -158,12 +165,18 @@ impl ChatMessage {
     /// Returns a message of the agent's that makes calls and says nothing.
     pub(super) fn calling(calls: Vec<CallMade>) -> Self {
         let silent = MessageContent::Words(String::new());
-        Self { tool_calls: Some(calls), ..Self::saying(Role::Assistant, silent) }
+        Self {
+            tool_calls: Some(calls),
+            ..Self::saying(Role::Assistant, silent)
+        }
     }
 
     /// Returns the result of a call.
     pub(super) fn answering(call: String, result: MessageContent) -> Self {
-        Self { tool_call_id: Some(call), ..Self::saying(Role::Tool, result) }
+        Self {
+            tool_call_id: Some(call),
+            ..Self::saying(Role::Tool, result)
+        }
     }
 
     /// All its words.
@@ -171,15 +184,19 @@ impl ChatMessage {
         match &self.content {
             None => String::new(),
             Some(MessageContent::Words(words)) => words.clone(),
-            Some(MessageContent::Pieces(pieces)) => {
-                pieces.iter().filter_map(Piece::words).collect::<Vec<_>>().join("\n")
-            }
+            Some(MessageContent::Pieces(pieces)) => pieces
+                .iter()
+                .filter_map(Piece::words)
+                .collect::<Vec<_>>()
+                .join("\n"),
         }
     }
 
     /// The first piece that is no words: its place and kind.
     pub(super) fn not_words(&self) -> Option<(usize, &str)> {
-        let Some(MessageContent::Pieces(pieces)) = &self.content else { return None };
+        let Some(MessageContent::Pieces(pieces)) = &self.content else {
+            return None;
+        };
         let place = pieces.iter().position(|piece| piece.words().is_none())?;
         Some((place, pieces.get(place)?.kind.as_str()))
     }

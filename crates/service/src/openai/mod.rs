@@ -31,5 +31,7 @@ pub(crate) use error::{response as error_response, speaks_at, unknown_address};
 use crate::state::Shared;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    chat::routes().merge(responses::routes()).merge(models::routes())
+    chat::routes()
+        .merge(responses::routes())
+        .merge(models::routes())
 }

@@ -45,7 +45,12 @@ struct Model {
 
 impl Model {
     fn of(agent: &Agent, which: Which) -> Self {
-        Self { id: name(agent, which), object: "model", created: SINCE, owned_by: "adjutant" }
+        Self {
+            id: name(agent, which),
+            object: "model",
+            created: SINCE,
+            owned_by: "adjutant",
+        }
     }
 }
 
@@ -69,14 +74,26 @@ pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
         name(agent, *which) == wanted || named(agent.name().as_str(), *which) == wanted
     };
     known.into_iter().find(is_meant).ok_or_else(|| {
-        let names = known.map(|which| format!("`{}`", name(agent, which))).join(" and ");
+        let names = known
+            .map(|which| format!("`{}`", name(agent, which)))
+            .join(" and ");
         let detail = format!("the model `{wanted}` does not exist; there are {names}");
-        about("model", Problem::new(StatusCode::NOT_FOUND, "model_not_found", "Not found", detail))
+        about(
+            "model",
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                "model_not_found",
+                "Not found",
+                detail,
+            ),
+        )
     })
 }
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(one))
 }
 
 /// The models: the agent, and the same model without tools for an interface's own texts such as titles.
@@ -92,7 +109,10 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 async fn list(State(app): State<Shared>, User(user): User) -> Json<ModelList> {
     let agent = app.agent.for_user(&user);
     let data = [Which::Agent, Which::Plain].map(|which| Model::of(&agent, which));
-    Json(ModelList { object: "list", data: data.into() })
+    Json(ModelList {
+        object: "list",
+        data: data.into(),
+    })
 }
 
 /// One of the models.

@@ -82,7 +82,10 @@ pub(super) struct CompletionRequest {
     modalities: Option<Vec<String>>,
     /// Not used: who asks is who the token says.
     #[serde(default)]
-    #[expect(dead_code, reason = "it is part of what clients send, and must have no effect")]
+    #[expect(
+        dead_code,
+        reason = "it is part of what clients send, and must have no effect"
+    )]
     user: Option<String>,
 }
 
@@ -167,12 +170,19 @@ impl CompletionRequest {
             (None, Some(max)) => Some(("max_tokens", max)),
             (None, None) => None,
         };
-        let format = self.response_format.as_ref().and_then(ResponseFormat::schema);
-        let output = format.map(|schema| wishes::output(FORM, schema)).transpose()?;
+        let format = self
+            .response_format
+            .as_ref()
+            .and_then(ResponseFormat::schema);
+        let output = format
+            .map(|schema| wishes::output(FORM, schema))
+            .transpose()?;
         Ok(Wishes {
             output,
             form: FORM,
-            max_tokens: max.map(|(param, max)| wishes::max_tokens(param, max)).transpose()?,
+            max_tokens: max
+                .map(|(param, max)| wishes::max_tokens(param, max))
+                .transpose()?,
             client: self.client()?,
             notices: self.without_effect(),
         })
@@ -182,10 +192,21 @@ impl CompletionRequest {
     fn check(&self) -> Result<(), Problem> {
         wishes::check_sampling(self.temperature, self.top_p)?;
         let refused = [
-            (self.n.is_some_and(|n| n != 1), "n", "there is one answer: n has to be 1"),
-            (self.logprobs == Some(true), "logprobs", "how likely a token was is not known here"),
             (
-                self.modalities.iter().flatten().any(|modality| modality != "text"),
+                self.n.is_some_and(|n| n != 1),
+                "n",
+                "there is one answer: n has to be 1",
+            ),
+            (
+                self.logprobs == Some(true),
+                "logprobs",
+                "how likely a token was is not known here",
+            ),
+            (
+                self.modalities
+                    .iter()
+                    .flatten()
+                    .any(|modality| modality != "text"),
                 "modalities",
                 "the agent answers in text only",
             ),
@@ -210,9 +231,10 @@ impl CompletionRequest {
         let choice = match &self.tool_choice {
             None => ToolChoice::Auto,
             Some(ChoiceAsked::Word(word)) => wishes::choice(word)?,
-            Some(ChoiceAsked::Function { kind, function: Some(function) }) if kind == "function" => {
-                ToolChoice::Named(function.name.clone())
-            }
+            Some(ChoiceAsked::Function {
+                kind,
+                function: Some(function),
+            }) if kind == "function" => ToolChoice::Named(function.name.clone()),
             Some(ChoiceAsked::Function { .. }) => return Err(wishes::unknown_choice()),
         };
         Ok(wishes::client(tools, choice, self.parallel_tool_calls))
@@ -222,10 +244,22 @@ impl CompletionRequest {
     fn without_effect(&self) -> Vec<Notice> {
         let some = |tools: &Option<Vec<_>>| tools.as_ref().is_some_and(|tools| !tools.is_empty());
         wishes::unused([
-            (self.temperature.is_some(), "temperature", wishes::OF_THE_SERVICE),
+            (
+                self.temperature.is_some(),
+                "temperature",
+                wishes::OF_THE_SERVICE,
+            ),
             (self.top_p.is_some(), "top_p", wishes::OF_THE_SERVICE),
-            (self.stop.is_some(), "stop", "an answer ends where the model ends it"),
-            (some(&self.functions), "functions", "the agent is offered functions as tools"),
+            (
+                self.stop.is_some(),
+                "stop",
+                "an answer ends where the model ends it",
+            ),
+            (
+                some(&self.functions),
+                "functions",
+                "the agent is offered functions as tools",
+            ),
         ])
     }
 }
@@ -236,9 +270,12 @@ impl ResponseFormat {
         match self {
             Self::Text => None,
             Self::JsonObject => Some(json!({"type": "object"})),
-            Self::JsonSchema { json_schema } => {
-                Some(json_schema.schema.clone().unwrap_or_else(|| json!({"type": "object"})))
-            }
+            Self::JsonSchema { json_schema } => Some(
+                json_schema
+                    .schema
+                    .clone()
+                    .unwrap_or_else(|| json!({"type": "object"})),
+            ),
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, Answer, ConversationKey, DecisionFilter, Event, PendingCall, Recorded, ToolChoice,
-    ToolResult, UserId, Verdict, conversation,
+    AgentResponse, Answer, ConversationKey, DecisionFilter, Event, PendingCall, Recorded,
+    ToolChoice, ToolResult, UserId, Verdict, conversation,
 };
 use adjutant_runtime::Agent;
 use axum::http::StatusCode;
@@ -42,7 +42,10 @@ pub(super) enum Belongs {
 impl<'a> Results<'a> {
     /// Returns what a request ends with. `None`: its last message is no result, or stands behind no calls.
     pub(super) fn of(messages: &'a Messages) -> Option<Self> {
-        let made = messages.list.iter().rposition(|message| message.role != Role::Tool)?;
+        let made = messages
+            .list
+            .iter()
+            .rposition(|message| message.role != Role::Tool)?;
         let (before, results) = messages.list.split_at(made + 1);
         let calls: Vec<&CallMade> = before.last()?.tool_calls.iter().flatten().collect();
         let is_made = before.last()?.role == Role::Assistant && !calls.is_empty();
@@ -56,20 +59,34 @@ impl<'a> Results<'a> {
     /// Returns the result of a call, if it is the call that was made: the client may have changed what it says of it.
     fn of_call(&self, shown: &PendingCall) -> Option<ToolResult> {
         let id = Some(shown.call_id.as_str());
-        let made = self.calls.iter().find(|call| call.id.as_deref() == id)?.function.as_ref()?;
-        let arguments = made.arguments.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        let made = self
+            .calls
+            .iter()
+            .find(|call| call.id.as_deref() == id)?
+            .function
+            .as_ref()?;
+        let arguments = made
+            .arguments
+            .as_deref()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
         let arguments = serde_json::from_str::<Value>(arguments.unwrap_or("{}")).ok()?;
         if made.name != shown.tool || arguments != Value::Object(shown.arguments.clone()) {
             return None;
         }
-        let result = self.results.iter().find(|message| message.tool_call_id.as_deref() == id)?;
+        let result = self
+            .results
+            .iter()
+            .find(|message| message.tool_call_id.as_deref() == id)?;
         Some(ToolResult::verbatim(Value::String(result.text())))
     }
 
     /// Returns the answers to those of these calls that await a result and have one here.
     fn answers(&self, pending: &[PendingCall], choice: &ToolChoice) -> Vec<Answer> {
         let awaited = pending.iter().filter(|call| call.awaits_result());
-        awaited.filter_map(|call| Some(call.provided(self.of_call(call)?).choosing(choice.clone()))).collect()
+        awaited
+            .filter_map(|call| Some(call.provided(self.of_call(call)?).choosing(choice.clone())))
+            .collect()
     }
 }
 
@@ -82,9 +99,15 @@ pub(super) async fn belongs(
     choice: &ToolChoice,
 ) -> Result<Belongs, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
-    let waiting = agent.journal().parked(agent.name(), Some(user)).await.map_err(failed)?;
+    let waiting = agent
+        .journal()
+        .parked(agent.name(), Some(user))
+        .await
+        .map_err(failed)?;
     for (key, recorded) in waiting.iter().rev() {
-        let Event::TurnParked { pending, .. } = &*recorded.event else { continue };
+        let Event::TurnParked { pending, .. } = &*recorded.event else {
+            continue;
+        };
         if !candidates.have(key.conversation) {
             continue;
         }
@@ -96,7 +119,10 @@ pub(super) async fn belongs(
             return Ok(Belongs::Waiting(key.clone(), answers));
         }
         // Its time ran out and nobody looked since.
-        agent.advance(key).await.map_err(|error| Problem::run(&error))?;
+        agent
+            .advance(key)
+            .await
+            .map_err(|error| Problem::run(&error))?;
     }
     before(agent, user, candidates, results).await
 }
@@ -115,25 +141,46 @@ async fn before(
         limit: Some(SETTLED_MAX),
         ..DecisionFilter::default()
     };
-    for decision in agent.logs().decisions(user, &filter).await.map_err(failed)? {
+    for decision in agent
+        .logs()
+        .decisions(user, &filter)
+        .await
+        .map_err(failed)?
+    {
         if !candidates.have(decision.conversation) {
             continue;
         }
         let key = decision.key();
         let of_turn = || async {
-            let read = agent.journal().load_turn(&key, decision.id).await.map_err(failed)?;
+            let read = agent
+                .journal()
+                .load_turn(&key, decision.id)
+                .await
+                .map_err(failed)?;
             Ok::<Vec<Recorded>, Problem>(read.map(|read| read.events).unwrap_or_default())
         };
         let events = of_turn().await?;
-        let Some(same) = had(&events, results) else { continue };
+        let Some(same) = had(&events, results) else {
+            continue;
+        };
         if !same {
             let detail = "the result of a call was brought before, and it was another one";
-            let problem = Problem::new(StatusCode::CONFLICT, "answered_before", "Answered before", detail);
+            let problem = Problem::new(
+                StatusCode::CONFLICT,
+                "answered_before",
+                "Answered before",
+                detail,
+            );
             return Err(about(results.member, problem));
         }
         // It may be going on: what becomes of it is the answer.
-        agent.advance(&key).await.map_err(|error| Problem::run(&error))?;
-        if let Some(mut response) = conversation::response(key.conversation, &of_turn().await?, decision.id) {
+        agent
+            .advance(&key)
+            .await
+            .map_err(|error| Problem::run(&error))?;
+        if let Some(mut response) =
+            conversation::response(key.conversation, &of_turn().await?, decision.id)
+        {
             // It was counted when it was used.
             response.usage = adjutant_core::Usage::default();
             return Ok(Belongs::Before(Box::new(response)));
@@ -153,10 +200,13 @@ fn had(events: &[Recorded], results: &Results<'_>) -> Option<bool> {
             matches!(&*recorded.event, Event::CallAnswered { call, verdict: Some(Verdict::Provided), .. }
                 if *call == wanted.call_id)
         });
-        events.iter().filter(|_| is_provided).find_map(|recorded| match &*recorded.event {
-            Event::CallFinished { call, result, .. } if *call == wanted.call_id => Some(result),
-            _ => None,
-        })
+        events
+            .iter()
+            .filter(|_| is_provided)
+            .find_map(|recorded| match &*recorded.event {
+                Event::CallFinished { call, result, .. } if *call == wanted.call_id => Some(result),
+                _ => None,
+            })
     };
     let pairs = shown.filter_map(|call| Some(results.of_call(call)? == *provided(call)?));
     pairs.reduce(|all, same| all && same)

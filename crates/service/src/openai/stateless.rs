@@ -10,8 +10,9 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, Answer, ConversationId, ConversationKey, DecisionFilter, DecisionKind, Event, InputId,
-    Notice, OutcomeCategory, PendingCall, Reading, Recorded, Usage, UserId, conversation, read_words, words,
+    AgentResponse, Answer, ConversationId, ConversationKey, DecisionFilter, DecisionKind, Event,
+    InputId, Notice, OutcomeCategory, PendingCall, Reading, Recorded, Usage, UserId, conversation,
+    read_words, words,
 };
 use adjutant_runtime::Agent;
 use jiff::SignedDuration;
@@ -107,14 +108,29 @@ pub(super) enum Belongs {
 }
 
 /// The id of a new conversation. With a name that a client gives its request, always the same.
-pub(super) fn new_id(user: &UserId, said: &[Said], fresh: Uuid, name: Option<&InputId>) -> ConversationId {
+pub(super) fn new_id(
+    user: &UserId,
+    said: &[Said],
+    fresh: Uuid,
+    name: Option<&InputId>,
+) -> ConversationId {
     let mut bytes = *fresh.as_bytes();
     if let Some(name) = name {
         let digest = Sha256::digest(name.as_str().as_bytes());
-        bytes.iter_mut().zip(digest).for_each(|(byte, hashed)| *byte = hashed);
+        bytes
+            .iter_mut()
+            .zip(digest)
+            .for_each(|(byte, hashed)| *byte = hashed);
     }
-    let hash = prefixes(user, said).last().map(|(_, hash)| *hash).unwrap_or_default();
-    bytes.iter_mut().rev().zip(hash.iter().rev()).for_each(|(byte, hashed)| *byte = *hashed);
+    let hash = prefixes(user, said)
+        .last()
+        .map(|(_, hash)| *hash)
+        .unwrap_or_default();
+    bytes
+        .iter_mut()
+        .rev()
+        .zip(hash.iter().rev())
+        .for_each(|(byte, hashed)| *byte = *hashed);
     ConversationId::of_request(bytes)
 }
 
@@ -129,11 +145,18 @@ pub(super) async fn is_first(agent: &Agent, key: &ConversationKey) -> Result<(),
         ..DecisionFilter::default()
     };
     let decisions = agent.logs().decisions(&key.user, &filter).await;
-    let is_reused = decisions.map_err(|error| Problem::store(&error))?.iter().any(|decision| {
-        let id = decision.conversation;
-        id.is_of_a_request() && id != key.conversation && named(id) == named(key.conversation)
-    });
-    if is_reused { Err(Problem::store(&StoreError::Reused)) } else { Ok(()) }
+    let is_reused = decisions
+        .map_err(|error| Problem::store(&error))?
+        .iter()
+        .any(|decision| {
+            let id = decision.conversation;
+            id.is_of_a_request() && id != key.conversation && named(id) == named(key.conversation)
+        });
+    if is_reused {
+        Err(Problem::store(&StoreError::Reused))
+    } else {
+        Ok(())
+    }
 }
 
 /// What the last message of a conversation is to.
@@ -147,22 +170,39 @@ pub(super) async fn belongs(
         return Ok(Belongs::New);
     }
     let failed = |error: StoreError| Problem::store(&error);
-    let waiting = agent.journal().parked(agent.name(), Some(user)).await.map_err(failed)?;
+    let waiting = agent
+        .journal()
+        .parked(agent.name(), Some(user))
+        .await
+        .map_err(failed)?;
     // The newest first: of two conversations with the same words it is the one on the screen.
     for (key, recorded) in waiting.iter().rev() {
-        let Event::TurnParked { pending, content, .. } = &*recorded.event else { continue };
+        let Event::TurnParked {
+            pending, content, ..
+        } = &*recorded.event
+        else {
+            continue;
+        };
         // Once results of the client's have come, what still waits is asked without what was done before.
         let asked = [content.as_str(), &words::questions(pending)];
-        if !asked.iter().any(|question| candidates.have_asked(key.conversation, question, said)) {
+        if !asked
+            .iter()
+            .any(|question| candidates.have_asked(key.conversation, question, said))
+        {
             continue;
         }
         if !pending.iter().all(|call| call.has_expired(agent.now())) {
             return Ok(Belongs::Waiting(key.clone(), pending.clone()));
         }
         // Its time ran out and nobody looked since.
-        agent.advance(key).await.map_err(|error| Problem::run(&error))?;
+        agent
+            .advance(key)
+            .await
+            .map_err(|error| Problem::run(&error))?;
     }
-    let bare = said.last().is_some_and(|last| read_words(&last.text) != Reading::Unclear);
+    let bare = said
+        .last()
+        .is_some_and(|last| read_words(&last.text) != Reading::Unclear);
     if bare && let Some(response) = settled(agent, user, candidates, said).await? {
         return Ok(Belongs::Settled(Box::new(response)));
     }
@@ -184,7 +224,12 @@ async fn settled(
         limit: Some(SETTLED_MAX),
         ..DecisionFilter::default()
     };
-    for decision in agent.logs().decisions(user, &filter).await.map_err(failed)? {
+    for decision in agent
+        .logs()
+        .decisions(user, &filter)
+        .await
+        .map_err(failed)?
+    {
         // One that waited has been answered meanwhile, or it would have been found waiting.
         let was_asked = matches!(
             decision.kind,
@@ -200,14 +245,21 @@ async fn settled(
         let key = decision.key();
         if decision.ended_at.is_none() {
             // It is being carried out: what becomes of it is the answer.
-            agent.advance(&key).await.map_err(|error| Problem::run(&error))?;
+            agent
+                .advance(&key)
+                .await
+                .map_err(|error| Problem::run(&error))?;
         }
         let events = agent.journal().load(&key).await.map_err(failed)?.events;
-        let question = events.iter().rev().find_map(|recorded: &Recorded| match &*recorded.event {
-            Event::TurnParked { turn, content, .. } if *turn == decision.id => Some(content),
-            _ => None,
-        });
-        if !question.is_some_and(|question| candidates.have_asked(key.conversation, question, said)) {
+        let question = events
+            .iter()
+            .rev()
+            .find_map(|recorded: &Recorded| match &*recorded.event {
+                Event::TurnParked { turn, content, .. } if *turn == decision.id => Some(content),
+                _ => None,
+            });
+        if !question.is_some_and(|question| candidates.have_asked(key.conversation, question, said))
+        {
             continue;
         }
         if let Some(mut response) = conversation::response(key.conversation, &events, decision.id) {
@@ -221,7 +273,10 @@ async fn settled(
             };
             // It was counted when it was used.
             response.usage = Usage::default();
-            response.notices.push(Notice { code: code.to_owned(), text: text.to_owned() });
+            response.notices.push(Notice {
+                code: code.to_owned(),
+                text: text.to_owned(),
+            });
             return Ok(Some(response));
         }
     }
@@ -243,7 +298,10 @@ fn prefixes(user: &UserId, said: &[Said]) -> Vec<Place> {
         if said.by_person {
             let digest: [u8; 32] = hash.clone().finalize().into();
             let mut prefix = Prefix::default();
-            prefix.iter_mut().zip(digest).for_each(|(byte, hashed)| *byte = hashed);
+            prefix
+                .iter_mut()
+                .zip(digest)
+                .for_each(|(byte, hashed)| *byte = hashed);
             places.push((at, prefix));
         }
     }

@@ -27,7 +27,9 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 pub(super) fn failed(problem: Problem, ran: bool) -> Response {
     let mut response = problem.into_response();
     if ran {
-        response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        response
+            .headers_mut()
+            .insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     response
 }
@@ -63,10 +65,15 @@ pub(super) async fn begun(
 /// Sends events as they come.
 pub(super) fn send(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let events = events.map(Ok::<Event, Infallible>);
-    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    let mut response = Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+        .into_response();
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    headers.insert(
+        HeaderName::from_static("x-accel-buffering"),
+        HeaderValue::from_static("no"),
+    );
     response
 }
 

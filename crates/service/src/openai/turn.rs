@@ -2,8 +2,8 @@
 
 use adjutant_core::limits::CONFIRMATION_EXPIRY_STATELESS;
 use adjutant_core::{
-    AgentResponse, ClientSide, ConversationId, InputBody, InputId, InvalidClientSide, Notice, TraceContext,
-    TurnLimits, UserId, read_message,
+    AgentResponse, ClientSide, ConversationId, InputBody, InputId, InvalidClientSide, Notice,
+    TraceContext, TurnLimits, UserId, read_message,
 };
 use adjutant_runtime::{Agent, BuildError, RunContext, RunStream};
 use axum::http::HeaderMap;
@@ -73,11 +73,29 @@ pub(super) struct Begun {
 
 /// Begins the turn that answers a request, or goes on with the one that waits for what the request brings.
 pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<Begun, Problem> {
-    let Sender { user, request_id, trace, headers, fingerprint } = sender;
-    let Asked { model, messages, wishes, instructions, named } = asked;
+    let Sender {
+        user,
+        request_id,
+        trace,
+        headers,
+        fingerprint,
+    } = sender;
+    let Asked {
+        model,
+        messages,
+        wishes,
+        instructions,
+        named,
+    } = asked;
     let agent = app.agent.for_user(&user);
     let which = models::find(&agent, &model)?;
-    let Wishes { output, form, max_tokens, client, mut notices } = wishes;
+    let Wishes {
+        output,
+        form,
+        max_tokens,
+        client,
+        mut notices,
+    } = wishes;
     let results = Results::of(&messages);
     let background = app.background_prompts == BackgroundPrompts::Plain
         && results.is_none()
@@ -91,24 +109,43 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
     let limits = TurnLimits {
         output_tokens_max: max_tokens,
         words_only,
-        confirmation_expiry: agent.limits().confirmation_expiry.min(CONFIRMATION_EXPIRY_STATELESS),
+        confirmation_expiry: agent
+            .limits()
+            .confirmation_expiry
+            .min(CONFIRMATION_EXPIRY_STATELESS),
         // An interface quotes a whole conversation in one message.
         message_chars_max: agent.limits().message_chars_max.filter(|_| !words_only),
         ..agent.limits().clone()
     };
-    let room = Room { messages_max: limits.history_messages_max, with_tools: !words_only };
+    let room = Room {
+        messages_max: limits.history_messages_max,
+        with_tools: !words_only,
+    };
     let transcript = match &results {
         Some(_) => history::read_with_results(&messages, room)?,
         None => history::read(&messages, background, room)?,
     };
-    let Transcript { message, said, history, notices: left_out } = transcript;
+    let Transcript {
+        message,
+        said,
+        history,
+        notices: left_out,
+    } = transcript;
     notices.extend(left_out);
     if let Some(schema) = output.as_ref().filter(|_| !words_only) {
-        agent.with_output_schema(schema.clone()).map_err(|error| invalid(form, error.to_string()))?;
+        agent
+            .with_output_schema(schema.clone())
+            .map_err(|error| invalid(form, error.to_string()))?;
     }
     let name = request_name(&headers).map_err(|problem| about("idempotency-key", problem))?;
     let candidates = match (named, &results) {
-        (Some(Named { conversation, waits: true }), _) => Candidates::Named(conversation),
+        (
+            Some(Named {
+                conversation,
+                waits: true,
+            }),
+            _,
+        ) => Candidates::Named(conversation),
         (Some(Named { waits: false, .. }), _) => Candidates::BegunAt(Vec::new()),
         (None, Some(_)) => Candidates::of_results(&user, &said),
         (None, None) => Candidates::of_answer(&user, &said),
@@ -116,7 +153,10 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
     let belongs = match &results {
         _ if words_only => Belongs::New,
         Some(results) => {
-            let choice = client.as_ref().map(|client| client.choice.clone()).unwrap_or_default();
+            let choice = client
+                .as_ref()
+                .map(|client| client.choice.clone())
+                .unwrap_or_default();
             match results::belongs(&agent, &user, &candidates, results, &choice).await? {
                 results::Belongs::Waiting(key, answers) => Belongs::Awaiting(key, answers),
                 results::Belongs::Before(response) => Belongs::Settled(response),
@@ -126,14 +166,25 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
         None => stateless::belongs(&agent, &user, &candidates, &said).await?,
     };
 
-    let mut context = RunContext { request_id, trace, ..RunContext::new(user) };
+    let mut context = RunContext {
+        request_id,
+        trace,
+        ..RunContext::new(user)
+    };
     context.fingerprint = name.is_some().then_some(fingerprint);
     let fresh = context.conversation.0;
-    let input = name.clone().unwrap_or_else(|| InputId::from(Uuid::now_v7()));
+    let input = name
+        .clone()
+        .unwrap_or_else(|| InputId::from(Uuid::now_v7()));
     let (body, encoder) = match belongs {
         Belongs::Settled(response) => {
             let conversation = response.conversation;
-            return Ok(Begun { passed: told(*response), conversation, input: None, notices });
+            return Ok(Begun {
+                passed: told(*response),
+                conversation,
+                input: None,
+                notices,
+            });
         }
         Belongs::Waiting(key, pending) => {
             context.conversation = key.conversation;
@@ -146,14 +197,20 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
                     client: None,
                 },
                 false => InputBody::Answers {
-                    answers: answers.into_iter().map(|(call, verdict)| call.answer(verdict)).collect(),
+                    answers: answers
+                        .into_iter()
+                        .map(|(call, verdict)| call.answer(verdict))
+                        .collect(),
                 },
             };
             (body, Encoder::default())
         }
         Belongs::Awaiting(key, answers) => {
             context.conversation = key.conversation;
-            (InputBody::Answers { answers }, Encoder::new(output.is_some()))
+            (
+                InputBody::Answers { answers },
+                Encoder::new(output.is_some()),
+            )
         }
         Belongs::New => {
             context.conversation = stateless::new_id(&context.user, &said, fresh, name.as_ref());
@@ -163,20 +220,37 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
             context.history = history;
             let encoder = Encoder::new(output.is_some());
             let limits = Some(Box::new(limits));
-            (InputBody::Message { text: message, output_schema: output, limits, client }, encoder)
+            (
+                InputBody::Message {
+                    text: message,
+                    output_schema: output,
+                    limits,
+                    client,
+                },
+                encoder,
+            )
         }
     };
     let running = app.begin_turn(&context.user)?;
     let stream = app.agent.stream_input(&context, Some(input.clone()), body);
     let passed = follow(app, stream, encoder, running);
-    Ok(Begun { passed, conversation: context.conversation, input: Some(input), notices })
+    Ok(Begun {
+        passed,
+        conversation: context.conversation,
+        input: Some(input),
+        notices,
+    })
 }
 
 /// Returns whether no person asks, but the interface that they use. Instructions count as the first message.
 fn is_of_interface(messages: &Messages, instructions: Option<&str>) -> bool {
-    let Some(instructions) = instructions else { return is_background(&messages.list) };
+    let Some(instructions) = instructions else {
+        return is_background(&messages.list);
+    };
     let first = ChatMessage::saying(Role::System, MessageContent::Words(instructions.to_owned()));
-    let all: Vec<ChatMessage> = std::iter::once(first).chain(messages.list.iter().cloned()).collect();
+    let all: Vec<ChatMessage> = std::iter::once(first)
+        .chain(messages.list.iter().cloned())
+        .collect();
     is_background(&all)
 }
 
@@ -186,11 +260,18 @@ fn with_instructions(
     client: Option<Box<ClientSide>>,
     instructions: Option<String>,
 ) -> Result<Option<Box<ClientSide>>, Problem> {
-    let Some(words) = instructions.filter(|words| !words.trim().is_empty()) else { return Ok(client) };
+    let Some(words) = instructions.filter(|words| !words.trim().is_empty()) else {
+        return Ok(client);
+    };
     let mut client = client.unwrap_or_default();
     client.context = format!("{}\n\n{words}", FROM_THE_APPLICATION.trim_end());
-    let context = ClientSide { context: client.context.clone(), ..ClientSide::default() };
-    agent.with_client(context).map_err(|error| invalid("instructions", error.to_string()))?;
+    let context = ClientSide {
+        context: client.context.clone(),
+        ..ClientSide::default()
+    };
+    agent
+        .with_client(context)
+        .map_err(|error| invalid("instructions", error.to_string()))?;
     Ok(Some(client))
 }
 
@@ -213,15 +294,23 @@ fn client_of(
     if which == Which::Plain {
         return match client.tools.is_empty() && !client.choice.requires_call() {
             true => Ok(None),
-            false => Err(invalid("tools", "this model has no tools; the agent itself takes them")),
+            false => Err(invalid(
+                "tools",
+                "this model has no tools; the agent itself takes them",
+            )),
         };
     }
     agent.with_client(client.clone()).map_err(|error| {
         let is_choice = matches!(
             &error,
-            BuildError::Client(InvalidClientSide::NothingToChoose | InvalidClientSide::UnknownChoice { .. })
+            BuildError::Client(
+                InvalidClientSide::NothingToChoose | InvalidClientSide::UnknownChoice { .. }
+            )
         );
-        invalid(if is_choice { "tool_choice" } else { "tools" }, error.to_string())
+        invalid(
+            if is_choice { "tool_choice" } else { "tools" },
+            error.to_string(),
+        )
     })?;
     Ok(Some(Box::new(client)))
 }

@@ -1,6 +1,8 @@
 //! What this API answers: a completion, or its chunks.
 
-use adjutant_core::{AgentResponse, DecisionKind, Notice, OutcomeCategory, PendingCall, TurnId, Usage};
+use adjutant_core::{
+    AgentResponse, DecisionKind, Notice, OutcomeCategory, PendingCall, TurnId, Usage,
+};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -67,14 +69,19 @@ struct FunctionAsked {
 
 /// The calls that the client is to execute.
 fn asked(response: &AgentResponse) -> impl Iterator<Item = CallAsked> + '_ {
-    response.decision.pending.iter().filter(|call| call.awaits_result()).map(|call| CallAsked {
-        id: call.call_id.to_string(),
-        kind: "function",
-        function: FunctionAsked {
-            name: call.tool.clone(),
-            arguments: Value::Object(call.arguments.clone()).to_string(),
-        },
-    })
+    response
+        .decision
+        .pending
+        .iter()
+        .filter(|call| call.awaits_result())
+        .map(|call| CallAsked {
+            id: call.call_id.to_string(),
+            kind: "function",
+            function: FunctionAsked {
+                name: call.tool.clone(),
+                arguments: Value::Object(call.arguments.clone()).to_string(),
+            },
+        })
 }
 
 /// A piece of a call.
@@ -152,7 +159,12 @@ pub(super) enum FinishReason {
 
 impl FinishReason {
     pub(super) fn of(response: &AgentResponse) -> Self {
-        if response.decision.pending.iter().any(PendingCall::awaits_result) {
+        if response
+            .decision
+            .pending
+            .iter()
+            .any(PendingCall::awaits_result)
+        {
             return Self::ToolCalls;
         }
         match response.outcome {
@@ -192,7 +204,9 @@ impl TokenUsage {
             prompt_tokens: usage.input_tokens?,
             completion_tokens: usage.output_tokens?,
             total_tokens: usage.total()?,
-            prompt_tokens_details: PromptTokens { cached_tokens: usage.cached_tokens.unwrap_or_default() },
+            prompt_tokens_details: PromptTokens {
+                cached_tokens: usage.cached_tokens.unwrap_or_default(),
+            },
             completion_tokens_details: CompletionTokens {
                 reasoning_tokens: usage.thinking_tokens.unwrap_or_default(),
             },
@@ -276,33 +290,77 @@ impl Envelope {
 
     /// A piece of the answer.
     pub(super) fn chunk(&self, delta: Delta) -> Chunk {
-        self.of(vec![ChunkChoice { index: 0, delta, logprobs: None, finish_reason: None }], None)
+        self.of(
+            vec![ChunkChoice {
+                index: 0,
+                delta,
+                logprobs: None,
+                finish_reason: None,
+            }],
+            None,
+        )
     }
 
     /// The calls that the client is to execute, each in two pieces: which it is, and its arguments.
     pub(super) fn call_chunks(&self, response: &AgentResponse) -> Vec<Chunk> {
         let pieces = asked(response).enumerate().flat_map(|(index, call)| {
-            let CallAsked { id, kind, function: FunctionAsked { name, arguments } } = call;
-            let begun = FunctionPiece { name: Some(name), arguments: String::new() };
-            let whole = FunctionPiece { name: None, arguments };
+            let CallAsked {
+                id,
+                kind,
+                function: FunctionAsked { name, arguments },
+            } = call;
+            let begun = FunctionPiece {
+                name: Some(name),
+                arguments: String::new(),
+            };
+            let whole = FunctionPiece {
+                name: None,
+                arguments,
+            };
             [
-                CallPiece { index, id: Some(id), kind: Some(kind), function: begun },
-                CallPiece { index, id: None, kind: None, function: whole },
+                CallPiece {
+                    index,
+                    id: Some(id),
+                    kind: Some(kind),
+                    function: begun,
+                },
+                CallPiece {
+                    index,
+                    id: None,
+                    kind: None,
+                    function: whole,
+                },
             ]
         });
-        pieces.map(|piece| self.chunk(Delta { tool_calls: Some([piece]), ..Delta::default() })).collect()
+        pieces
+            .map(|piece| {
+                self.chunk(Delta {
+                    tool_calls: Some([piece]),
+                    ..Delta::default()
+                })
+            })
+            .collect()
     }
 
     /// The end of the answer.
     pub(super) fn last_chunk(&self, response: &AgentResponse) -> Chunk {
         let finish_reason = Some(FinishReason::of(response));
-        let choice = ChunkChoice { index: 0, delta: Delta::default(), logprobs: None, finish_reason };
-        Chunk { adjutant: Some(TurnInfo::of(response, &self.notices)), ..self.of(vec![choice], None) }
+        let choice = ChunkChoice {
+            index: 0,
+            delta: Delta::default(),
+            logprobs: None,
+            finish_reason,
+        };
+        Chunk {
+            adjutant: Some(TurnInfo::of(response, &self.notices)),
+            ..self.of(vec![choice], None)
+        }
     }
 
     /// What stands behind the end, if it was asked for: the tokens.
     pub(super) fn usage_chunk(&self, response: &AgentResponse) -> Option<Chunk> {
-        self.with_usage.then(|| self.of(Vec::new(), TokenUsage::of(response.usage)))
+        self.with_usage
+            .then(|| self.of(Vec::new(), TokenUsage::of(response.usage)))
     }
 
     fn of(&self, choices: Vec<ChunkChoice>, usage: Option<TokenUsage>) -> Chunk {

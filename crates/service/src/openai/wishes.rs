@@ -85,13 +85,25 @@ pub(super) fn choice(word: &str) -> Result<ToolChoice, Problem> {
 
 /// Returns the problem of a choice that is none.
 pub(super) fn unknown_choice() -> Problem {
-    invalid("tool_choice", "tool_choice has to be auto, none, required, or a function of tools by its name")
+    invalid(
+        "tool_choice",
+        "tool_choice has to be auto, none, required, or a function of tools by its name",
+    )
 }
 
 /// Returns what a client brings: its tools, and which of them may be called.
-pub(super) fn client(tools: Vec<ClientTool>, choice: ToolChoice, parallel: Option<bool>) -> ClientSide {
+pub(super) fn client(
+    tools: Vec<ClientTool>,
+    choice: ToolChoice,
+    parallel: Option<bool>,
+) -> ClientSide {
     let one_at_a_time = parallel == Some(false) && !tools.is_empty();
-    ClientSide { tools, choice, one_at_a_time, ..ClientSide::default() }
+    ClientSide {
+        tools,
+        choice,
+        one_at_a_time,
+        ..ClientSide::default()
+    }
 }
 
 /// Checks the schema of an answer. `param`: the member that holds it.
@@ -108,9 +120,13 @@ pub(super) fn max_tokens(param: &'static str, max: u64) -> Result<MaxTokens, Pro
 
 /// Refuses values that are out of their range. They have no effect otherwise.
 pub(super) fn check_sampling(temperature: Option<f64>, top_p: Option<f64>) -> Result<(), Problem> {
-    let out_of = |value: Option<f64>, max: f64| value.is_some_and(|value| !(0.0..=max).contains(&value));
+    let out_of =
+        |value: Option<f64>, max: f64| value.is_some_and(|value| !(0.0..=max).contains(&value));
     if out_of(temperature, 2.0) {
-        return Err(invalid("temperature", "temperature has to be between 0 and 2"));
+        return Err(invalid(
+            "temperature",
+            "temperature has to be between 0 and 2",
+        ));
     }
     if out_of(top_p, 1.0) {
         return Err(invalid("top_p", "top_p has to be between 0 and 1"));
@@ -121,7 +137,11 @@ pub(super) fn check_sampling(temperature: Option<f64>, top_p: Option<f64>) -> Re
 /// Returns a notice for each member that was sent and is not used, with the reason.
 pub(super) fn unused<const N: usize>(members: [(bool, &str, &str); N]) -> Vec<Notice> {
     let notice = |(_, param, why)| Notice::not_sent(format!("{param} was not used: {why}."));
-    members.into_iter().filter(|(asked, ..)| *asked).map(notice).collect()
+    members
+        .into_iter()
+        .filter(|(asked, ..)| *asked)
+        .map(notice)
+        .collect()
 }
 
 /// Reads a whole number; `5.0` is one too.
@@ -129,7 +149,9 @@ pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     match Option::<f64>::deserialize(deserializer)? {
         None => Ok(None),
         Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(Some(number as u64)),
-        Some(number) => Err(D::Error::custom(format!("{number} is no whole number of 0 or more"))),
+        Some(number) => Err(D::Error::custom(format!(
+            "{number} is no whole number of 0 or more"
+        ))),
     }
 }
 

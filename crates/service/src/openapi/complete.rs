@@ -9,7 +9,10 @@ use crate::problem::MEDIA_TYPE;
 /// What stands in front of every handler answers like this.
 const EVERYWHERE: &[(&str, &str)] = &[
     ("400", "The request names two hosts."),
-    ("403", "The host name or the page's origin is not one that may ask."),
+    (
+        "403",
+        "The host name or the page's origin is not one that may ask.",
+    ),
     ("500", "Something is wrong on the service's side."),
 ];
 /// Where somebody has to be known.
@@ -41,7 +44,12 @@ const WITH_QUERY: &[(&str, &str)] = &[("422", "The request cannot be understood.
 const WITH_NAME: &[(&str, &str)] = &[("404", "There is no such thing, or it is another user's.")];
 
 /// Routes in words that others chose, which have their own errors.
-const FOREIGN: &[&str] = &["/v1/chat/completions", "/v1/responses", "/v1/models", "/mcp"];
+const FOREIGN: &[&str] = &[
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/models",
+    "/mcp",
+];
 
 /// The whole description.
 pub(super) fn complete(description: &Document) -> Value {
@@ -70,7 +78,9 @@ pub(super) fn complete(description: &Document) -> Value {
         },
     });
     for (schema, rule) in choices() {
-        if let Some(Value::Object(known)) = document.pointer_mut(&format!("/components/schemas/{schema}")) {
+        if let Some(Value::Object(known)) =
+            document.pointer_mut(&format!("/components/schemas/{schema}"))
+        {
             known.insert("oneOf".to_owned(), rule);
         }
     }
@@ -81,7 +91,10 @@ pub(super) fn complete(description: &Document) -> Value {
     if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
         for (path, item) in paths {
             for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
-                if let Some(operation) = operation.as_object_mut().filter(|it| it.contains_key("responses")) {
+                if let Some(operation) = operation
+                    .as_object_mut()
+                    .filter(|it| it.contains_key("responses"))
+                {
                     words(operation);
                     answers(path, operation);
                 }
@@ -113,12 +126,26 @@ fn open_objects(value: &mut Value) {
 
 /// The words that members take, where the type that holds them knows nothing of this description.
 fn known_words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
-    let outcomes = || OutcomeCategory::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>();
-    let decisions = || DecisionKind::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>();
+    let outcomes = || {
+        OutcomeCategory::ALL
+            .iter()
+            .map(|word| word.as_str())
+            .collect::<Vec<_>>()
+    };
+    let decisions = || {
+        DecisionKind::ALL
+            .iter()
+            .map(|word| word.as_str())
+            .collect::<Vec<_>>()
+    };
     let mut known = vec![
         ("Message", "role", vec!["user", "assistant", "tool"]),
         ("Me", "auth", vec!["token", "jwt", "oidc", "proxy", "none"]),
-        ("Changed", "status", vec!["added", "updated", "known", "forgotten"]),
+        (
+            "Changed",
+            "status",
+            vec!["added", "updated", "known", "forgotten"],
+        ),
     ];
     for schema in ["ChatResponse", "Decision"] {
         known.push((schema, "outcome", outcomes()));
@@ -129,9 +156,14 @@ fn known_words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
 
 fn name_words(document: &mut Value, schema: &str, member: &str, known: &[&str]) {
     let place = format!("/components/schemas/{schema}/properties/{member}");
-    let Some(Value::Object(described)) = document.pointer_mut(&place) else { return };
+    let Some(Value::Object(described)) = document.pointer_mut(&place) else {
+        return;
+    };
     let may_be_null = described.get("type").is_some_and(Value::is_array);
-    let words = known.iter().map(|word| json!(word)).chain(may_be_null.then_some(Value::Null));
+    let words = known
+        .iter()
+        .map(|word| json!(word))
+        .chain(may_be_null.then_some(Value::Null));
     described.insert("enum".to_owned(), words.collect());
 }
 
@@ -157,14 +189,26 @@ fn choices() -> [(&'static str, Value); 2] {
     answered["properties"]["resume"] = json!({ "minItems": 1 });
     let yes_or_no = given("approved", "verdict", nothing.clone());
     let became = given("verdict", "approved", nothing);
-    [("ChatRequest", json!([said, answered])), ("Resume", json!([yes_or_no, became]))]
+    [
+        ("ChatRequest", json!([said, answered])),
+        ("Resume", json!([yes_or_no, became])),
+    ]
 }
 
 /// The words that a parameter takes, where the type that holds them knows nothing of this description.
 fn words(operation: &mut Map<String, Value>) {
-    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
-    for parameter in parameters.into_iter().flatten().filter(|parameter| parameter["name"] == "outcome") {
-        let known = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str()).collect::<Vec<_>>();
+    let parameters = operation
+        .get_mut("parameters")
+        .and_then(Value::as_array_mut);
+    for parameter in parameters
+        .into_iter()
+        .flatten()
+        .filter(|parameter| parameter["name"] == "outcome")
+    {
+        let known = OutcomeCategory::ALL
+            .iter()
+            .map(|outcome| outcome.as_str())
+            .collect::<Vec<_>>();
         parameter["schema"] = json!({ "type": "string", "enum": known });
     }
 }
@@ -183,9 +227,19 @@ fn answers(path: &str, operation: &mut Map<String, Value>) {
         (says("path"), WITH_NAME),
     ];
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
-    let foreign = FOREIGN.iter().any(|address| path.strip_prefix(address).is_some_and(is_below));
-    let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
-    for (status, description) in applies.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, all)| all)
+    let foreign = FOREIGN
+        .iter()
+        .any(|address| path.strip_prefix(address).is_some_and(is_below));
+    let Some(responses) = operation
+        .get_mut("responses")
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    for (status, description) in applies
+        .into_iter()
+        .filter(|(applies, _)| *applies)
+        .flat_map(|(_, all)| all)
     {
         if !responses.contains_key(*status) && (!foreign || *status == "403") {
             responses.insert((*status).to_owned(), json!({ "description": description }));
@@ -193,7 +247,8 @@ fn answers(path: &str, operation: &mut Map<String, Value>) {
     }
     for (status, response) in responses.iter_mut() {
         let failed = status.starts_with('4') || status.starts_with('5');
-        if failed && response.get("content").is_none() && response.get("$ref").is_none() && !foreign {
+        if failed && response.get("content").is_none() && response.get("$ref").is_none() && !foreign
+        {
             response["content"] =
                 json!({ MEDIA_TYPE: { "schema": { "$ref": "#/components/schemas/Problem" } } });
         }
@@ -210,5 +265,7 @@ fn answers(path: &str, operation: &mut Map<String, Value>) {
 /// `[{}]` or `[]`: nobody has to be known.
 fn is_open(security: &Value) -> bool {
     let nothing = |one: &Value| one.as_object().is_some_and(Map::is_empty);
-    security.as_array().is_some_and(|all| all.iter().all(nothing))
+    security
+        .as_array()
+        .is_some_and(|all| all.iter().all(nothing))
 }

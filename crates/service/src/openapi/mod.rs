@@ -48,16 +48,34 @@ pub(crate) fn routes(description: &Document) -> Router<Shared> {
         .route(
             "/openapi.json",
             get(async move |headers: HeaderMap| {
-                file("application/json", complete::served_at(&document, &own_address(&headers)).to_string())
+                file(
+                    "application/json",
+                    complete::served_at(&document, &own_address(&headers)).to_string(),
+                )
             }),
         )
-        .route("/docs", get(async || file("text/html; charset=utf-8", include_str!("docs.html"))))
-        .route("/docs/docs.css", get(async || file("text/css; charset=utf-8", include_str!("docs.css"))))
-        .route("/docs/docs.js", get(async || file("text/javascript; charset=utf-8", include_str!("docs.js"))))
+        .route(
+            "/docs",
+            get(async || file("text/html; charset=utf-8", include_str!("docs.html"))),
+        )
+        .route(
+            "/docs/docs.css",
+            get(async || file("text/css; charset=utf-8", include_str!("docs.css"))),
+        )
+        .route(
+            "/docs/docs.js",
+            get(async || file("text/javascript; charset=utf-8", include_str!("docs.js"))),
+        )
 }
 
 fn file(kind: &'static str, text: impl Into<String>) -> Response {
     let kind = HeaderValue::from_static(kind);
-    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-cache"))], text.into())
+    (
+        [
+            (CONTENT_TYPE, kind),
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        ],
+        text.into(),
+    )
         .into_response()
 }

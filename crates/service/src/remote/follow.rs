@@ -116,9 +116,13 @@ impl Follower {
     fn hear(&mut self, from: &Arc<str>, words: &str) -> Option<Followed> {
         let told = match Words::read(words)? {
             Words::Told(told) if told.session == self.ask.session => told,
-            Words::Refused { session } if session == self.ask.session => return Some(Followed::Lost),
+            Words::Refused { session } if session == self.ask.session => {
+                return Some(Followed::Lost);
+            }
             // Of others, or for others.
-            Words::Told(_) | Words::Refused { .. } | Words::Ask(_) | Words::Leave { .. } => return None,
+            Words::Told(_) | Words::Refused { .. } | Words::Ask(_) | Words::Leave { .. } => {
+                return None;
+            }
         };
         if *self.from.get_or_insert_with(|| from.clone()) != *from {
             // One is enough.
@@ -141,12 +145,20 @@ impl Follower {
         }
         self.number += 1;
         self.begun += &told.text;
-        let Some(frames) = take_frames(&mut self.begun) else { return Some(Followed::Lost) };
+        let Some(frames) = take_frames(&mut self.begun) else {
+            return Some(Followed::Lost);
+        };
         if self.begun.len() > EVENT_BYTES_MAX {
             return Some(Followed::Lost);
         }
         let first = frames.first()?;
-        if self.has_told && !self.ask.after.as_deref().is_some_and(|last| follows(last, &first.id)) {
+        if self.has_told
+            && !self
+                .ask
+                .after
+                .as_deref()
+                .is_some_and(|last| follows(last, &first.id))
+        {
             // It is not what was told before.
             return Some(Followed::Lost);
         }
@@ -172,7 +184,8 @@ impl Follower {
     fn say_leave(&self) {
         if let Some(from) = &self.from {
             let session = self.ask.session.clone();
-            self.relay.say(To::One(from), &Words::Leave { session }.written());
+            self.relay
+                .say(To::One(from), &Words::Leave { session }.written());
         }
     }
 }

@@ -54,7 +54,12 @@ impl Drop for Hosted {
 
 impl Host {
     pub(crate) fn new(runs: Arc<Runs>, relay: Arc<dyn Relay>) -> Arc<Self> {
-        Arc::new(Self { runs, relay, state: Mutex::default(), less: Notify::new() })
+        Arc::new(Self {
+            runs,
+            relay,
+            state: Mutex::default(),
+            less: Notify::new(),
+        })
     }
 
     pub(crate) fn relay(&self) -> &Arc<dyn Relay> {
@@ -125,12 +130,20 @@ fn begin(host: &Arc<Host>, asking: &mut HashMap<String, Asking>, from: &Arc<str>
         asking.send_replace(());
         return;
     }
-    let Some(run) = host.runs.of_conversation(&ask.key(), &ask.run) else { return };
+    let Some(run) = host.runs.of_conversation(&ask.key(), &ask.run) else {
+        return;
+    };
     if asking.len() >= TOLD_MAX {
         return;
     }
     if ask.has.is_some_and(|has| has != run.began_with) {
-        host.relay.say(To::One(from), &Words::Refused { session: ask.session }.written());
+        host.relay.say(
+            To::One(from),
+            &Words::Refused {
+                session: ask.session,
+            }
+            .written(),
+        );
         return;
     }
     let at = ask.after.map_or(0, |id| run.place_of(&id));
@@ -205,7 +218,13 @@ impl Telling {
     }
 
     fn say(&self, text: String, ends: bool) -> bool {
-        let told = Told { session: self.session.clone(), number: self.number, ends, text };
-        self.relay.say(To::One(&self.to), &Words::Told(told).written())
+        let told = Told {
+            session: self.session.clone(),
+            number: self.number,
+            ends,
+            text,
+        };
+        self.relay
+            .say(To::One(&self.to), &Words::Told(told).written())
     }
 }

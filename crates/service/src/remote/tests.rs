@@ -26,7 +26,12 @@ struct Ear(mpsc::UnboundedReceiver<Heard>);
 
 impl Net {
     fn hearing(&self) -> usize {
-        self.hear.lock().unwrap().iter().filter(|(_, sender)| !sender.is_closed()).count()
+        self.hear
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(_, sender)| !sender.is_closed())
+            .count()
     }
 }
 
@@ -36,7 +41,10 @@ impl Relay for Process {
         if self.1.loses > 0 && said.is_multiple_of(self.1.loses) {
             return true;
         }
-        let heard = Heard::Words { from: self.0.into(), words: words.into() };
+        let heard = Heard::Words {
+            from: self.0.into(),
+            words: words.into(),
+        };
         for (name, sender) in self.1.hear.lock().unwrap().iter() {
             if *name != self.0 && (to == To::All || to == To::One(name)) {
                 let _ = sender.send(heard.clone());
@@ -68,11 +76,18 @@ impl Hearing for Ear {
 
 fn key(user: &str) -> ConversationKey {
     let conversation = ConversationId(Uuid::nil());
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::new(user).unwrap(), conversation }
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::new(user).unwrap(),
+        conversation,
+    }
 }
 
 fn piece(number: usize) -> Event {
-    Event::TextMessageContent { message_id: "m".to_owned(), delta: format!("{number} ä🦀") }
+    Event::TextMessageContent {
+        message_id: "m".to_owned(),
+        delta: format!("{number} ä🦀"),
+    }
 }
 
 fn end() -> Event {
@@ -86,14 +101,24 @@ fn end() -> Event {
 
 /// A run of Anna's in one process, and what another one needs to ask for it.
 fn processes(loses: usize) -> (Arc<Net>, Arc<Runs>, Arc<Host>, Arc<dyn Relay>) {
-    let net = Arc::new(Net { loses, ..Net::default() });
+    let net = Arc::new(Net {
+        loses,
+        ..Net::default()
+    });
     let runs = Arc::<Runs>::default();
     let host = Host::new(runs.clone(), Arc::new(Process("a", net.clone())));
     (net.clone(), runs, host, Arc::new(Process("b", net)))
 }
 
 fn follow(relay: &Arc<dyn Relay>, user: &str, has: Option<&str>) -> Follower {
-    Follower::of(relay, &key(user), "run".to_owned(), None, has.map(str::to_owned)).unwrap()
+    Follower::of(
+        relay,
+        &key(user),
+        "run".to_owned(),
+        None,
+        has.map(str::to_owned),
+    )
+    .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,8 +140,20 @@ async fn whatever_is_lost_on_the_way_every_event_arrives_once_and_in_order() {
             }
         }
         let told = run.frames(0, usize::MAX);
-        assert!(frames.iter().map(|frame| &frame.id).eq(told.iter().map(|frame| &frame.id)), "{loses}");
-        assert!(frames.iter().map(|frame| &frame.data).eq(told.iter().map(|frame| &frame.data)), "{loses}");
+        assert!(
+            frames
+                .iter()
+                .map(|frame| &frame.id)
+                .eq(told.iter().map(|frame| &frame.id)),
+            "{loses}"
+        );
+        assert!(
+            frames
+                .iter()
+                .map(|frame| &frame.data)
+                .eq(told.iter().map(|frame| &frame.data)),
+            "{loses}"
+        );
         // With the last one there is nobody to hear for.
         drop((follower, hosted));
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -127,21 +164,39 @@ async fn whatever_is_lost_on_the_way_every_event_arrives_once_and_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_told_to_its_user_and_while_they_ask() {
     let (net, runs, host, relay) = processes(0);
-    let (run, _) = runs.begin(key("anna"), "run".to_owned(), ("began with this".to_owned(), String::new()));
+    let (run, _) = runs.begin(
+        key("anna"),
+        "run".to_owned(),
+        ("began with this".to_owned(), String::new()),
+    );
     let hosted = host.host();
     run.tell([piece(0)]);
     // Not another's, and not to a client that has something else.
     let mut other = follow(&relay, "bert", None);
-    assert!(tokio::time::timeout(Duration::from_secs(60), other.next()).await.is_err());
-    assert!(matches!(follow(&relay, "anna", Some("else")).next().await, Followed::Lost));
+    assert!(
+        tokio::time::timeout(Duration::from_secs(60), other.next())
+            .await
+            .is_err()
+    );
+    assert!(matches!(
+        follow(&relay, "anna", Some("else")).next().await,
+        Followed::Lost
+    ));
     let mut follower = follow(&relay, "anna", Some("began with this"));
     assert!(matches!(follower.next().await, Followed::Told(frames) if frames.len() == 1));
     // It goes on although nothing happens for long.
-    assert!(tokio::time::timeout(Duration::from_secs(600), follower.next()).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_secs(600), follower.next())
+            .await
+            .is_err()
+    );
     run.tell([piece(1)]);
     assert!(matches!(follower.next().await, Followed::Told(frames) if frames.len() == 1));
     // One who went without a word is told nothing more after a while.
-    std::mem::forget(std::mem::replace(&mut follower, follow(&relay, "bert", None)));
+    std::mem::forget(std::mem::replace(
+        &mut follower,
+        follow(&relay, "bert", None),
+    ));
     tokio::time::sleep(Duration::from_secs(60)).await;
     let said = net.said.load(Ordering::SeqCst);
     run.tell([piece(2)]);

@@ -89,7 +89,10 @@ impl Words {
 
 /// Writes events, each on a line of its own.
 pub(super) fn lines(frames: &[Frame]) -> String {
-    frames.iter().map(|Frame { id, data }| format!("{id} {data}\n")).collect()
+    frames
+        .iter()
+        .map(|Frame { id, data }| format!("{id} {data}\n"))
+        .collect()
 }
 
 /// Takes the whole lines from the beginning of a text, and leaves the rest there. `None`: something else is there.
@@ -97,9 +100,16 @@ pub(super) fn take_frames(text: &mut String) -> Option<Vec<Frame>> {
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let read = |line: &str| {
         let (id, data) = line.split_once(' ')?;
-        Some(Frame { id: id.to_owned(), data: data.into() })
+        Some(Frame {
+            id: id.to_owned(),
+            data: data.into(),
+        })
     };
-    text.drain(..whole).collect::<String>().lines().map(read).collect()
+    text.drain(..whole)
+        .collect::<String>()
+        .lines()
+        .map(read)
+        .collect()
 }
 
 /// Cuts a text into pieces that can be said at once, with a line in front of each.
@@ -134,16 +144,28 @@ mod tests {
             read.extend(take_frames(&mut buffer).unwrap());
         }
         let told = |frames: &[Frame]| {
-            frames.iter().map(|frame| (frame.id.clone(), frame.data.clone())).collect::<Vec<_>>()
+            frames
+                .iter()
+                .map(|frame| (frame.id.clone(), frame.data.clone()))
+                .collect::<Vec<_>>()
         };
         assert_eq!((told(&read), buffer.as_str()), (told(&frames), ""));
     }
 
     #[test]
     fn what_nobody_here_said_is_nothing() {
-        for words in ["", "{}", "hello", "{\"told\":{\"session\":\"s\"}}\nx", "{\"ask\":{}}"] {
+        for words in [
+            "",
+            "{}",
+            "hello",
+            "{\"told\":{\"session\":\"s\"}}\nx",
+            "{\"ask\":{}}",
+        ] {
             assert_eq!(Words::read(words), None, "{words}");
         }
-        assert_eq!(take_frames(&mut "nospace\n".to_owned()).map(|frames| frames.len()), None);
+        assert_eq!(
+            take_frames(&mut "nospace\n".to_owned()).map(|frames| frames.len()),
+            None
+        );
     }
 }

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::asked::Asked;
 use crate::agui::{
-    Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript, result_message,
+    Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript,
+    result_message,
 };
 use crate::limits::RunningTurn;
 use crate::live::Run;
@@ -59,10 +60,23 @@ impl Place {
                     let result = answer.result.as_ref()?;
                     Some(result_message(&answer.call_id, result.to_text(), result))
                 });
-                let known = transcript.messages().iter().cloned().chain(brought).collect();
-                Self { follows, after: last.after, known }
+                let known = transcript
+                    .messages()
+                    .iter()
+                    .cloned()
+                    .chain(brought)
+                    .collect();
+                Self {
+                    follows,
+                    after: last.after,
+                    known,
+                }
             }
-            last => Self { follows, after: last.map_or(0, |last| last.known().seq), known: Vec::new() },
+            last => Self {
+                follows,
+                after: last.map_or(0, |last| last.known().seq),
+                known: Vec::new(),
+            },
         }
     }
 }
@@ -78,7 +92,15 @@ impl Drop for Closed {
 
 /// Runs what was asked to its end, whoever listens.
 pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
-    let Beginning { id, input, asked, mut place, request_id, trace, running } = beginning;
+    let Beginning {
+        id,
+        input,
+        asked,
+        mut place,
+        request_id,
+        trace,
+        running,
+    } = beginning;
     // Whatever happens here, nobody waits for ever.
     let _closed = Closed(run.clone());
     // Whoever asks for it elsewhere is told it as long as it goes on.
@@ -105,18 +127,29 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         trace,
         ..RunContext::new(run.key.user.clone())
     };
-    let mut stream = agent.stream_input(&context, Some(id.clone()), body).detached();
+    let mut stream = agent
+        .stream_input(&context, Some(id.clone()), body)
+        .detached();
     // A run may have to see to what was asked before, or to what comes behind: that is not told here.
     let mut ours = false;
     let mut response = None;
     while let Some(event) = stream.next().await {
         match &event {
-            RunEvent::TurnStarted { turn, input: taken, .. } => {
+            RunEvent::TurnStarted {
+                turn, input: taken, ..
+            } => {
                 let is_ours = *taken == id || asked.turn == Some(*turn);
                 if ours && !is_ours && !run.has_ended() {
                     let ended = run.turn();
                     if let Some(ended) = response_of(&app, &run.key, ended).await {
-                        end(&app, &run, &mut encoder, (&input, &asked, &place, &running), ended).await;
+                        end(
+                            &app,
+                            &run,
+                            &mut encoder,
+                            (&input, &asked, &place, &running),
+                            ended,
+                        )
+                        .await;
                     }
                 }
                 ours = is_ours;
@@ -148,7 +181,16 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         (_, Err(error)) => Err(error),
     };
     match ended {
-        Ok(response) => end(&app, &run, &mut encoder, (&input, &asked, &place, &running), response).await,
+        Ok(response) => {
+            end(
+                &app,
+                &run,
+                &mut encoder,
+                (&input, &asked, &place, &running),
+                response,
+            )
+            .await
+        }
         Err(error) => fail(&app, &run, &mut encoder, error),
     }
 }
@@ -166,11 +208,19 @@ async fn end(
     titles::find(app, &run.key, &response);
     response.notices.splice(0..0, asked.notices.iter().cloned());
     run.is_of(response.turn);
-    let turn = app.agent.journal().load_turn(&run.key, response.turn).await.unwrap_or_else(|error| {
-        app.tell(error.into());
-        None
-    });
-    let events = turn.as_ref().map(|turn| turn.events.as_slice()).unwrap_or_default();
+    let turn = app
+        .agent
+        .journal()
+        .load_turn(&run.key, response.turn)
+        .await
+        .unwrap_or_else(|error| {
+            app.tell(error.into());
+            None
+        });
+    let events = turn
+        .as_ref()
+        .map(|turn| turn.events.as_slice())
+        .unwrap_or_default();
     let agent = app.agent.for_user(&run.key.user);
     let ours = Transcript::of(events, agent.tools());
     let follows = place.follows && turn.is_some_and(|turn| turn.after == place.after);
@@ -215,17 +265,26 @@ pub(crate) async fn tell_messages(
 }
 
 fn notice(notice: &Notice) -> Event {
-    Event::Custom { name: "notice", value: serde_json::json!(notice) }
+    Event::Custom {
+        name: "notice",
+        value: serde_json::json!(notice),
+    }
 }
 
 /// The open tasks, if there are any to show, unless they are what the client has.
 pub(crate) async fn tell_state(app: &Shared, run: &Run, theirs: &Value) -> Option<State> {
-    let tasks = app.tasks.get()?.list(&run.key.user, TaskFilter::Pending).await;
+    let tasks = app
+        .tasks
+        .get()?
+        .list(&run.key.user, TaskFilter::Pending)
+        .await;
     match tasks {
         Ok(tasks) => {
             let state = State::of(&tasks);
             if !state.is(theirs) {
-                run.tell([Event::StateSnapshot { snapshot: state.snapshot() }]);
+                run.tell([Event::StateSnapshot {
+                    snapshot: state.snapshot(),
+                }]);
             }
             Some(state)
         }
@@ -239,8 +298,13 @@ pub(crate) async fn tell_state(app: &Shared, run: &Run, theirs: &Value) -> Optio
 /// How the tasks are different after a tool that may have changed them.
 async fn tell_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<State>) {
     let agent = app.agent.for_user(&run.key.user);
-    let reads = agent.tools().get(tool).is_some_and(|tool| tool.definition().annotations.read_only);
-    let (Some(known), Some(tasks), false) = (state, app.tasks.get(), reads) else { return };
+    let reads = agent
+        .tools()
+        .get(tool)
+        .is_some_and(|tool| tool.definition().annotations.read_only);
+    let (Some(known), Some(tasks), false) = (state, app.tasks.get(), reads) else {
+        return;
+    };
     match tasks.list(&run.key.user, TaskFilter::Pending).await {
         Ok(tasks) => {
             let delta = known.update(&tasks);
@@ -253,7 +317,11 @@ async fn tell_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<St
 }
 
 /// What the journal knows of the end of a turn.
-async fn response_of(app: &Shared, key: &ConversationKey, turn: Option<TurnId>) -> Option<AgentResponse> {
+async fn response_of(
+    app: &Shared,
+    key: &ConversationKey,
+    turn: Option<TurnId>,
+) -> Option<AgentResponse> {
     let turn = turn?;
     let read = app.agent.journal().load_turn(key, turn).await.ok()??;
     conversation::response(key.conversation, &read.events, turn)

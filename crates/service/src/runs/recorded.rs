@@ -62,13 +62,23 @@ pub(crate) struct Has {
 impl Has {
     /// Returns what a request to run says.
     pub(crate) fn of(input: &mut RunAgentInput) -> Self {
-        let (messages, state) = (std::mem::take(&mut input.messages), std::mem::take(&mut input.state));
-        Self { messages, state, some: false }
+        let (messages, state) = (
+            std::mem::take(&mut input.messages),
+            std::mem::take(&mut input.state),
+        );
+        Self {
+            messages,
+            state,
+            some: false,
+        }
     }
 
     /// Returns that nothing is known, or that it has some of the run.
     pub(crate) fn some(some: bool) -> Self {
-        Self { some, ..Self::default() }
+        Self {
+            some,
+            ..Self::default()
+        }
     }
 
     /// Returns whether it has any of these messages, perhaps in part.
@@ -100,15 +110,32 @@ pub(crate) fn response(
     sse::response(run, 0, Some(reading))
 }
 
-async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere): (Has, Option<Elsewhere>)) {
+async fn tell(
+    app: &Shared,
+    run: &Run,
+    of: Of,
+    names: Names,
+    (mut has, elsewhere): (Has, Option<Elsewhere>),
+) {
     let agent = app.agent.for_user(&run.key.user);
     let says = (agent.model().id().clone(), agent.tools());
     let run_id = names.run_id.clone();
     let mut encoder = Encoder::new(names.thread_id, names.run_id, says, []);
     let mut follower = elsewhere.and_then(|Elsewhere { after, has }| {
-        Follower::of(app.host.relay(), &run.key, run.name.trim().to_owned(), after, has)
+        Follower::of(
+            app.host.relay(),
+            &run.key,
+            run.name.trim().to_owned(),
+            after,
+            has,
+        )
     });
-    let mut passed = Passed { run, begun: Begun::default(), has_begun: false, has_some: false };
+    let mut passed = Passed {
+        run,
+        begun: Begun::default(),
+        has_begun: false,
+        has_some: false,
+    };
     if follower.is_none() {
         passed.begin(&encoder);
     }
@@ -162,7 +189,10 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere
         run.tell(encoder.said_all(&response, Some(ours.messages())).0);
     }
     tell_state(app, run, &has.state).await;
-    run.tell([encoder.decision(&response), encoder.finished(&response, app.agent.now())]);
+    run.tell([
+        encoder.decision(&response),
+        encoder.finished(&response, app.agent.now()),
+    ]);
 }
 
 /// The events of a run in another process, as they are passed on.
@@ -202,7 +232,9 @@ impl Passed<'_> {
 
 /// Returns what an event is, as we write them: its kind comes first.
 fn kind(data: &str) -> Option<&str> {
-    data.strip_prefix("{\"type\":\"")?.split_once('"').map(|(kind, _)| kind)
+    data.strip_prefix("{\"type\":\"")?
+        .split_once('"')
+        .map(|(kind, _)| kind)
 }
 
 /// What came of a turn, with its events. `None`: there is no turn.
@@ -214,12 +246,18 @@ async fn ended(app: &Shared, key: &ConversationKey, of: &Of) -> Result<Option<En
         Of::Turn(turn) => Some(*turn),
         Of::Input(id, answered) => match app.agent.journal().find_input(key, id).await? {
             Some(AcceptedInput { taken_at: None }) => return Ok(None),
-            Some(AcceptedInput { taken_at: Some(place) }) => turn_at(app, key, place).await?.or(*answered),
+            Some(AcceptedInput {
+                taken_at: Some(place),
+            }) => turn_at(app, key, place).await?.or(*answered),
             None => *answered,
         },
     };
-    let Some(turn) = turn else { return Ok(Some(None)) };
-    let Some(read) = app.agent.journal().load_turn(key, turn).await? else { return Ok(Some(None)) };
+    let Some(turn) = turn else {
+        return Ok(Some(None));
+    };
+    let Some(read) = app.agent.journal().load_turn(key, turn).await? else {
+        return Ok(Some(None));
+    };
     let response = conversation::response(key.conversation, &read.events, turn);
     Ok(response.map(|response| Some((response, read.events))))
 }
@@ -231,7 +269,9 @@ pub(crate) async fn turn_of(
     id: &InputId,
 ) -> Result<Option<TurnId>, StoreError> {
     match app.agent.journal().find_input(key, id).await? {
-        Some(AcceptedInput { taken_at: Some(place) }) => turn_at(app, key, place).await,
+        Some(AcceptedInput {
+            taken_at: Some(place),
+        }) => turn_at(app, key, place).await,
         Some(AcceptedInput { taken_at: None }) => {
             let last = app.agent.journal().load_turns(key, None, 1).await?;
             Ok(last.and_then(|last| conversation::turn_of_input(&last.events, id)))
@@ -241,7 +281,15 @@ pub(crate) async fn turn_of(
 }
 
 /// Returns the turn of the event at a place, if it belongs to one.
-async fn turn_at(app: &Shared, key: &ConversationKey, place: u64) -> Result<Option<TurnId>, StoreError> {
-    let read = app.agent.journal().load_turns(key, Some(place.saturating_add(1)), 1).await?;
+async fn turn_at(
+    app: &Shared,
+    key: &ConversationKey,
+    place: u64,
+) -> Result<Option<TurnId>, StoreError> {
+    let read = app
+        .agent
+        .journal()
+        .load_turns(key, Some(place.saturating_add(1)), 1)
+        .await?;
     Ok(read.and_then(|read| read.events.last()?.event.turn()))
 }

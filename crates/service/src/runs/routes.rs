@@ -37,7 +37,10 @@ use crate::user::User;
 const LAST_EVENT_ID: &str = "last-event-id";
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(start)).routes(routes!(events)).routes(routes!(cancel))
+    OpenApiRouter::new()
+        .routes(routes!(start))
+        .routes(routes!(events))
+        .routes(routes!(cancel))
 }
 
 /// Runs the agent (AG-UI 1.0).
@@ -67,7 +70,9 @@ pub(crate) async fn start(
     let Json(Object(mut input)) = body?;
     let key = app.agent.key_of(user, conversation_of(&input.thread_id)?);
     let id = run_name(&input.run_id)?;
-    let client = input.client().map_err(|error| Problem::invalid(error.to_string()))?;
+    let client = input
+        .client()
+        .map_err(|error| Problem::invalid(error.to_string()))?;
     let streams = sse::wanted(&headers);
     let answers = input.resume.len();
     let asks = input.asks();
@@ -77,35 +82,71 @@ pub(crate) async fn start(
         // It was told some of it before, and would have that twice.
         Some(_) => {
             let has = Has::of(&mut input);
-            let names = Names { thread_id: input.thread_id, run_id: input.run_id };
-            return Ok(recorded::response(&app, key, Of::Input(id, None), names, (has, None)));
+            let names = Names {
+                thread_id: input.thread_id,
+                run_id: input.run_id,
+            };
+            return Ok(recorded::response(
+                &app,
+                key,
+                Of::Input(id, None),
+                names,
+                (has, None),
+            ));
         }
         None => {
             let failed = |error: StoreError| Problem::store(&error);
-            let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(failed)?;
-            let events = events_for(&app, &key, &input, last.as_ref()).await.map_err(failed)?;
-            if app.agent.journal().find_input(&key, &id).await.map_err(failed)?.is_some() {
+            let last = app
+                .agent
+                .journal()
+                .load_turns(&key, None, 1)
+                .await
+                .map_err(failed)?;
+            let events = events_for(&app, &key, &input, last.as_ref())
+                .await
+                .map_err(failed)?;
+            if app
+                .agent
+                .journal()
+                .find_input(&key, &id)
+                .await
+                .map_err(failed)?
+                .is_some()
+            {
                 return again(&app, key, id, (input, client), &events, streams).await;
             }
             let place = Place::of(&app.agent.for_user(&key.user), &input, last.as_ref());
             let asked = match asked::read(&input, client, &events, app.agent.now()) {
                 Ok(asked) => asked,
                 Err(Refused::Invalid(problem)) => return Err(problem),
-                Err(Refused::Pending(problem)) if streams => return Ok(refused(&app, key, &input, &problem)),
+                Err(Refused::Pending(problem)) if streams => {
+                    return Ok(refused(&app, key, &input, &problem));
+                }
                 Err(Refused::Pending(problem)) => return Err(problem),
             };
             if asked.body.is_none() && !streams {
-                return Err(Problem::unknown("pending call: nothing of that name was asked here"));
+                return Err(Problem::unknown(
+                    "pending call: nothing of that name was asked here",
+                ));
             }
             let running = app.begin_turn(&key.user)?;
-            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned(), (input.has(), asks.clone()));
+            let (run, is_new) =
+                app.runs
+                    .begin(key, id.as_str().to_owned(), (input.has(), asks.clone()));
             if run.asks != asks {
                 return Err(Problem::store(&StoreError::Reused));
             }
             let asks = asked.body.is_some();
             if is_new {
-                let beginning =
-                    Beginning { id, input: input.clone(), asked, place, request_id, trace, running };
+                let beginning = Beginning {
+                    id,
+                    input: input.clone(),
+                    asked,
+                    place,
+                    request_id,
+                    trace,
+                    running,
+                };
                 app.turns.spawn(drive(app.clone(), run.clone(), beginning));
             }
             // Whoever is told that the run has begun can rely on its end, also if this process does not live to see it.
@@ -152,34 +193,71 @@ async fn again(
     events: &[Recorded],
     streams: bool,
 ) -> Result<Response, Problem> {
-    let (asked, asks) = (asked::read(&input, client, events, app.agent.now()).ok(), Some(input.asks()));
+    let (asked, asks) = (
+        asked::read(&input, client, events, app.agent.now()).ok(),
+        Some(input.asks()),
+    );
     if streams {
         // Known already, so nothing is done but to compare the two.
-        let body = InputBody::Answers { answers: Vec::new() };
-        let known = Input { fingerprint: asks, ..Input::new(id.clone(), app.agent.now(), body) };
-        app.agent.journal().submit(&key, &known).await.map_err(|error| Problem::store(&error))?;
-        let elsewhere = Elsewhere { after: None, has: Some(input.has()) };
+        let body = InputBody::Answers {
+            answers: Vec::new(),
+        };
+        let known = Input {
+            fingerprint: asks,
+            ..Input::new(id.clone(), app.agent.now(), body)
+        };
+        app.agent
+            .journal()
+            .submit(&key, &known)
+            .await
+            .map_err(|error| Problem::store(&error))?;
+        let elsewhere = Elsewhere {
+            after: None,
+            has: Some(input.has()),
+        };
         let has = Has::of(&mut input);
-        let names = Names { thread_id: input.thread_id, run_id: input.run_id };
+        let names = Names {
+            thread_id: input.thread_id,
+            run_id: input.run_id,
+        };
         let answered = asked.and_then(|asked| asked.turn);
-        return Ok(recorded::response(app, key, Of::Input(id, answered), names, (has, Some(elsewhere))));
+        return Ok(recorded::response(
+            app,
+            key,
+            Of::Input(id, answered),
+            names,
+            (has, Some(elsewhere)),
+        ));
     }
     let body = asked.and_then(|asked| asked.body);
-    let body = body.unwrap_or(InputBody::Answers { answers: Vec::new() });
-    let mut context =
-        RunContext { conversation: key.conversation, fingerprint: asks, ..RunContext::new(key.user) };
+    let body = body.unwrap_or(InputBody::Answers {
+        answers: Vec::new(),
+    });
+    let mut context = RunContext {
+        conversation: key.conversation,
+        fingerprint: asks,
+        ..RunContext::new(key.user)
+    };
     let (agent, running) = (app.agent.clone(), app.begin_turn(&context.user)?);
     let turn = app.turns.spawn(async move {
         let response = agent.run_input(&mut context, Some(id), body).await;
         drop(running);
         response
     });
-    let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
+    let response = turn
+        .await
+        .map_err(|_| Problem::internal())?
+        .map_err(|error| Problem::run(&error))?;
     Ok(answer(app, response, input.resume.len(), Some(input.thread_id))?.into_response())
 }
 
 /// A run that fails before it begins.
-fn refused(app: &Shared, key: ConversationKey, input: &RunAgentInput, problem: &Problem) -> Response {
+fn refused(
+    app: &Shared,
+    key: ConversationKey,
+    input: &RunAgentInput,
+    problem: &Problem,
+) -> Response {
     let agent = app.agent.for_user(&key.user);
     let says = (agent.model().id().clone(), agent.tools());
     let encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, []);
@@ -225,11 +303,20 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(place) = place?;
-    place.thread_id.as_deref().map(conversation_of).transpose()?;
+    place
+        .thread_id
+        .as_deref()
+        .map(conversation_of)
+        .transpose()?;
     // A turn that waited here may have gone on elsewhere since.
-    let live = app.runs.find(&user, &run_id).filter(|run| run.name == run_id || !run.waits());
+    let live = app
+        .runs
+        .find(&user, &run_id)
+        .filter(|run| run.name == run_id || !run.waits());
     if let Some(run) = live {
-        let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+        let last = headers
+            .get(LAST_EVENT_ID)
+            .and_then(|value| value.to_str().ok());
         let from = last.map_or(0, |id| run.place_of(id));
         return Ok(if run.has_told(from) {
             StatusCode::NO_CONTENT.into_response()
@@ -238,11 +325,21 @@ pub(crate) async fn events(
         });
     }
     let (key, of) = find(&app, &user, &run_id, place.thread_id.as_deref()).await?;
-    let thread_id = place.thread_id.unwrap_or_else(|| key.conversation.to_string());
-    let after = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
+    let thread_id = place
+        .thread_id
+        .unwrap_or_else(|| key.conversation.to_string());
+    let after = headers
+        .get(LAST_EVENT_ID)
+        .map(|id| id.to_str().unwrap_or_default().to_owned());
     let has = Has::some(after.is_some());
     let elsewhere = Elsewhere { after, has: None };
-    Ok(recorded::response(&app, key, of, Names { thread_id, run_id }, (has, Some(elsewhere))))
+    Ok(recorded::response(
+        &app,
+        key,
+        of,
+        Names { thread_id, run_id },
+        (has, Some(elsewhere)),
+    ))
 }
 
 /// Whether there is anything to stop.
@@ -279,9 +376,21 @@ pub(crate) async fn cancel(
     place: Result<Query<Where>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(place) = place?;
-    place.thread_id.as_deref().map(conversation_of).transpose()?;
-    let answer =
-        |status| (StatusCode::ACCEPTED, Json(Cancelled { run_id: run_id.clone(), status })).into_response();
+    place
+        .thread_id
+        .as_deref()
+        .map(conversation_of)
+        .transpose()?;
+    let answer = |status| {
+        (
+            StatusCode::ACCEPTED,
+            Json(Cancelled {
+                run_id: run_id.clone(),
+                status,
+            }),
+        )
+            .into_response()
+    };
     let live = app.runs.find(&user, &run_id);
     if let Some(run) = live.as_ref().filter(|run| !run.has_ended()) {
         run.cancelled.cancel();
@@ -297,7 +406,12 @@ pub(crate) async fn cancel(
             }
         },
     };
-    let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(|error| Problem::store(&error))?;
+    let last = app
+        .agent
+        .journal()
+        .load_turns(&key, None, 1)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     let last = last.map(|last| last.events).unwrap_or_default();
     if turn.is_none() || conversation::open_turn(&last) != turn {
         return Ok(answer(CancelStatus::Ended));
@@ -305,13 +419,30 @@ pub(crate) async fn cancel(
     if conversation::pending(&last).is_empty() {
         // Whoever runs it is told.
         let (id, at) = (InputId::from(Uuid::now_v7()), app.agent.now());
-        let input = Input { id, at, request_id, fingerprint: None, after: 0, body: InputBody::Cancel };
-        app.agent.journal().submit(&key, &input).await.map_err(|error| Problem::store(&error))?;
+        let input = Input {
+            id,
+            at,
+            request_id,
+            fingerprint: None,
+            after: 0,
+            body: InputBody::Cancel,
+        };
+        app.agent
+            .journal()
+            .submit(&key, &input)
+            .await
+            .map_err(|error| Problem::store(&error))?;
         return Ok(answer(CancelStatus::Stopping));
     }
-    let mut context = RunContext { conversation: key.conversation, request_id, ..RunContext::new(key.user) };
+    let mut context = RunContext {
+        conversation: key.conversation,
+        request_id,
+        ..RunContext::new(key.user)
+    };
     let agent = app.agent.clone();
-    let stopped = app.turns.spawn(async move { agent.cancel(&mut context).await });
+    let stopped = app
+        .turns
+        .spawn(async move { agent.cancel(&mut context).await });
     match stopped.await.map_err(|_| Problem::internal())? {
         // That it ended in the meantime is what was wanted.
         Ok(_) | Err(RunError::CannotContinue(_)) => {}
@@ -328,7 +459,12 @@ async fn find(
     thread_id: Option<&str>,
 ) -> Result<(ConversationKey, Of), Problem> {
     if let Ok(turn) = run_id.parse::<TurnId>() {
-        let decision = app.agent.logs().decision(user, turn).await.map_err(|error| Problem::store(&error))?;
+        let decision = app
+            .agent
+            .logs()
+            .decision(user, turn)
+            .await
+            .map_err(|error| Problem::store(&error))?;
         if let Some(decision) = decision.filter(|decision| decision.agent == *app.agent.name()) {
             return Ok((decision.key(), Of::Turn(turn)));
         }

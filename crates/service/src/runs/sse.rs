@@ -19,9 +19,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Whether a client wants events, and not one answer.
 pub(crate) fn wanted(headers: &HeaderMap) -> bool {
-    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accepts = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     accepts.flat_map(|value| value.split(',')).any(|kind| {
-        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+        kind.split(';')
+            .next()
+            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
     })
 }
 
@@ -30,7 +35,9 @@ pub(crate) fn response(run: Arc<Run>, from: usize, reading: Option<CancellationT
     let guard: Option<DropGuard> = reading.map(CancellationToken::drop_guard);
     let frames = stream::unfold((run, from, guard), async |(run, at, guard)| {
         let frame = run.frame(at).await?;
-        let event = axum::response::sse::Event::default().id(&frame.id).data(&*frame.data);
+        let event = axum::response::sse::Event::default()
+            .id(&frame.id)
+            .data(&*frame.data);
         Some((Ok::<_, Infallible>(event), (run, at + 1, guard)))
     });
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
@@ -38,6 +45,9 @@ pub(crate) fn response(run: Arc<Run>, from: usize, reading: Option<CancellationT
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that keep answers until they are whole are told not to.
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    headers.insert(
+        HeaderName::from_static("x-accel-buffering"),
+        HeaderValue::from_static("no"),
+    );
     response
 }

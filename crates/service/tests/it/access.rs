@@ -22,7 +22,11 @@ fn bearer(token: &str) -> [(&'static str, String); 1] {
 
 async fn made(service: &Running, grant: TokenGrant) -> (String, TokenRecord) {
     let token = new_token().unwrap();
-    let record = service.store.create_token(&grant, &token.digest).await.unwrap();
+    let record = service
+        .store
+        .create_token(&grant, &token.digest)
+        .await
+        .unwrap();
     (token.secret, record)
 }
 
@@ -30,7 +34,10 @@ fn anna() -> TokenGrant {
     TokenGrant::token(UserId::new("anna").unwrap(), "test")
 }
 
-#[expect(clippy::disallowed_methods, reason = "a token expires at a time of the real world")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a token expires at a time of the real world"
+)]
 fn from_now(seconds: i64) -> Timestamp {
     Timestamp::now() + SignedDuration::from_secs(seconds)
 }
@@ -44,27 +51,68 @@ async fn signed_in(service: &Running, token: &str) -> String {
         service.address,
         body.len()
     );
-    let mut connection = tokio::net::TcpStream::connect(service.address).await.unwrap();
-    connection.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let mut connection = tokio::net::TcpStream::connect(service.address)
+        .await
+        .unwrap();
+    connection
+        .write_all(format!("{head}{body}").as_bytes())
+        .await
+        .unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await.unwrap();
-    let set = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let set = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .unwrap();
     set.split(';').next().unwrap().to_owned()
 }
 
 async fn me(service: &Running, cookie: &str) -> u16 {
-    service.ask("GET", "/v1/me", &[("Cookie", cookie.to_owned())], "").await.status
+    service
+        .ask("GET", "/v1/me", &[("Cookie", cookie.to_owned())], "")
+        .await
+        .status
 }
 
 #[tokio::test]
 async fn an_expired_token_is_refused_in_words() {
     let service = Running::start(SCRIPT).await;
-    let (old, _) = made(&service, TokenGrant { expires_at: Some(from_now(-1)), ..anna() }).await;
-    let (good, _) = made(&service, TokenGrant { expires_at: Some(from_now(600)), ..anna() }).await;
+    let (old, _) = made(
+        &service,
+        TokenGrant {
+            expires_at: Some(from_now(-1)),
+            ..anna()
+        },
+    )
+    .await;
+    let (good, _) = made(
+        &service,
+        TokenGrant {
+            expires_at: Some(from_now(600)),
+            ..anna()
+        },
+    )
+    .await;
     let refused = service.ask("GET", "/v1/me", &bearer(&old), "").await;
-    assert_eq!((refused.status, &refused.body["detail"]), (401, &json!("the token has expired")));
-    assert_eq!(service.ask("GET", "/v1/me", &bearer(&good), "").await.status, 200);
-    let refused = service.ask("POST", "/v1/session", &[], &json!({ "token": old }).to_string()).await;
+    assert_eq!(
+        (refused.status, &refused.body["detail"]),
+        (401, &json!("the token has expired"))
+    );
+    assert_eq!(
+        service
+            .ask("GET", "/v1/me", &bearer(&good), "")
+            .await
+            .status,
+        200
+    );
+    let refused = service
+        .ask(
+            "POST",
+            "/v1/session",
+            &[],
+            &json!({ "token": old }).to_string(),
+        )
+        .await;
     assert_eq!(refused.status, 401);
     service.stop().await;
 }
@@ -82,15 +130,30 @@ async fn a_session_ends_with_its_token_by_signing_out_and_everywhere() {
     let own = format!("http://{}", service.address);
     let out = async |cookie: &str, query: &str| {
         let headers = [("Cookie", cookie.to_owned()), ("Origin", own.clone())];
-        service.ask("DELETE", &format!("/v1/session{query}"), &headers, "").await.status
+        service
+            .ask("DELETE", &format!("/v1/session{query}"), &headers, "")
+            .await
+            .status
     };
     assert_eq!(out(&first, "").await, 204);
-    assert_eq!((me(&service, &first).await, me(&service, &second).await), (401, 200));
+    assert_eq!(
+        (me(&service, &first).await, me(&service, &second).await),
+        (401, 200)
+    );
     // A token stays; only browsers are signed out.
     assert_eq!(out(&second, "?everywhere=true").await, 204);
-    assert_eq!((me(&service, &second).await, me(&service, &third).await), (401, 401));
+    assert_eq!(
+        (me(&service, &second).await, me(&service, &third).await),
+        (401, 401)
+    );
     assert_eq!(out(&second, "?everywhere=true").await, 401);
-    assert_eq!(service.ask("GET", "/v1/me", &bearer(&token), "").await.status, 200);
+    assert_eq!(
+        service
+            .ask("GET", "/v1/me", &bearer(&token), "")
+            .await
+            .status,
+        200
+    );
     let fourth = signed_in(&service, &token).await;
     assert_eq!(me(&service, &fourth).await, 200);
     service.store.revoke_token(&record.id).await.unwrap();
@@ -121,15 +184,40 @@ async fn a_session_is_known_to_every_replica_and_after_a_restart() {
 async fn a_token_makes_no_token_that_opens_or_holds_more() {
     let service = Running::start(SCRIPT).await;
     let make = async |token: &str, body: Value| {
-        service.ask("POST", "/v1/tokens", &bearer(token), &body.to_string()).await
+        service
+            .ask("POST", "/v1/tokens", &bearer(token), &body.to_string())
+            .await
     };
     let expiry = from_now(3_600);
-    let (short, _) = made(&service, TokenGrant { expires_at: Some(expiry), ..anna() }).await;
-    let (operator, _) = made(&service, TokenGrant { role: Role::Operator, ..anna() }).await;
+    let (short, _) = made(
+        &service,
+        TokenGrant {
+            expires_at: Some(expiry),
+            ..anna()
+        },
+    )
+    .await;
+    let (operator, _) = made(
+        &service,
+        TokenGrant {
+            role: Role::Operator,
+            ..anna()
+        },
+    )
+    .await;
     for role in ["operator", "metrics"] {
         let refused = make(&short, json!({"name": "x", "role": role})).await;
-        assert_eq!((refused.status, &refused.body["code"]), (403, &json!("forbidden")), "{role}");
-        assert_eq!(make(&operator, json!({"name": "x", "role": role, "days": 1})).await.status, 201);
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (403, &json!("forbidden")),
+            "{role}"
+        );
+        assert_eq!(
+            make(&operator, json!({"name": "x", "role": role, "days": 1}))
+                .await
+                .status,
+            201
+        );
     }
     for body in [
         json!({"name": ""}),
@@ -155,64 +243,141 @@ async fn a_token_makes_no_token_that_opens_or_holds_more() {
     let tokens = listed.body["tokens"].as_array().unwrap();
     assert_eq!(tokens.len(), 5, "{listed:?}");
     assert!(!listed.text.contains("adj_"));
-    let current: Vec<&Value> = tokens.iter().filter(|token| token["current"] == true).collect();
+    let current: Vec<&Value> = tokens
+        .iter()
+        .filter(|token| token["current"] == true)
+        .collect();
     assert_eq!(current.len(), 1);
     assert_eq!(current[0]["id"], child.body["id"]);
     // Another's is not there.
     let other = service.token("bert").await;
     let path = format!("/v1/tokens/{}", child.body["id"].as_str().unwrap());
-    assert_eq!(service.ask("DELETE", &path, &bearer(&other), "").await.status, 404);
-    assert_eq!(service.ask("DELETE", &path, &bearer(&secret), "").await.status, 204);
+    assert_eq!(
+        service
+            .ask("DELETE", &path, &bearer(&other), "")
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        service
+            .ask("DELETE", &path, &bearer(&secret), "")
+            .await
+            .status,
+        204
+    );
     let refused = service.ask("GET", "/v1/me", &bearer(&secret), "").await;
-    assert_eq!((refused.status, &refused.body["detail"]), (401, &json!("the token was revoked")));
+    assert_eq!(
+        (refused.status, &refused.body["detail"]),
+        (401, &json!("the token was revoked"))
+    );
     service.stop().await;
 }
 
 #[tokio::test]
 async fn an_operator_shuts_somebody_out_and_nobody_else_does() {
     let service = Running::start(SCRIPT).await;
-    let (operator, _) = made(&service, TokenGrant { role: Role::Operator, ..anna() }).await;
+    let (operator, _) = made(
+        &service,
+        TokenGrant {
+            role: Role::Operator,
+            ..anna()
+        },
+    )
+    .await;
     let bert = service.token("bert").await;
     let session = signed_in(&service, &bert).await;
     let path = "/v1/admin/access/bert";
-    assert_eq!(service.ask("DELETE", path, &bearer(&bert), "").await.status, 403);
+    assert_eq!(
+        service.ask("DELETE", path, &bearer(&bert), "").await.status,
+        403
+    );
     let shut = service.ask("DELETE", path, &bearer(&operator), "").await;
     assert_eq!((shut.status, &shut.body), (200, &json!({"revoked": 2})));
     assert_eq!(me(&service, &session).await, 401);
-    assert_eq!(service.ask("GET", "/v1/me", &bearer(&bert), "").await.status, 401);
-    assert_eq!(service.ask("GET", "/v1/me", &bearer(&operator), "").await.status, 200);
+    assert_eq!(
+        service
+            .ask("GET", "/v1/me", &bearer(&bert), "")
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        service
+            .ask("GET", "/v1/me", &bearer(&operator), "")
+            .await
+            .status,
+        200
+    );
     service.stop().await;
 }
 
 #[tokio::test]
 async fn a_metrics_token_reads_the_figures_and_nothing_else() {
     let service = Running::start(SCRIPT).await;
-    let (metrics, _) = made(&service, TokenGrant { role: Role::Metrics, ..anna() }).await;
-    let (operator, _) = made(&service, TokenGrant { role: Role::Operator, ..anna() }).await;
+    let (metrics, _) = made(
+        &service,
+        TokenGrant {
+            role: Role::Metrics,
+            ..anna()
+        },
+    )
+    .await;
+    let (operator, _) = made(
+        &service,
+        TokenGrant {
+            role: Role::Operator,
+            ..anna()
+        },
+    )
+    .await;
     let user = service.token("anna").await;
     for (token, status) in [(&metrics, 200), (&operator, 200), (&user, 403)] {
-        assert_eq!(service.ask("GET", "/metrics", &bearer(token), "").await.status, status);
+        assert_eq!(
+            service
+                .ask("GET", "/metrics", &bearer(token), "")
+                .await
+                .status,
+            status
+        );
     }
     let described = service.ask("GET", "/openapi.json", &[], "").await.body;
     let mut refused = 0;
     for (path, methods) in described["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
-            let is_open = operation["security"] == json!([]) || operation["security"] == json!([{}]);
+            let is_open =
+                operation["security"] == json!([]) || operation["security"] == json!([{}]);
             if is_open || path == "/metrics" {
                 continue;
             }
             let path = path.replace(['{', '}'], "");
-            let answer = service.ask(&method.to_uppercase(), &path, &bearer(&metrics), "{}").await;
+            let answer = service
+                .ask(&method.to_uppercase(), &path, &bearer(&metrics), "{}")
+                .await;
             assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
             refused += 1;
         }
     }
     assert!(refused > 30, "{refused}");
     for method in ["GET", "POST", "DELETE"] {
-        assert_eq!(service.ask(method, "/mcp", &bearer(&metrics), "{}").await.status, 403, "{method}");
+        assert_eq!(
+            service
+                .ask(method, "/mcp", &bearer(&metrics), "{}")
+                .await
+                .status,
+            403,
+            "{method}"
+        );
     }
     // Nor is it exchanged for a session.
-    let exchange = service.ask("POST", "/v1/session", &[], &json!({ "token": metrics }).to_string()).await;
+    let exchange = service
+        .ask(
+            "POST",
+            "/v1/session",
+            &[],
+            &json!({ "token": metrics }).to_string(),
+        )
+        .await;
     assert_eq!(exchange.status, 403);
     service.stop().await;
 }
@@ -226,13 +391,24 @@ async fn a_proxy_may_say_roles() {
         config.access.roles.operators = vec!["olga".to_owned()];
     })
     .await;
-    for (user, groups, status) in [("ana", "users,admins", 200), ("ana", "users", 403), ("olga", "", 200)] {
+    for (user, groups, status) in [
+        ("ana", "users,admins", 200),
+        ("ana", "users", 403),
+        ("olga", "", 200),
+    ] {
         let headers = [("X-User", user.to_owned()), ("X-Groups", groups.to_owned())];
-        assert_eq!(service.ask("GET", "/metrics", &headers, "").await.status, status, "{user} {groups}");
+        assert_eq!(
+            service.ask("GET", "/metrics", &headers, "").await.status,
+            status,
+            "{user} {groups}"
+        );
     }
     // Tokens are not how this service knows its users.
     let headers = [("X-User", "ana".to_owned())];
-    assert_eq!(service.ask("GET", "/v1/tokens", &headers, "").await.status, 404);
+    assert_eq!(
+        service.ask("GET", "/v1/tokens", &headers, "").await.status,
+        404
+    );
     service.stop().await;
 }
 
@@ -251,12 +427,16 @@ async fn a_stream_ends_once_its_token_is_revoked() {
         ("Accept", "text/event-stream"),
         ("Content-Type", "application/json"),
     ];
-    let mut stream = Listening::start(service.address, "POST /v1/runs", &headers, &run.to_string()).await;
+    let mut stream =
+        Listening::start(service.address, "POST /v1/runs", &headers, &run.to_string()).await;
     assert_eq!(stream.next().await.unwrap().event["type"], "RUN_STARTED");
     service.store.revoke_token(&record.id).await.unwrap();
     // It ends by itself, long before the model answers.
     let rest = stream.rest().await;
-    assert!(!rest.contains("RUN_FINISHED") && !rest.contains("RUN_ERROR"), "{rest}");
+    assert!(
+        !rest.contains("RUN_FINISHED") && !rest.contains("RUN_ERROR"),
+        "{rest}"
+    );
     service.stop().await;
 }
 
@@ -292,7 +472,10 @@ impl TokenStore for Counting {
         self.store.token_used(id, at, expires_at)
     }
 
-    fn tokens<'a>(&'a self, user: Option<&'a UserId>) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
+    fn tokens<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+    ) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
         self.store.tokens(user)
     }
 
@@ -312,11 +495,23 @@ impl TokenStore for Counting {
 #[tokio::test]
 async fn many_requests_note_one_use() {
     let store = Arc::new(Store::in_memory().await.unwrap());
-    let counting = Arc::new(Counting { store: store.clone(), used: AtomicUsize::new(0) });
+    let counting = Arc::new(Counting {
+        store: store.clone(),
+        used: AtomicUsize::new(0),
+    });
     let (auth, expiry) = (counting.clone(), from_now(3_600));
     let service = Running::start_set(SCRIPT, move |config| config.auth = Auth::Token(auth)).await;
     let token = new_token().unwrap();
-    store.create_token(&TokenGrant { expires_at: Some(expiry), ..anna() }, &token.digest).await.unwrap();
+    store
+        .create_token(
+            &TokenGrant {
+                expires_at: Some(expiry),
+                ..anna()
+            },
+            &token.digest,
+        )
+        .await
+        .unwrap();
     let headers = bearer(&token.secret);
     let asked = (0..20).map(|_| service.ask("GET", "/v1/me", &headers, ""));
     for answer in futures::future::join_all(asked).await {
@@ -325,5 +520,8 @@ async fn many_requests_note_one_use() {
     service.stop().await;
     assert_eq!(counting.used.load(Ordering::SeqCst), 1);
     let kept = store.find_token(&token.digest).await.unwrap().unwrap();
-    assert!(kept.used_at.is_some() && kept.grant.expires_at == Some(expiry), "{kept:?}");
+    assert!(
+        kept.used_at.is_some() && kept.grant.expires_at == Some(expiry),
+        "{kept:?}"
+    );
 }

@@ -7,20 +7,27 @@ use crate::harness::{Answer, Running};
 
 /// The texts of a file, divided by lines that begin with a percent sign.
 fn texts(file: &'static str) -> impl Iterator<Item = &'static str> {
-    file.split("\n%").filter_map(|text| text.split_once('\n')).map(|(_, text)| text.trim())
+    file.split("\n%")
+        .filter_map(|text| text.split_once('\n'))
+        .map(|(_, text)| text.trim())
 }
 
 async fn asked(service: &Running, token: &str, model: &str, text: &str) -> Answer {
     let headers = [("Authorization", format!("Bearer {token}"))];
     let body = json!({"model": model, "messages": [{"role": "user", "content": text}]}).to_string();
-    service.ask("POST", "/v1/chat/completions", &headers, &body).await
+    service
+        .ask("POST", "/v1/chat/completions", &headers, &body)
+        .await
 }
 
 /// Returns whether an answer says that its request was taken for an interface's.
 fn is_said(answer: &Answer) -> bool {
     assert_eq!(answer.status, 200, "{}", answer.text);
     let notices = answer.body["adjutant"]["notices"].as_array();
-    notices.is_some_and(|all| all.iter().any(|notice| notice["code"] == "background_prompt"))
+    notices.is_some_and(|all| {
+        all.iter()
+            .any(|notice| notice["code"] == "background_prompt")
+    })
 }
 
 #[tokio::test]
@@ -31,10 +38,16 @@ async fn an_interface_is_answered_without_tools_and_is_told_so() {
     .await;
     let token = service.token("anna").await;
     for text in texts(include_str!("../../src/openai/background/interfaces.txt")) {
-        assert!(is_said(&asked(&service, &token, "adjutant", text).await), "{text}");
+        assert!(
+            is_said(&asked(&service, &token, "adjutant", text).await),
+            "{text}"
+        );
     }
     for text in texts(include_str!("../../src/openai/background/people.txt")) {
-        assert!(!is_said(&asked(&service, &token, "adjutant", text).await), "{text}");
+        assert!(
+            !is_said(&asked(&service, &token, "adjutant", text).await),
+            "{text}"
+        );
     }
     service.stop().await;
 }
@@ -52,7 +65,9 @@ async fn whoever_sets_it_has_the_agent_answer_interfaces_too() {
     let service = Running::start(r#"{"text": "Milk", "repeat": true}"#).await;
     let token = service.token("anna").await;
     // Nothing changed for whoever asked for the model without tools.
-    assert!(!is_said(&asked(&service, &token, "adjutant-plain", text).await));
+    assert!(!is_said(
+        &asked(&service, &token, "adjutant-plain", text).await
+    ));
     assert!(is_said(&asked(&service, &token, "adjutant", text).await));
     service.stop().await;
 }

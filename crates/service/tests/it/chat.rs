@@ -26,32 +26,74 @@ const MILK: &str = r#"
 async fn a_message_is_answered_and_a_deletion_waits_for_its_yes() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
-    let added = service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+    let added = service
+        .chat(
+            &anna,
+            &json!({"message": "add buy milk", "thread_id": "t_1"}),
+        )
+        .await;
     assert_eq!(added.status, 200, "{added:?}");
     assert_eq!(
-        (&added.body["thread_id"], &added.body["decision"], &added.body["content"], &added.body["outcome"]),
-        (&json!("t_1"), &json!("INVOKE_TOOL"), &json!("Added."), &json!("SUCCESS:TASK_COMPLETED"))
+        (
+            &added.body["thread_id"],
+            &added.body["decision"],
+            &added.body["content"],
+            &added.body["outcome"]
+        ),
+        (
+            &json!("t_1"),
+            &json!("INVOKE_TOOL"),
+            &json!("Added."),
+            &json!("SUCCESS:TASK_COMPLETED")
+        )
     );
     assert_eq!(added.body["tools_used"][0]["tool"], "add_task");
     assert_eq!(added.body["tools_used"][0]["result"]["success"], true);
 
-    let asked = service.chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"})).await;
-    assert_eq!((asked.status, &asked.body["decision"]), (200, &json!("REQUEST_CONFIRMATION")), "{asked:?}");
+    let asked = service
+        .chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"}))
+        .await;
+    assert_eq!(
+        (asked.status, &asked.body["decision"]),
+        (200, &json!("REQUEST_CONFIRMATION")),
+        "{asked:?}"
+    );
     let pending = &asked.body["pending"][0];
-    assert_eq!((&pending["tool"], &pending["args"]["task_id"]), (&json!("delete_task"), &json!("1")));
+    assert_eq!(
+        (&pending["tool"], &pending["args"]["task_id"]),
+        (&json!("delete_task"), &json!("1"))
+    );
 
     let resume = |approved| json!({"thread_id": "t_1", "resume": [{"interrupt_id": pending["interrupt_id"], "approved": approved}]});
     // Only the very word counts.
     let unclear = service.chat(&anna, &resume(json!("yes"))).await;
-    assert_eq!((unclear.status, &unclear.body["code"]), (422, &json!("invalid_request")), "{unclear:?}");
+    assert_eq!(
+        (unclear.status, &unclear.body["code"]),
+        (422, &json!("invalid_request")),
+        "{unclear:?}"
+    );
     let gone = service.chat(&anna, &resume(json!(true))).await;
-    assert_eq!((gone.status, &gone.body["content"]), (200, &json!("Gone.")), "{gone:?}");
+    assert_eq!(
+        (gone.status, &gone.body["content"]),
+        (200, &json!("Gone.")),
+        "{gone:?}"
+    );
     // A second yes is told what became of the first, and so is a no that comes behind it.
     for late in [true, false] {
         let again = service.chat(&anna, &resume(json!(late))).await;
-        assert_eq!((again.status, &again.body["run_id"]), (200, &gone.body["run_id"]), "{again:?}");
-        assert!(again.body["content"].as_str().unwrap().ends_with("Gone."), "{again:?}");
-        assert_eq!(again.body["notices"][0]["code"], "answered_before", "{again:?}");
+        assert_eq!(
+            (again.status, &again.body["run_id"]),
+            (200, &gone.body["run_id"]),
+            "{again:?}"
+        );
+        assert!(
+            again.body["content"].as_str().unwrap().ends_with("Gone."),
+            "{again:?}"
+        );
+        assert_eq!(
+            again.body["notices"][0]["code"], "answered_before",
+            "{again:?}"
+        );
     }
     service.stop().await;
 }
@@ -60,10 +102,18 @@ async fn a_message_is_answered_and_a_deletion_waits_for_its_yes() {
 async fn nobody_answers_for_another_user() {
     let service = Running::start(MILK).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
-    service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
-    let asked = service.chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"})).await;
+    service
+        .chat(
+            &anna,
+            &json!({"message": "add buy milk", "thread_id": "t_1"}),
+        )
+        .await;
+    let asked = service
+        .chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"}))
+        .await;
     let interrupt = &asked.body["pending"][0]["interrupt_id"];
-    let stolen = json!({"thread_id": "t_1", "resume": [{"interrupt_id": interrupt, "approved": true}]});
+    let stolen =
+        json!({"thread_id": "t_1", "resume": [{"interrupt_id": interrupt, "approved": true}]});
     assert_eq!(service.chat(&bert, &stolen).await.status, 404);
     assert_eq!(service.chat(&anna, &stolen).await.body["content"], "Gone.");
     service.stop().await;
@@ -75,7 +125,10 @@ async fn bad_requests_say_what_is_wrong() {
     let anna = service.token("anna").await;
     for (body, words) in [
         (json!({}), "message or resume"),
-        (json!({"message": "x", "resume": [{"interrupt_id": "i", "approved": true}]}), "message or resume"),
+        (
+            json!({"message": "x", "resume": [{"interrupt_id": "i", "approved": true}]}),
+            "message or resume",
+        ),
         (json!({"message": 7}), "message"),
         (json!({"message": "x", "user_id": "bert"}), "user_id"),
         (json!({"message": "  "}), "empty"),
@@ -88,18 +141,42 @@ async fn bad_requests_say_what_is_wrong() {
             (422, &json!("invalid_request")),
             "{body}: {refused:?}"
         );
-        assert!(refused.head.contains("application/problem+json"), "{}", refused.head);
-        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{refused:?}");
+        assert!(
+            refused.head.contains("application/problem+json"),
+            "{}",
+            refused.head
+        );
+        assert!(
+            refused.body["detail"].as_str().unwrap().contains(words),
+            "{refused:?}"
+        );
     }
     let token = [("Authorization", format!("Bearer {anna}"))];
-    let broken = service.ask("POST", "/v1/chat", &token, "{\"message\": ").await;
-    assert_eq!((broken.status, &broken.body["code"]), (422, &json!("invalid_request")));
+    let broken = service
+        .ask("POST", "/v1/chat", &token, "{\"message\": ")
+        .await;
+    assert_eq!(
+        (broken.status, &broken.body["code"]),
+        (422, &json!("invalid_request"))
+    );
     let large = json!({"message": "x".repeat(1024 * 1024 + 1)});
     assert_eq!(service.chat(&anna, &large).await.status, 413);
-    assert_eq!(service.ask("POST", "/v1/nowhere", &token, "{}").await.status, 404);
-    assert_eq!(service.ask("DELETE", "/v1/chat", &token, "").await.status, 405);
+    assert_eq!(
+        service
+            .ask("POST", "/v1/nowhere", &token, "{}")
+            .await
+            .status,
+        404
+    );
+    assert_eq!(
+        service.ask("DELETE", "/v1/chat", &token, "").await.status,
+        405
+    );
     // Nothing of that was answered by the model.
-    assert_eq!(service.chat(&anna, &json!({"message": "hi"})).await.body["content"], "Hello.");
+    assert_eq!(
+        service.chat(&anna, &json!({"message": "hi"})).await.body["content"],
+        "Hello."
+    );
     service.stop().await;
 }
 
@@ -109,9 +186,16 @@ async fn a_model_that_fails_has_the_status_of_its_failure() {
     let service = Running::start(script).await;
     let anna = service.token("anna").await;
     let limited = service.chat(&anna, &json!({"message": "hi"})).await;
-    assert_eq!((limited.status, &limited.body["code"]), (429, &json!("rate_limit")), "{limited:?}");
+    assert_eq!(
+        (limited.status, &limited.body["code"]),
+        (429, &json!("rate_limit")),
+        "{limited:?}"
+    );
     assert!(limited.head.contains("retry-after: 7"), "{}", limited.head);
-    assert!(limited.body["run_id"].is_string() && limited.body["request_id"].is_string(), "{limited:?}");
+    assert!(
+        limited.body["run_id"].is_string() && limited.body["request_id"].is_string(),
+        "{limited:?}"
+    );
     service.stop().await;
 }
 
@@ -119,33 +203,84 @@ async fn a_model_that_fails_has_the_status_of_its_failure() {
 #[tokio::test]
 async fn a_turn_that_failed_is_a_problem_with_the_decision_and_what_was_done() {
     let faults = [
-        (r#"{"fault": "timeout", "repeat": true}"#, 504, "ERROR:LLM_FAILURE"),
-        (r#"{"fault": "server", "repeat": true}"#, 503, "ERROR:LLM_FAILURE"),
-        (r#"{"fault": "invalid_response", "repeat": true}"#, 502, "ERROR:LLM_FAILURE"),
-        (r#"{"fault": "rate_limit", "repeat": true}"#, 429, "REFUSAL:RATE_LIMITED"),
+        (
+            r#"{"fault": "timeout", "repeat": true}"#,
+            504,
+            "ERROR:LLM_FAILURE",
+        ),
+        (
+            r#"{"fault": "server", "repeat": true}"#,
+            503,
+            "ERROR:LLM_FAILURE",
+        ),
+        (
+            r#"{"fault": "invalid_response", "repeat": true}"#,
+            502,
+            "ERROR:LLM_FAILURE",
+        ),
+        (
+            r#"{"fault": "rate_limit", "repeat": true}"#,
+            429,
+            "REFUSAL:RATE_LIMITED",
+        ),
     ];
     for (fault, status, outcome) in faults {
         let add = r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}"#;
         let service = Running::start(&format!("{add}\n{fault}")).await;
         let anna = service.token("anna").await;
-        let failed = service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+        let failed = service
+            .chat(
+                &anna,
+                &json!({"message": "add buy milk", "thread_id": "t_1"}),
+            )
+            .await;
         assert_eq!(failed.status, status, "{failed:?}");
-        assert!(failed.head.contains("application/problem+json"), "{}", failed.head);
+        assert!(
+            failed.head.contains("application/problem+json"),
+            "{}",
+            failed.head
+        );
         let body = &failed.body;
         assert_eq!(
-            (&body["decision"], &body["intent"], &body["outcome"], &body["thread_id"]),
-            (&json!("INVOKE_TOOL"), &json!("CREATE_TASK"), &json!(outcome), &json!("t_1")),
+            (
+                &body["decision"],
+                &body["intent"],
+                &body["outcome"],
+                &body["thread_id"]
+            ),
+            (
+                &json!("INVOKE_TOOL"),
+                &json!("CREATE_TASK"),
+                &json!(outcome),
+                &json!("t_1")
+            ),
             "{failed:?}"
         );
         assert_eq!(body["content"], body["detail"]);
-        assert!(body["content"].as_str().unwrap().starts_with("Added “buy milk”.\n"), "{failed:?}");
-        assert_eq!((&body["tools_used"][0]["tool"], &body["pending"]), (&json!("add_task"), &json!([])));
+        assert!(
+            body["content"]
+                .as_str()
+                .unwrap()
+                .starts_with("Added “buy milk”.\n"),
+            "{failed:?}"
+        );
+        assert_eq!(
+            (&body["tools_used"][0]["tool"], &body["pending"]),
+            (&json!("add_task"), &json!([]))
+        );
         // What exactly failed is for whoever runs the service.
-        assert!(body.get("error").is_none() && !failed.text.contains("scripted "), "{failed:?}");
+        assert!(
+            body.get("error").is_none() && !failed.text.contains("scripted "),
+            "{failed:?}"
+        );
         let bearer = [("Authorization", format!("Bearer {anna}"))];
         let path = format!("/v1/decisions/{}", body["run_id"].as_str().unwrap());
         let row = service.ask("GET", &path, &bearer, "").await;
-        assert_eq!((row.status, &row.body["outcome"]), (200, &body["outcome"]), "{row:?}");
+        assert_eq!(
+            (row.status, &row.body["outcome"]),
+            (200, &body["outcome"]),
+            "{row:?}"
+        );
         service.stop().await;
     }
 }
@@ -159,18 +294,32 @@ async fn a_request_with_a_name_sent_again_is_the_same_request() {
     let service = Running::start(script).await;
     let anna = service.token("anna").await;
     let send = async |name: &str, body: &Value| {
-        let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", name.to_owned())];
-        service.ask("POST", "/v1/chat", &headers, &body.to_string()).await
+        let headers = [
+            ("Authorization", format!("Bearer {anna}")),
+            ("Idempotency-Key", name.to_owned()),
+        ];
+        service
+            .ask("POST", "/v1/chat", &headers, &body.to_string())
+            .await
     };
     let add = json!({"message": "add buy milk"});
     // Both without a conversation's name, at once.
     let (one, two) = tokio::join!(send("a-1", &add), send("a-1", &add));
-    assert_eq!((one.status, &one.body["content"]), (200, &json!("Added.")), "{one:?}");
+    assert_eq!(
+        (one.status, &one.body["content"]),
+        (200, &json!("Added.")),
+        "{one:?}"
+    );
     assert_eq!(one.body["run_id"], two.body["run_id"], "{two:?}");
     let thread = &one.body["thread_id"];
-    let asked = send("a-2", &json!({"message": "drop the milk", "thread_id": thread})).await;
+    let asked = send(
+        "a-2",
+        &json!({"message": "drop the milk", "thread_id": thread}),
+    )
+    .await;
     let interrupt = &asked.body["pending"][0]["interrupt_id"];
-    let yes = json!({"thread_id": thread, "resume": [{"interrupt_id": interrupt, "approved": true}]});
+    let yes =
+        json!({"thread_id": thread, "resume": [{"interrupt_id": interrupt, "approved": true}]});
     let first = send("a-3", &yes).await;
     let again = send("a-3", &yes).await;
     assert_eq!(
@@ -180,11 +329,17 @@ async fn a_request_with_a_name_sent_again_is_the_same_request() {
     );
     // Under another name, or none, it is told what became of it.
     let anew = send("a-4", &yes).await;
-    assert_eq!((anew.status, &anew.body["run_id"]), (200, &first.body["run_id"]), "{anew:?}");
-    assert!(anew.body["content"].as_str().unwrap().ends_with("Gone."), "{anew:?}");
+    assert_eq!(
+        (anew.status, &anew.body["run_id"]),
+        (200, &first.body["run_id"]),
+        "{anew:?}"
+    );
+    assert!(
+        anew.body["content"].as_str().unwrap().ends_with("Gone."),
+        "{anew:?}"
+    );
     assert_eq!(anew.body["notices"][0]["code"], "answered_before");
-    let never =
-        json!({"thread_id": yes["thread_id"], "resume": [{"interrupt_id": "0123", "approved": true}]});
+    let never = json!({"thread_id": yes["thread_id"], "resume": [{"interrupt_id": "0123", "approved": true}]});
     assert_eq!(send("a-5", &never).await.status, 404);
     assert_eq!(send(" ", &add).await.status, 422);
     service.stop().await;
@@ -192,27 +347,61 @@ async fn a_request_with_a_name_sent_again_is_the_same_request() {
 
 #[tokio::test]
 async fn a_budget_that_is_used_up_is_too_many_requests_and_what_was_done_is_told() {
-    let per_day = Allowance { model_calls: Some(1), ..Allowance::default() };
-    let service = Running::start_within(MILK, Budgets { per_day, ..Budgets::default() }).await;
+    let per_day = Allowance {
+        model_calls: Some(1),
+        ..Allowance::default()
+    };
+    let service = Running::start_within(
+        MILK,
+        Budgets {
+            per_day,
+            ..Budgets::default()
+        },
+    )
+    .await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
-    let ended = service.chat(&anna, &json!({"message": "add buy milk"})).await;
-    assert_eq!((ended.status, &ended.body["code"]), (429, &json!("budget_used_up")), "{ended:?}");
+    let ended = service
+        .chat(&anna, &json!({"message": "add buy milk"}))
+        .await;
+    assert_eq!(
+        (ended.status, &ended.body["code"]),
+        (429, &json!("budget_used_up")),
+        "{ended:?}"
+    );
     let wait = ended.body["retry_after"].as_u64().unwrap();
     assert!((1..=86_400).contains(&wait), "{wait}");
     let detail = ended.body["detail"].as_str().unwrap();
-    assert!(detail.contains("buy milk") && detail.contains("midnight UTC"), "{detail}");
+    assert!(
+        detail.contains("buy milk") && detail.contains("midnight UTC"),
+        "{detail}"
+    );
     assert!(
         ended.body["run_id"].is_string() && !ended.body.to_string().contains("budget.per_day"),
         "{ended:?}"
     );
     // There is something again when the day ends, and what is left is seen.
     let again_in = ended.body["retry_after"].as_u64().unwrap();
-    assert!(ended.body["budget"] == "day" && (1..=86_400).contains(&again_in), "{ended:?}");
+    assert!(
+        ended.body["budget"] == "day" && (1..=86_400).contains(&again_in),
+        "{ended:?}"
+    );
     // Another user has a day of their own.
     let other = service.chat(&bert, &json!({"message": "hello"})).await;
-    assert_eq!((other.status, &other.body["content"]), (200, &json!("Added.")), "{other:?}");
-    let again = service.chat(&anna, &json!({"message": "add buy milk"})).await;
-    assert_eq!((again.status, again.body["detail"].as_str().unwrap().contains("buy milk")), (429, false));
+    assert_eq!(
+        (other.status, &other.body["content"]),
+        (200, &json!("Added.")),
+        "{other:?}"
+    );
+    let again = service
+        .chat(&anna, &json!({"message": "add buy milk"}))
+        .await;
+    assert_eq!(
+        (
+            again.status,
+            again.body["detail"].as_str().unwrap().contains("buy milk")
+        ),
+        (429, false)
+    );
     service.stop().await;
 }
 
@@ -224,19 +413,31 @@ async fn a_yes_may_come_with_other_arguments_and_those_that_do_not_fit_are_refus
     chat(json!({"message": "add buy milk", "thread_id": "t_1"})).await;
     let asked = chat(json!({"message": "delete it", "thread_id": "t_1"})).await;
     let pending = &asked.body["pending"][0];
-    assert_eq!((&pending["kind"], &pending["since"]), (&json!("confirmation"), &Value::Null));
+    assert_eq!(
+        (&pending["kind"], &pending["since"]),
+        (&json!("confirmation"), &Value::Null)
+    );
     let resume = |mut answer: Value| {
         answer["interrupt_id"] = pending["interrupt_id"].clone();
         json!({"thread_id": "t_1", "resume": [answer]})
     };
     for (answer, words) in [
-        (json!({"approved": true, "editedArgs": {"task_id": "9"}}), "these arguments"),
+        (
+            json!({"approved": true, "editedArgs": {"task_id": "9"}}),
+            "these arguments",
+        ),
         (json!({"approved": true, "editedArgs": {}}), "task_id"),
         (json!({"approved": true, "editedArgs": 7}), "editedArgs"),
-        (json!({"approved": false, "editedArgs": {"task_id": "1"}}), "go with a yes"),
+        (
+            json!({"approved": false, "editedArgs": {"task_id": "1"}}),
+            "go with a yes",
+        ),
         (json!({"verdict": "done"}), "a yes or a no"),
         (json!({"verdict": "perhaps"}), "perhaps"),
-        (json!({"approved": true, "verdict": "done"}), "either approved"),
+        (
+            json!({"approved": true, "verdict": "done"}),
+            "either approved",
+        ),
         (json!({}), "either approved"),
     ] {
         let refused = chat(resume(answer.clone())).await;
@@ -245,10 +446,20 @@ async fn a_yes_may_come_with_other_arguments_and_those_that_do_not_fit_are_refus
             (422, &json!("invalid_request")),
             "{answer}: {refused:?}"
         );
-        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{answer}: {refused:?}");
+        assert!(
+            refused.body["detail"].as_str().unwrap().contains(words),
+            "{answer}: {refused:?}"
+        );
     }
-    let gone = chat(resume(json!({"approved": true, "editedArgs": {"task_id": "buy milk"}}))).await;
-    assert_eq!((gone.status, &gone.body["content"]), (200, &json!("Gone.")), "{gone:?}");
+    let gone = chat(resume(
+        json!({"approved": true, "editedArgs": {"task_id": "buy milk"}}),
+    ))
+    .await;
+    assert_eq!(
+        (gone.status, &gone.body["content"]),
+        (200, &json!("Gone.")),
+        "{gone:?}"
+    );
     assert_eq!(gone.body["tools_used"][0]["args"], json!({"task_id": "1"}));
     service.stop().await;
 }
@@ -260,39 +471,77 @@ async fn the_person_says_what_became_of_a_call_in_doubt() {
         {"text": "That is that."}
     "#;
     for (verdict, outcome, told) in [
-        ("done", "SUCCESS:TASK_COMPLETED", json!({"status": "done", "note": "confirmed by the person"})),
+        (
+            "done",
+            "SUCCESS:TASK_COMPLETED",
+            json!({"status": "done", "note": "confirmed by the person"}),
+        ),
         ("retry", "SUCCESS:TASK_COMPLETED", json!({"letter": 2})),
         ("leave", "INTERRUPTED:IN_DOUBT", Value::Null),
     ] {
         let service = Running::start(script).await;
         let anna = service.token("anna").await;
-        let asked = service.chat(&anna, &json!({"message": "write", "thread_id": "t_1"})).await;
+        let asked = service
+            .chat(&anna, &json!({"message": "write", "thread_id": "t_1"}))
+            .await;
         assert_eq!(asked.status, 200, "{asked:?}");
         assert_eq!(
             (&asked.body["outcome"], &asked.body["decision"]),
-            (&json!("INTERRUPTED:IN_DOUBT"), &json!("REQUEST_CONFIRMATION"))
+            (
+                &json!("INTERRUPTED:IN_DOUBT"),
+                &json!("REQUEST_CONFIRMATION")
+            )
         );
         let pending = &asked.body["pending"][0];
-        assert_eq!((&pending["kind"], &pending["args"]), (&json!("doubt"), &json!({"to": "Anna"})));
+        assert_eq!(
+            (&pending["kind"], &pending["args"]),
+            (&json!("doubt"), &json!({"to": "Anna"}))
+        );
         assert!(pending["since"].is_string(), "{pending}");
         let answer = |body: Value| {
             let mut answer = body;
             answer["interrupt_id"] = pending["interrupt_id"].clone();
             json!({"thread_id": "t_1", "resume": [answer]})
         };
-        let wrong = service.chat(&anna, &answer(json!({"approved": true}))).await;
+        let wrong = service
+            .chat(&anna, &answer(json!({"approved": true})))
+            .await;
         assert_eq!(wrong.status, 422, "a yes says nothing about it: {wrong:?}");
-        let done = service.chat(&anna, &answer(json!({ "verdict": verdict }))).await;
-        assert_eq!((done.status, &done.body["outcome"]), (200, &json!(outcome)), "{verdict}: {done:?}");
+        let done = service
+            .chat(&anna, &answer(json!({ "verdict": verdict })))
+            .await;
+        assert_eq!(
+            (done.status, &done.body["outcome"]),
+            (200, &json!(outcome)),
+            "{verdict}: {done:?}"
+        );
         let data = &done.body["tools_used"][0]["result"]["data"];
-        let kept = if verdict == "leave" { data["status"] == "unknown" } else { *data == told };
+        let kept = if verdict == "leave" {
+            data["status"] == "unknown"
+        } else {
+            *data == told
+        };
         assert!(kept, "{verdict}: {data}");
         assert_eq!(done.body["pending"], json!([]));
         // The time is that of the run that ended, and none where nobody knows of one.
-        let told = ask(&service, &anna, "GET", "/v1/threads/t_1/messages", &Value::Null).await;
+        let told = ask(
+            &service,
+            &anna,
+            "GET",
+            "/v1/threads/t_1/messages",
+            &Value::Null,
+        )
+        .await;
         let messages = told.body["messages"].as_array().unwrap();
-        let result = messages.iter().find(|message| message["role"] == "tool").unwrap();
-        assert_eq!(result.get("ms").is_some(), verdict == "retry", "{verdict}: {result}");
+        let result = messages
+            .iter()
+            .find(|message| message["role"] == "tool")
+            .unwrap();
+        assert_eq!(
+            result.get("ms").is_some(),
+            verdict == "retry",
+            "{verdict}: {result}"
+        );
         assert!(result["asked"].is_string(), "{verdict}: {result}");
         service.stop().await;
     }
@@ -304,7 +553,11 @@ async fn an_orderly_stop_lets_a_turn_end_whose_client_is_gone() {
     let anna = service.token("anna").await;
     let store = service.store.clone();
     let begun = async {
-        while store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty()
+        while store
+            .unsettled(&AgentName::adjutant(), None)
+            .await
+            .unwrap()
+            .is_empty()
             && store
                 .decisions(&UserId::new("anna").unwrap(), &DecisionFilter::default())
                 .await
@@ -320,8 +573,14 @@ async fn an_orderly_stop_lets_a_turn_end_whose_client_is_gone() {
         () = begun => {}
     }
     service.stop().await;
-    let decisions = store.decisions(&UserId::new("anna").unwrap(), &DecisionFilter::default()).await.unwrap();
-    assert_eq!((decisions.len(), decisions[0].content.as_deref()), (1, Some("Late.")));
+    let decisions = store
+        .decisions(&UserId::new("anna").unwrap(), &DecisionFilter::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        (decisions.len(), decisions[0].content.as_deref()),
+        (1, Some("Late."))
+    );
     assert!(decisions[0].ended_at.is_some());
 }
 
@@ -329,9 +588,21 @@ async fn an_orderly_stop_lets_a_turn_end_whose_client_is_gone() {
 async fn a_requests_name_is_no_conversations_name() {
     let service = Running::start("{\"text\": \"One.\"}\n{\"text\": \"Two.\"}").await;
     let anna = service.token("anna").await;
-    service.chat(&anna, &json!({"message": "a", "thread_id": "1"})).await;
-    let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", "1".to_owned())];
-    let second = service.ask("POST", "/v1/chat", &headers, &json!({"message": "b"}).to_string()).await;
+    service
+        .chat(&anna, &json!({"message": "a", "thread_id": "1"}))
+        .await;
+    let headers = [
+        ("Authorization", format!("Bearer {anna}")),
+        ("Idempotency-Key", "1".to_owned()),
+    ];
+    let second = service
+        .ask(
+            "POST",
+            "/v1/chat",
+            &headers,
+            &json!({"message": "b"}).to_string(),
+        )
+        .await;
     assert_eq!(second.body["content"], "Two.");
     let loaded = ConversationStore::list(
         &*service.store,
@@ -361,8 +632,14 @@ async fn a_conversation_in_which_as_many_messages_wait_as_may_takes_no_more() {
             Ok(json!({}))
         }
     });
-    let store = Arc::new(Store::in_memory().await.unwrap().with_messages_queued_max(NonZeroU32::MIN));
-    let service = Running::start_on(store.clone(), script, |builder| builder.tool(tool.unwrap())).await;
+    let store = Arc::new(
+        Store::in_memory()
+            .await
+            .unwrap()
+            .with_messages_queued_max(NonZeroU32::MIN),
+    );
+    let service =
+        Running::start_on(store.clone(), script, |builder| builder.tool(tool.unwrap())).await;
     let anna = service.token("anna").await;
     let thread = "00000000-0000-7000-8000-000000000001";
     let say = json!({"message": "go on", "thread_id": thread});
@@ -374,29 +651,72 @@ async fn a_conversation_in_which_as_many_messages_wait_as_may_takes_no_more() {
             user: UserId::new("anna").unwrap(),
             conversation: thread.parse().unwrap(),
         };
-        let waits =
-            Input::new(InputId::new("waits").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("and"));
+        let waits = Input::new(
+            InputId::new("waits").unwrap(),
+            Timestamp::UNIX_EPOCH,
+            InputBody::message("and"),
+        );
         store.submit(&key, &waits).await.unwrap();
         let chat = service.chat(&anna, &say).await;
         let run = json!({"threadId": thread, "runId": "r1", "messages": [{"id": "m1", "role": "user", "content": "hm"}]});
-        let bearer =
-            |accept: &str| [("Authorization", format!("Bearer {anna}")), ("Accept", accept.to_owned())];
-        let whole = service.ask("POST", "/v1/runs", &bearer("application/json"), &run.to_string()).await;
-        let told = service.ask("POST", "/v1/runs", &bearer("text/event-stream"), &run.to_string()).await;
+        let bearer = |accept: &str| {
+            [
+                ("Authorization", format!("Bearer {anna}")),
+                ("Accept", accept.to_owned()),
+            ]
+        };
+        let whole = service
+            .ask(
+                "POST",
+                "/v1/runs",
+                &bearer("application/json"),
+                &run.to_string(),
+            )
+            .await;
+        let told = service
+            .ask(
+                "POST",
+                "/v1/runs",
+                &bearer("text/event-stream"),
+                &run.to_string(),
+            )
+            .await;
         release.add_permits(1);
         [chat, whole, told]
     };
     let (answered, refused) = tokio::join!(running, refused);
-    assert_eq!((answered.status, &answered.body["content"]), (200, &json!("Waited.")), "{answered:?}");
+    assert_eq!(
+        (answered.status, &answered.body["content"]),
+        (200, &json!("Waited.")),
+        "{answered:?}"
+    );
     for refused in refused {
-        assert_eq!((refused.status, &refused.body["code"]), (429, &json!("limit_reached")), "{refused:?}");
-        assert!(refused.head.contains("\r\nretry-after: "), "{}", refused.head);
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (429, &json!("limit_reached")),
+            "{refused:?}"
+        );
+        assert!(
+            refused.head.contains("\r\nretry-after: "),
+            "{}",
+            refused.head
+        );
         let detail = refused.body["detail"].as_str().unwrap();
-        assert!(detail.contains("as may (1)") && detail.contains("stop the turn"), "{detail}");
+        assert!(
+            detail.contains("as may (1)") && detail.contains("stop the turn"),
+            "{detail}"
+        );
     }
     // What waited is answered, and there is room again.
     let next = service.chat(&anna, &say).await;
-    assert_eq!((next.status, &next.body["content"]), (200, &json!("And more.")), "{next:?}");
+    assert_eq!(
+        (next.status, &next.body["content"]),
+        (200, &json!("And more.")),
+        "{next:?}"
+    );
     let told = service.stop().await;
-    assert!(!told.iter().any(|line| line.contains("waiting")), "nobody has to mend anything: {told:?}");
+    assert!(
+        !told.iter().any(|line| line.contains("waiting")),
+        "nobody has to mend anything: {told:?}"
+    );
 }

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Relay,
-    Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
+    Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
-use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, TurnId, UserId};
+use adjutant_core::{
+    AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, TurnId, UserId,
+};
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
 
@@ -51,7 +53,10 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
         Box::pin(async move {
             let newer = self.journal.load_newer(key, known).await?;
-            self.note("load_newer", newer.as_ref().map_or(0, |newer| newer.events.len()));
+            self.note(
+                "load_newer",
+                newer.as_ref().map_or(0, |newer| newer.events.len()),
+            );
             Ok(newer)
         })
     }
@@ -64,7 +69,10 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         Box::pin(async move {
             let read = self.journal.load_turns(key, before, turns).await?;
-            self.note("load_turns", read.as_ref().map_or(0, |read| read.events.len()));
+            self.note(
+                "load_turns",
+                read.as_ref().map_or(0, |read| read.events.len()),
+            );
             Ok(read)
         })
     }
@@ -76,7 +84,10 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         Box::pin(async move {
             let read = self.journal.load_turn(key, turn).await?;
-            self.note("load_turn", read.as_ref().map_or(0, |read| read.events.len()));
+            self.note(
+                "load_turn",
+                read.as_ref().map_or(0, |read| read.events.len()),
+            );
             Ok(read)
         })
     }
@@ -125,7 +136,10 @@ impl Journal for Counting {
         self.journal.append_held(key, writer, events)
     }
 
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+    fn beat<'a>(
+        &'a self,
+        beat: Beat<'a>,
+    ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         self.note("beat", 0);
         self.journal.beat(beat)
     }

@@ -35,7 +35,11 @@ impl Follower {
         payload: Value,
     ) -> Vec<Frame> {
         self.runs += 1;
-        let mut body = resume("t", &format!("r{}", self.runs), &[(&interrupt["id"], payload)]);
+        let mut body = resume(
+            "t",
+            &format!("r{}", self.runs),
+            &[(&interrupt["id"], payload)],
+        );
         (body["messages"], body["state"]) = (json!(self.messages), self.state.clone());
         self.run(client, &body).await
     }
@@ -61,7 +65,8 @@ impl Follower {
                     message["toolCalls"] = json!([]);
                 }
                 let function = json!({"name": event["toolCallName"], "arguments": ""});
-                let call = json!({"id": event["toolCallId"], "type": "function", "function": function});
+                let call =
+                    json!({"id": event["toolCallId"], "type": "function", "function": function});
                 message["toolCalls"].as_array_mut().unwrap().push(call);
             }
             "TOOL_CALL_ARGS" => {
@@ -69,7 +74,10 @@ impl Follower {
                     .messages
                     .iter_mut()
                     .filter_map(|message| message.get_mut("toolCalls")?.as_array_mut());
-                let call = calls.flatten().find(|call| call["id"] == event["toolCallId"]).unwrap();
+                let call = calls
+                    .flatten()
+                    .find(|call| call["id"] == event["toolCallId"])
+                    .unwrap();
                 call["function"]["arguments"] = event["delta"].clone();
             }
             "TOOL_CALL_RESULT" => self.messages.push(json!({
@@ -79,8 +87,15 @@ impl Follower {
             "STATE_SNAPSHOT" => self.state = event["snapshot"].clone(),
             "STATE_DELTA" => {
                 for operation in event["delta"].as_array().unwrap() {
-                    let place = operation["path"].as_str().unwrap().strip_prefix("/tasks/").unwrap();
-                    let (at, tasks) = (place.parse().unwrap(), self.state["tasks"].as_array_mut().unwrap());
+                    let place = operation["path"]
+                        .as_str()
+                        .unwrap()
+                        .strip_prefix("/tasks/")
+                        .unwrap();
+                    let (at, tasks) = (
+                        place.parse().unwrap(),
+                        self.state["tasks"].as_array_mut().unwrap(),
+                    );
                     match operation["op"].as_str().unwrap() {
                         "add" => tasks.insert(at, operation["value"].clone()),
                         "replace" => tasks[at] = operation["value"].clone(),
@@ -93,7 +108,10 @@ impl Follower {
     }
 
     fn message(&mut self, id: &Value, new: impl FnOnce(&Value) -> Value) -> &mut Value {
-        let at = self.messages.iter().position(|message| message["id"] == *id);
+        let at = self
+            .messages
+            .iter()
+            .position(|message| message["id"] == *id);
         let at = at.unwrap_or_else(|| {
             self.messages.push(new(id));
             self.messages.len() - 1
@@ -158,7 +176,9 @@ async fn a_client_that_follows_has_everything_and_is_sent_nothing_twice() {
     let asked = follower.say(&anna, "drop the milk").await;
     let milk = interrupts(&asked).remove(0);
     all.extend(asked);
-    let denied = follower.answer(&anna, &milk, json!({"approved": false})).await;
+    let denied = follower
+        .answer(&anna, &milk, json!({"approved": false}))
+        .await;
     let order = kinds(&denied);
     let at = |kind| order.iter().position(|known| *known == kind).unwrap();
     assert!(
@@ -169,24 +189,52 @@ async fn a_client_that_follows_has_everything_and_is_sent_nothing_twice() {
     let asked = follower.say(&anna, "drop the tea").await;
     let tea = interrupts(&asked).remove(0);
     all.extend(asked);
-    all.extend(follower.answer(&anna, &tea, json!({"approved": true})).await);
+    all.extend(
+        follower
+            .answer(&anna, &tea, json!({"approved": true}))
+            .await,
+    );
     all.extend(follower.say(&anna, "the salt is done").await);
     let asked = follower.say(&anna, "write to bert").await;
     let letter = interrupts(&asked).remove(0);
     all.extend(asked);
-    all.extend(follower.answer(&anna, &letter, json!({"verdict": "done"})).await);
+    all.extend(
+        follower
+            .answer(&anna, &letter, json!({"verdict": "done"}))
+            .await,
+    );
     all.extend(follower.say(&anna, "drop the yoga").await);
     all.extend(follower.say(&anna, "never mind").await);
-    assert_eq!(snapshots(&all), 0, "{:#?}", of_kind(&all, "MESSAGES_SNAPSHOT"));
-    assert_eq!(of_kind(&all[no_state..], "STATE_SNAPSHOT"), Vec::<&Value>::new());
+    assert_eq!(
+        snapshots(&all),
+        0,
+        "{:#?}",
+        of_kind(&all, "MESSAGES_SNAPSHOT")
+    );
+    assert_eq!(
+        of_kind(&all[no_state..], "STATE_SNAPSHOT"),
+        Vec::<&Value>::new()
+    );
     let tasks = follower.state["tasks"].as_array().unwrap();
-    assert_eq!(tasks.iter().map(|task| &task["description"]).collect::<Vec<_>>(), ["milk"], "what is open");
+    assert_eq!(
+        tasks
+            .iter()
+            .map(|task| &task["description"])
+            .collect::<Vec<_>>(),
+        ["milk"],
+        "what is open"
+    );
 
     // Another client has nothing, and is told all of it.
     let told = anna.run(&say("t", "other", "hello")).await;
-    let messages = of_kind(&told, "MESSAGES_SNAPSHOT")[0]["messages"].as_array().unwrap();
+    let messages = of_kind(&told, "MESSAGES_SNAPSHOT")[0]["messages"]
+        .as_array()
+        .unwrap();
     let before = messages.len() - 2;
-    let (ours, theirs) = (Follower::known(&messages[..before]), Follower::known(&follower.messages));
+    let (ours, theirs) = (
+        Follower::known(&messages[..before]),
+        Follower::known(&follower.messages),
+    );
     for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
         assert_eq!(ours, theirs, "{at}");
     }
@@ -203,12 +251,16 @@ async fn a_client_that_lost_track_is_told_all_messages_once() {
     // Something is said elsewhere.
     anna.run(&say("t", "elsewhere", "two")).await;
     let told = follower.say(&anna, "three").await;
-    let messages = of_kind(&told, "MESSAGES_SNAPSHOT")[0]["messages"].as_array().unwrap();
+    let messages = of_kind(&told, "MESSAGES_SNAPSHOT")[0]["messages"]
+        .as_array()
+        .unwrap();
     assert_eq!(messages.len(), 6, "{messages:#?}");
     follower.messages = messages.clone();
     assert_eq!(snapshots(&follower.say(&anna, "four").await), 0);
     // It has what is not ours.
-    follower.messages.push(json!({"id": "x", "role": "assistant", "content": "It was I who said this."}));
+    follower
+        .messages
+        .push(json!({"id": "x", "role": "assistant", "content": "It was I who said this."}));
     assert_eq!(snapshots(&follower.say(&anna, "five").await), 1);
     service.stop().await;
 }
@@ -217,15 +269,29 @@ async fn a_client_that_lost_track_is_told_all_messages_once() {
 async fn a_run_is_not_told_twice_to_who_has_it() {
     let service = Running::start(r#"{"text": "Hello.", "repeat": true}"#).await;
     let anna = Client::new(&service, "anna").await;
-    let mut follower = Follower { state: json!({}), ..Follower::default() };
+    let mut follower = Follower {
+        state: json!({}),
+        ..Follower::default()
+    };
     let first = follower.say(&anna, "one").await;
     let same = anna.run(&say("t", "r1", "one")).await;
-    assert_eq!(same.len(), first.len(), "who has what the first one had is told the same");
+    assert_eq!(
+        same.len(),
+        first.len(),
+        "who has what the first one had is told the same"
+    );
     let mut body = say("t", "r1", "one");
     (body["messages"], body["state"]) = (json!(follower.messages), follower.state.clone());
     let again = anna.run(&body).await;
-    assert_eq!(kinds(&again), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"], "{again:#?}");
-    assert_eq!(of_kind(&again, "MESSAGES_SNAPSHOT")[0]["messages"], json!(follower.messages));
+    assert_eq!(
+        kinds(&again),
+        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"],
+        "{again:#?}"
+    );
+    assert_eq!(
+        of_kind(&again, "MESSAGES_SNAPSHOT")[0]["messages"],
+        json!(follower.messages)
+    );
     service.stop().await;
 }
 
@@ -264,18 +330,34 @@ async fn a_run_costs_the_same_in_a_short_conversation_and_in_a_long_one() {
     let anna = Client::new(&service, "anna").await;
     let mut costs = Vec::new();
     for (thread, turns) in [("brief", 10), ("large", 500)] {
-        talk(&service, anna.token.trim_start_matches("Bearer "), thread, turns).await;
+        talk(
+            &service,
+            anna.token.trim_start_matches("Bearer "),
+            thread,
+            turns,
+        )
+        .await;
         let run = async |number: usize| {
             let path = format!("/v1/threads/{thread}/messages?limit=1");
-            let page =
-                ask(&service, anna.token.trim_start_matches("Bearer "), "GET", &path, &Value::Null).await;
+            let page = ask(
+                &service,
+                anna.token.trim_start_matches("Bearer "),
+                "GET",
+                &path,
+                &Value::Null,
+            )
+            .await;
             let mut body = say(thread, &format!("run-{thread}-{number}"), "and now?");
             let ours = json!({"id": page.body["last_message_id"], "role": "assistant", "content": "Hello."});
             body["messages"].as_array_mut().unwrap().insert(0, ours);
             body["state"] = json!({"tasks": []});
             since(&counted);
             let frames = anna.run(&body).await;
-            assert_eq!((snapshots(&frames), of_kind(&frames, "STATE_SNAPSHOT").len()), (0, 0), "{thread}");
+            assert_eq!(
+                (snapshots(&frames), of_kind(&frames, "STATE_SNAPSHOT").len()),
+                (0, 0),
+                "{thread}"
+            );
             (sent(&frames), since(&counted))
         };
         // The first one reads what was said before this process knew it.
@@ -284,7 +366,11 @@ async fn a_run_costs_the_same_in_a_short_conversation_and_in_a_long_one() {
     }
     assert_eq!(costs[0], costs[1]);
     let read: usize = costs[1].1.iter().map(|(_, events)| events).sum();
-    assert_eq!(read, 7, "the last turn, the beginning of this one, and this one: {:?}", costs[1].1);
+    assert_eq!(
+        read, 7,
+        "the last turn, the beginning of this one, and this one: {:?}",
+        costs[1].1
+    );
     service.stop().await;
 }
 
@@ -302,14 +388,25 @@ async fn a_run_costs_the_same_beside_few_completed_tasks_and_many() {
         let user = UserId::new(name).unwrap();
         for number in 1..=2000 {
             let description = TaskDescription::new("old").unwrap();
-            service.store.apply(&user, &TaskChange::Add { description }, None).await.unwrap();
+            service
+                .store
+                .apply(&user, &TaskChange::Add { description }, None)
+                .await
+                .unwrap();
             let id = TaskId::new(number).unwrap();
-            let over = if name == "anna" { TaskChange::Delete { id } } else { TaskChange::Complete { id } };
+            let over = if name == "anna" {
+                TaskChange::Delete { id }
+            } else {
+                TaskChange::Complete { id }
+            };
             service.store.apply(&user, &over, None).await.unwrap();
         }
         let client = Client::new(&service, name).await;
         let frames = client.run(&say(name, "run-1", "add buy milk")).await;
-        assert_eq!(of_kind(&frames, "STATE_SNAPSHOT")[0]["snapshot"], json!({"tasks": []}));
+        assert_eq!(
+            of_kind(&frames, "STATE_SNAPSHOT")[0]["snapshot"],
+            json!({"tasks": []})
+        );
         costs.push((sent(&frames), kinds(&frames).join(" ")));
     }
     assert_eq!(costs[0], costs[1]);
@@ -323,10 +420,18 @@ async fn tasks_are_listed_in_pages() {
     let user = UserId::new("anna").unwrap();
     for number in 1..=5 {
         let description = TaskDescription::new(&format!("task {number}")).unwrap();
-        service.store.apply(&user, &TaskChange::Add { description }, None).await.unwrap();
+        service
+            .store
+            .apply(&user, &TaskChange::Add { description }, None)
+            .await
+            .unwrap();
         if number % 2 == 0 {
             let id = TaskId::new(number).unwrap();
-            service.store.apply(&user, &TaskChange::Complete { id }, None).await.unwrap();
+            service
+                .store
+                .apply(&user, &TaskChange::Complete { id }, None)
+                .await
+                .unwrap();
         }
     }
     for (query, ids, next) in [
@@ -335,17 +440,47 @@ async fn tasks_are_listed_in_pages() {
         ("?limit=2&cursor=4", json!(["2", "3"]), json!("2")),
         ("?limit=2&cursor=2", json!(["1"]), Value::Null),
         ("?status=completed&limit=1", json!(["4"]), json!("4")),
-        ("?status=pending&limit=3", json!(["1", "3", "5"]), Value::Null),
+        (
+            "?status=pending&limit=3",
+            json!(["1", "3", "5"]),
+            Value::Null,
+        ),
         ("?status=pending&cursor=3", json!(["1"]), Value::Null),
     ] {
-        let answer = ask(&service, &anna, "GET", &format!("/v1/tasks{query}"), &Value::Null).await;
-        let listed: Vec<&Value> =
-            answer.body["tasks"].as_array().unwrap().iter().map(|task| &task["id"]).collect();
-        assert_eq!((json!(listed), &answer.body["next_cursor"]), (ids, &next), "{query}");
+        let answer = ask(
+            &service,
+            &anna,
+            "GET",
+            &format!("/v1/tasks{query}"),
+            &Value::Null,
+        )
+        .await;
+        let listed: Vec<&Value> = answer.body["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| &task["id"])
+            .collect();
+        assert_eq!(
+            (json!(listed), &answer.body["next_cursor"]),
+            (ids, &next),
+            "{query}"
+        );
     }
     for query in ["limit=0", "limit=201", "cursor=0", "cursor=x", "page=1"] {
-        let refused = ask(&service, &anna, "GET", &format!("/v1/tasks?{query}"), &Value::Null).await;
-        assert_eq!((refused.status, &refused.body["code"]), (422, &json!("invalid_request")), "{query}");
+        let refused = ask(
+            &service,
+            &anna,
+            "GET",
+            &format!("/v1/tasks?{query}"),
+            &Value::Null,
+        )
+        .await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("invalid_request")),
+            "{query}"
+        );
     }
     service.stop().await;
 }

@@ -60,7 +60,10 @@ fn post(service: &Running, length: usize, body: &str) -> String {
 async fn let_in(service: &Running) {
     let last = get(service, "/healthz").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     let mut often = tokio::time::interval(Duration::from_millis(20));
-    while !rest(begun(service, &last).await).await.starts_with("HTTP/1.1 200 ") {
+    while !rest(begun(service, &last).await)
+        .await
+        .starts_with("HTTP/1.1 200 ")
+    {
         often.tick().await;
     }
 }
@@ -85,7 +88,11 @@ async fn whoever_says_nothing_or_half_a_head_makes_room() {
         for _ in 0..40 {
             held.push(begun(&service, words).await);
         }
-        assert_eq!(service.ask("GET", "/healthz", &[], "").await.body, json!({"status": "ok"}), "{words:?}");
+        assert_eq!(
+            service.ask("GET", "/healthz", &[], "").await.body,
+            json!({"status": "ok"}),
+            "{words:?}"
+        );
         assert_eq!(rest(held.swap_remove(0)).await, "", "{words:?}");
         drop(held);
         service.stop().await;
@@ -94,7 +101,11 @@ async fn whoever_says_nothing_or_half_a_head_makes_room() {
 
 #[tokio::test]
 async fn a_head_has_to_come_in_time() {
-    let service = serving(ConnectionLimits { header_timeout: SHORT, ..patient(8) }).await;
+    let service = serving(ConnectionLimits {
+        header_timeout: SHORT,
+        ..patient(8)
+    })
+    .await;
     for words in ["", "GET /healthz HTTP/1.1\r\nHost: local"] {
         assert_eq!(rest(begun(&service, words).await).await, "", "{words:?}");
     }
@@ -103,7 +114,11 @@ async fn a_head_has_to_come_in_time() {
 
 #[tokio::test]
 async fn a_body_has_to_come_in_time_and_is_in_nobodys_way() {
-    let service = serving(ConnectionLimits { body_silence: SHORT, ..patient(4) }).await;
+    let service = serving(ConnectionLimits {
+        body_silence: SHORT,
+        ..patient(4)
+    })
+    .await;
     let mut held = Vec::new();
     for _ in 0..4 {
         held.push(begun(&service, &post(&service, 100, "{")).await);
@@ -114,7 +129,10 @@ async fn a_body_has_to_come_in_time_and_is_in_nobodys_way() {
             refused.starts_with("HTTP/1.1 408 ") && refused.contains(r#""code":"too_slow""#),
             "{refused}"
         );
-        assert!(refused.to_lowercase().contains("connection: close"), "{refused}");
+        assert!(
+            refused.to_lowercase().contains("connection: close"),
+            "{refused}"
+        );
     }
     assert_eq!(service.ask("GET", "/healthz", &[], "").await.status, 200);
     service.stop().await;
@@ -122,7 +140,11 @@ async fn a_body_has_to_come_in_time_and_is_in_nobodys_way() {
 
 #[tokio::test]
 async fn a_body_that_trickles_is_bounded_in_all() {
-    let service = serving(ConnectionLimits { body_timeout: SHORT, ..patient(4) }).await;
+    let service = serving(ConnectionLimits {
+        body_timeout: SHORT,
+        ..patient(4)
+    })
+    .await;
     let connection = begun(&service, &post(&service, 1_000_000, "{")).await;
     let (reading, mut writing) = connection.into_split();
     let trickling = tokio::spawn(async move {
@@ -171,7 +193,11 @@ async fn answers_that_nobody_takes_make_room() {
 
 #[tokio::test]
 async fn an_answer_has_to_be_taken_in_time() {
-    let service = serving(ConnectionLimits { idle_timeout: SHORT, ..patient(4) }).await;
+    let service = serving(ConnectionLimits {
+        idle_timeout: SHORT,
+        ..patient(4)
+    })
+    .await;
     let mut connection = begun(&service, &unread(&service)).await;
     let mut often = tokio::time::interval(Duration::from_millis(20));
     while connection.write_all(b" ").await.is_ok() {
@@ -185,7 +211,8 @@ async fn a_request_in_progress_is_never_cut_and_who_comes_then_is_told_nothing()
     let service = serving(patient(2)).await;
     let mut held = Vec::new();
     for _ in 0..2 {
-        let expecting = post(&service, 14, "").replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+        let expecting =
+            post(&service, 14, "").replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
         let mut connection = begun(&service, &expecting).await;
         // Said when somebody begins to read the body.
         let mut go_on = [0; 25];
@@ -193,20 +220,34 @@ async fn a_request_in_progress_is_never_cut_and_who_comes_then_is_told_nothing()
         assert!(go_on.starts_with(b"HTTP/1.1 100 "));
         held.push(connection);
     }
-    assert_eq!(rest(begun(&service, &get(&service, "/healthz")).await).await, "");
+    assert_eq!(
+        rest(begun(&service, &get(&service, "/healthz")).await).await,
+        ""
+    );
     for mut connection in held {
         connection.write_all(br#"{"token": "x"}"#).await.unwrap();
         assert!(answer(&mut connection).await.starts_with("HTTP/1.1 401 "));
     }
     let told = service.stop().await;
-    assert!(told.iter().any(|words| words.contains("serve.connections")), "{told:?}");
+    assert!(
+        told.iter().any(|words| words.contains("serve.connections")),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_connection_between_two_requests_is_kept_for_a_while() {
-    let service = serving(ConnectionLimits { idle_timeout: SHORT, ..patient(4) }).await;
+    let service = serving(ConnectionLimits {
+        idle_timeout: SHORT,
+        ..patient(4)
+    })
+    .await;
     let mut connection = begun(&service, &get(&service, "/healthz")).await;
-    assert!(answer(&mut connection).await.ends_with(r#"{"status":"ok"}"#));
+    assert!(
+        answer(&mut connection)
+            .await
+            .ends_with(r#"{"status":"ok"}"#)
+    );
     assert_eq!(rest(connection).await, "");
     service.stop().await;
 }
@@ -214,14 +255,26 @@ async fn a_connection_between_two_requests_is_kept_for_a_while() {
 #[tokio::test]
 async fn a_stream_lasts_as_long_as_its_turn() {
     let script = r#"{"text": "Hello, at last.", "delay_ms": 800}"#;
-    let limits = ConnectionLimits { idle_timeout: SHORT, header_timeout: SHORT, ..patient(4) };
+    let limits = ConnectionLimits {
+        idle_timeout: SHORT,
+        header_timeout: SHORT,
+        ..patient(4)
+    };
     let service = Running::start_set(script, |config| config.connections = limits).await;
     let token = service.token("anna").await;
-    let headers = [("Authorization", format!("Bearer {token}")), ("Accept", "text/event-stream".to_owned())];
+    let headers = [
+        ("Authorization", format!("Bearer {token}")),
+        ("Accept", "text/event-stream".to_owned()),
+    ];
     let run = json!({"threadId": "t", "runId": "r", "state": {}, "tools": [], "context": [], "forwardedProps": {},
         "messages": [{"id": "1", "role": "user", "content": "hi"}]});
-    let streamed = service.ask("POST", "/v1/runs", &headers, &run.to_string()).await;
-    assert!(streamed.status == 200 && streamed.text.contains("RUN_FINISHED"), "{streamed:?}");
+    let streamed = service
+        .ask("POST", "/v1/runs", &headers, &run.to_string())
+        .await;
+    assert!(
+        streamed.status == 200 && streamed.text.contains("RUN_FINISHED"),
+        "{streamed:?}"
+    );
     service.stop().await;
 }
 
@@ -232,7 +285,10 @@ async fn whoever_says_nothing_does_not_hold_up_the_end() {
     let mut idle = begun(&service, &get(&service, "/healthz")).await;
     answer(&mut idle).await;
     let told = service.stop().await;
-    assert!(!told.iter().any(|words| words.contains("not all that ran")), "{told:?}");
+    assert!(
+        !told.iter().any(|words| words.contains("not all that ran")),
+        "{told:?}"
+    );
     drop((silent, idle));
 }
 
@@ -246,7 +302,10 @@ async fn a_request_names_one_host() {
         ("http://evil.example/healthz", &[&own]),
         ("http://localhost/healthz", &[&own]),
     ] {
-        let headers: Vec<_> = hosts.iter().map(|host| ("Host", (*host).to_owned())).collect();
+        let headers: Vec<_> = hosts
+            .iter()
+            .map(|host| ("Host", (*host).to_owned()))
+            .collect();
         let refused = service.ask("GET", target, &headers, "").await;
         assert_eq!(
             (refused.status, &refused.body["code"]),
@@ -255,8 +314,20 @@ async fn a_request_names_one_host() {
         );
     }
     let evil = [("Host", "evil.example".to_owned())];
-    assert_eq!(service.ask("GET", "http://evil.example/healthz", &evil, "").await.status, 403);
-    assert_eq!(service.ask("GET", &format!("http://{own}/healthz"), &[], "").await.status, 200);
+    assert_eq!(
+        service
+            .ask("GET", "http://evil.example/healthz", &evil, "")
+            .await
+            .status,
+        403
+    );
+    assert_eq!(
+        service
+            .ask("GET", &format!("http://{own}/healthz"), &[], "")
+            .await
+            .status,
+        200
+    );
     service.stop().await;
 }
 
@@ -268,10 +339,15 @@ async fn the_figures_are_the_operators_unless_said_otherwise() {
         (Some(MetricsAccess::Users), 200, 200),
         (Some(MetricsAccess::Off), 404, 404),
     ] {
-        let service =
-            Running::start_set(HELLO, |config| config.metrics = access.unwrap_or(config.metrics)).await;
+        let service = Running::start_set(HELLO, |config| {
+            config.metrics = access.unwrap_or(config.metrics)
+        })
+        .await;
         for (user, status) in [("anna", of_users), ("local", of_operator)] {
-            let headers = [("Authorization", format!("Bearer {}", service.token(user).await))];
+            let headers = [(
+                "Authorization",
+                format!("Bearer {}", service.token(user).await),
+            )];
             let figures = service.ask("GET", "/metrics", &headers, "").await;
             assert_eq!(figures.status, status, "{access:?} {user}");
             assert_eq!(
@@ -301,7 +377,10 @@ async fn every_answer_tells_browsers_to_keep_to_themselves() {
         ] {
             assert!(head.contains(header), "{path}: {head}");
         }
-        assert!(head.contains("permissions-policy: ") && head.contains("camera=()"), "{path}: {head}");
+        assert!(
+            head.contains("permissions-policy: ") && head.contains("camera=()"),
+            "{path}: {head}"
+        );
     }
     service.stop().await;
 }

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 use adjutant_core::port::{FactStore, MemoryLedger};
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{
-    CallId, ConversationId, FactLine, IdempotencyKey, MemoryEffect, MemorySource, Message, TurnId, UserId,
+    CallId, ConversationId, FactLine, IdempotencyKey, MemoryEffect, MemorySource, Message, TurnId,
+    UserId,
 };
 use adjutant_memory::{
-    Cause, DatabaseMemory, FACT_CHARS_MAX, FactChange, InMemoryLedger, Memory, MemoryError, MemoryOptions,
-    NewFact, ToldLimits, Vault,
+    Cause, DatabaseMemory, FACT_CHARS_MAX, FactChange, InMemoryLedger, Memory, MemoryError,
+    MemoryOptions, NewFact, ToldLimits, Vault,
 };
 use adjutant_store::{postgres, sqlite};
 use jiff::{ToSpan as _, Zoned};
@@ -19,10 +20,16 @@ use crate::server::Server;
 type Time = Arc<Mutex<Zoned>>;
 
 fn time() -> Time {
-    Arc::new(Mutex::new("2025-12-10T14:05:00[Europe/Berlin]".parse().unwrap()))
+    Arc::new(Mutex::new(
+        "2025-12-10T14:05:00[Europe/Berlin]".parse().unwrap(),
+    ))
 }
 
-fn in_database<S: FactStore + MemoryLedger>(store: &Arc<S>, time: &Time, max_facts: usize) -> DatabaseMemory {
+fn in_database<S: FactStore + MemoryLedger>(
+    store: &Arc<S>,
+    time: &Time,
+    max_facts: usize,
+) -> DatabaseMemory {
     let time = time.clone();
     let clock = Arc::new(move || time.lock().unwrap().clone());
     DatabaseMemory::new(store.clone(), store.clone(), max_facts, clock)
@@ -35,11 +42,18 @@ fn anna() -> UserId {
 /// A call of a conversation, which may be repeated.
 fn call(number: u32) -> Cause {
     let source = MemorySource {
-        conversation: format!("00000000-0000-7000-8000-{number:012}").parse::<ConversationId>().unwrap(),
-        turn: format!("11111111-0000-7000-8000-{number:012}").parse::<TurnId>().unwrap(),
+        conversation: format!("00000000-0000-7000-8000-{number:012}")
+            .parse::<ConversationId>()
+            .unwrap(),
+        turn: format!("11111111-0000-7000-8000-{number:012}")
+            .parse::<TurnId>()
+            .unwrap(),
         call: CallId::new("call_1").unwrap(),
     };
-    Cause { source: Some(source), key: Some(IdempotencyKey::new(format!("k{number}")).unwrap()) }
+    Cause {
+        source: Some(source),
+        key: Some(IdempotencyKey::new(format!("k{number}")).unwrap()),
+    }
 }
 
 /// The results, without what only a file has: an order that is not by age.
@@ -56,7 +70,10 @@ fn outcome(change: Result<FactChange, MemoryError>) -> String {
 
 /// Lines as a model reads them. In a file an important fact has no date.
 fn undated(text: &str) -> String {
-    let line = |line: &str| match line.strip_prefix("- [").and_then(|rest| rest.split_once("] ")) {
+    let line = |line: &str| match line
+        .strip_prefix("- [")
+        .and_then(|rest| rest.split_once("] "))
+    {
         Some((_, words)) => format!("- {words}"),
         None => line.to_owned(),
     };
@@ -72,18 +89,39 @@ async fn story(memory: &Memory, time: &Time) -> Vec<String> {
         let mut now = time.lock().unwrap();
         *now = now.checked_add(1.day()).unwrap();
     };
-    let new = |words: &'static str| NewFact { words, ..NewFact::default() };
+    let new = |words: &'static str| NewFact {
+        words,
+        ..NewFact::default()
+    };
     for (number, new) in [
         (1, new("Anna lives in Berlin")),
-        (2, NewFact { important: true, ..new("Anna drinks tea without sugar") }),
+        (
+            2,
+            NewFact {
+                important: true,
+                ..new("Anna drinks tea without sugar")
+            },
+        ),
         (3, new("Anna's brother lives in Berlin")),
         // The same again, with importance the second time.
         (4, new("Anna lives in Berlin")),
-        (5, NewFact { important: true, ..new("Anna's brother lives in Berlin") }),
+        (
+            5,
+            NewFact {
+                important: true,
+                ..new("Anna's brother lives in Berlin")
+            },
+        ),
         // One that cannot be true beside another, unannounced; and the same announced.
         (6, new("Anna lives in Munich")),
         (7, new("Jon lost his job at the bank")),
-        (8, NewFact { said: "No, actually Anna lives in Hamburg now", ..new("Anna lives in Hamburg") }),
+        (
+            8,
+            NewFact {
+                said: "No, actually Anna lives in Hamburg now",
+                ..new("Anna lives in Hamburg")
+            },
+        ),
         (
             9,
             NewFact {
@@ -92,8 +130,20 @@ async fn story(memory: &Memory, time: &Time) -> Vec<String> {
             },
         ),
         // Nearly the same words, as a correction.
-        (10, NewFact { said: "Correction!", ..new("Gina lost her good job at the bank") }),
-        (11, NewFact { corrects: Some("ffffff"), ..new("Nothing of that") }),
+        (
+            10,
+            NewFact {
+                said: "Correction!",
+                ..new("Gina lost her good job at the bank")
+            },
+        ),
+        (
+            11,
+            NewFact {
+                corrects: Some("ffffff"),
+                ..new("Nothing of that")
+            },
+        ),
         (12, new("  ")),
         (13, new("- [2020-01-01] a #important line")),
     ] {
@@ -104,22 +154,60 @@ async fn story(memory: &Memory, time: &Time) -> Vec<String> {
     }
     let long = "x".repeat(FACT_CHARS_MAX + 1);
     told.push(outcome(facts.add(&long, false, &Cause::person()).await));
-    told.push(outcome(facts.add(&long[1..], false, &Cause::person()).await));
+    told.push(outcome(
+        facts.add(&long[1..], false, &Cause::person()).await,
+    ));
     next_day();
-    told.push(outcome(facts.edit("Hamburg", Some("Anna lives in Hamburg-Altona"), None, &call(20)).await));
-    told.push(outcome(facts.edit("tea", None, Some(false), &Cause::person()).await));
-    told.push(outcome(facts.edit("tea", Some("Anna lives in Hamburg-Altona"), None, &call(21)).await));
+    told.push(outcome(
+        facts
+            .edit(
+                "Hamburg",
+                Some("Anna lives in Hamburg-Altona"),
+                None,
+                &call(20),
+            )
+            .await,
+    ));
+    told.push(outcome(
+        facts.edit("tea", None, Some(false), &Cause::person()).await,
+    ));
+    told.push(outcome(
+        facts
+            .edit("tea", Some("Anna lives in Hamburg-Altona"), None, &call(21))
+            .await,
+    ));
     told.push(outcome(facts.forget("brother", &call(22)).await));
     told.push(outcome(facts.forget("Anna", &call(23)).await));
     told.push(outcome(facts.forget("nobody", &call(24)).await));
     // What was said before holds words that do not hold any more.
-    let said = ["I live in Berlin: Anna lives in Berlin", "Anna's brother lives in Berlin"];
-    let said: Vec<Message> = said.iter().map(|text| Message::user(*text).unwrap()).collect();
-    for (message, history) in [("Where does Anna live?", &said[..0]), ("tea or coffee", &said[..])] {
-        let turn = memory.for_turn(message, history, limits, &estimate_tokens).await.unwrap();
+    let said = [
+        "I live in Berlin: Anna lives in Berlin",
+        "Anna's brother lives in Berlin",
+    ];
+    let said: Vec<Message> = said
+        .iter()
+        .map(|text| Message::user(*text).unwrap())
+        .collect();
+    for (message, history) in [
+        ("Where does Anna live?", &said[..0]),
+        ("tea or coffee", &said[..]),
+    ] {
+        let turn = memory
+            .for_turn(message, history, limits, &estimate_tokens)
+            .await
+            .unwrap();
         told.extend(turn.told.iter().map(|told| undated(&told.text)));
-        told.push(undated(turn.important.text.split_once("may be stale").unwrap_or_default().1));
-        let alone = memory.told(message, history, limits, &estimate_tokens).await.unwrap();
+        told.push(undated(
+            turn.important
+                .text
+                .split_once("may be stale")
+                .unwrap_or_default()
+                .1,
+        ));
+        let alone = memory
+            .told(message, history, limits, &estimate_tokens)
+            .await
+            .unwrap();
         assert_eq!(alone, turn.told);
     }
     let mut known = Vec::new();
@@ -128,21 +216,30 @@ async fn story(memory: &Memory, time: &Time) -> Vec<String> {
         let text = |line: &Option<FactLine>| line.as_ref().map(|line| line.text.clone());
         let history = why.history.iter().map(|change| match &change.effect {
             MemoryEffect::Fact { before, after } => {
-                format!("{:?} -> {:?} in {:?}", text(before), text(after), change.source)
+                format!(
+                    "{:?} -> {:?} in {:?}",
+                    text(before),
+                    text(after),
+                    change.source
+                )
             }
             MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => "no fact".to_owned(),
         });
         let history: Vec<String> = history.collect();
         let fact = &why.fact;
-        known.push(format!("{} {:?} {:?} because {history:?}", fact.content, fact.created, fact.source));
+        known.push(format!(
+            "{} {:?} {:?} because {history:?}",
+            fact.content, fact.created, fact.source
+        ));
     }
     known.sort();
     told.extend(known);
     loop {
         let undone = memory.undo().await;
         let contents = facts.list().await.unwrap().into_iter();
-        let mut contents: Vec<String> =
-            contents.map(|fact| format!("{} {}", fact.content, fact.is_important())).collect();
+        let mut contents: Vec<String> = contents
+            .map(|fact| format!("{} {}", fact.content, fact.is_important()))
+            .collect();
         contents.sort();
         match undone {
             Ok(undone) => told.push(format!("{} leaves {contents:?}", undone.words)),
@@ -159,9 +256,19 @@ async fn by_the_same_rules<S: FactStore + MemoryLedger>(store: S) {
     let (in_file, of_database) = (time(), time());
     let now = in_file.clone();
     let clock = Arc::new(move || now.lock().unwrap().clone());
-    let options = MemoryOptions { max_facts: 9, ..MemoryOptions::default() };
+    let options = MemoryOptions {
+        max_facts: 9,
+        ..MemoryOptions::default()
+    };
     let vault = Vault::open(folder.path()).unwrap();
-    let vault = Memory::new(vault, anna(), options, Arc::new(InMemoryLedger::new()), clock).unwrap();
+    let vault = Memory::new(
+        vault,
+        anna(),
+        options,
+        Arc::new(InMemoryLedger::new()),
+        clock,
+    )
+    .unwrap();
     let store = Arc::new(store);
     let database = in_database(&store, &of_database, 9).of(&anna());
     let expected = story(&vault, &in_file).await;
@@ -171,7 +278,14 @@ async fn by_the_same_rules<S: FactStore + MemoryLedger>(store: S) {
     }
     assert_eq!(found.len(), expected.len());
     let all = found.join("\n");
-    for words in ["Withdrawn", "Already known", "(was: ", "forgotten", "may be any of", "refused"] {
+    for words in [
+        "Withdrawn",
+        "Already known",
+        "(was: ",
+        "forgotten",
+        "may be any of",
+        "refused",
+    ] {
         assert!(all.contains(words), "{words}: {all}");
     }
 }
@@ -191,26 +305,44 @@ async fn a_repeated_call_has_one_effect<S: FactStore + MemoryLedger>(store: S) {
     let facts = memory.facts();
     let first = facts.add("Anna has a cat", false, &call(1)).await.unwrap();
     let again = facts.add("Anna has a cat", false, &call(1)).await.unwrap();
-    assert_eq!((first.words(), first.fact().id.clone()), (again.words(), again.fact().id.clone()));
+    assert_eq!(
+        (first.words(), first.fact().id.clone()),
+        (again.words(), again.fact().id.clone())
+    );
     assert!(matches!(again, FactChange::Added { .. }), "{again:?}");
     facts.forget("cat", &Cause::person()).await.unwrap();
-    assert!(matches!(facts.add("Anna has a cat", false, &call(1)).await.unwrap(), FactChange::Added { .. }));
+    assert!(matches!(
+        facts.add("Anna has a cat", false, &call(1)).await.unwrap(),
+        FactChange::Added { .. }
+    ));
     assert_eq!(facts.list().await.unwrap(), []);
     // Of those that are made at once, each has its effect, and those of one call have one together.
     let mut made = tokio::task::JoinSet::new();
     for number in [2, 3, 4, 4, 4] {
         let facts = facts.clone();
-        made.spawn(async move { facts.add(&format!("fact {number}"), false, &call(number)).await.unwrap() });
+        made.spawn(async move {
+            facts
+                .add(&format!("fact {number}"), false, &call(number))
+                .await
+                .unwrap()
+        });
     }
     let made = made.join_all().await;
-    assert!(made.iter().all(|change| matches!(change, FactChange::Added { .. })), "{made:?}");
+    assert!(
+        made.iter()
+            .all(|change| matches!(change, FactChange::Added { .. })),
+        "{made:?}"
+    );
     assert_eq!(facts.list().await.unwrap().len(), 3);
     // At the limit nothing is evicted, and corrections work.
     facts.add("fact 5", false, &call(5)).await.unwrap();
     facts.add("fact 6", false, &call(6)).await.unwrap();
     let full = facts.add("fact 7", false, &call(7)).await.unwrap_err();
     assert_eq!(full, MemoryError::Limit { count: 5, max: 5 });
-    facts.edit("fact 6", Some("fact 7"), None, &Cause::person()).await.unwrap();
+    facts
+        .edit("fact 6", Some("fact 7"), None, &Cause::person())
+        .await
+        .unwrap();
     // Nobody else has any of them.
     let bert = in_database(&store, &time, 5).of(&UserId::new("bert").unwrap());
     assert_eq!(bert.facts().list().await.unwrap(), []);

@@ -44,8 +44,14 @@ fn letters() -> FunctionTool {
     let schema = json!({"type": "object", "properties": {"to": {"type": "string"}}});
     let tool = FunctionTool::new("send_letter", "Sends a letter.", schema, move |_, _| {
         let number = sent.fetch_add(1, Ordering::SeqCst) + 1;
-        let lost = || ToolError::Unknown { message: "the connection was lost".to_owned() };
-        std::future::ready(if number == 1 { Err(lost()) } else { Ok(json!({ "letter": number })) })
+        let lost = || ToolError::Unknown {
+            message: "the connection was lost".to_owned(),
+        };
+        std::future::ready(if number == 1 {
+            Err(lost())
+        } else {
+            Ok(json!({ "letter": number }))
+        })
     });
     tool.unwrap()
 }
@@ -59,7 +65,10 @@ impl Running {
     /// The same within budgets.
     pub(crate) async fn start_within(script: &str, budgets: Budgets) -> Self {
         let store = Arc::new(Store::in_memory().await.unwrap());
-        Self::start_on(store.clone(), script, |builder| builder.budgets(budgets, store)).await
+        Self::start_on(store.clone(), script, |builder| {
+            builder.budgets(budgets, store)
+        })
+        .await
     }
 
     /// A service over a store that others may use too, with an agent that is built as `with` says.
@@ -74,7 +83,13 @@ impl Running {
     /// One of several replicas behind a load balancer.
     pub(crate) async fn start_replica(store: Arc<Store>) -> Self {
         let script = r#"{"text": "Done.", "repeat": true}"#;
-        Self::start_as(store, script, |builder| builder, |config| config.mcp_sessions = false).await
+        Self::start_as(
+            store,
+            script,
+            |builder| builder,
+            |config| config.mcp_sessions = false,
+        )
+        .await
     }
 
     /// A service of other settings.
@@ -96,31 +111,45 @@ impl Running {
             .journal(store.clone(), worker_id())
             .model(ScriptedModel::from_jsonl(script).unwrap().with_retries(0));
         let agent = with(builder).build().unwrap();
-        let mut config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
+        let mut config =
+            ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
         config.hosts = vec!["tasks.example".to_owned()];
         set(&mut config);
-        let service = Service::bind(agent, config).await.unwrap().with_tasks(store.clone());
+        let service = Service::bind(agent, config)
+            .await
+            .unwrap()
+            .with_tasks(store.clone());
         #[cfg(feature = "memory")]
         let service = service.with_past_conversations(store.clone());
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
         let logged = Logged::begin(tracing::Level::INFO);
         let task = tokio::spawn(async move { service.run(stopping).await.unwrap() });
-        Self { address, store, stop, task, logged }
+        Self {
+            address,
+            store,
+            stop,
+            task,
+            logged,
+        }
     }
 
     /// A token of a user.
     pub(crate) async fn token(&self, user: &str) -> String {
         let token = new_token().unwrap();
         let grant = TokenGrant::token(UserId::new(user).unwrap(), "test");
-        self.store.create_token(&grant, &token.digest).await.unwrap();
+        self.store
+            .create_token(&grant, &token.digest)
+            .await
+            .unwrap();
         token.secret
     }
 
     /// `POST /v1/chat` with a token.
     pub(crate) async fn chat(&self, token: &str, body: &Value) -> Answer {
         let headers = [("Authorization", format!("Bearer {token}"))];
-        self.ask("POST", "/v1/chat", &headers, &body.to_string()).await
+        self.ask("POST", "/v1/chat", &headers, &body.to_string())
+            .await
     }
 
     pub(crate) async fn ask(
@@ -130,12 +159,15 @@ impl Running {
         headers: &[(&str, String)],
         body: &str,
     ) -> Answer {
-        let mut head =
-            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
+            body.len()
+        );
         let mut given = headers.to_vec();
-        for (name, value) in
-            [("Host", self.address.to_string()), ("Content-Type", "application/json".to_owned())]
-        {
+        for (name, value) in [
+            ("Host", self.address.to_string()),
+            ("Content-Type", "application/json".to_owned()),
+        ] {
             if !headers.iter().any(|(known, _)| *known == name) {
                 given.push((name, value));
             }
@@ -144,13 +176,21 @@ impl Running {
             head += &format!("{name}: {value}\r\n");
         }
         let mut connection = TcpStream::connect(self.address).await.unwrap();
-        connection.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
+        connection
+            .write_all(format!("{head}\r\n{body}").as_bytes())
+            .await
+            .unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let (head, text) = (head.to_lowercase(), body.to_owned());
-        Answer { status, head, body: serde_json::from_str(body).unwrap_or(Value::Null), text }
+        Answer {
+            status,
+            head,
+            body: serde_json::from_str(body).unwrap_or(Value::Null),
+            text,
+        }
     }
 
     /// Ends the service in order, and gives what it told whoever runs it.

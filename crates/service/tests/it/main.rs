@@ -1,5 +1,9 @@
 //! The service over a socket: a script for a model, a real store, real tools.
-#![expect(clippy::panic, clippy::unwrap_used, reason = "panicking is how a test fails, in its helpers too")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "panicking is how a test fails, in its helpers too"
+)]
 
 mod access;
 mod background;

@@ -23,16 +23,32 @@ async fn answer(replica: &Running, token: &str, method: &str, params: Value) -> 
         ("MCP-Protocol-Version", "2025-06-18".to_owned()),
     ];
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = replica.ask("POST", "/mcp", &headers, &body.to_string()).await;
+    let answer = replica
+        .ask("POST", "/mcp", &headers, &body.to_string())
+        .await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(!answer.head.to_ascii_lowercase().contains("mcp-session-id"), "{answer:?}");
-    let data = answer.text.lines().filter_map(|line| line.strip_prefix("data:"));
+    assert!(
+        !answer.head.to_ascii_lowercase().contains("mcp-session-id"),
+        "{answer:?}"
+    );
+    let data = answer
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data:"));
     let mut answers = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-    answers.find(|answer| answer.get("result").is_some() || answer.get("error").is_some()).unwrap()
+    answers
+        .find(|answer| answer.get("result").is_some() || answer.get("error").is_some())
+        .unwrap()
 }
 
 async fn call(replica: &Running, token: &str, tool: &str, arguments: Value) -> Value {
-    let called = request(replica, token, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+    let called = request(
+        replica,
+        token,
+        "tools/call",
+        json!({"name": tool, "arguments": arguments}),
+    )
+    .await;
     called["structuredContent"].clone()
 }
 
@@ -42,28 +58,47 @@ async fn conversations_are_resources_of_their_user() {
     let service = Running::start_replica(Arc::new(Store::in_memory().await.unwrap())).await;
     let (anna, eve) = (service.token("anna").await, service.token("eve").await);
     for thread in ["one", "two"] {
-        let said =
-            service.chat(&anna, &json!({"message": format!("hello {thread}"), "thread_id": thread})).await;
+        let said = service
+            .chat(
+                &anna,
+                &json!({"message": format!("hello {thread}"), "thread_id": thread}),
+            )
+            .await;
         assert_eq!(said.status, 200, "{said:?}");
     }
     let listed = request(&service, &anna, "resources/list", json!({})).await;
-    let titles: Vec<&str> =
-        listed["resources"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap()).collect();
+    let titles: Vec<&str> = listed["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["title"].as_str().unwrap())
+        .collect();
     assert_eq!(titles, ["hello two", "hello one"]);
     let uri = &listed["resources"][1]["uri"];
     let read = request(&service, &anna, "resources/read", json!({ "uri": uri })).await;
     let text = read["contents"][0]["text"].as_str().unwrap();
-    assert!(text.contains("hello one") && text.contains("Done."), "{text}");
+    assert!(
+        text.contains("hello one") && text.contains("Done."),
+        "{text}"
+    );
     assert_eq!(read["contents"][0]["mimeType"], "text/markdown");
-    assert_eq!(request(&service, &eve, "resources/list", json!({})).await["resources"], json!([]));
-    for (token, uri) in
-        [(&eve, uri.clone()), (&anna, json!("adjutant://threads/x")), (&anna, json!("file:///etc/passwd"))]
-    {
+    assert_eq!(
+        request(&service, &eve, "resources/list", json!({})).await["resources"],
+        json!([])
+    );
+    for (token, uri) in [
+        (&eve, uri.clone()),
+        (&anna, json!("adjutant://threads/x")),
+        (&anna, json!("file:///etc/passwd")),
+    ] {
         let refused = answer(&service, token, "resources/read", json!({ "uri": uri })).await;
         assert_eq!(refused["error"]["code"], -32002, "{refused}");
     }
     let templates = request(&service, &anna, "resources/templates/list", json!({})).await;
-    assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "adjutant://threads/{thread_id}");
+    assert_eq!(
+        templates["resourceTemplates"][0]["uriTemplate"],
+        "adjutant://threads/{thread_id}"
+    );
     service.stop().await;
 }
 
@@ -72,8 +107,12 @@ async fn prompts_are_ways_to_begin() {
     let service = Running::start_replica(Arc::new(Store::in_memory().await.unwrap())).await;
     let anna = service.token("anna").await;
     let listed = request(&service, &anna, "prompts/list", json!({})).await;
-    let names: Vec<&str> =
-        listed["prompts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = listed["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["what_next", "plan", "tidy_up"]);
     let plan = json!({"name": "plan", "arguments": {"goal": "move by {} June"}});
     let got = request(&service, &anna, "prompts/get", plan).await;
@@ -105,11 +144,25 @@ async fn a_session_ends_and_who_has_none_is_told_what_to_send() {
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
     let refused = service.ask("POST", "/mcp", &headers, &list).await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
-    assert!(refused.head.contains("application/problem+json"), "{}", refused.head);
+    assert!(
+        refused.head.contains("application/problem+json"),
+        "{}",
+        refused.head
+    );
     let detail = refused.body["detail"].as_str().unwrap();
-    assert!(detail.contains("initialize") && detail.contains("Mcp-Session-Id"), "{detail}");
-    let begun = service.ask("POST", "/mcp", &headers, &about.to_string()).await;
-    let id = begun.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
+    assert!(
+        detail.contains("initialize") && detail.contains("Mcp-Session-Id"),
+        "{detail}"
+    );
+    let begun = service
+        .ask("POST", "/mcp", &headers, &about.to_string())
+        .await;
+    let id = begun
+        .head
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-session-id: "))
+        .unwrap()
+        .to_owned();
     let [authorization, accept] = headers;
     let named = [authorization, accept, ("Mcp-Session-Id", id)];
     assert_eq!(service.ask("DELETE", "/mcp", &named, "").await.status, 204);
@@ -129,24 +182,42 @@ async fn any_replica_answers_any_request() {
     let anna = one.token("anna").await;
     let about = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
         "clientInfo": {"name": "test", "version": "1"}});
-    assert_eq!(request(&one, &anna, "initialize", about).await["serverInfo"]["name"], "adjutant");
+    assert_eq!(
+        request(&one, &anna, "initialize", about).await["serverInfo"]["name"],
+        "adjutant"
+    );
     let added = call(&two, &anna, "add_task", json!({"description": "buy milk"})).await;
     assert_eq!(added["success"], true, "{added}");
     let asked = call(&one, &anna, "delete_task", json!({"task_id": "milk"})).await;
     assert_eq!(asked["status"], "confirmation_required", "{asked}");
     let again = json!({"task_id": "milk", "confirmation_id": asked["confirmation_id"]});
-    assert_eq!(call(&two, &anna, "delete_task", again.clone()).await["status"], "confirmation_required");
+    assert_eq!(
+        call(&two, &anna, "delete_task", again.clone()).await["status"],
+        "confirmation_required"
+    );
 
     let headers = [("Authorization", format!("Bearer {anna}"))];
     let waits = three.ask("GET", "/v1/pending", &headers, "").await.body;
-    assert_eq!(waits["pending"][0]["thread_id"], asked["confirmation_id"], "{waits}");
+    assert_eq!(
+        waits["pending"][0]["thread_id"], asked["confirmation_id"],
+        "{waits}"
+    );
     let yes = json!({
         "thread_id": asked["confirmation_id"],
         "resume": [{"interrupt_id": waits["pending"][0]["interrupt_id"], "approved": true}],
     });
-    let done = three.ask("POST", "/v1/chat", &headers, &yes.to_string()).await;
-    assert_eq!((done.status, &done.body["outcome"]), (200, &json!("SUCCESS:TASK_COMPLETED")), "{done:?}");
-    assert_eq!(call(&two, &anna, "delete_task", again).await["data"]["deleted"], true);
+    let done = three
+        .ask("POST", "/v1/chat", &headers, &yes.to_string())
+        .await;
+    assert_eq!(
+        (done.status, &done.body["outcome"]),
+        (200, &json!("SUCCESS:TASK_COMPLETED")),
+        "{done:?}"
+    );
+    assert_eq!(
+        call(&two, &anna, "delete_task", again).await["data"]["deleted"],
+        true
+    );
     for replica in [one, two, three] {
         replica.stop().await;
     }
@@ -160,7 +231,11 @@ fn plain_http() -> reqwest::Client {
         .unwrap()
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_backend_preconfigured(tls)
+        .build()
+        .unwrap()
 }
 
 /// An agent that has its own server among its MCP servers cannot ask itself on and on: a call from one of its own conversations is refused.
@@ -176,9 +251,17 @@ async fn an_agent_does_not_ask_itself_through_its_own_server() {
         headers: BTreeMap::new(),
     };
     let name = ServerName::new("own").unwrap();
-    let surroundings = Surroundings { http: Some(plain_http()), log: Arc::new(|_, _| {}), pins: None };
-    let servers =
-        Servers::start(vec![ServerConfig::new(name, Via::Remote(remote))], surroundings).await.unwrap();
+    let surroundings = Surroundings {
+        http: Some(plain_http()),
+        log: Arc::new(|_, _| {}),
+        pins: None,
+    };
+    let servers = Servers::start(
+        vec![ServerConfig::new(name, Via::Remote(remote))],
+        surroundings,
+    )
+    .await
+    .unwrap();
     let outer = r#"
 {"calls": [{"name": "own__ask", "args": {"message": "hello"}}]}
 {"text": "So it is: {{result}}"}
@@ -187,9 +270,12 @@ async fn an_agent_does_not_ask_itself_through_its_own_server() {
 "#;
     let tools = servers.tools();
     let policy = Policy::default().rule("own__ask", None, Permission::Allow);
-    let service = Running::start_on(store, outer, |builder| builder.tools(tools).policy(policy)).await;
+    let service =
+        Running::start_on(store, outer, |builder| builder.tools(tools).policy(policy)).await;
     let (anna, eve) = (service.token("anna").await, service.token("eve").await);
-    let refused = service.chat(&anna, &json!({"message": "ask yourself"})).await;
+    let refused = service
+        .chat(&anna, &json!({"message": "ask yourself"}))
+        .await;
     assert!(refused.text.contains("cannot ask itself"), "{refused:?}");
     // Of another user's it is another one: it answers once, and what it asks in turn would be its own.
     let answered = service.chat(&eve, &json!({"message": "ask anna's"})).await;
@@ -204,13 +290,18 @@ async fn an_agent_does_not_ask_itself_through_its_own_server() {
 async fn the_agent_is_no_tool_where_it_is_not_to_be_one() {
     for offered in [true, false] {
         let script = r#"{"text": "Hello."}"#;
-        let service =
-            Running::start_set(script, |config| (config.mcp_ask, config.mcp_sessions) = (offered, false))
-                .await;
+        let service = Running::start_set(script, |config| {
+            (config.mcp_ask, config.mcp_sessions) = (offered, false)
+        })
+        .await;
         let anna = service.token("anna").await;
         let listed = request(&service, &anna, "tools/list", json!({})).await;
-        let names: Vec<&str> =
-            listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let names: Vec<&str> = listed["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
         assert_eq!(names.contains(&"ask"), offered, "{names:?}");
         assert!(names.contains(&"add_task"));
         service.stop().await;

@@ -16,7 +16,8 @@ use adjutant_core::port::{
     ConversationFilter, ConversationStore, LogStore as _, TaskStore, TokenGrant, TokenStore as _,
 };
 use adjutant_core::{
-    AgentName, CancellationToken, Content, DecisionFilter, GenerateRequest, Role, TaskFilter, UserId,
+    AgentName, CancellationToken, Content, DecisionFilter, GenerateRequest, Role, TaskFilter,
+    UserId,
 };
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::Agent;
@@ -72,21 +73,33 @@ impl Answer {
 
     /// The chunks of a stream, which has to end as the API says.
     fn chunks(&self) -> Vec<Value> {
-        let mut data: Vec<&str> = self.text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+        let mut data: Vec<&str> = self
+            .text
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .collect();
         assert_eq!(data.pop(), Some("[DONE]"), "{}", self.text);
-        data.into_iter().map(|chunk| serde_json::from_str(chunk).unwrap()).collect()
+        data.into_iter()
+            .map(|chunk| serde_json::from_str(chunk).unwrap())
+            .collect()
     }
 
     /// One field of all deltas, put together.
     fn streamed(&self, field: &str) -> String {
         let chunks = self.chunks();
-        chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][field].as_str()).collect()
+        chunks
+            .iter()
+            .filter_map(|chunk| chunk["choices"][0]["delta"][field].as_str())
+            .collect()
     }
 }
 
 impl World {
     async fn new() -> Self {
-        Self { store: Arc::new(Store::in_memory().await.unwrap()), ahead: Arc::default() }
+        Self {
+            store: Arc::new(Store::in_memory().await.unwrap()),
+            ahead: Arc::default(),
+        }
     }
 
     async fn replica(&self, script: &str) -> Replica {
@@ -103,25 +116,41 @@ impl World {
             })
             .build()
             .unwrap();
-        let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(self.store.clone()));
+        let config = ServiceConfig::new(
+            "127.0.0.1:0".parse().unwrap(),
+            Auth::Token(self.store.clone()),
+        );
         let service = Service::bind(agent, config).await.unwrap();
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
         let task = tokio::spawn(async move { service.run(stopping).await.unwrap() });
-        Replica { address, model, stop, task }
+        Replica {
+            address,
+            model,
+            stop,
+            task,
+        }
     }
 
     async fn token(&self, user: &str) -> String {
         let token = new_token().unwrap();
         let grant = TokenGrant::token(UserId::new(user).unwrap(), "test");
-        self.store.create_token(&grant, &token.digest).await.unwrap();
+        self.store
+            .create_token(&grant, &token.digest)
+            .await
+            .unwrap();
         token.secret
     }
 
     async fn tasks(&self, user: &str) -> Vec<String> {
         let user = UserId::new(user).unwrap();
-        let tasks = TaskStore::list(&*self.store, &user, TaskFilter::All).await.unwrap();
-        tasks.into_iter().map(|task| task.description.to_string()).collect()
+        let tasks = TaskStore::list(&*self.store, &user, TaskFilter::All)
+            .await
+            .unwrap();
+        tasks
+            .into_iter()
+            .map(|task| task.description.to_string())
+            .collect()
     }
 
     async fn add(&self, user: &str, description: &str) {
@@ -130,28 +159,43 @@ impl World {
         );
         let replica = self.replica(&script).await;
         let token = self.token(user).await;
-        assert_eq!(replica.ask(&token, &said(&["add it"])).await.content(), "Added.");
+        assert_eq!(
+            replica.ask(&token, &said(&["add it"])).await.content(),
+            "Added."
+        );
         replica.stop().await;
     }
 
     async fn decisions(&self, user: &str) -> usize {
         let user = UserId::new(user).unwrap();
-        self.store.decisions(&user, &DecisionFilter::default()).await.unwrap().len()
+        self.store
+            .decisions(&user, &DecisionFilter::default())
+            .await
+            .unwrap()
+            .len()
     }
 
     async fn threads(&self, user: &str) -> usize {
         let user = UserId::new(user).unwrap();
-        ConversationStore::list(&*self.store, &AgentName::adjutant(), &user, &ConversationFilter::newest(100))
-            .await
-            .unwrap()
-            .len()
+        ConversationStore::list(
+            &*self.store,
+            &AgentName::adjutant(),
+            &user,
+            &ConversationFilter::newest(100),
+        )
+        .await
+        .unwrap()
+        .len()
     }
 }
 
 /// Messages of person and agent in turn, the person first.
 fn said(texts: &[&str]) -> Value {
     let role = |at| if at % 2 == 0 { "user" } else { "assistant" };
-    let messages = texts.iter().enumerate().map(|(at, text)| json!({"role": role(at), "content": text}));
+    let messages = texts
+        .iter()
+        .enumerate()
+        .map(|(at, text)| json!({"role": role(at), "content": text}));
     json!({"model": "adjutant", "messages": messages.collect::<Vec<_>>()})
 }
 
@@ -162,23 +206,36 @@ fn with(mut body: Value, key: &str, value: Value) -> Value {
 
 impl Replica {
     async fn ask(&self, token: &str, body: &Value) -> Answer {
-        self.send("POST", COMPLETIONS, &[("Authorization", &format!("Bearer {token}"))], &body.to_string())
-            .await
+        self.send(
+            "POST",
+            COMPLETIONS,
+            &[("Authorization", &format!("Bearer {token}"))],
+            &body.to_string(),
+        )
+        .await
     }
 
     async fn stream(&self, token: &str, body: &Value) -> Answer {
-        self.ask(token, &with(body.clone(), "stream", json!(true))).await
+        self.ask(token, &with(body.clone(), "stream", json!(true)))
+            .await
     }
 
     /// In HTTP/1.0, which knows no chunks of its own.
     async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut connection = TcpStream::connect(self.address).await.unwrap();
-        connection.write_all(self.request(method, path, headers, body).as_bytes()).await.unwrap();
+        connection
+            .write_all(self.request(method, path, headers, body).as_bytes())
+            .await
+            .unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).await.unwrap();
         let (head, text) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_lowercase(), text: text.to_owned() }
+        Answer {
+            status,
+            head: head.to_lowercase(),
+            text: text.to_owned(),
+        }
     }
 
     fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
@@ -209,20 +266,33 @@ impl Replica {
 
 /// Who says what in a request to the model.
 fn transcript(request: &GenerateRequest) -> Vec<(Role, String)> {
-    request.messages.iter().map(|message| (message.role(), message.text())).collect()
+    request
+        .messages
+        .iter()
+        .map(|message| (message.role(), message.text()))
+        .collect()
 }
 
 fn check_error(answer: &Answer, status: u16, kind: &str, code: &str, param: Option<&str>) {
     let body = answer.json();
     let error = &body["error"];
     assert_eq!(answer.status, status, "{answer:?}");
-    assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{answer:?}");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty()),
+        "{answer:?}"
+    );
     assert_eq!(
         (&error["type"], &error["code"], &error["param"]),
         (&json!(kind), &json!(code), &json!(param)),
         "{answer:?}"
     );
     assert_eq!(body.as_object().unwrap().len(), 1);
-    assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+    assert!(
+        answer.head.contains("content-type: application/json"),
+        "{}",
+        answer.head
+    );
     assert!(answer.head.contains("x-request-id: "), "{}", answer.head);
 }

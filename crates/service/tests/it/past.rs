@@ -6,8 +6,8 @@ use std::sync::Arc;
 use adjutant_core::port::{ConversationStore, LogStore, PastConversations, PastQuery};
 use adjutant_core::{AgentName, Arguments, ConversationId, ConversationKey, UserId};
 use adjutant_memory::{
-    InMemoryLedger, Memory, MemoryOptions, PastOptions, PastSearch, Place, Vault, index_past, reading_tools,
-    search_past,
+    InMemoryLedger, Memory, MemoryOptions, PastOptions, PastSearch, Place, Vault, index_past,
+    reading_tools, search_past,
 };
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, InMemory, RunContext};
@@ -24,24 +24,39 @@ const ECHO: &str = r#"{"text": "You said: {{input}}", "repeat": true}"#;
 
 fn agent(journal: Arc<impl PastConversations + LogStore + ConversationStore>) -> Agent {
     let model = ScriptedModel::from_jsonl(ECHO).unwrap();
-    let builder = Agent::builder("adjutant").instruction("Be brief.").model(model);
+    let builder = Agent::builder("adjutant")
+        .instruction("Be brief.")
+        .model(model);
     builder.journal(journal, worker_id()).build().unwrap()
 }
 
 /// Says something in a conversation of a user.
 async fn say(agent: &Agent, user: &str, conversation: ConversationId, words: &str) {
-    let key = ConversationKey { agent: agent.name().clone(), user: UserId::new(user).unwrap(), conversation };
+    let key = ConversationKey {
+        agent: agent.name().clone(),
+        user: UserId::new(user).unwrap(),
+        conversation,
+    };
     let mut context = agent.context(&key).await.unwrap();
     agent.run_in(&mut context, words).await.unwrap();
 }
 
 fn conversation(number: u32) -> ConversationId {
-    format!("00000000-0000-7000-8000-{number:012}").parse().unwrap()
+    format!("00000000-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap()
 }
 
 async fn search(past: &dyn PastConversations, user: &str, words: &str) -> PastSearch {
     let user = UserId::new(user).unwrap();
-    search_past(past, (&AgentName::adjutant(), &user), words, PastOptions::default()).await.unwrap()
+    search_past(
+        past,
+        (&AgentName::adjutant(), &user),
+        words,
+        PastOptions::default(),
+    )
+    .await
+    .unwrap()
 }
 
 fn found(search: &PastSearch) -> Vec<ConversationId> {
@@ -54,12 +69,18 @@ async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + C
     for (number, words) in [
         (1, "We moved to Munich in spring"),
         (1, "The cat likes the balcony"),
-        (2, "Bert goes to Munich by train, and he buys tickets for it"),
+        (
+            2,
+            "Bert goes to Munich by train, and he buys tickets for it",
+        ),
         (3, "Die Katzen von Josh mögen den warmen Ofen"),
         (4, "我很喜欢喝绿茶"),
         (6, "Roses for the #garden/south, see [[Plants]]"),
         (7, "The garden is dry"),
-        (5, "My key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD, keep it"),
+        (
+            5,
+            "My key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD, keep it",
+        ),
     ] {
         say(&agent, "anna", conversation(number), words).await;
     }
@@ -80,19 +101,38 @@ async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + C
     for is_indexed in [false, true] {
         for (question, wanted) in &questions {
             let result = search(&*store, "anna", question).await;
-            let wanted: Vec<ConversationId> = wanted.iter().map(|number| conversation(*number)).collect();
-            assert!(found(&result).starts_with(&wanted), "{is_indexed} {question}: {result:?}");
-            assert_eq!(found(&result).is_empty(), wanted.is_empty(), "{is_indexed} {question}: {result:?}");
+            let wanted: Vec<ConversationId> =
+                wanted.iter().map(|number| conversation(*number)).collect();
+            assert!(
+                found(&result).starts_with(&wanted),
+                "{is_indexed} {question}: {result:?}"
+            );
+            assert_eq!(
+                found(&result).is_empty(),
+                wanted.is_empty(),
+                "{is_indexed} {question}: {result:?}"
+            );
             assert!(result.is_complete);
         }
         assert_eq!(search(&*store, "anna", "the").await.found.len(), 3);
         let best = &search(&*store, "anna", "moving to Munich").await.found[0];
-        assert!(best.passage.contains("We moved to Munich in spring"), "{best:?}");
-        assert_eq!(found(&search(&*store, "bert", "Munich").await), [conversation(9)]);
+        assert!(
+            best.passage.contains("We moved to Munich in spring"),
+            "{best:?}"
+        );
+        assert_eq!(
+            found(&search(&*store, "bert", "Munich").await),
+            [conversation(9)]
+        );
         assert!(search(&*store, "cleo", "Munich").await.found.is_empty());
-        let except = PastOptions { except: Some(conversation(1)), ..PastOptions::default() };
+        let except = PastOptions {
+            except: Some(conversation(1)),
+            ..PastOptions::default()
+        };
         let anna = UserId::new("anna").unwrap();
-        let others = search_past(&*store, (&name, &anna), "Munich", except).await.unwrap();
+        let others = search_past(&*store, (&name, &anna), "Munich", except)
+            .await
+            .unwrap();
         assert_eq!(found(&others), [conversation(2)]);
         while index_past(&*store, &name).await.unwrap() {}
     }
@@ -102,7 +142,10 @@ async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + C
         conversation: conversation(number),
     };
     store.delete(&key("anna", 1)).await.unwrap();
-    assert_eq!(found(&search(&*store, "anna", "Munich").await), [conversation(2)]);
+    assert_eq!(
+        found(&search(&*store, "anna", "Munich").await),
+        [conversation(2)]
+    );
 }
 
 #[tokio::test]
@@ -126,11 +169,18 @@ async fn what_was_said_is_found_in_memory() {
 #[tokio::test]
 async fn an_index_is_gone_on_with_where_it_broke_off() {
     let folder = tempfile::tempdir().unwrap();
-    let open = async |path: &Path| Arc::new(sqlite::Store::open(path.join("adjutant.db")).await.unwrap());
+    let open =
+        async |path: &Path| Arc::new(sqlite::Store::open(path.join("adjutant.db")).await.unwrap());
     let (name, mut store) = (AgentName::adjutant(), open(folder.path()).await);
     let agent = agent(store.clone());
     for number in 0..60 {
-        say(&agent, "anna", conversation(number / 3), &format!("the number{number} of all")).await;
+        say(
+            &agent,
+            "anna",
+            conversation(number / 3),
+            &format!("the number{number} of all"),
+        )
+        .await;
     }
     drop(agent);
     let mut pieces = 0;
@@ -144,7 +194,10 @@ async fn an_index_is_gone_on_with_where_it_broke_off() {
         store.close().await;
         store = open(folder.path()).await;
         let result = search(&*store, "anna", "number59 number7").await;
-        assert_eq!((found(&result), result.is_complete), (vec![conversation(19), conversation(2)], true));
+        assert_eq!(
+            (found(&result), result.is_complete),
+            (vec![conversation(19), conversation(2)], true)
+        );
         if !index_past(&*store, &name).await.unwrap() {
             break;
         }
@@ -153,22 +206,42 @@ async fn an_index_is_gone_on_with_where_it_broke_off() {
     assert_eq!(pieces, 2);
     let words = ["en:number59".to_owned(), "en:all".to_owned()];
     let anna = UserId::new("anna").unwrap();
-    let query = PastQuery { words: &words, except: None, candidates_max: 9, unindexed_max: 9 };
+    let query = PastQuery {
+        words: &words,
+        except: None,
+        candidates_max: 9,
+        unindexed_max: 9,
+    };
     let in_index = store.search(&name, &anna, query).await.unwrap();
     assert_eq!((in_index.conversations, in_index.passages), (20, 60));
-    assert_eq!((in_index.holding.as_slice(), in_index.unindexed.len()), ([1, 60].as_slice(), 0));
+    assert_eq!(
+        (in_index.holding.as_slice(), in_index.unindexed.len()),
+        ([1, 60].as_slice(), 0)
+    );
 }
 
 /// More than a search looks through is put into the index first.
 #[tokio::test]
 async fn a_search_catches_up() {
-    let (name, store) = (AgentName::adjutant(), Arc::new(sqlite::Store::in_memory().await.unwrap()));
+    let (name, store) = (
+        AgentName::adjutant(),
+        Arc::new(sqlite::Store::in_memory().await.unwrap()),
+    );
     let agent = agent(store.clone());
     for number in 0..210 {
-        say(&agent, "anna", conversation(number), &format!("the number{number} of all")).await;
+        say(
+            &agent,
+            "anna",
+            conversation(number),
+            &format!("the number{number} of all"),
+        )
+        .await;
     }
     let result = search(&*store, "anna", "number0").await;
-    assert_eq!((found(&result), result.is_complete), (vec![conversation(0)], true));
+    assert_eq!(
+        (found(&result), result.is_complete),
+        (vec![conversation(0)], true)
+    );
     assert!(!index_past(&*store, &name).await.unwrap());
 }
 
@@ -190,35 +263,82 @@ async fn a_conversation_at_rest_is_told() {
 async fn past_conversations_are_recalled() {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let agent = agent(store.clone());
-    say(&agent, "local", conversation(1), "We moved to Munich in spring").await;
-    say(&agent, "local", conversation(2), "Munich, what did I say of it?").await;
+    say(
+        &agent,
+        "local",
+        conversation(1),
+        "We moved to Munich in spring",
+    )
+    .await;
+    say(
+        &agent,
+        "local",
+        conversation(2),
+        "Munich, what did I say of it?",
+    )
+    .await;
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("Towns.md"), "# Towns\nMunich has a river.\n").unwrap();
+    std::fs::write(
+        folder.path().join("Towns.md"),
+        "# Towns\nMunich has a river.\n",
+    )
+    .unwrap();
     let vault = Vault::open(folder.path()).unwrap();
     let ledger = Arc::new(InMemoryLedger::new());
     let clock = Arc::new(|| "2026-11-27T09:00:00[UTC]".parse().unwrap());
-    let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger, clock).unwrap();
-    let nothing = memory.recall("Munich", Some(Place::Conversations), None).await.unwrap();
+    let memory = Memory::new(
+        vault,
+        UserId::local(),
+        MemoryOptions::default(),
+        ledger,
+        clock,
+    )
+    .unwrap();
+    let nothing = memory
+        .recall("Munich", Some(Place::Conversations), None)
+        .await
+        .unwrap();
     assert_eq!(nothing, []);
     let memory = memory.with_conversations(store, AgentName::adjutant());
-    let all = memory.recall("move to Munich", None, Some(conversation(2))).await.unwrap();
+    let all = memory
+        .recall("move to Munich", None, Some(conversation(2)))
+        .await
+        .unwrap();
     let places: Vec<Place> = all.iter().map(|found| found.from).collect();
     assert_eq!(places.len(), 2, "{all:?}");
-    assert!(places.contains(&Place::Notes) && places.contains(&Place::Conversations), "{all:?}");
-    let said =
-        memory.recall("move to Munich", Some(Place::Conversations), Some(conversation(2))).await.unwrap();
+    assert!(
+        places.contains(&Place::Notes) && places.contains(&Place::Conversations),
+        "{all:?}"
+    );
+    let said = memory
+        .recall(
+            "move to Munich",
+            Some(Place::Conversations),
+            Some(conversation(2)),
+        )
+        .await
+        .unwrap();
     assert_eq!(said[0].source, conversation(1).to_string());
-    assert_eq!(said[0].title.as_deref(), Some("We moved to Munich in spring"));
-    let words = "User: We moved to Munich in spring\nAssistant: You said: We moved to Munich in spring";
+    assert_eq!(
+        said[0].title.as_deref(),
+        Some("We moved to Munich in spring")
+    );
+    let words =
+        "User: We moved to Munich in spring\nAssistant: You said: We moved to Munich in spring";
     assert_eq!(said[0].text, words);
     let date = said[0].date.unwrap();
     let tools = reading_tools(&memory);
-    let recall = tools.iter().find(|tool| tool.definition().name.as_str() == "recall").unwrap();
+    let recall = tools
+        .iter()
+        .find(|tool| tool.definition().name.as_str() == "recall")
+        .unwrap();
     let places = &recall.definition().parameters["properties"]["from"]["enum"];
     assert_eq!(*places, json!(["facts", "notes", "conversations"]));
     let source = conversation(1);
     assert_eq!(
-        recall.describe(&Arguments::new(), &json!({ "found": said })).unwrap(),
+        recall
+            .describe(&Arguments::new(), &json!({ "found": said }))
+            .unwrap(),
         format!("- [{date}] {words} (conversation “We moved to Munich in spring”, {source})")
     );
 }
@@ -227,11 +347,25 @@ async fn past_conversations_are_recalled() {
 async fn the_service_finds_what_was_said_to_whoever_said_it() {
     let service = Running::start(ECHO).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
-    service.chat(&anna, &json!({"message": "We moved to Munich", "thread_id": "t_1"})).await;
-    service.chat(&bert, &json!({"message": "the weather in Munich", "thread_id": "t_1"})).await;
+    service
+        .chat(
+            &anna,
+            &json!({"message": "We moved to Munich", "thread_id": "t_1"}),
+        )
+        .await;
+    service
+        .chat(
+            &bert,
+            &json!({"message": "the weather in Munich", "thread_id": "t_1"}),
+        )
+        .await;
     let get = async |token: &str, path: &str| ask(&service, token, "GET", path, &Value::Null).await;
     let found = get(&anna, "/v1/search?q=moving").await;
-    assert_eq!((found.status, &found.body["is_complete"]), (200, &json!(true)), "{found:?}");
+    assert_eq!(
+        (found.status, &found.body["is_complete"]),
+        (200, &json!(true)),
+        "{found:?}"
+    );
     let threads = found.body["threads"].as_array().unwrap();
     let listed = get(&anna, "/v1/threads").await.body;
     assert_eq!(threads.len(), 1, "{threads:?}");
@@ -243,18 +377,35 @@ async fn the_service_finds_what_was_said_to_whoever_said_it() {
     let messages = get(&anna, "/v1/threads/t_1/messages").await.body;
     assert_eq!(threads[0]["run_id"], messages["messages"][0]["run_id"]);
     for (token, words) in [(&bert, "We moved"), (&anna, "weather")] {
-        let found = get(token, &format!("/v1/search?q={}", words.replace(' ', "%20"))).await;
+        let found = get(
+            token,
+            &format!("/v1/search?q={}", words.replace(' ', "%20")),
+        )
+        .await;
         assert_eq!(found.body["threads"], json!([]), "{words}");
     }
     let none = get(&anna, "/v1/search?q=%20").await;
-    assert_eq!((none.status, &none.body["code"]), (422, &json!("invalid_request")));
-    for wrong in ["/v1/search", "/v1/search?q=a&limit=0", "/v1/search?q=a&user=bert"] {
+    assert_eq!(
+        (none.status, &none.body["code"]),
+        (422, &json!("invalid_request"))
+    );
+    for wrong in [
+        "/v1/search",
+        "/v1/search?q=a&limit=0",
+        "/v1/search?q=a&user=bert",
+    ] {
         let refused = get(&anna, wrong).await;
-        assert!(refused.status == 422 && refused.head.contains("application/problem+json"), "{refused:?}");
+        assert!(
+            refused.status == 422 && refused.head.contains("application/problem+json"),
+            "{refused:?}"
+        );
     }
     let long = get(&anna, &format!("/v1/search?q={}", "a".repeat(501))).await;
     assert_eq!(long.status, 422);
     let gone = ask(&service, &anna, "DELETE", "/v1/threads/t_1", &Value::Null).await;
     assert_eq!(gone.status, 204, "{gone:?}");
-    assert_eq!(get(&anna, "/v1/search?q=moving").await.body["threads"], json!([]));
+    assert_eq!(
+        get(&anna, "/v1/search?q=moving").await.body["threads"],
+        json!([])
+    );
 }

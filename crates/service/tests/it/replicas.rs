@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use adjutant_core::port::{DeltaStream, TokenGrant, TokenStore as _};
 use adjutant_core::{
-    BoxFuture, CancellationToken, Capabilities, Content, Counters, Delta, FinishReason, GenerateRequest,
-    GenerateResponse, LanguageModel, ModelError, ModelId, Part, Usage, UserId,
+    BoxFuture, CancellationToken, Capabilities, Content, Counters, Delta, FinishReason,
+    GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId, Part, Usage, UserId,
 };
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::Agent;
@@ -37,7 +37,14 @@ fn dictated() -> (Dictated, mpsc::UnboundedSender<String>) {
     let id = ModelId::new("scripted", "dictated").unwrap();
     let answers = Mutex::new(VecDeque::from([pieces]));
     let capabilities = ScriptedModel::new([]).capabilities().clone();
-    (Dictated { id, capabilities, answers }, sender)
+    (
+        Dictated {
+            id,
+            capabilities,
+            answers,
+        },
+        sender,
+    )
 }
 
 impl LanguageModel for Dictated {
@@ -56,7 +63,10 @@ impl LanguageModel for Dictated {
         panic!("a turn reads the stream")
     }
 
-    fn stream<'a>(&'a self, _request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        _request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         let pieces = self.answers.lock().unwrap().pop_front().unwrap();
         let model = self.id.clone();
         let deltas = stream::unfold(Some((pieces, String::new())), move |state| {
@@ -96,8 +106,11 @@ struct Replica {
 
 impl Replica {
     async fn start(url: &str, model: Dictated) -> Self {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let url = url.to_owned();
         let started = runtime.spawn(async move {
             let store = Arc::new(Store::connect(&url, 4).await.unwrap());
@@ -107,29 +120,41 @@ impl Replica {
                 .model(model)
                 .build()
                 .unwrap();
-            let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
+            let config =
+                ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
             let service = Service::bind(agent, config).await.unwrap();
             let address = service.address();
             tokio::spawn(service.run(CancellationToken::new()));
             (address, store)
         });
         let (address, store) = started.await.unwrap();
-        Self { runtime: Some(runtime), address, store }
+        Self {
+            runtime: Some(runtime),
+            address,
+            store,
+        }
     }
 
     async fn token(&self, user: &str) -> String {
         let token = new_token().unwrap();
         let (store, user) = (self.store.clone(), UserId::new(user).unwrap());
         let digest = token.digest;
-        let made =
-            async move { store.create_token(&TokenGrant::token(user, "test"), &digest).await.unwrap() };
+        let made = async move {
+            store
+                .create_token(&TokenGrant::token(user, "test"), &digest)
+                .await
+                .unwrap()
+        };
         self.runtime.as_ref().unwrap().spawn(made).await.unwrap();
         format!("Bearer {}", token.secret)
     }
 
     async fn post(&self, token: &str, body: &Value) -> Listening {
-        let headers =
-            [("Authorization", token), ("Accept", "text/event-stream"), ("Content-Type", "application/json")];
+        let headers = [
+            ("Authorization", token),
+            ("Accept", "text/event-stream"),
+            ("Content-Type", "application/json"),
+        ];
         Listening::start(self.address, "POST /v1/runs", &headers, &body.to_string()).await
     }
 
@@ -161,7 +186,11 @@ fn body() -> Value {
 }
 
 fn text(frames: &[Frame]) -> String {
-    frames.iter().filter(|frame| frame.event["type"] == "TEXT_MESSAGE_CONTENT").map(delta).collect()
+    frames
+        .iter()
+        .filter(|frame| frame.event["type"] == "TEXT_MESSAGE_CONTENT")
+        .map(delta)
+        .collect()
 }
 
 fn delta(frame: &Frame) -> &str {
@@ -169,7 +198,10 @@ fn delta(frame: &Frame) -> &str {
 }
 
 fn kinds(frames: &[Frame]) -> Vec<&str> {
-    frames.iter().map(|frame| frame.event["type"].as_str().unwrap()).collect()
+    frames
+        .iter()
+        .map(|frame| frame.event["type"].as_str().unwrap())
+        .collect()
 }
 
 /// Reads until this was said.
@@ -186,7 +218,10 @@ async fn whoever_joins_on_another_replica_sees_what_was_said_and_what_is_said_fr
     let server = Server::start();
     let url = server.create_database("joined").await;
     let (model, says) = dictated();
-    let (a, b) = (Replica::start(&url, model).await, Replica::start(&url, dictated().0).await);
+    let (a, b) = (
+        Replica::start(&url, model).await,
+        Replica::start(&url, dictated().0).await,
+    );
     let (anna, bert) = (a.token("anna").await, a.token("bert").await);
 
     let mut at_a = a.post(&anna, &body()).await;
@@ -196,9 +231,15 @@ async fn whoever_joins_on_another_replica_sees_what_was_said_and_what_is_said_fr
     let mut at_b = b.join(&anna, "run", None).await;
     assert_eq!(at_b.status, 200);
     let mut joined = until(&mut at_b, "One ").await;
-    assert_eq!(joined, told, "what was said so far, as it was told there, with the same ids");
+    assert_eq!(
+        joined, told,
+        "what was said so far, as it was told there, with the same ids"
+    );
     // Whose run it is not is told what is told of one that is not there.
-    let (theirs, nothing) = (b.join(&bert, "run", None).await, b.join(&bert, "no-such-run", None).await);
+    let (theirs, nothing) = (
+        b.join(&bert, "run", None).await,
+        b.join(&bert, "no-such-run", None).await,
+    );
     assert_eq!((theirs.status, nothing.status), (404, 404));
 
     says.send("two ".to_owned()).unwrap();
@@ -206,22 +247,35 @@ async fn whoever_joins_on_another_replica_sees_what_was_said_and_what_is_said_fr
     joined.extend(until(&mut at_b, "two ").await);
     // A connection that was lost, and one more tab that has nothing; a client that sends its request again.
     let last = joined.last().unwrap().id.clone();
-    let (mut again, tab) = (b.join(&anna, "run", Some(&last)).await, b.join(&anna, "run", None).await);
+    let (mut again, tab) = (
+        b.join(&anna, "run", Some(&last)).await,
+        b.join(&anna, "run", None).await,
+    );
     let sent_again = b.post(&anna, &body()).await;
     says.send("three.".to_owned()).unwrap();
-    assert_eq!(until(&mut again, "three.").await.len(), 1, "only what was said since");
+    assert_eq!(
+        until(&mut again, "three.").await.len(),
+        1,
+        "only what was said since"
+    );
     drop(says);
     told.extend(at_a.all().await);
     joined.extend(at_b.all().await);
     assert_eq!(text(&told), "One two three.");
     assert_eq!(kinds(&told).last(), Some(&"RUN_FINISHED"));
-    assert_eq!((&joined, &tab.all().await, &sent_again.all().await), (&told, &told, &told));
+    assert_eq!(
+        (&joined, &tab.all().await, &sent_again.all().await),
+        (&told, &told, &told)
+    );
 
     // What it came to is the same at both.
     let messages = async |replica: &Replica| {
         let headers = [("Authorization", anna.as_str())];
         let path = "GET /v1/threads/talk/messages";
-        Listening::start(replica.address, path, &headers, "").await.rest().await
+        Listening::start(replica.address, path, &headers, "")
+            .await
+            .rest()
+            .await
     };
     let said = messages(&a).await;
     assert!(said.contains("One two three."), "{said}");
@@ -233,7 +287,10 @@ async fn nothing_is_said_to_other_replicas_unless_somebody_there_asks() {
     let server = Server::start();
     let url = server.create_database("silent").await;
     let (model, says) = dictated();
-    let (a, b) = (Replica::start(&url, model).await, Replica::start(&url, dictated().0).await);
+    let (a, b) = (
+        Replica::start(&url, model).await,
+        Replica::start(&url, dictated().0).await,
+    );
     let anna = a.token("anna").await;
     let mut asked = PgListener::connect(&url).await.unwrap();
     asked.listen("adjutant_relay_1").await.unwrap();
@@ -260,7 +317,11 @@ async fn nothing_is_said_to_other_replicas_unless_somebody_there_asks() {
     let mut at_b = b.join(&anna, "run", None).await;
     until(&mut at_b, "One two ").await;
     let ask = asked.recv().await.unwrap();
-    assert!(ask.payload().contains("\"user\":\"anna\""), "{}", ask.payload());
+    assert!(
+        ask.payload().contains("\"user\":\"anna\""),
+        "{}",
+        ask.payload()
+    );
     assert_eq!(relayed().await, 2, "who asks, and who answers");
     drop(says);
     assert_eq!(kinds(&at_b.all().await).last(), Some(&"RUN_FINISHED"));
@@ -271,7 +332,10 @@ async fn a_long_answer_arrives_byte_for_byte() {
     let server = Server::start();
     let url = server.create_database("long").await;
     let (model, says) = dictated();
-    let (a, b) = (Replica::start(&url, model).await, Replica::start(&url, dictated().0).await);
+    let (a, b) = (
+        Replica::start(&url, model).await,
+        Replica::start(&url, dictated().0).await,
+    );
     let anna = a.token("anna").await;
     let mut at_a = a.post(&anna, &body()).await;
     // One event that is longer than a notification, quotes and backslashes, and thousands of short ones.
@@ -296,7 +360,10 @@ async fn the_end_of_a_run_whose_replica_was_killed_is_told_where_it_was_joined()
     let url = server.create_database("killed").await;
     let (model, says) = dictated();
     let (other, answers) = dictated();
-    let (mut a, b) = (Replica::start(&url, model).await, Replica::start(&url, other).await);
+    let (mut a, b) = (
+        Replica::start(&url, model).await,
+        Replica::start(&url, other).await,
+    );
     let anna = a.token("anna").await;
     let mut at_a = a.post(&anna, &body()).await;
     says.send("Half an ".to_owned()).unwrap();
@@ -310,8 +377,15 @@ async fn the_end_of_a_run_whose_replica_was_killed_is_told_where_it_was_joined()
     let rest = at_b.all().await;
     // What was begun is ended; what was said is replaced.
     assert_eq!(kinds(&rest)[0], "TEXT_MESSAGE_END", "{:?}", kinds(&rest));
-    let all = rest.iter().find(|frame| frame.event["type"] == "MESSAGES_SNAPSHOT").unwrap();
+    let all = rest
+        .iter()
+        .find(|frame| frame.event["type"] == "MESSAGES_SNAPSHOT")
+        .unwrap();
     let messages = all.event["messages"].as_array().unwrap();
-    assert_eq!(messages.last().unwrap()["content"], "Here it is.", "{messages:?}");
+    assert_eq!(
+        messages.last().unwrap()["content"],
+        "Here it is.",
+        "{messages:?}"
+    );
     assert_eq!(kinds(&rest).last(), Some(&"RUN_FINISHED"));
 }

@@ -39,7 +39,12 @@ impl Reporting {
         let (address, stop) = (service.address(), CancellationToken::new());
         let (logged, stopping) = (Logged::begin(Level::WARN), stop.clone());
         let running = tokio::spawn(async move { service.run(stopping).await.unwrap() });
-        Self { address, stop, logged, running }
+        Self {
+            address,
+            stop,
+            logged,
+            running,
+        }
     }
 
     /// Asks, and returns the whole answer.
@@ -69,14 +74,38 @@ async fn a_store_that_is_gone_is_told_to_the_operator() {
     let store = Arc::new(Store::in_memory().await.unwrap());
     let service = Reporting::start(&store, Arc::new(ScriptedModel::new([]))).await;
     store.close().await;
-    let answer = service.ask("POST", "/v1/chat", r#"{"message": "hi"}"#).await;
-    assert!(answer.starts_with("HTTP/1.1 50") && !answer.contains("database"), "{answer}");
-    assert!(service.ask("GET", "/readyz", "").await.starts_with("HTTP/1.1 503"));
-    assert!(service.ask("GET", "/healthz", "").await.starts_with("HTTP/1.1 200"));
+    let answer = service
+        .ask("POST", "/v1/chat", r#"{"message": "hi"}"#)
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 50") && !answer.contains("database"),
+        "{answer}"
+    );
+    assert!(
+        service
+            .ask("GET", "/readyz", "")
+            .await
+            .starts_with("HTTP/1.1 503")
+    );
+    assert!(
+        service
+            .ask("GET", "/healthz", "")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
     let told = service.stop().await;
     // Once by the request, and once at least by the look for work that was left behind.
-    assert!(told.iter().any(|words| words.contains("request_id=")), "{told:?}");
-    assert!(told.len() >= 2 && told.iter().all(|words| words.contains("database in memory")), "{told:?}");
+    assert!(
+        told.iter().any(|words| words.contains("request_id=")),
+        "{told:?}"
+    );
+    assert!(
+        told.len() >= 2
+            && told
+                .iter()
+                .all(|words| words.contains("database in memory")),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -107,37 +136,61 @@ async fn a_stop_that_does_not_wait_for_the_end_of_a_turn_is_told_to_the_operator
 async fn a_call_of_a_tool_that_there_is_not_is_a_warning_for_the_operator() {
     let store = Arc::new(Store::in_memory().await.unwrap());
     let script = "{\"calls\": [{\"name\": \"send_email\\u001b\", \"args\": {\"to\": \"all\"}}]}\n{\"text\": \"Done.\"}";
-    let service = Reporting::start(&store, Arc::new(ScriptedModel::from_jsonl(script).unwrap())).await;
-    let answer = service.ask("POST", "/v1/chat", r#"{"message": "mail everybody"}"#).await;
+    let service =
+        Reporting::start(&store, Arc::new(ScriptedModel::from_jsonl(script).unwrap())).await;
+    let answer = service
+        .ask("POST", "/v1/chat", r#"{"message": "mail everybody"}"#)
+        .await;
     assert!(answer.contains("ERROR:TOOL_FAILURE"), "{answer}");
     let decisions = service.ask("GET", "/v1/decisions", "").await;
-    let body: serde_json::Value = serde_json::from_str(decisions.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let body: serde_json::Value =
+        serde_json::from_str(decisions.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     let id = body["decisions"][0]["id"].as_str().unwrap();
     let shown = service.ask("GET", &format!("/v1/decisions/{id}"), "").await;
     assert!(shown.contains(r#""code":"unknown_tool""#), "{shown}");
     let told = service.stop().await;
     assert_eq!(told.len(), 1, "{told:?}");
     let called = r#"the model called "send_email\u{1b}", a tool that it does not have"#;
-    assert!(told[0].contains(&format!("turn={id}")) && told[0].contains(called), "{told:?}");
+    assert!(
+        told[0].contains(&format!("turn={id}")) && told[0].contains(called),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
 async fn what_is_left_of_everybodys_budget_is_a_figure() {
     let all = 1_000_000;
-    let everyone_per_day = Allowance { tokens: Some(all), ..Allowance::default() };
-    let budgets = Budgets { everyone_per_day, ..Budgets::default() };
-    let service =
-        Running::start_within(r#"{"text": "Hello.", "usage": {"input": 12, "output": 3}}"#, budgets).await;
+    let everyone_per_day = Allowance {
+        tokens: Some(all),
+        ..Allowance::default()
+    };
+    let budgets = Budgets {
+        everyone_per_day,
+        ..Budgets::default()
+    };
+    let service = Running::start_within(
+        r#"{"text": "Hello.", "usage": {"input": 12, "output": 3}}"#,
+        budgets,
+    )
+    .await;
     let operator = service.token("local").await;
     let left = async || {
         let bearer = [("Authorization", format!("Bearer {operator}"))];
         let figures = service.ask("GET", "/metrics", &bearer, "").await.text;
-        let line = figures.lines().find_map(|line| line.strip_prefix("adjutant_budget_left_tokens "));
+        let line = figures
+            .lines()
+            .find_map(|line| line.strip_prefix("adjutant_budget_left_tokens "));
         assert!(!figures.contains("adjutant_budget_left_usd "), "{figures}");
         line.unwrap().parse::<u64>().unwrap()
     };
     assert_eq!(left().await, all);
-    assert_eq!(service.chat(&operator, &json!({ "message": "hi" })).await.status, 200);
+    assert_eq!(
+        service
+            .chat(&operator, &json!({ "message": "hi" }))
+            .await
+            .status,
+        200
+    );
     assert_eq!(left().await, all - 15);
     service.stop().await;
 }

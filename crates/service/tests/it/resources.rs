@@ -16,9 +16,22 @@ const MILK: &str = r#"
 {"text": "Gone."}
 "#;
 
-pub(crate) async fn ask(service: &Running, token: &str, method: &str, path: &str, body: &Value) -> Answer {
-    let headers = [("Authorization", format!("Bearer {token}")), ("X-Request-Id", format!("req-{method}"))];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+pub(crate) async fn ask(
+    service: &Running,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> Answer {
+    let headers = [
+        ("Authorization", format!("Bearer {token}")),
+        ("X-Request-Id", format!("req-{method}")),
+    ];
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     service.ask(method, path, &headers, &body).await
 }
 
@@ -32,17 +45,40 @@ async fn get(service: &Running, token: &str, path: &str) -> Value {
 async fn conversations_are_listed_read_renamed_and_deleted() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
-    assert_eq!(get(&service, &anna, "/v1/threads").await, json!({"threads": [], "next_cursor": null}));
-    service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
-    service.chat(&anna, &json!({"message": "is anybody there", "thread_id": "t_2"})).await;
-    let asked = service.chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"})).await;
+    assert_eq!(
+        get(&service, &anna, "/v1/threads").await,
+        json!({"threads": [], "next_cursor": null})
+    );
+    service
+        .chat(
+            &anna,
+            &json!({"message": "add buy milk", "thread_id": "t_1"}),
+        )
+        .await;
+    service
+        .chat(
+            &anna,
+            &json!({"message": "is anybody there", "thread_id": "t_2"}),
+        )
+        .await;
+    let asked = service
+        .chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"}))
+        .await;
     assert_eq!(asked.body["decision"], "REQUEST_CONFIRMATION", "{asked:?}");
 
     let page = get(&service, &anna, "/v1/threads?limit=1").await;
     let first = &page["threads"][0];
-    assert_eq!((&first["title"], &first["pending"]), (&json!("add buy milk"), &json!(true)));
+    assert_eq!(
+        (&first["title"], &first["pending"]),
+        (&json!("add buy milk"), &json!(true))
+    );
     let cursor = page["next_cursor"].as_str().unwrap();
-    let rest = get(&service, &anna, &format!("/v1/threads?limit=1&cursor={cursor}")).await;
+    let rest = get(
+        &service,
+        &anna,
+        &format!("/v1/threads?limit=1&cursor={cursor}"),
+    )
+    .await;
     assert_eq!(
         (&rest["threads"][0]["title"], &rest["next_cursor"]),
         (&json!("is anybody there"), &Value::Null)
@@ -54,49 +90,141 @@ async fn conversations_are_listed_read_renamed_and_deleted() {
     let id = first["thread_id"].as_str().unwrap();
     let one = get(&service, &anna, &format!("/v1/threads/{id}")).await;
     assert_eq!(one, get(&service, &anna, "/v1/threads/t_1").await);
-    assert_eq!(one["pending"][0]["interrupt_id"], asked.body["pending"][0]["interrupt_id"]);
+    assert_eq!(
+        one["pending"][0]["interrupt_id"],
+        asked.body["pending"][0]["interrupt_id"]
+    );
 
     let read = get(&service, &anna, &format!("/v1/threads/{id}/messages")).await;
-    let said: Vec<_> = read["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
-    assert_eq!(said, ["user", "assistant", "tool", "assistant", "user", "assistant", "assistant"], "{read}");
+    let said: Vec<_> = read["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "user",
+            "assistant",
+            "assistant"
+        ],
+        "{read}"
+    );
     let messages = &read["messages"];
     assert_eq!(messages[0]["content"], "add buy milk");
     assert_eq!(messages[1]["tool_calls"][0]["tool"], "add_task");
-    assert_eq!(messages[2]["tool_call_id"], messages[1]["tool_calls"][0]["id"]);
+    assert_eq!(
+        messages[2]["tool_call_id"],
+        messages[1]["tool_calls"][0]["id"]
+    );
     assert_eq!(messages[2]["result"]["success"], true);
-    assert_eq!((&messages[3]["content"], &messages[4]["content"]), (&json!("Added."), &json!("delete it")));
+    assert_eq!(
+        (&messages[3]["content"], &messages[4]["content"]),
+        (&json!("Added."), &json!("delete it"))
+    );
     // The reference is resolved: what is shown is what would run.
-    assert_eq!(messages[5]["tool_calls"][0]["args"], json!({"task_id": "1"}));
+    assert_eq!(
+        messages[5]["tool_calls"][0]["args"],
+        json!({"task_id": "1"})
+    );
     assert_eq!(messages[6]["content"], asked.body["content"]);
     assert_eq!(messages[4]["run_id"], asked.body["run_id"]);
-    assert!(messages.as_array().unwrap().iter().all(|message| message["created_at"].is_string()), "{read}");
+    assert!(
+        messages
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|message| message["created_at"].is_string()),
+        "{read}"
+    );
     assert_eq!(read["pending"], one["pending"]);
 
     // After the answer, what waited is a call with its result.
     let yes = json!({"thread_id": "t_1", "resume": [{"interrupt_id": one["pending"][0]["interrupt_id"], "approved": true}]});
     assert_eq!(service.chat(&anna, &yes).await.status, 200);
     let read = get(&service, &anna, "/v1/threads/t_1/messages").await;
-    let said: Vec<_> = read["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
-    assert_eq!(said, ["user", "assistant", "tool", "assistant", "user", "assistant", "tool", "assistant"]);
-    assert_eq!((&read["messages"][7]["content"], &read["pending"]), (&json!("Gone."), &json!([])));
+    let said: Vec<_> = read["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "user",
+            "assistant",
+            "tool",
+            "assistant"
+        ]
+    );
+    assert_eq!(
+        (&read["messages"][7]["content"], &read["pending"]),
+        (&json!("Gone."), &json!([]))
+    );
 
     let path = format!("/v1/threads/{id}");
-    let renamed = ask(&service, &anna, "PATCH", &path, &json!({"title": "  Groceries\n"})).await;
-    assert_eq!((renamed.status, &renamed.body["title"]), (200, &json!("Groceries")), "{renamed:?}");
+    let renamed = ask(
+        &service,
+        &anna,
+        "PATCH",
+        &path,
+        &json!({"title": "  Groceries\n"}),
+    )
+    .await;
+    assert_eq!(
+        (renamed.status, &renamed.body["title"]),
+        (200, &json!("Groceries")),
+        "{renamed:?}"
+    );
     // What is taken away from a title counts towards its length, as the interface's description says.
-    let too_long = ["x".repeat(201), format!("{}\n", "x".repeat(200)), format!("\u{98}{}", "x".repeat(200))];
+    let too_long = [
+        "x".repeat(201),
+        format!("{}\n", "x".repeat(200)),
+        format!("\u{98}{}", "x".repeat(200)),
+    ];
     for title in ["", "  ", &too_long[0], &too_long[1], &too_long[2]] {
         let refused = ask(&service, &anna, "PATCH", &path, &json!({ "title": title })).await;
-        assert_eq!((refused.status, &refused.body["code"]), (422, &json!("invalid_request")), "{refused:?}");
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("invalid_request")),
+            "{refused:?}"
+        );
     }
-    assert_eq!(ask(&service, &anna, "DELETE", &path, &Value::Null).await.status, 204);
-    for (method, path) in
-        [("GET", path.clone()), ("DELETE", path.clone()), ("GET", format!("{path}/messages"))]
-    {
+    assert_eq!(
+        ask(&service, &anna, "DELETE", &path, &Value::Null)
+            .await
+            .status,
+        204
+    );
+    for (method, path) in [
+        ("GET", path.clone()),
+        ("DELETE", path.clone()),
+        ("GET", format!("{path}/messages")),
+    ] {
         let gone = ask(&service, &anna, method, &path, &Value::Null).await;
-        assert_eq!((gone.status, &gone.body["code"]), (404, &json!("unknown")), "{method} {path}: {gone:?}");
+        assert_eq!(
+            (gone.status, &gone.body["code"]),
+            (404, &json!("unknown")),
+            "{method} {path}: {gone:?}"
+        );
     }
-    assert_eq!(get(&service, &anna, "/v1/decisions").await["decisions"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        get(&service, &anna, "/v1/decisions").await["decisions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     service.stop().await;
 }
 
@@ -105,33 +233,78 @@ async fn a_conversation_is_had_as_a_file_by_the_one_it_belongs_to() {
     let service = Running::start(MILK).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
     let words = "add buy milk\n\n<img src=x> ![x](https://evil.example)";
-    service.chat(&anna, &json!({"message": words, "thread_id": "t_1"})).await;
+    service
+        .chat(&anna, &json!({"message": words, "thread_id": "t_1"}))
+        .await;
     let export = async |token: &str, query: &str| {
-        ask(&service, token, "GET", &format!("/v1/threads/t_1/export{query}"), &Value::Null).await
+        ask(
+            &service,
+            token,
+            "GET",
+            &format!("/v1/threads/t_1/export{query}"),
+            &Value::Null,
+        )
+        .await
     };
     for query in ["", "?format=markdown"] {
         let file = export(&anna, query).await;
         assert_eq!(file.status, 200, "{file:?}");
-        assert!(file.head.contains("content-type: text/markdown; charset=utf-8"), "{}", file.head);
-        assert!(file.head.contains("content-disposition: attachment"), "{}", file.head);
-        for part in
-            ["# add buy milk", "> add buy milk", "> \\<img src=x> \\![x]", "Call of `add_task`", "> Added."]
-        {
+        assert!(
+            file.head
+                .contains("content-type: text/markdown; charset=utf-8"),
+            "{}",
+            file.head
+        );
+        assert!(
+            file.head.contains("content-disposition: attachment"),
+            "{}",
+            file.head
+        );
+        for part in [
+            "# add buy milk",
+            "> add buy milk",
+            "> \\<img src=x> \\![x]",
+            "Call of `add_task`",
+            "> Added.",
+        ] {
             assert!(file.text.contains(part), "{part:?} is not in {}", file.text);
         }
     }
     let file = export(&anna, "?format=json").await;
-    assert!(file.head.contains("content-type: application/json"), "{}", file.head);
+    assert!(
+        file.head.contains("content-type: application/json"),
+        "{}",
+        file.head
+    );
     let said = get(&service, &anna, "/v1/threads/t_1/messages").await;
     let contents = |messages: &Value| -> Vec<Value> {
-        messages.as_array().unwrap().iter().map(|message| message["content"].clone()).collect()
+        messages
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| message["content"].clone())
+            .collect()
     };
-    assert_eq!(contents(&file.body["messages"]), contents(&said["messages"]));
-    assert_eq!((&file.body["turns"], &file.body["pending"]), (&json!(1), &json!([])));
-    for (token, query, status) in [(&bert, "", 404), (&anna, "?format=pdf", 422), (&anna, "?more=1", 422)] {
+    assert_eq!(
+        contents(&file.body["messages"]),
+        contents(&said["messages"])
+    );
+    assert_eq!(
+        (&file.body["turns"], &file.body["pending"]),
+        (&json!(1), &json!([]))
+    );
+    for (token, query, status) in [
+        (&bert, "", 404),
+        (&anna, "?format=pdf", 422),
+        (&anna, "?more=1", 422),
+    ] {
         let refused = export(token, query).await;
         assert_eq!(refused.status, status, "{query}: {refused:?}");
-        assert!(refused.head.contains("application/problem+json"), "{}", refused.head);
+        assert!(
+            refused.head.contains("application/problem+json"),
+            "{}",
+            refused.head
+        );
     }
     service.stop().await;
 }
@@ -145,15 +318,36 @@ async fn the_model_finds_a_title_and_nobody_waits_for_it() {
     let service = Running::start_set(script, |config| config.model_titles = true).await;
     let anna = service.token("anna").await;
     assert_eq!(get(&service, &anna, "/v1/me").await["model_titles"], true);
-    let said = service.chat(&anna, &json!({"message": "Hello! I need milk", "thread_id": "t_1"})).await;
+    let said = service
+        .chat(
+            &anna,
+            &json!({"message": "Hello! I need milk", "thread_id": "t_1"}),
+        )
+        .await;
     assert_eq!(said.body["content"], "Noted.");
     while get(&service, &anna, "/v1/threads/t_1").await["title"] != "Milk for the weekend" {}
     // It is no part of what was said, and a name that a person gave stays.
     let messages = get(&service, &anna, "/v1/threads/t_1/messages").await;
-    assert_eq!(messages["messages"].as_array().unwrap().len(), 2, "{messages}");
-    ask(&service, &anna, "PATCH", "/v1/threads/t_1", &json!({"title": "Groceries"})).await;
-    service.chat(&anna, &json!({"message": "and bread", "thread_id": "t_1"})).await;
-    assert_eq!(get(&service, &anna, "/v1/threads/t_1").await["title"], "Groceries");
+    assert_eq!(
+        messages["messages"].as_array().unwrap().len(),
+        2,
+        "{messages}"
+    );
+    ask(
+        &service,
+        &anna,
+        "PATCH",
+        "/v1/threads/t_1",
+        &json!({"title": "Groceries"}),
+    )
+    .await;
+    service
+        .chat(&anna, &json!({"message": "and bread", "thread_id": "t_1"}))
+        .await;
+    assert_eq!(
+        get(&service, &anna, "/v1/threads/t_1").await["title"],
+        "Groceries"
+    );
     service.stop().await;
 }
 
@@ -175,17 +369,44 @@ async fn a_conversation_at_work_is_not_deleted() {
     let deleting = async {
         let run = seen.await;
         let refused = ask(&service, &anna, "DELETE", "/v1/threads/t_1", &Value::Null).await;
-        assert_eq!((refused.status, &refused.body["code"]), (409, &json!("running")), "{refused:?}");
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (409, &json!("running")),
+            "{refused:?}"
+        );
         // What is not answered yet is there already.
         let detail = get(&service, &anna, &format!("/v1/decisions/{run}")).await;
-        let model = detail["steps"].as_array().unwrap().iter().find(|step| step["kind"] == "model").unwrap();
-        assert_eq!((&model["ms"], &model["request"]["messages"][0]["content"]), (&Value::Null, &json!("hi")));
-        let stopped = ask(&service, &anna, "POST", &format!("/v1/runs/{run}/cancel"), &Value::Null).await;
+        let model = detail["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|step| step["kind"] == "model")
+            .unwrap();
+        assert_eq!(
+            (&model["ms"], &model["request"]["messages"][0]["content"]),
+            (&Value::Null, &json!("hi"))
+        );
+        let stopped = ask(
+            &service,
+            &anna,
+            "POST",
+            &format!("/v1/runs/{run}/cancel"),
+            &Value::Null,
+        )
+        .await;
         assert_eq!(stopped.status, 202, "{stopped:?}");
     };
     let (answered, ()) = tokio::join!(chat, deleting);
-    assert_eq!(answered.body["outcome"], "CANCELLED:BY_USER", "{answered:?}");
-    assert_eq!(ask(&service, &anna, "DELETE", "/v1/threads/t_1", &Value::Null).await.status, 204);
+    assert_eq!(
+        answered.body["outcome"], "CANCELLED:BY_USER",
+        "{answered:?}"
+    );
+    assert_eq!(
+        ask(&service, &anna, "DELETE", "/v1/threads/t_1", &Value::Null)
+            .await
+            .status,
+        204
+    );
     service.stop().await;
 }
 
@@ -194,10 +415,21 @@ async fn a_person_calls_tools_through_the_same_gate() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
     let invoke = async |tool: &str, body: Value| {
-        ask(&service, &anna, "POST", &format!("/v1/tools/{tool}/invoke"), &body).await
+        ask(
+            &service,
+            &anna,
+            "POST",
+            &format!("/v1/tools/{tool}/invoke"),
+            &body,
+        )
+        .await
     };
     let added = invoke("add_task", json!({"args": {"description": "buy milk"}})).await;
-    assert_eq!((added.status, &added.body["result"]["success"]), (200, &json!(true)), "{added:?}");
+    assert_eq!(
+        (added.status, &added.body["result"]["success"]),
+        (200, &json!(true)),
+        "{added:?}"
+    );
     let tasks = get(&service, &anna, "/v1/tasks").await;
     let task = &tasks["tasks"][0];
     assert_eq!(
@@ -210,15 +442,28 @@ async fn a_person_calls_tools_through_the_same_gate() {
         get(&service, &anna, "/v1/tasks?status=pending").await,
         json!({"tasks": [], "next_cursor": null})
     );
-    assert_eq!(get(&service, &anna, "/v1/tasks?status=completed").await["tasks"][0]["completed"], true);
+    assert_eq!(
+        get(&service, &anna, "/v1/tasks?status=completed").await["tasks"][0]["completed"],
+        true
+    );
 
     let asked = invoke("delete_task", json!({"args": {"task_id": "milk"}})).await;
-    assert_eq!((asked.status, &asked.body["code"]), (409, &json!("pending_confirmation")), "{asked:?}");
-    assert!(asked.body["preview"].as_str().unwrap().contains("buy milk"), "{asked:?}");
+    assert_eq!(
+        (asked.status, &asked.body["code"]),
+        (409, &json!("pending_confirmation")),
+        "{asked:?}"
+    );
+    assert!(
+        asked.body["preview"].as_str().unwrap().contains("buy milk"),
+        "{asked:?}"
+    );
     let shown = &asked.body["confirm"];
-    for (confirm, status) in
-        [(json!(true), 422), (json!(1), 422), (json!("yes"), 404), (json!("0".repeat(64)), 404)]
-    {
+    for (confirm, status) in [
+        (json!(true), 422),
+        (json!(1), 422),
+        (json!("yes"), 404),
+        (json!("0".repeat(64)), 404),
+    ] {
         let body = json!({"args": {"task_id": "milk"}, "confirm": confirm});
         let refused = invoke("delete_task", body).await;
         assert_eq!(refused.status, status, "only what was shown is a yes");
@@ -236,19 +481,50 @@ async fn a_person_calls_tools_through_the_same_gate() {
         ("delete_task", json!({"task_id": "2"})),
         ("update_task", json!({"task_id": "1", "description": "x"})),
     ] {
-        assert_eq!(invoke(tool, json!({"args": args, "confirm": shown})).await.status, 422, "{tool}");
+        assert_eq!(
+            invoke(tool, json!({"args": args, "confirm": shown}))
+                .await
+                .status,
+            422,
+            "{tool}"
+        );
     }
     // What runs is what was shown, whatever its words stand for by now.
-    invoke("update_task", json!({"args": {"task_id": "1", "description": "buy bread"}})).await;
-    invoke("update_task", json!({"args": {"task_id": "2", "description": "buy milk"}})).await;
+    invoke(
+        "update_task",
+        json!({"args": {"task_id": "1", "description": "buy bread"}}),
+    )
+    .await;
+    invoke(
+        "update_task",
+        json!({"args": {"task_id": "2", "description": "buy milk"}}),
+    )
+    .await;
     let waits = get(&service, &anna, "/v1/pending").await;
     assert_eq!(waits["pending"][0]["interrupt_id"], *shown);
     assert_eq!(waits["pending"][0]["thread_id"], asked.body["thread_id"]);
-    let gone = invoke("delete_task", json!({"args": {"task_id": "milk"}, "confirm": shown})).await;
-    assert_eq!((gone.status, &gone.body["args"]["task_id"]), (200, &json!("1")), "{gone:?}");
-    assert_eq!(get(&service, &anna, "/v1/pending").await, json!({"pending": []}));
+    let gone = invoke(
+        "delete_task",
+        json!({"args": {"task_id": "milk"}, "confirm": shown}),
+    )
+    .await;
+    assert_eq!(
+        (gone.status, &gone.body["args"]["task_id"]),
+        (200, &json!("1")),
+        "{gone:?}"
+    );
+    assert_eq!(
+        get(&service, &anna, "/v1/pending").await,
+        json!({"pending": []})
+    );
     let left = get(&service, &anna, "/v1/tasks").await;
-    assert_eq!((left["tasks"].as_array().unwrap().len(), &left["tasks"][0]["id"]), (1, &json!("2")));
+    assert_eq!(
+        (
+            left["tasks"].as_array().unwrap().len(),
+            &left["tasks"][0]["id"]
+        ),
+        (1, &json!("2"))
+    );
     // A call that waits is answered like any other.
     let asked = invoke("delete_task", json!({"args": {"task_id": "2"}})).await;
     let no = json!({
@@ -256,25 +532,58 @@ async fn a_person_calls_tools_through_the_same_gate() {
         "resume": [{"interrupt_id": asked.body["confirm"], "approved": false}],
     });
     let kept = ask(&service, &anna, "POST", "/v1/chat", &no).await;
-    assert_eq!(kept.body["outcome"], "REFUSAL:CONFIRMATION_DENIED", "{kept:?}");
+    assert_eq!(
+        kept.body["outcome"], "REFUSAL:CONFIRMATION_DENIED",
+        "{kept:?}"
+    );
     let asked = invoke("delete_task", json!({"args": {"task_id": "2"}})).await;
-    invoke("delete_task", json!({"args": {"task_id": "2"}, "confirm": asked.body["confirm"]})).await;
-    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": [], "next_cursor": null}));
+    invoke(
+        "delete_task",
+        json!({"args": {"task_id": "2"}, "confirm": asked.body["confirm"]}),
+    )
+    .await;
+    assert_eq!(
+        get(&service, &anna, "/v1/tasks").await,
+        json!({"tasks": [], "next_cursor": null})
+    );
 
     for (tool, body, status) in [
         ("no_such_tool", json!({}), 404),
         ("ask_user", json!({"args": {"question": "?"}}), 404),
         ("add_task", json!({}), 422),
-        ("add_task", json!({"args": {"description": "x", "user_id": "bert"}}), 422),
-        ("add_task", json!({"args": {"description": "x"}, "user_id": "bert"}), 422),
+        (
+            "add_task",
+            json!({"args": {"description": "x", "user_id": "bert"}}),
+            422,
+        ),
+        (
+            "add_task",
+            json!({"args": {"description": "x"}, "user_id": "bert"}),
+            422,
+        ),
         ("add_task", json!({"args": []}), 422),
-        ("delete_task", json!({"args": {"task_id": "no such words"}}), 422),
+        (
+            "delete_task",
+            json!({"args": {"task_id": "no such words"}}),
+            422,
+        ),
     ] {
         let refused = invoke(tool, body.clone()).await;
         assert_eq!(refused.status, status, "{tool} {body}: {refused:?}");
         assert!(refused.head.contains("application/problem+json"));
     }
-    assert_eq!(ask(&service, &anna, "GET", "/v1/tasks?status=some", &Value::Null).await.status, 422);
+    assert_eq!(
+        ask(
+            &service,
+            &anna,
+            "GET",
+            "/v1/tasks?status=some",
+            &Value::Null
+        )
+        .await
+        .status,
+        422
+    );
     service.stop().await;
 }
 
@@ -283,7 +592,10 @@ async fn a_request_with_a_name_is_one_request() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
     let send = async |path: &str, key: &str, body: Value| {
-        let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", key.to_owned())];
+        let headers = [
+            ("Authorization", format!("Bearer {anna}")),
+            ("Idempotency-Key", key.to_owned()),
+        ];
         service.ask("POST", path, &headers, &body.to_string()).await
     };
     let add = json!({"args": {"description": "buy milk"}});
@@ -295,23 +607,52 @@ async fn a_request_with_a_name_is_one_request() {
         ("list_tasks", json!({})),
         ("complete_task", json!({"task_id": "1"})),
     ] {
-        let other = send(&format!("/v1/tools/{tool}/invoke"), "k1", json!({ "args": args })).await;
-        assert_eq!((other.status, &other.body["code"]), (422, &json!("idempotency_key_reused")), "{other:?}");
+        let other = send(
+            &format!("/v1/tools/{tool}/invoke"),
+            "k1",
+            json!({ "args": args }),
+        )
+        .await;
+        assert_eq!(
+            (other.status, &other.body["code"]),
+            (422, &json!("idempotency_key_reused")),
+            "{other:?}"
+        );
     }
     // With a name, also the answer to a question can be sent again.
-    let asked = send("/v1/tools/delete_task/invoke", "k2", json!({"args": {"task_id": "milk"}})).await;
+    let asked = send(
+        "/v1/tools/delete_task/invoke",
+        "k2",
+        json!({"args": {"task_id": "milk"}}),
+    )
+    .await;
     assert_eq!(asked.status, 409);
     let yes = json!({"args": {"task_id": "milk"}, "confirm": asked.body["confirm"]});
     let gone = send("/v1/tools/delete_task/invoke", "k2", yes.clone()).await;
     assert_eq!(gone.status, 200, "{gone:?}");
-    assert_eq!(send("/v1/tools/delete_task/invoke", "k2", yes).await.body, gone.body);
-    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": [], "next_cursor": null}));
+    assert_eq!(
+        send("/v1/tools/delete_task/invoke", "k2", yes).await.body,
+        gone.body
+    );
+    assert_eq!(
+        get(&service, &anna, "/v1/tasks").await,
+        json!({"tasks": [], "next_cursor": null})
+    );
 
     let said = send("/v1/chat", "k3", json!({"message": "hello"})).await;
     assert_eq!(said.status, 200, "{said:?}");
-    assert_eq!(send("/v1/chat", "k3", json!({"message": "hello"})).await.body, said.body);
+    assert_eq!(
+        send("/v1/chat", "k3", json!({"message": "hello"}))
+            .await
+            .body,
+        said.body
+    );
     let other = send("/v1/chat", "k3", json!({"message": "something else"})).await;
-    assert_eq!((other.status, &other.body["code"]), (422, &json!("idempotency_key_reused")), "{other:?}");
+    assert_eq!(
+        (other.status, &other.body["code"]),
+        (422, &json!("idempotency_key_reused")),
+        "{other:?}"
+    );
     service.stop().await;
 }
 
@@ -325,28 +666,54 @@ async fn decisions_are_filtered_paged_and_exported() {
             ("X-Request-Id", format!("req-{}", message.replace(' ', "-"))),
         ];
         let body = json!({"message": message, "thread_id": thread}).to_string();
-        assert_eq!(service.ask("POST", "/v1/chat", &headers, &body).await.status, 200);
+        assert_eq!(
+            service
+                .ask("POST", "/v1/chat", &headers, &body)
+                .await
+                .status,
+            200
+        );
     }
     let list = get(&service, &anna, "/v1/decisions").await;
     let messages = |list: &Value| -> Vec<String> {
         let rows = list["decisions"].as_array().unwrap().iter();
-        rows.map(|row| row["message"].as_str().unwrap().to_owned()).collect()
+        rows.map(|row| row["message"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(messages(&list), ["delete it", "hi", "add buy milk"]);
     let [waits, hi, added] = [0, 1, 2].map(|at| &list["decisions"][at]);
-    assert_eq!((&waits["outcome"], &waits["ended_at"]), (&json!("PENDING:CONFIRMATION"), &Value::Null));
-    assert_eq!((&hi["decision"], &hi["intent"]), (&json!("RESPOND_ONLY"), &json!("GENERAL_CHAT")));
     assert_eq!(
-        (&added["content"], &added["iterations"], &added["model_calls"]),
+        (&waits["outcome"], &waits["ended_at"]),
+        (&json!("PENDING:CONFIRMATION"), &Value::Null)
+    );
+    assert_eq!(
+        (&hi["decision"], &hi["intent"]),
+        (&json!("RESPOND_ONLY"), &json!("GENERAL_CHAT"))
+    );
+    assert_eq!(
+        (
+            &added["content"],
+            &added["iterations"],
+            &added["model_calls"]
+        ),
         (&json!("Added."), &json!(1), &json!(2))
     );
-    assert_eq!((&added["request_id"], &added["user_id"]), (&json!("req-add-buy-milk"), &json!("anna")));
+    assert_eq!(
+        (&added["request_id"], &added["user_id"]),
+        (&json!("req-add-buy-milk"), &json!("anna"))
+    );
 
     let since = hi["started_at"].as_str().unwrap();
     for (query, expected) in [
-        ("outcome=SUCCESS:TASK_COMPLETED".to_owned(), vec!["add buy milk"]),
+        (
+            "outcome=SUCCESS:TASK_COMPLETED".to_owned(),
+            vec!["add buy milk"],
+        ),
         ("outcome=ERROR:LLM_FAILURE".to_owned(), vec![]),
-        ("thread_id=t_1".to_owned(), vec!["delete it", "add buy milk"]),
+        (
+            "thread_id=t_1".to_owned(),
+            vec!["delete it", "add buy milk"],
+        ),
         ("tool=add_task".to_owned(), vec!["add buy milk"]),
         (format!("since={since}"), vec!["delete it", "hi"]),
         (format!("until={since}"), vec!["add buy milk"]),
@@ -356,9 +723,15 @@ async fn decisions_are_filtered_paged_and_exported() {
         assert_eq!(messages(&found), expected, "{query}");
     }
     let page = get(&service, &anna, "/v1/decisions?limit=2").await;
-    let next = format!("/v1/decisions?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
+    let next = format!(
+        "/v1/decisions?limit=2&cursor={}",
+        page["next_cursor"].as_str().unwrap()
+    );
     let last = get(&service, &anna, &next).await;
-    assert_eq!((messages(&last), &last["next_cursor"]), (vec!["add buy milk".to_owned()], &Value::Null));
+    assert_eq!(
+        (messages(&last), &last["next_cursor"]),
+        (vec!["add buy milk".to_owned()], &Value::Null)
+    );
     let long = format!("agent={}", "x".repeat(201));
     let wrong = [
         "outcome=GOOD",
@@ -371,7 +744,14 @@ async fn decisions_are_filtered_paged_and_exported() {
         &long,
     ];
     for query in wrong {
-        let refused = ask(&service, &anna, "GET", &format!("/v1/decisions?{query}"), &Value::Null).await;
+        let refused = ask(
+            &service,
+            &anna,
+            "GET",
+            &format!("/v1/decisions?{query}"),
+            &Value::Null,
+        )
+        .await;
         assert_eq!(
             (refused.status, &refused.body["code"]),
             (422, &json!("invalid_request")),
@@ -380,7 +760,11 @@ async fn decisions_are_filtered_paged_and_exported() {
     }
 
     let export = ask(&service, &anna, "GET", "/v1/decisions/export", &Value::Null).await;
-    assert!(export.head.contains("application/x-ndjson"), "{}", export.head);
+    assert!(
+        export.head.contains("application/x-ndjson"),
+        "{}",
+        export.head
+    );
     let lines: Vec<Value> = export
         .text
         .lines()
@@ -390,11 +774,35 @@ async fn decisions_are_filtered_paged_and_exported() {
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[2]["tool_invocations"][0]["tool"], "add_task");
     assert_eq!(lines[2]["id"], added["id"]);
-    let some = ask(&service, &anna, "GET", "/v1/decisions/export?tool=add_task", &Value::Null).await;
-    assert_eq!(some.text.lines().filter(|line| line.starts_with('{')).count(), 1);
+    let some = ask(
+        &service,
+        &anna,
+        "GET",
+        "/v1/decisions/export?tool=add_task",
+        &Value::Null,
+    )
+    .await;
+    assert_eq!(
+        some.text
+            .lines()
+            .filter(|line| line.starts_with('{'))
+            .count(),
+        1
+    );
     for id in ["0198c0de-0000-7000-8000-000000000000", "x"] {
-        let unknown = ask(&service, &anna, "GET", &format!("/v1/decisions/{id}"), &Value::Null).await;
-        assert_eq!((unknown.status, &unknown.body["code"]), (404, &json!("unknown")), "{unknown:?}");
+        let unknown = ask(
+            &service,
+            &anna,
+            "GET",
+            &format!("/v1/decisions/{id}"),
+            &Value::Null,
+        )
+        .await;
+        assert_eq!(
+            (unknown.status, &unknown.body["code"]),
+            (404, &json!("unknown")),
+            "{unknown:?}"
+        );
     }
     service.stop().await;
 }
@@ -402,19 +810,36 @@ async fn decisions_are_filtered_paged_and_exported() {
 #[tokio::test]
 async fn what_is_said_is_in_the_logs_only_as_far_as_it_is_let_in() {
     let said = ["add buy milk", "Added", "milk"];
-    for (content, is_there) in
-        [(LogContent::Full, true), (LogContent::Redacted, false), (LogContent::None, false)]
-    {
+    for (content, is_there) in [
+        (LogContent::Full, true),
+        (LogContent::Redacted, false),
+        (LogContent::None, false),
+    ] {
         let store = Arc::new(Store::in_memory().await.unwrap().with_log_content(content));
         let service = Running::start_on(store, MILK, |builder| builder).await;
         let anna = service.token("anna").await;
-        let done = service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+        let done = service
+            .chat(
+                &anna,
+                &json!({"message": "add buy milk", "thread_id": "t_1"}),
+            )
+            .await;
         let run = done.body["run_id"].as_str().unwrap();
         let detail = get(&service, &anna, &format!("/v1/decisions/{run}")).await;
-        let export = ask(&service, &anna, "GET", "/v1/decisions/export", &Value::Null).await.text;
+        let export = ask(&service, &anna, "GET", "/v1/decisions/export", &Value::Null)
+            .await
+            .text;
         for words in said {
-            assert_eq!(detail.to_string().contains(words), is_there, "{content}: {words}: {detail}");
-            assert_eq!(export.contains(words), is_there, "{content}: {words}: {export}");
+            assert_eq!(
+                detail.to_string().contains(words),
+                is_there,
+                "{content}: {words}: {detail}"
+            );
+            assert_eq!(
+                export.contains(words),
+                is_there,
+                "{content}: {words}: {export}"
+            );
         }
         // What is no content stays.
         assert_eq!(
@@ -422,8 +847,15 @@ async fn what_is_said_is_in_the_logs_only_as_far_as_it_is_let_in() {
             (&json!("SUCCESS:TASK_COMPLETED"), &json!(12))
         );
         let call = &detail["tool_invocations"][0];
-        assert_eq!((&call["tool"], &call["result"]["success"]), (&json!("add_task"), &json!(true)));
-        assert_eq!(call["args"].get("description").is_some(), content != LogContent::None, "{call}");
+        assert_eq!(
+            (&call["tool"], &call["result"]["success"]),
+            (&json!("add_task"), &json!(true))
+        );
+        assert_eq!(
+            call["args"].get("description").is_some(),
+            content != LogContent::None,
+            "{call}"
+        );
         // The conversation itself needs it.
         let read = get(&service, &anna, "/v1/threads/t_1/messages").await;
         assert_eq!(read["messages"][0]["content"], "add buy milk");

@@ -46,19 +46,34 @@ impl Listening {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Self {
-        let mut text = format!("{request} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {}\r\n", body.len());
+        let mut text = format!(
+            "{request} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {}\r\n",
+            body.len()
+        );
         for (name, value) in headers {
             text += &format!("{name}: {value}\r\n");
         }
         let mut connection = TcpStream::connect(address).await.unwrap();
-        connection.write_all(format!("{text}\r\n{body}").as_bytes()).await.unwrap();
+        connection
+            .write_all(format!("{text}\r\n{body}").as_bytes())
+            .await
+            .unwrap();
         let mut lines = BufReader::new(connection).lines();
         let mut head = String::new();
-        while let Some(line) = lines.next_line().await.unwrap().filter(|line| !line.is_empty()) {
+        while let Some(line) = lines
+            .next_line()
+            .await
+            .unwrap()
+            .filter(|line| !line.is_empty())
+        {
             head += &format!("{}\n", line.to_lowercase());
         }
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Self { lines, status, head }
+        Self {
+            lines,
+            status,
+            head,
+        }
     }
 
     pub(crate) async fn next(&mut self) -> Option<Frame> {
@@ -79,7 +94,10 @@ impl Listening {
 
     async fn until(&mut self, kind: &str) -> Vec<Frame> {
         let mut frames: Vec<Frame> = Vec::new();
-        while frames.last().is_none_or(|frame| frame.event["type"] != kind) {
+        while frames
+            .last()
+            .is_none_or(|frame| frame.event["type"] != kind)
+        {
             frames.push(self.next().await.unwrap());
         }
         frames
@@ -111,7 +129,10 @@ pub(crate) struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub(crate) async fn new(service: &'a Running, user: &str) -> Self {
-        Self { service, token: format!("Bearer {}", service.token(user).await) }
+        Self {
+            service,
+            token: format!("Bearer {}", service.token(user).await),
+        }
     }
 
     async fn post(&self, body: &Value) -> Listening {
@@ -120,7 +141,13 @@ impl<'a> Client<'a> {
             ("Accept", "text/event-stream"),
             ("Content-Type", "application/json"),
         ];
-        Listening::start(self.service.address, "POST /v1/runs", &headers, &body.to_string()).await
+        Listening::start(
+            self.service.address,
+            "POST /v1/runs",
+            &headers,
+            &body.to_string(),
+        )
+        .await
     }
 
     pub(crate) async fn run(&self, body: &Value) -> Vec<Frame> {
@@ -137,13 +164,18 @@ impl<'a> Client<'a> {
 
     async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
         let headers = [("Authorization", self.token.clone())];
-        self.service.ask(method, path, &headers, &body.to_string()).await
+        self.service
+            .ask(method, path, &headers, &body.to_string())
+            .await
     }
 
     /// How many tasks a user has.
     async fn tasks(&self, user: &str) -> usize {
         let user = UserId::new(user).unwrap();
-        TaskStore::list(&*self.service.store, &user, TaskFilter::All).await.unwrap().len()
+        TaskStore::list(&*self.service.store, &user, TaskFilter::All)
+            .await
+            .unwrap()
+            .len()
     }
 
     /// `POST /v1/runs` without events.
@@ -153,8 +185,11 @@ impl<'a> Client<'a> {
 
     /// Adds a task and asks for its deletion: what waits then.
     async fn ask_to_delete(&self, thread: &str) -> Value {
-        self.run(&say(thread, &format!("{thread}-add"), "add buy milk")).await;
-        let asked = self.run(&say(thread, &format!("{thread}-delete"), "delete it")).await;
+        self.run(&say(thread, &format!("{thread}-add"), "add buy milk"))
+            .await;
+        let asked = self
+            .run(&say(thread, &format!("{thread}-delete"), "delete it"))
+            .await;
         interrupts(&asked).remove(0)
     }
 }
@@ -175,18 +210,28 @@ pub(crate) fn resume(thread: &str, run: &str, answers: &[(&Value, Value)]) -> Va
 }
 
 pub(crate) fn kinds(frames: &[Frame]) -> Vec<&str> {
-    let mut kinds: Vec<&str> = frames.iter().map(|frame| frame.event["type"].as_str().unwrap()).collect();
+    let mut kinds: Vec<&str> = frames
+        .iter()
+        .map(|frame| frame.event["type"].as_str().unwrap())
+        .collect();
     // How a model cuts its words is its business.
     kinds.dedup();
     kinds
 }
 
 pub(crate) fn of_kind<'a>(frames: &'a [Frame], kind: &str) -> Vec<&'a Value> {
-    frames.iter().map(|frame| &frame.event).filter(|event| event["type"] == kind).collect()
+    frames
+        .iter()
+        .map(|frame| &frame.event)
+        .filter(|event| event["type"] == kind)
+        .collect()
 }
 
 fn text(frames: &[Frame]) -> String {
-    of_kind(frames, "TEXT_MESSAGE_CONTENT").iter().map(|event| event["delta"].as_str().unwrap()).collect()
+    of_kind(frames, "TEXT_MESSAGE_CONTENT")
+        .iter()
+        .map(|event| event["delta"].as_str().unwrap())
+        .collect()
 }
 
 pub(crate) fn last(frames: &[Frame]) -> &Value {
@@ -194,13 +239,25 @@ pub(crate) fn last(frames: &[Frame]) -> &Value {
 }
 
 pub(crate) fn interrupts(frames: &[Frame]) -> Vec<Value> {
-    assert_eq!(last(frames)["outcome"]["type"], "interrupt", "{:#?}", last(frames));
-    last(frames)["outcome"]["interrupts"].as_array().unwrap().clone()
+    assert_eq!(
+        last(frames)["outcome"]["type"],
+        "interrupt",
+        "{:#?}",
+        last(frames)
+    );
+    last(frames)["outcome"]["interrupts"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 pub(crate) fn decision(frames: &[Frame]) -> &Value {
     let custom = of_kind(frames, "CUSTOM");
-    &custom.iter().rev().find(|event| event["name"] == "decision").unwrap()["value"]
+    &custom
+        .iter()
+        .rev()
+        .find(|event| event["name"] == "decision")
+        .unwrap()["value"]
 }
 
 #[tokio::test]
@@ -208,7 +265,11 @@ async fn a_turn_is_told_as_it_goes_on() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     let listening = anna.post(&say("t", "r1", "add buy milk")).await;
-    for header in ["content-type: text/event-stream", "cache-control: no-store", "x-accel-buffering: no"] {
+    for header in [
+        "content-type: text/event-stream",
+        "cache-control: no-store",
+        "x-accel-buffering: no",
+    ] {
         assert!(listening.head.contains(header), "{}", listening.head);
     }
     let frames = listening.all().await;
@@ -241,18 +302,37 @@ async fn a_turn_is_told_as_it_goes_on() {
     );
     assert_eq!(text(&frames), "Added it.");
     let first = &frames[0].event;
-    assert_eq!((&first["threadId"], &first["runId"]), (&json!("t"), &json!("r1")));
+    assert_eq!(
+        (&first["threadId"], &first["runId"]),
+        (&json!("t"), &json!("r1"))
+    );
     assert_eq!(last(&frames)["outcome"], json!({"type": "success"}));
     let delta = &of_kind(&frames, "STATE_DELTA")[0]["delta"];
-    assert_eq!((&delta[0]["op"], &delta[0]["path"]), (&json!("add"), &json!("/tasks/0")));
+    assert_eq!(
+        (&delta[0]["op"], &delta[0]["path"]),
+        (&json!("add"), &json!("/tasks/0"))
+    );
     assert_eq!(delta[0]["value"]["description"], "buy milk");
     let result = of_kind(&frames, "TOOL_CALL_RESULT")[0];
-    assert!(result["content"].as_str().unwrap().contains("\"success\":true"), "{result}");
+    assert!(
+        result["content"]
+            .as_str()
+            .unwrap()
+            .contains("\"success\":true"),
+        "{result}"
+    );
     assert_eq!(result["metadata"]["success"], true);
-    assert_eq!(of_kind(&frames, "TOOL_CALL_START")[0]["toolCallName"], "add_task");
+    assert_eq!(
+        of_kind(&frames, "TOOL_CALL_START")[0]["toolCallName"],
+        "add_task"
+    );
     assert_eq!(decision(&frames)["outcome"], "SUCCESS:TASK_COMPLETED");
-    let unique: std::collections::HashSet<&str> = frames.iter().map(|frame| frame.id.as_str()).collect();
-    assert!(unique.len() == frames.len() && !unique.contains(""), "{frames:#?}");
+    let unique: std::collections::HashSet<&str> =
+        frames.iter().map(|frame| frame.id.as_str()).collect();
+    assert!(
+        unique.len() == frames.len() && !unique.contains(""),
+        "{frames:#?}"
+    );
     service.stop().await;
 }
 
@@ -266,25 +346,55 @@ async fn a_deletion_interrupts_and_goes_on_with_its_yes() {
     assert_eq!(waits.len(), 1);
     let interrupt = &waits[0];
     assert_eq!(interrupt["reason"], "confirmation");
-    assert!(interrupt["message"].as_str().unwrap().contains("buy milk"), "{interrupt}");
+    assert!(
+        interrupt["message"].as_str().unwrap().contains("buy milk"),
+        "{interrupt}"
+    );
     assert_eq!(interrupt["metadata"]["tool"], "delete_task");
     assert_eq!(interrupt["metadata"]["args"], json!({"task_id": "1"}));
-    assert_eq!(interrupt["toolCallId"], of_kind(&asked, "TOOL_CALL_START")[0]["toolCallId"]);
+    assert_eq!(
+        interrupt["toolCallId"],
+        of_kind(&asked, "TOOL_CALL_START")[0]["toolCallId"]
+    );
     assert!(interrupt["expiresAt"].is_string() && interrupt["responseSchema"].is_object());
     // This client says that it has nothing of the first turn: all messages come before the question.
     let order = kinds(&asked);
     let at = |kind| order.iter().rposition(|known| *known == kind).unwrap();
     assert!(at("MESSAGES_SNAPSHOT") < at("RUN_FINISHED"));
-    let messages = of_kind(&asked, "MESSAGES_SNAPSHOT")[0]["messages"].as_array().unwrap();
-    assert_eq!(messages.last().unwrap()["toolCalls"][0]["id"], interrupt["toolCallId"]);
+    let messages = of_kind(&asked, "MESSAGES_SNAPSHOT")[0]["messages"]
+        .as_array()
+        .unwrap();
+    assert_eq!(
+        messages.last().unwrap()["toolCalls"][0]["id"],
+        interrupt["toolCallId"]
+    );
 
-    let gone = anna.run(&resume("t", "r3", &[(&interrupt["id"], json!({"approved": true}))])).await;
+    let gone = anna
+        .run(&resume(
+            "t",
+            "r3",
+            &[(&interrupt["id"], json!({"approved": true}))],
+        ))
+        .await;
     assert_eq!(last(&gone)["outcome"]["type"], "success", "{gone:#?}");
     assert_eq!(text(&gone), "Gone.");
-    assert!(of_kind(&gone, "TOOL_CALL_START").is_empty(), "the client has the call: {gone:#?}");
-    assert_eq!(of_kind(&gone, "TOOL_CALL_RESULT")[0]["toolCallId"], interrupt["toolCallId"]);
-    assert_eq!(of_kind(&gone, "STATE_DELTA")[0]["delta"], json!([{"op": "remove", "path": "/tasks/0"}]));
-    assert_eq!(decision(&gone)["decision_id"], decision(&asked)["decision_id"], "one turn");
+    assert!(
+        of_kind(&gone, "TOOL_CALL_START").is_empty(),
+        "the client has the call: {gone:#?}"
+    );
+    assert_eq!(
+        of_kind(&gone, "TOOL_CALL_RESULT")[0]["toolCallId"],
+        interrupt["toolCallId"]
+    );
+    assert_eq!(
+        of_kind(&gone, "STATE_DELTA")[0]["delta"],
+        json!([{"op": "remove", "path": "/tasks/0"}])
+    );
+    assert_eq!(
+        decision(&gone)["decision_id"],
+        decision(&asked)["decision_id"],
+        "one turn"
+    );
     assert_eq!(anna.tasks("anna").await, 0);
     service.stop().await;
 }
@@ -298,7 +408,11 @@ async fn what_waits_stands_in_front_of_everything_new() {
     assert_eq!(kinds(&refused), ["RUN_ERROR"], "{refused:#?}");
     assert_eq!(last(&refused)["code"], "pending_confirmation");
     let refused = anna.run_json(&say("t", "r4", "yes")).await;
-    assert_eq!((refused.status, &refused.body["code"]), (409, &json!("pending_confirmation")), "{refused:?}");
+    assert_eq!(
+        (refused.status, &refused.body["code"]),
+        (409, &json!("pending_confirmation")),
+        "{refused:?}"
+    );
     assert_eq!(refused.body["interrupt_ids"], json!([interrupt["id"]]));
     // Another conversation is not concerned; and nothing of it was a yes.
     assert_eq!(text(&anna.run(&say("other", "r5", "hi")).await), "Gone.");
@@ -325,14 +439,35 @@ async fn only_the_very_word_is_a_yes() {
     .into_iter()
     .enumerate()
     {
-        let listening =
-            anna.post(&resume("t", &format!("no-{at}"), &[(&interrupt["id"], payload.clone())])).await;
+        let listening = anna
+            .post(&resume(
+                "t",
+                &format!("no-{at}"),
+                &[(&interrupt["id"], payload.clone())],
+            ))
+            .await;
         assert_eq!(listening.status, 422, "{payload}: {}", listening.head);
-        assert!(listening.head.contains("application/problem+json"), "{}", listening.head);
+        assert!(
+            listening.head.contains("application/problem+json"),
+            "{}",
+            listening.head
+        );
     }
     assert_eq!(anna.tasks("anna").await, 1);
-    let kept = anna.run(&resume("t", "no", &[(&interrupt["id"], json!({"approved": false}))])).await;
-    assert_eq!((last(&kept)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 1));
+    let kept = anna
+        .run(&resume(
+            "t",
+            "no",
+            &[(&interrupt["id"], json!({"approved": false}))],
+        ))
+        .await;
+    assert_eq!(
+        (
+            last(&kept)["outcome"]["type"].as_str(),
+            anna.tasks("anna").await
+        ),
+        (Some("success"), 1)
+    );
     service.stop().await;
 }
 
@@ -341,17 +476,40 @@ async fn other_arguments_pass_the_gate_again() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     let interrupt = anna.ask_to_delete("t").await;
-    for (at, args) in
-        [json!({"task_id": "9"}), json!({}), json!({"task_id": 7, "more": 1})].into_iter().enumerate()
+    for (at, args) in [
+        json!({"task_id": "9"}),
+        json!({}),
+        json!({"task_id": 7, "more": 1}),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let payload = json!({"approved": true, "editedArgs": args});
-        let again = anna.run(&resume("t", &format!("edit-{at}"), &[(&interrupt["id"], payload)])).await;
+        let again = anna
+            .run(&resume(
+                "t",
+                &format!("edit-{at}"),
+                &[(&interrupt["id"], payload)],
+            ))
+            .await;
         assert_eq!(interrupts(&again)[0]["id"], interrupt["id"], "{args}");
-        assert_eq!(decision(&again)["notices"][0]["code"], "answer_refused", "{args}");
+        assert_eq!(
+            decision(&again)["notices"][0]["code"],
+            "answer_refused",
+            "{args}"
+        );
     }
     let payload = json!({"approved": true, "editedArgs": {"task_id": "buy milk"}});
-    let gone = anna.run(&resume("t", "edit", &[(&interrupt["id"], payload)])).await;
-    assert_eq!((last(&gone)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 0));
+    let gone = anna
+        .run(&resume("t", "edit", &[(&interrupt["id"], payload)]))
+        .await;
+    assert_eq!(
+        (
+            last(&gone)["outcome"]["type"].as_str(),
+            anna.tasks("anna").await
+        ),
+        (Some("success"), 0)
+    );
     service.stop().await;
 }
 
@@ -364,31 +522,54 @@ async fn nothing_runs_with_arguments_that_were_not_shown() {
 {"text": "Gone."}
 "#;
     let service = Running::start(script).await;
-    let (anna, bert) = (Client::new(&service, "anna").await, Client::new(&service, "bert").await);
+    let (anna, bert) = (
+        Client::new(&service, "anna").await,
+        Client::new(&service, "bert").await,
+    );
     anna.run(&say("t", "r1", "add tea and milk")).await;
     let waits = interrupts(&anna.run(&say("t", "r2", "delete the tea")).await);
     let id = waits[0]["id"].as_str().unwrap();
     let preview = async |client: &Client, args: Value| {
         let body = json!({"thread_id": "t", "args": args}).to_string();
         let token = [("Authorization", client.token.clone())];
-        service.ask("POST", &format!("/v1/pending/{id}/preview"), &token, &body).await
+        service
+            .ask("POST", &format!("/v1/pending/{id}/preview"), &token, &body)
+            .await
     };
 
     // What it would be is told to the one it asks, and to nobody else.
     let shown = preview(&anna, json!({"task_id": "milk"})).await;
-    assert_eq!((shown.status, &shown.body["preview"]), (200, &json!("Delete “milk”")), "{shown:?}");
+    assert_eq!(
+        (shown.status, &shown.body["preview"]),
+        (200, &json!("Delete “milk”")),
+        "{shown:?}"
+    );
     assert_eq!(shown.body["args"], json!({"task_id": "2"}));
     assert_eq!(preview(&bert, json!({"task_id": "milk"})).await.status, 404);
-    for (args, words) in [(json!({"task_id": "9"}), "9"), (json!({}), "task_id"), (json!([]), "args")] {
+    for (args, words) in [
+        (json!({"task_id": "9"}), "9"),
+        (json!({}), "task_id"),
+        (json!([]), "args"),
+    ] {
         let refused = preview(&anna, args.clone()).await;
-        assert_eq!((refused.status, &refused.body["code"]), (422, &json!("invalid_request")), "{args}");
-        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{refused:?}");
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("invalid_request")),
+            "{args}"
+        );
+        assert!(
+            refused.body["detail"].as_str().unwrap().contains(words),
+            "{refused:?}"
+        );
     }
     assert_eq!(anna.tasks("anna").await, 2);
 
     // A yes without the preview, or with that of something else, is asked about.
-    let edited = |shown: &Value| json!({"approved": true, "editedArgs": {"task_id": "2"}, "shown": shown});
-    let again = anna.run(&resume("t", "r3", &[(&json!(id), edited(&json!(id)))])).await;
+    let edited =
+        |shown: &Value| json!({"approved": true, "editedArgs": {"task_id": "2"}, "shown": shown});
+    let again = anna
+        .run(&resume("t", "r3", &[(&json!(id), edited(&json!(id)))]))
+        .await;
     let asked = interrupts(&again).remove(0);
     assert_eq!(
         (&asked["id"], &asked["message"]),
@@ -399,16 +580,35 @@ async fn nothing_runs_with_arguments_that_were_not_shown() {
     assert_eq!(anna.tasks("anna").await, 2);
     // What was asked before waits no more.
     assert_eq!(preview(&anna, json!({"task_id": "milk"})).await.status, 404);
-    let answers = [(&asked["id"], json!({"approved": true, "editedArgs": {"task_id": "tea"}}))];
+    let answers = [(
+        &asked["id"],
+        json!({"approved": true, "editedArgs": {"task_id": "tea"}}),
+    )];
     let back = interrupts(&anna.run(&resume("t", "r4", &answers)).await).remove(0);
     assert_eq!(back["id"], id);
 
     // With it, it is done at once, and it is what was shown.
-    let gone = anna.run(&resume("t", "r5", &[(&json!(id), edited(&shown.body["interrupt_id"]))])).await;
+    let gone = anna
+        .run(&resume(
+            "t",
+            "r5",
+            &[(&json!(id), edited(&shown.body["interrupt_id"]))],
+        ))
+        .await;
     assert_eq!(last(&gone)["outcome"]["type"], "success", "{gone:?}");
-    let left = service.ask("GET", "/v1/tasks", &[("Authorization", anna.token.clone())], "").await;
+    let left = service
+        .ask(
+            "GET",
+            "/v1/tasks",
+            &[("Authorization", anna.token.clone())],
+            "",
+        )
+        .await;
     assert_eq!(
-        (left.body["tasks"].as_array().unwrap().len(), &left.body["tasks"][0]["description"]),
+        (
+            left.body["tasks"].as_array().unwrap().len(),
+            &left.body["tasks"][0]["description"]
+        ),
         (1, &json!("tea"))
     );
     service.stop().await;
@@ -428,14 +628,25 @@ async fn one_answer_covers_everything_that_waits() {
     let waits = interrupts(&anna.run(&say("t", "r2", "delete both")).await);
     assert_eq!(waits.len(), 2);
     let yes = json!({"approved": true});
-    let half = anna.run(&resume("t", "r3", &[(&waits[0]["id"], yes.clone())])).await;
-    assert_eq!((kinds(&half), &last(&half)["code"]), (vec!["RUN_ERROR"], &json!("pending_confirmation")));
+    let half = anna
+        .run(&resume("t", "r3", &[(&waits[0]["id"], yes.clone())]))
+        .await;
+    assert_eq!(
+        (kinds(&half), &last(&half)["code"]),
+        (vec!["RUN_ERROR"], &json!("pending_confirmation"))
+    );
     assert_eq!(anna.tasks("anna").await, 2);
     let cancelled = json!({"interruptId": waits[1]["id"], "status": "cancelled"});
     let mut both = resume("t", "r4", &[(&waits[0]["id"], yes)]);
     both["resume"].as_array_mut().unwrap().push(cancelled);
     let done = anna.run(&both).await;
-    assert_eq!((last(&done)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 1));
+    assert_eq!(
+        (
+            last(&done)["outcome"]["type"].as_str(),
+            anna.tasks("anna").await
+        ),
+        (Some("success"), 1)
+    );
     // What was given up was not done, and the messages say so.
     let messages = of_kind(&done, "MESSAGES_SNAPSHOT")[0]["messages"].to_string();
     assert!(messages.contains("refused this"), "{messages}");
@@ -450,18 +661,37 @@ async fn an_answer_sent_again_is_the_same_answer() {
     let yes = resume("t", "yes", &[(&interrupt["id"], json!({"approved": true}))]);
     let first = anna.run(&yes).await;
     assert_eq!(anna.run(&yes).await, first, "the same run");
-    let again = anna.run(&resume("t", "yes-2", &[(&interrupt["id"], json!({"approved": true}))])).await;
+    let again = anna
+        .run(&resume(
+            "t",
+            "yes-2",
+            &[(&interrupt["id"], json!({"approved": true}))],
+        ))
+        .await;
     assert_eq!(last(&again)["outcome"]["type"], "success", "{again:#?}");
     assert!(of_kind(&again, "TOOL_CALL_RESULT").is_empty());
     assert_eq!(decision(&again)["notices"][0]["code"], "answered_before");
     // A no that comes behind a yes changes nothing, and says so.
-    let late = anna.run(&resume("t", "no", &[(&interrupt["id"], json!({"approved": false}))])).await;
+    let late = anna
+        .run(&resume(
+            "t",
+            "no",
+            &[(&interrupt["id"], json!({"approved": false}))],
+        ))
+        .await;
     assert_eq!(decision(&late)["notices"][0]["code"], "answered_before");
     // What was never asked is left out; as JSON there would be nothing to answer.
-    let unknown = resume("t", "unknown", &[(&json!("0123"), json!({"approved": true}))]);
+    let unknown = resume(
+        "t",
+        "unknown",
+        &[(&json!("0123"), json!({"approved": true}))],
+    );
     let nothing = anna.run(&unknown).await;
     assert_eq!(last(&nothing)["outcome"]["type"], "success", "{nothing:#?}");
-    assert_eq!(of_kind(&nothing, "CUSTOM")[0]["value"]["code"], "unknown_interrupt");
+    assert_eq!(
+        of_kind(&nothing, "CUSTOM")[0]["value"]["code"],
+        "unknown_interrupt"
+    );
     let mut unknown = unknown;
     unknown["runId"] = json!("unknown-2");
     assert_eq!(anna.run_json(&unknown).await.status, 404);
@@ -480,7 +710,13 @@ async fn a_yes_that_comes_too_late_deletes_nothing() {
     let anna = Client::new(&service, "anna").await;
     let interrupt = anna.ask_to_delete("t").await;
     clock.fetch_add(8 * 24 * 60 * 60, Ordering::SeqCst);
-    let late = anna.run(&resume("t", "late", &[(&interrupt["id"], json!({"approved": true}))])).await;
+    let late = anna
+        .run(&resume(
+            "t",
+            "late",
+            &[(&interrupt["id"], json!({"approved": true}))],
+        ))
+        .await;
     assert_eq!(last(&late)["outcome"]["type"], "success", "{late:#?}");
     assert_eq!(decision(&late)["notices"][0]["code"], "answered_late");
     assert_eq!(decision(&late)["outcome"], "REFUSAL:CONFIRMATION_EXPIRED");
@@ -498,13 +734,34 @@ async fn the_person_says_what_became_of_a_call_in_doubt() {
     let anna = Client::new(&service, "anna").await;
     let asked = anna.run(&say("t", "r1", "write to bert")).await;
     let interrupt = interrupts(&asked).remove(0);
-    assert_eq!((&interrupt["reason"], &interrupt["metadata"]["kind"]), (&json!("in_doubt"), &json!("doubt")));
+    assert_eq!(
+        (&interrupt["reason"], &interrupt["metadata"]["kind"]),
+        (&json!("in_doubt"), &json!("doubt"))
+    );
     let started = of_kind(&asked, "TOOL_CALL_START");
     assert_eq!(started.len(), 1, "one call: {asked:#?}");
-    let wrong = anna.run(&resume("t", "r2", &[(&interrupt["id"], json!({"approved": true}))])).await;
+    let wrong = anna
+        .run(&resume(
+            "t",
+            "r2",
+            &[(&interrupt["id"], json!({"approved": true}))],
+        ))
+        .await;
     assert_eq!(interrupts(&wrong)[0]["id"], interrupt["id"]);
-    let done = anna.run(&resume("t", "r3", &[(&interrupt["id"], json!({"verdict": "retry"}))])).await;
-    assert_eq!((last(&done)["outcome"]["type"].as_str(), text(&done).as_str()), (Some("success"), "Sent."));
+    let done = anna
+        .run(&resume(
+            "t",
+            "r3",
+            &[(&interrupt["id"], json!({"verdict": "retry"}))],
+        ))
+        .await;
+    assert_eq!(
+        (
+            last(&done)["outcome"]["type"].as_str(),
+            text(&done).as_str()
+        ),
+        (Some("success"), "Sent.")
+    );
     service.stop().await;
 }
 
@@ -518,15 +775,26 @@ async fn a_run_goes_on_without_its_client_and_is_told_again() {
     assert_eq!(first.event["type"], "RUN_STARTED");
     drop(leaving);
     let all = anna.listen("/v1/runs/r1/events", None).await.all().await;
-    assert_eq!((&all[0], text(&all).as_str()), (&first, "one two three four five six seven eight"));
+    assert_eq!(
+        (&all[0], text(&all).as_str()),
+        (&first, "one two three four five six seven eight")
+    );
     assert_eq!(last(&all)["outcome"]["type"], "success");
     // By the decision's id, from the middle.
-    let path = format!("/v1/runs/{}/events", decision(&all)["decision_id"].as_str().unwrap());
+    let path = format!(
+        "/v1/runs/{}/events",
+        decision(&all)["decision_id"].as_str().unwrap()
+    );
     let rest = anna.listen(&path, Some(&all[4].id)).await.all().await;
     assert_eq!(rest, all[5..]);
     // A place in something else is none.
     assert_eq!(anna.listen(&path, Some("nothing-4")).await.all().await, all);
-    assert_eq!(anna.listen(&path, Some(&all.last().unwrap().id)).await.status, 204);
+    assert_eq!(
+        anna.listen(&path, Some(&all.last().unwrap().id))
+            .await
+            .status,
+        204
+    );
     assert_eq!(anna.listen("/v1/runs/r2/events", None).await.status, 404);
     service.stop().await;
 }
@@ -535,26 +803,56 @@ async fn a_run_goes_on_without_its_client_and_is_told_again() {
 async fn nobody_sees_or_stops_another_users_run() {
     let script = r#"{"fault": "stall", "text": "I think"}"#;
     let service = Running::start(script).await;
-    let (anna, bert) = (Client::new(&service, "anna").await, Client::new(&service, "bert").await);
+    let (anna, bert) = (
+        Client::new(&service, "anna").await,
+        Client::new(&service, "bert").await,
+    );
     let mut running = anna.post(&say("t", "r1", "think")).await;
     running.until("TEXT_MESSAGE_CONTENT").await;
     for path in ["/v1/runs/r1/events", "/v1/runs/r1/events?thread_id=t"] {
         assert_eq!(bert.listen(path, None).await.status, 404, "{path}");
     }
     for path in ["/v1/runs/r1/cancel", "/v1/runs/r1/cancel?thread_id=t"] {
-        assert_eq!(bert.json("POST", path, &json!({})).await.status, 404, "{path}");
+        assert_eq!(
+            bert.json("POST", path, &json!({})).await.status,
+            404,
+            "{path}"
+        );
     }
     let stopped = anna.json("POST", "/v1/runs/r1/cancel", &json!({})).await;
-    assert_eq!((stopped.status, &stopped.body["status"]), (202, &json!("stopping")));
+    assert_eq!(
+        (stopped.status, &stopped.body["status"]),
+        (202, &json!("stopping"))
+    );
     let rest = running.all().await;
-    assert_eq!(last(&rest)["outcome"], json!({"type": "cancelled"}), "{rest:#?}");
+    assert_eq!(
+        last(&rest)["outcome"],
+        json!({"type": "cancelled"}),
+        "{rest:#?}"
+    );
     let turn = decision(&rest)["decision_id"].as_str().unwrap();
-    for path in [format!("/v1/runs/{turn}/events"), format!("/v1/runs/{turn}/cancel")] {
-        let method = if path.ends_with("cancel") { "POST" } else { "GET" };
-        assert_eq!(bert.json(method, &path, &json!({})).await.status, 404, "{path}");
+    for path in [
+        format!("/v1/runs/{turn}/events"),
+        format!("/v1/runs/{turn}/cancel"),
+    ] {
+        let method = if path.ends_with("cancel") {
+            "POST"
+        } else {
+            "GET"
+        };
+        assert_eq!(
+            bert.json(method, &path, &json!({})).await.status,
+            404,
+            "{path}"
+        );
     }
-    let again = anna.json("POST", &format!("/v1/runs/{turn}/cancel"), &json!({})).await;
-    assert_eq!((again.status, &again.body["status"]), (202, &json!("ended")));
+    let again = anna
+        .json("POST", &format!("/v1/runs/{turn}/cancel"), &json!({}))
+        .await;
+    assert_eq!(
+        (again.status, &again.body["status"]),
+        (202, &json!("ended"))
+    );
     service.stop().await;
 }
 
@@ -563,24 +861,57 @@ async fn stopping_what_waits_leaves_it_undone() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     anna.ask_to_delete("t").await;
-    let asked = anna.listen("/v1/runs/t-delete/events", None).await.all().await;
+    let asked = anna
+        .listen("/v1/runs/t-delete/events", None)
+        .await
+        .all()
+        .await;
     let turn = decision(&asked)["decision_id"].as_str().unwrap();
-    let stopped = anna.json("POST", "/v1/runs/t-delete/cancel", &json!({})).await;
-    assert_eq!((stopped.status, &stopped.body["status"]), (202, &json!("stopping")), "{stopped:?}");
+    let stopped = anna
+        .json("POST", "/v1/runs/t-delete/cancel", &json!({}))
+        .await;
+    assert_eq!(
+        (stopped.status, &stopped.body["status"]),
+        (202, &json!("stopping")),
+        "{stopped:?}"
+    );
     // Nothing waits any more, and nothing was done. By the decision's id it is told as it is now.
-    let told = anna.listen(&format!("/v1/runs/{turn}/events"), None).await.all().await;
-    assert_eq!(last(&told)["outcome"], json!({"type": "cancelled"}), "{told:#?}");
-    let told = anna.listen("/v1/runs/t-delete/events", None).await.all().await;
+    let told = anna
+        .listen(&format!("/v1/runs/{turn}/events"), None)
+        .await
+        .all()
+        .await;
+    assert_eq!(
+        last(&told)["outcome"],
+        json!({"type": "cancelled"}),
+        "{told:#?}"
+    );
+    let told = anna
+        .listen("/v1/runs/t-delete/events", None)
+        .await
+        .all()
+        .await;
     assert_eq!(last(&told)["outcome"]["type"], "interrupt");
     let next = anna.run(&say("t", "next", "hello")).await;
-    assert_eq!((last(&next)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 1));
+    assert_eq!(
+        (
+            last(&next)["outcome"]["type"].as_str(),
+            anna.tasks("anna").await
+        ),
+        (Some("success"), 1)
+    );
     service.stop().await;
 }
 
 #[tokio::test]
 async fn a_model_that_fails_halfway_is_an_error_with_our_code() {
-    for (fault, code) in [("truncated", "truncated"), ("quota", "quota"), ("rate_limit", "rate_limit")] {
-        let script = format!("{{\"text\": \"Half of\", \"fault\": \"{fault}\"}}\n{{\"text\": \"Whole.\"}}");
+    for (fault, code) in [
+        ("truncated", "truncated"),
+        ("quota", "quota"),
+        ("rate_limit", "rate_limit"),
+    ] {
+        let script =
+            format!("{{\"text\": \"Half of\", \"fault\": \"{fault}\"}}\n{{\"text\": \"Whole.\"}}");
         let service = Running::start(&script).await;
         let anna = Client::new(&service, "anna").await;
         let broken = anna.run(&say("t", "r1", "hi")).await;
@@ -592,9 +923,20 @@ async fn a_model_that_fails_halfway_is_an_error_with_our_code() {
         // What was begun is closed, and what a person reads names no internals.
         let order = kinds(&broken);
         let count = |kind: &str| order.iter().filter(|known| **known == kind).count();
-        assert_eq!(count("TEXT_MESSAGE_START"), count("TEXT_MESSAGE_END"), "{fault}");
+        assert_eq!(
+            count("TEXT_MESSAGE_START"),
+            count("TEXT_MESSAGE_END"),
+            "{fault}"
+        );
         assert_eq!(count("STEP_STARTED"), count("STEP_FINISHED"), "{fault}");
-        assert!(!last(&broken)["message"].as_str().unwrap().contains("script"), "{:#?}", last(&broken));
+        assert!(
+            !last(&broken)["message"]
+                .as_str()
+                .unwrap()
+                .contains("script"),
+            "{:#?}",
+            last(&broken)
+        );
         assert_eq!(text(&anna.run(&say("t", "r2", "again")).await), "Whole.");
         service.stop().await;
     }
@@ -605,18 +947,35 @@ async fn without_events_it_is_the_answer_of_chat() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     let added = anna.run_json(&say("t", "r1", "add buy milk")).await;
-    assert_eq!((added.status, &added.body["content"]), (200, &json!("Added it.")), "{added:?}");
-    assert_eq!((&added.body["thread_id"], &added.body["decision"]), (&json!("t"), &json!("INVOKE_TOOL")));
+    assert_eq!(
+        (added.status, &added.body["content"]),
+        (200, &json!("Added it.")),
+        "{added:?}"
+    );
+    assert_eq!(
+        (&added.body["thread_id"], &added.body["decision"]),
+        (&json!("t"), &json!("INVOKE_TOOL"))
+    );
     // The same run again is the same run, as events too.
     let again = anna.run_json(&say("t", "r1", "add buy milk")).await;
     assert_eq!(again.body["run_id"], added.body["run_id"]);
-    assert_eq!(text(&anna.run(&say("t", "r1", "add buy milk")).await), "Added it.");
+    assert_eq!(
+        text(&anna.run(&say("t", "r1", "add buy milk")).await),
+        "Added it."
+    );
     let asked = anna.run_json(&say("t", "r2", "delete it")).await;
     assert_eq!(asked.body["decision"], "REQUEST_CONFIRMATION");
     let id = &asked.body["pending"][0]["interrupt_id"];
     let payload = json!({"approved": true, "editedArgs": {"task_id": "9"}});
-    assert_eq!(anna.run_json(&resume("t", "r3", &[(id, payload)])).await.status, 422);
-    let gone = anna.run_json(&resume("t", "r4", &[(id, json!({"approved": true}))])).await;
+    assert_eq!(
+        anna.run_json(&resume("t", "r3", &[(id, payload)]))
+            .await
+            .status,
+        422
+    );
+    let gone = anna
+        .run_json(&resume("t", "r4", &[(id, json!({"approved": true}))]))
+        .await;
     assert_eq!(gone.body["content"], "Gone.", "{gone:?}");
     service.stop().await;
 }
@@ -626,18 +985,35 @@ async fn bad_requests_begin_no_run() {
     let service = Running::start(r#"{"text": "Hello."}"#).await;
     let anna = Client::new(&service, "anna").await;
     let hello = json!([{"id": "1", "role": "user", "content": "hi"}]);
-    let image =
-        json!([{"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}]);
+    let image = json!([{"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}]);
     for (body, words) in [
         (json!({}), "threadId"),
         (json!({"threadId": "t", "messages": hello}), "runId"),
         (json!({"threadId": "t", "runId": "r"}), "messages"),
-        (json!({"threadId": "t", "runId": " ", "messages": hello}), "runId"),
-        (json!({"threadId": "t", "runId": "r".repeat(201), "messages": hello}), "runId"),
-        (json!({"threadId": "t", "runId": format!("{} ", "r".repeat(200)), "messages": hello}), "runId"),
-        (json!({"threadId": format!("{} ", "t".repeat(200)), "runId": "r", "messages": hello}), "thread"),
-        (json!({"threadId": "", "runId": "r", "messages": hello}), "thread"),
-        (json!({"threadId": "t", "runId": "r", "messages": []}), "message of the user"),
+        (
+            json!({"threadId": "t", "runId": " ", "messages": hello}),
+            "runId",
+        ),
+        (
+            json!({"threadId": "t", "runId": "r".repeat(201), "messages": hello}),
+            "runId",
+        ),
+        (
+            json!({"threadId": "t", "runId": format!("{} ", "r".repeat(200)), "messages": hello}),
+            "runId",
+        ),
+        (
+            json!({"threadId": format!("{} ", "t".repeat(200)), "runId": "r", "messages": hello}),
+            "thread",
+        ),
+        (
+            json!({"threadId": "", "runId": "r", "messages": hello}),
+            "thread",
+        ),
+        (
+            json!({"threadId": "t", "runId": "r", "messages": []}),
+            "message of the user",
+        ),
         (
             json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": " "}]}),
             "no text",
@@ -646,7 +1022,10 @@ async fn bad_requests_begin_no_run() {
             json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": image}]}),
             "no text",
         ),
-        (json!({"threadId": "t", "runId": "r", "messages": [], "resume": [{"interruptId": "i"}]}), "status"),
+        (
+            json!({"threadId": "t", "runId": "r", "messages": [], "resume": [{"interruptId": "i"}]}),
+            "status",
+        ),
     ] {
         let refused = anna.run_json(&body).await;
         assert_eq!(
@@ -654,15 +1033,25 @@ async fn bad_requests_begin_no_run() {
             (422, &json!("invalid_request")),
             "{body}: {refused:?}"
         );
-        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{body}: {refused:?}");
+        assert!(
+            refused.body["detail"].as_str().unwrap().contains(words),
+            "{body}: {refused:?}"
+        );
         assert_eq!(anna.post(&body).await.status, 422, "{body}");
     }
-    let nobody =
-        Listening::start(service.address, "POST /v1/runs", &[("Content-Type", "application/json")], "{}")
-            .await;
+    let nobody = Listening::start(
+        service.address,
+        "POST /v1/runs",
+        &[("Content-Type", "application/json")],
+        "{}",
+    )
+    .await;
     assert_eq!(nobody.status, 401);
     let said = anna.run(&json!({"threadId": "t", "runId": "r", "messages": hello, "tools": [{"name": "x", "description": "y"}]})).await;
-    assert_eq!((text(&said).as_str(), &decision(&said)["notices"]), ("Hello.", &json!([])));
+    assert_eq!(
+        (text(&said).as_str(), &decision(&said)["notices"]),
+        ("Hello.", &json!([]))
+    );
     service.stop().await;
 }
 
@@ -677,8 +1066,13 @@ async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
     let quick = anna.listen("/v1/runs/r1/events", None).await.all().await;
     assert_eq!(last(&quick)["type"], "RUN_FINISHED");
     // More than is kept of one run: what was left out of the pieces is in the messages.
-    let messages = of_kind(&quick, "MESSAGES_SNAPSHOT")[0]["messages"].as_array().unwrap();
-    assert_eq!(messages.last().unwrap()["content"].as_str().unwrap().trim(), words.trim());
+    let messages = of_kind(&quick, "MESSAGES_SNAPSHOT")[0]["messages"]
+        .as_array()
+        .unwrap();
+    assert_eq!(
+        messages.last().unwrap()["content"].as_str().unwrap().trim(),
+        words.trim()
+    );
     assert_eq!(slow.all().await, quick);
     service.stop().await;
 }
@@ -693,14 +1087,21 @@ async fn another_process_tells_a_run_from_the_journal_and_stops_it() {
     let store = Arc::new(Store::in_memory().await.unwrap());
     let one = Running::start_on(store.clone(), script, |builder| builder).await;
     let worker = format!("{}-two", worker_id());
-    let two =
-        Running::start_on(store.clone(), r#"{"text": "Two."}"#, |builder| builder.journal(store, worker))
-            .await;
+    let two = Running::start_on(store.clone(), r#"{"text": "Two."}"#, |builder| {
+        builder.journal(store, worker)
+    })
+    .await;
     let here = Client::new(&one, "anna").await;
-    let there = Client { service: &two, token: here.token.clone() };
+    let there = Client {
+        service: &two,
+        token: here.token.clone(),
+    };
     let told = here.run(&say("t", "r1", "add buy milk")).await;
     let turn = decision(&told)["decision_id"].as_str().unwrap();
-    for path in [format!("/v1/runs/{turn}/events"), "/v1/runs/r1/events?thread_id=t".to_owned()] {
+    for path in [
+        format!("/v1/runs/{turn}/events"),
+        "/v1/runs/r1/events?thread_id=t".to_owned(),
+    ] {
         let read = there.listen(&path, None).await.all().await;
         assert_eq!(
             kinds(&read),
@@ -721,14 +1122,26 @@ async fn another_process_tells_a_run_from_the_journal_and_stops_it() {
         );
         assert_eq!(text(&read), "Added it.");
         assert_eq!(decision(&read)["content"], "Added it.");
-        assert_eq!(of_kind(&read, "STATE_SNAPSHOT")[0]["snapshot"]["tasks"][0]["description"], "buy milk");
+        assert_eq!(
+            of_kind(&read, "STATE_SNAPSHOT")[0]["snapshot"]["tasks"][0]["description"],
+            "buy milk"
+        );
     }
     assert_eq!(there.listen("/v1/runs/r1/events", None).await.status, 404);
     // The same run again, asked of the other process, is not done again.
     let again = there.run(&say("t", "r1", "add buy milk")).await;
-    assert_eq!((decision(&again)["decision_id"].as_str(), there.tasks("anna").await), (Some(turn), 1));
+    assert_eq!(
+        (
+            decision(&again)["decision_id"].as_str(),
+            there.tasks("anna").await
+        ),
+        (Some(turn), 1)
+    );
     let again = there.run_json(&say("t", "r1", "add buy milk")).await;
-    assert_eq!((&again.body["content"], &again.body["run_id"]), (&json!("Added it."), &json!(turn)));
+    assert_eq!(
+        (&again.body["content"], &again.body["run_id"]),
+        (&json!("Added it."), &json!(turn))
+    );
     // Another request of that name is refused by both.
     for client in [&here, &there] {
         let other = say("t", "r1", "add buy bread");
@@ -746,10 +1159,20 @@ async fn another_process_tells_a_run_from_the_journal_and_stops_it() {
     running.until("TEXT_MESSAGE_CONTENT").await;
     let mut following = there.listen("/v1/runs/r2/events?thread_id=t", None).await;
     assert_eq!(following.next().await.unwrap().event["type"], "RUN_STARTED");
-    let stopped = there.json("POST", "/v1/runs/r2/cancel?thread_id=t", &json!({})).await;
-    assert_eq!((stopped.status, &stopped.body["status"]), (202, &json!("stopping")), "{stopped:?}");
+    let stopped = there
+        .json("POST", "/v1/runs/r2/cancel?thread_id=t", &json!({}))
+        .await;
+    assert_eq!(
+        (stopped.status, &stopped.body["status"]),
+        (202, &json!("stopping")),
+        "{stopped:?}"
+    );
     for frames in [running.all().await, following.all().await] {
-        assert_eq!(last(&frames)["outcome"], json!({"type": "cancelled"}), "{frames:#?}");
+        assert_eq!(
+            last(&frames)["outcome"],
+            json!({"type": "cancelled"}),
+            "{frames:#?}"
+        );
     }
     one.stop().await;
     two.stop().await;
@@ -762,7 +1185,9 @@ async fn runs_of_one_conversation_are_told_apart() {
 {"text": "Three."}"#;
     let service = Running::start(script).await;
     let anna = Client::new(&service, "anna").await;
-    let bodies: Vec<Value> = (1..=3).map(|at| say("t", &format!("r{at}"), "hi")).collect();
+    let bodies: Vec<Value> = (1..=3)
+        .map(|at| say("t", &format!("r{at}"), "hi"))
+        .collect();
     let [a, b, c] = [&bodies[0], &bodies[1], &bodies[2]].map(|body| anna.run(body));
     let (a, b, c) = tokio::join!(a, b, c);
     let mut said = [text(&a), text(&b), text(&c)];

@@ -28,32 +28,77 @@ const ENDS: [&str; 5] = [
 
 /// A turn as the script of its model.
 fn turn(calls: &[&str], beside: &str, end: &str) -> String {
-    let calls: Vec<&str> = calls.iter().copied().filter(|call| !call.is_empty()).collect();
+    let calls: Vec<&str> = calls
+        .iter()
+        .copied()
+        .filter(|call| !call.is_empty())
+        .collect();
     match calls.as_slice() {
         [] => format!("{end}\n"),
-        calls => format!("{{\"text\": {}, \"calls\": [{}]}}\n{end}\n", json!(beside), calls.join(", ")),
+        calls => format!(
+            "{{\"text\": {}, \"calls\": [{}]}}\n{end}\n",
+            json!(beside),
+            calls.join(", ")
+        ),
     }
 }
 
 /// The words of the assistant, one message below the other.
 fn words(messages: &[Value]) -> String {
-    let said = messages.iter().filter(|message| message["role"] == "assistant");
-    said.filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n")
+    let said = messages
+        .iter()
+        .filter(|message| message["role"] == "assistant");
+    said.filter_map(|message| message["content"].as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Checks what a client has after the only turn of its conversation.
-async fn check(service: &Running, client: &Client<'_>, follower: &Follower, content: &str, what: &str) {
+async fn check(
+    service: &Running,
+    client: &Client<'_>,
+    follower: &Follower,
+    content: &str,
+    what: &str,
+) {
     let live = words(&follower.messages);
-    for line in content.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in content
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
         let times = |text: &str| text.lines().filter(|other| other.trim() == line).count();
-        assert_eq!(times(&live), times(content), "{line:?} of {content:?} in {live:?}: {what}");
+        assert_eq!(
+            times(&live),
+            times(content),
+            "{line:?} of {content:?} in {live:?}: {what}"
+        );
     }
     let nothing = json!("nothing of that name");
-    let again = client.run(&resume("t", "again", &[(&nothing, json!({"approved": true}))])).await;
-    let kept = of_kind(&again, "MESSAGES_SNAPSHOT")[0]["messages"].as_array().unwrap();
-    assert_eq!(Follower::known(&follower.messages), Follower::known(kept), "{what}");
+    let again = client
+        .run(&resume(
+            "t",
+            "again",
+            &[(&nothing, json!({"approved": true}))],
+        ))
+        .await;
+    let kept = of_kind(&again, "MESSAGES_SNAPSHOT")[0]["messages"]
+        .as_array()
+        .unwrap();
+    assert_eq!(
+        Follower::known(&follower.messages),
+        Follower::known(kept),
+        "{what}"
+    );
     let token = client.token.trim_start_matches("Bearer ");
-    let read = ask(service, token, "GET", "/v1/threads/t/messages", &Value::Null).await;
+    let read = ask(
+        service,
+        token,
+        "GET",
+        "/v1/threads/t/messages",
+        &Value::Null,
+    )
+    .await;
     let last = read.body["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["content"], content, "{what}");
 }
@@ -81,7 +126,9 @@ async fn the_words_of_a_turn_are_read_once_live_and_after_it() {
         if frames.last().unwrap().event["outcome"]["type"] == "interrupt" {
             waited += 1;
             let doubt = interrupts(&frames).remove(0);
-            frames = follower.answer(&client, &doubt, json!({"verdict": "done"})).await;
+            frames = follower
+                .answer(&client, &doubt, json!({"verdict": "done"}))
+                .await;
         }
         let content = decision(&frames)["content"].as_str().unwrap();
         check(&service, &client, &follower, content, turn).await;
@@ -99,10 +146,14 @@ async fn the_words_after_a_no_are_read_once() {
         let service = Running::start(&(milk.clone() + &turn)).await;
         let client = Client::new(&service, "anna").await;
         // The task is added in another conversation.
-        client.run(&crate::runs::say("before", "before", "add milk")).await;
+        client
+            .run(&crate::runs::say("before", "before", "add milk"))
+            .await;
         let mut follower = Follower::default();
         let asked = follower.say(&client, "drop it").await;
-        let denied = follower.answer(&client, &interrupts(&asked)[0], json!({"approved": false})).await;
+        let denied = follower
+            .answer(&client, &interrupts(&asked)[0], json!({"approved": false}))
+            .await;
         let content = decision(&denied)["content"].as_str().unwrap();
         check(&service, &client, &follower, content, &turn).await;
         service.stop().await;

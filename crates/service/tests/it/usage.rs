@@ -9,7 +9,10 @@ use crate::harness::{Answer, Running};
 
 fn header<'a>(answer: &'a Answer, name: &str) -> &'a str {
     let start = format!("{name}: ");
-    let line = answer.head.lines().find_map(|line| line.strip_prefix(start.as_str()));
+    let line = answer
+        .head
+        .lines()
+        .find_map(|line| line.strip_prefix(start.as_str()));
     line.unwrap_or_else(|| panic!("{name}: {}", answer.head))
 }
 
@@ -21,13 +24,19 @@ async fn every_answer_says_what_is_left_of_the_requests() {
     .await;
     let token = service.token("anna").await;
     let bearer = [("Authorization", format!("Bearer {token}"))];
-    let asked =
-        [("GET", "/v1/me", 200, 2), ("POST", "/v1/chat", 422, 1), ("GET", "/v1/threads/none", 404, 0)];
+    let asked = [
+        ("GET", "/v1/me", 200, 2),
+        ("POST", "/v1/chat", 422, 1),
+        ("GET", "/v1/threads/none", 404, 0),
+    ];
     for (method, path, status, left) in asked {
         let answer = service.ask(method, path, &bearer, "{}").await;
         assert_eq!(answer.status, status, "{}", answer.text);
         assert_eq!(header(&answer, "ratelimit-policy"), "\"requests\";q=3;w=60");
-        assert_eq!(header(&answer, "ratelimit"), format!("\"requests\";r={left};t={}", (3 - left) * 20));
+        assert_eq!(
+            header(&answer, "ratelimit"),
+            format!("\"requests\";r={left};t={}", (3 - left) * 20)
+        );
         assert_eq!(header(&answer, "ratelimit-limit"), "3");
         assert_eq!(header(&answer, "ratelimit-remaining"), left.to_string());
     }
@@ -38,21 +47,47 @@ async fn every_answer_says_what_is_left_of_the_requests() {
     // Whoever is nobody has no requests, and another user has all of theirs.
     let nobody = service.ask("GET", "/v1/me", &[], "").await;
     assert!(!nobody.head.contains("ratelimit"), "{}", nobody.head);
-    let other = [("Authorization", format!("Bearer {}", service.token("bert").await))];
-    assert_eq!(header(&service.ask("GET", "/v1/me", &other, "").await, "ratelimit-remaining"), "2");
+    let other = [(
+        "Authorization",
+        format!("Bearer {}", service.token("bert").await),
+    )];
+    assert_eq!(
+        header(
+            &service.ask("GET", "/v1/me", &other, "").await,
+            "ratelimit-remaining"
+        ),
+        "2"
+    );
     service.stop().await;
 }
 
 #[tokio::test]
 async fn who_asks_learns_what_is_left_of_their_day_and_nobody_elses() {
-    let per_day = Allowance { model_calls: Some(3), tokens: Some(1_000_000), ..Allowance::default() };
+    let per_day = Allowance {
+        model_calls: Some(3),
+        tokens: Some(1_000_000),
+        ..Allowance::default()
+    };
     let script = r#"{"text": "Hello.", "usage": {"input": 10, "output": 5}, "repeat": true}"#;
-    let service = Running::start_within(script, Budgets { per_day, ..Budgets::default() }).await;
+    let service = Running::start_within(
+        script,
+        Budgets {
+            per_day,
+            ..Budgets::default()
+        },
+    )
+    .await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
-    assert_eq!(service.chat(&anna, &json!({"message": "hi"})).await.status, 200);
+    assert_eq!(
+        service.chat(&anna, &json!({"message": "hi"})).await.status,
+        200
+    );
     let usage = async |token: &str| {
         let bearer = [("Authorization", format!("Bearer {token}"))];
-        service.ask("GET", "/v1/usage?user=anna", &bearer, "").await.body
+        service
+            .ask("GET", "/v1/usage?user=anna", &bearer, "")
+            .await
+            .body
     };
     let of_anna = usage(&anna).await;
     assert_eq!(
@@ -72,6 +107,9 @@ async fn who_asks_learns_what_is_left_of_their_day_and_nobody_elses() {
     let service = Running::start(script).await;
     let token = service.token("anna").await;
     let bearer = [("Authorization", format!("Bearer {token}"))];
-    assert_eq!(service.ask("GET", "/v1/usage", &bearer, "").await.body["budget"], json!(null));
+    assert_eq!(
+        service.ask("GET", "/v1/usage", &bearer, "").await.body["budget"],
+        json!(null)
+    );
     service.stop().await;
 }

@@ -41,7 +41,10 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
     for (place, recorded) in (1..).zip(&loaded.events) {
         let (event, kind) = (&*recorded.event, recorded.event.kind());
         if recorded.seq != place {
-            return Err(format!("place {} stands where {place} should", recorded.seq));
+            return Err(format!(
+                "place {} stands where {place} should",
+                recorded.seq
+            ));
         }
         turns.note(event);
         match event {
@@ -55,7 +58,9 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
                 (open, started, finished) = (Some(*turn), BTreeSet::new(), BTreeSet::new());
             }
             Event::InputIgnored { .. } | Event::HistorySet { .. } | Event::SessionEnded {} => {}
-            _ if event.turn() != open => return Err(format!("{kind} at {place} is not of the open turn")),
+            _ if event.turn() != open => {
+                return Err(format!("{kind} at {place} is not of the open turn"));
+            }
             Event::TurnFinished { .. } => open = None,
             Event::CallStarted { call, .. } => {
                 started.insert(call.clone());
@@ -82,12 +87,18 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
 
 /// Checks that a turn was stopped only by a sender of something that it took. Returns how many were stopped by a cancellation that
 /// came too late for the turn it was meant for: a cancellation in the inbox names no turn (seed 2029), which is known and not mended.
-pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>) -> Result<u64, String> {
+pub(super) fn nobody_stops_anothers(
+    loaded: &Loaded,
+    stopped: &BTreeSet<InputId>,
+) -> Result<u64, String> {
     // Who answers and stops the turn before it has read the answer has stopped it.
-    let unread = loaded.events.iter().filter_map(|recorded| match &*recorded.event {
-        Event::InputIgnored { input, .. } => Some(input),
-        _ => None,
-    });
+    let unread = loaded
+        .events
+        .iter()
+        .filter_map(|recorded| match &*recorded.event {
+            Event::InputIgnored { input, .. } => Some(input),
+            _ => None,
+        });
     let unread: Vec<&InputId> = unread.collect();
     let (mut taken, mut before, mut late) = (Vec::<&InputId>::new(), Vec::<&InputId>::new(), 0);
     let mut waits = false;
@@ -105,18 +116,24 @@ pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>
             _ => false,
         };
         taken.extend(recorded.event.takes_input());
-        let Event::TurnFinished { input: by, end, .. } = &*recorded.event else { continue };
+        let Event::TurnFinished { input: by, end, .. } = &*recorded.event else {
+            continue;
+        };
         if end.outcome != OutcomeCategory::Cancelled {
             continue;
         }
         let is_stopped = |input: &&&InputId| stopped.contains(**input);
         // So has who writes to a turn that waits, and stops before it has read that.
-        if taken.iter().chain(&unread).any(|input| is_stopped(&input)) || (waited && !stopped.is_empty()) {
+        if taken.iter().chain(&unread).any(|input| is_stopped(&input))
+            || (waited && !stopped.is_empty())
+        {
             continue;
         }
         if by.is_none() || !before.iter().any(|input| is_stopped(&input)) {
             let of = taken.first().map_or("nobody", |input| input.as_str());
-            return Err(format!("the turn of {of} was stopped, and not by who sent it"));
+            return Err(format!(
+                "the turn of {of} was stopped, and not by who sent it"
+            ));
         }
         late += 1;
     }

@@ -13,20 +13,31 @@ pub(super) fn check(world: &World, events: &[Recorded]) -> Result<(), String> {
     let cut = world.chance().below(events.len() + 1);
     let (before, behind) = events.split_at(cut);
     let first = Conversation::of(most, before.iter().cloned());
-    same(&whole, first.clone(), behind).map_err(|what| format!("folded in two at {cut}, {what} differs"))?;
+    same(&whole, first.clone(), behind)
+        .map_err(|what| format!("folded in two at {cut}, {what} differs"))?;
     if let Ok(Some(snapshot)) = first.snapshot() {
-        let said = before.iter().filter(|recorded| recorded.seq >= snapshot.messages_from);
-        let said: Vec<Recorded> = said.filter(|recorded| recorded.event.has_messages()).cloned().collect();
+        let said = before
+            .iter()
+            .filter(|recorded| recorded.seq >= snapshot.messages_from);
+        let said: Vec<Recorded> = said
+            .filter(|recorded| recorded.event.has_messages())
+            .cloned()
+            .collect();
         let Some(restored) = Conversation::restore(most, &snapshot, said) else {
             return Err(format!("its snapshot at {cut} cannot be restored"));
         };
-        same(&whole, restored, behind).map_err(|what| format!("restored at {cut}, {what} differs"))?;
+        same(&whole, restored, behind)
+            .map_err(|what| format!("restored at {cut}, {what} differs"))?;
     }
     Ok(())
 }
 
 /// Compares a state with another after the rest of its events. Returns what differs.
-fn same(whole: &Conversation, mut other: Conversation, behind: &[Recorded]) -> Result<(), &'static str> {
+fn same(
+    whole: &Conversation,
+    mut other: Conversation,
+    behind: &[Recorded],
+) -> Result<(), &'static str> {
     for recorded in behind {
         other.apply(recorded.clone());
     }
@@ -37,7 +48,13 @@ fn same(whole: &Conversation, mut other: Conversation, behind: &[Recorded]) -> R
         (whole.pending() == other.pending(), "what waits"),
         (whole.recalled() == other.recalled(), "what is recalled"),
         (whole.usage() == other.usage(), "the usage"),
-        (whole.messages() == other.messages(), "the number of messages"),
+        (
+            whole.messages() == other.messages(),
+            "the number of messages",
+        ),
     ];
-    checks.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, what)| Err(what))
+    checks
+        .into_iter()
+        .find(|(holds, _)| !holds)
+        .map_or(Ok(()), |(_, what)| Err(what))
 }

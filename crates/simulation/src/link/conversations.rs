@@ -1,8 +1,8 @@
 //! Lists and logs, as a process sees them. No turn depends on them, so that they answer at once.
 
 use adjutant_core::port::{
-    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary, Deleted,
-    LogStore, Rated,
+    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary,
+    Deleted, LogStore, Rated,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Feedback, LogContent,
@@ -29,11 +29,18 @@ impl ConversationStore for Link {
         Box::pin(async move { self.rows().list(agent, user, filter).await })
     }
 
-    fn summary<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Option<ConversationSummary>>> {
+    fn summary<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Answer<Option<ConversationSummary>>> {
         Box::pin(async move { self.rows().summary(key).await })
     }
 
-    fn rename<'a>(&'a self, key: &'a ConversationKey, title: &'a str) -> BoxFuture<'a, Answer<bool>> {
+    fn rename<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        title: &'a str,
+    ) -> BoxFuture<'a, Answer<bool>> {
         Box::pin(async move { self.rows().rename(key, title).await })
     }
 
@@ -54,7 +61,10 @@ impl ConversationStore for Link {
         Box::pin(async move { self.rows().branch(branching).await })
     }
 
-    fn alternatives<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Vec<Alternatives>>> {
+    fn alternatives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Answer<Vec<Alternatives>>> {
         Box::pin(async move { self.rows().alternatives(key).await })
     }
 }
@@ -72,7 +82,11 @@ impl LogStore for Link {
         Box::pin(async move { self.rows().decisions(user, filter).await })
     }
 
-    fn decision<'a>(&'a self, user: &'a UserId, id: TurnId) -> BoxFuture<'a, Answer<Option<DecisionRecord>>> {
+    fn decision<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TurnId,
+    ) -> BoxFuture<'a, Answer<Option<DecisionRecord>>> {
         Box::pin(async move { self.rows().decision(user, id).await })
     }
 

@@ -30,13 +30,23 @@ struct Claim {
 
 impl Claims {
     pub(super) fn new(plant: Option<Plant>) -> Self {
-        Self { plant, claims: BTreeMap::new(), workers: BTreeMap::new(), gone: BTreeSet::new() }
+        Self {
+            plant,
+            claims: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            gone: BTreeSet::new(),
+        }
     }
 
     /// Returns an error unless the worker has claimed the conversation in its epoch, and nobody else has since.
-    pub(super) fn check(&self, key: &ConversationKey, worker: Worker<'_>) -> Result<(), StoreError> {
+    pub(super) fn check(
+        &self,
+        key: &ConversationKey,
+        worker: Worker<'_>,
+    ) -> Result<(), StoreError> {
         let is_own = |claim: &Claim| {
-            claim.worker == worker.id && (claim.epoch == worker.epoch || self.plant == Some(Plant::Epoch))
+            claim.worker == worker.id
+                && (claim.epoch == worker.epoch || self.plant == Some(Plant::Epoch))
         };
         match self.claims.get(&key.conversation).is_some_and(is_own) {
             true => Ok(()),
@@ -52,7 +62,10 @@ impl Claims {
 
     /// Returns whether nobody alive has it.
     pub(super) fn is_free(&self, key: &ConversationKey) -> bool {
-        !self.claims.get(&key.conversation).is_some_and(|claim| self.lives(claim))
+        !self
+            .claims
+            .get(&key.conversation)
+            .is_some_and(|claim| self.lives(claim))
     }
 
     /// Returns whether a worker may claim it: nobody else alive has it.
@@ -78,15 +91,29 @@ impl Claims {
         }
         let before = self.claims.get(&key.conversation);
         let is_anothers = before.is_some_and(|claim| claim.worker != worker);
-        let own = before.filter(|_| !is_anothers).map_or(0, |claim| claim.epoch);
-        let claim =
-            Claim { worker: worker.to_owned(), epoch: epoch.unwrap_or(own), until: Instant::now() + lease };
+        let own = before
+            .filter(|_| !is_anothers)
+            .map_or(0, |claim| claim.epoch);
+        let claim = Claim {
+            worker: worker.to_owned(),
+            epoch: epoch.unwrap_or(own),
+            until: Instant::now() + lease,
+        };
         self.claims.insert(key.conversation, claim);
-        if is_anothers { port::Claim::TakenOver } else { port::Claim::Granted }
+        if is_anothers {
+            port::Claim::TakenOver
+        } else {
+            port::Claim::Granted
+        }
     }
 
     /// Extends the claim that a worker made in its epoch. Returns `false` if it has none.
-    pub(super) fn renew(&mut self, key: &ConversationKey, worker: Worker<'_>, lease: Duration) -> bool {
+    pub(super) fn renew(
+        &mut self,
+        key: &ConversationKey,
+        worker: Worker<'_>,
+        lease: Duration,
+    ) -> bool {
         let is_own = self.check(key, worker).is_ok();
         if let Some(claim) = self.claims.get_mut(&key.conversation).filter(|_| is_own) {
             claim.until = Instant::now() + lease;
@@ -97,13 +124,18 @@ impl Claims {
     /// Returns the worker that has the conversation: all of them hear.
     pub(super) fn holder(&self, key: &ConversationKey) -> Option<Holder> {
         let claim = self.claims.get(&key.conversation)?;
-        Some(Holder { worker: claim.worker.clone(), epoch: claim.epoch })
+        Some(Holder {
+            worker: claim.worker.clone(),
+            epoch: claim.epoch,
+        })
     }
 
     /// Ends the claim of a worker that does not answer. Returns `false` if it has none.
     pub(super) fn end_claim(&mut self, key: &ConversationKey, worker: Worker<'_>) -> bool {
         let is_own = |claim: &&mut Claim| claim.worker == worker.id && claim.epoch == worker.epoch;
-        let Some(claim) = self.claims.get_mut(&key.conversation).filter(is_own) else { return false };
+        let Some(claim) = self.claims.get_mut(&key.conversation).filter(is_own) else {
+            return false;
+        };
         // Another name: the lease of a worker holds as long as the worker of that name lives.
         (claim.worker, claim.until) = (format!("{} (ended)", claim.worker), Instant::now());
         true
@@ -118,7 +150,8 @@ impl Claims {
         let (now, epoch) = (Instant::now(), (worker.id.to_owned(), worker.epoch));
         let until = self.workers.get(&epoch).copied();
         if is_first {
-            self.workers.retain(|known, until| *until > now || *known == epoch);
+            self.workers
+                .retain(|known, until| *until > now || *known == epoch);
         }
         let lives = until.map_or(is_first, |until| until > now);
         if lives {
@@ -135,9 +168,15 @@ impl Claims {
     /// Ends the claims of workers whose connections have ended. Returns whether there were such workers.
     pub(super) fn end_those_of_the_gone(&mut self) -> bool {
         let (now, gone) = (Instant::now(), std::mem::take(&mut self.gone));
-        let dead = self.workers.iter_mut().filter(|((worker, _), _)| gone.contains(worker));
+        let dead = self
+            .workers
+            .iter_mut()
+            .filter(|((worker, _), _)| gone.contains(worker));
         dead.for_each(|(_, until)| *until = now);
-        let lost = self.claims.values_mut().filter(|claim| gone.contains(&claim.worker));
+        let lost = self
+            .claims
+            .values_mut()
+            .filter(|claim| gone.contains(&claim.worker));
         lost.for_each(|claim| claim.until = now);
         !gone.is_empty()
     }

@@ -15,7 +15,8 @@ pub(crate) struct Referee {
 
 impl Referee {
     pub(super) fn granted(&mut self, key: &ConversationKey, worker: Worker<'_>) {
-        self.holders.insert(key.conversation, (worker.id.to_owned(), worker.epoch));
+        self.holders
+            .insert(key.conversation, (worker.id.to_owned(), worker.epoch));
     }
 
     /// Notes a claim that was given back.
@@ -52,8 +53,15 @@ impl Referee {
 
     /// Notes the events of a turn that began, among others that were there before.
     pub(super) fn began(&mut self, key: &ConversationKey, worker: Worker<'_>, events: &[Recorded]) {
-        let last = self.places.get(&key.conversation).copied().unwrap_or_default();
-        let new = events.iter().position(|recorded| recorded.seq > last).unwrap_or(events.len());
+        let last = self
+            .places
+            .get(&key.conversation)
+            .copied()
+            .unwrap_or_default();
+        let new = events
+            .iter()
+            .position(|recorded| recorded.seq > last)
+            .unwrap_or(events.len());
         self.appended(key, worker, events.get(new..).unwrap_or_default());
     }
 
@@ -62,7 +70,10 @@ impl Referee {
         let last = self.places.entry(key.conversation).or_default();
         for recorded in events {
             if recorded.seq != *last + 1 {
-                let foul = format!("{} wrote place {} behind place {last}", worker.id, recorded.seq);
+                let foul = format!(
+                    "{} wrote place {} behind place {last}",
+                    worker.id, recorded.seq
+                );
                 self.foul.get_or_insert(foul);
             }
             *last = (*last).max(recorded.seq);

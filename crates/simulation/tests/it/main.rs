@@ -10,7 +10,11 @@ use adjutant_simulation::{Options, Plant, Sweep, run, run_traced};
 #[test]
 fn what_must_hold_holds_for_every_seed() {
     let (mut failed, mut tally) = (Vec::new(), BTreeMap::new());
-    let sweep = Sweep { seeds: 0..size::cases(10_000, 200), workers: None, plant: None };
+    let sweep = Sweep {
+        seeds: 0..size::cases(10_000, 200),
+        workers: None,
+        plant: None,
+    };
     sweep.run(|report| {
         if report.failure.is_some() {
             failed.push(report.failed(None, None));
@@ -46,18 +50,30 @@ fn what_must_hold_holds_for_every_seed() {
         "CANCELLED:BY_USER",
         "restored",
     ];
-    let missing: Vec<_> = wanted.iter().filter(|what| !tally.contains_key(*what)).collect();
-    assert!(missing.is_empty(), "never happened: {missing:?}; what did: {tally:?}");
+    let missing: Vec<_> = wanted
+        .iter()
+        .filter(|what| !tally.contains_key(*what))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "never happened: {missing:?}; what did: {tally:?}"
+    );
 }
 
 #[test]
 fn a_store_that_does_not_compare_epochs_is_found() {
     let mut found = Vec::new();
-    let sweep = Sweep { seeds: 0..200, workers: None, plant: Some(Plant::Epoch) };
+    let sweep = Sweep {
+        seeds: 0..200,
+        workers: None,
+        plant: Some(Plant::Epoch),
+    };
     sweep.run(|report| {
         if let Some(failure) = &report.failure {
             assert!(
-                failure.0.contains("in an epoch in which it does not have the conversation"),
+                failure
+                    .0
+                    .contains("in an epoch in which it does not have the conversation"),
                 "{failure:?}"
             );
             found.push(report.seed);
@@ -67,9 +83,18 @@ fn a_store_that_does_not_compare_epochs_is_found() {
     let first = *found.first().expect("none of 200 seeds finds it");
     // It is found again, and what is printed says how.
     let plant = Some(Plant::Epoch);
-    let report = run(Options { seed: first, workers: None, plant });
+    let report = run(Options {
+        seed: first,
+        workers: None,
+        plant,
+    });
     let failed = report.failed(None, plant);
-    assert!(failed.contains(&format!("cargo xtask simulate --seed {first} --plant epoch")), "{failed}");
+    assert!(
+        failed.contains(&format!(
+            "cargo xtask simulate --seed {first} --plant epoch"
+        )),
+        "{failed}"
+    );
     assert!(failed.contains("FAILED: writes: "), "{failed}");
     // Without the bug, the same seed holds.
     assert_eq!(run(Options::of(first)).failure, None);
@@ -91,7 +116,11 @@ fn a_seed_makes_the_same_run_every_time() {
         for (one, other) in first.trace.iter().zip(&second.trace) {
             assert_eq!(one, other, "seed {seed}");
         }
-        assert_eq!((first.digest, first.lines), (second.digest, second.lines), "seed {seed}");
+        assert_eq!(
+            (first.digest, first.lines),
+            (second.digest, second.lines),
+            "seed {seed}"
+        );
     }
     assert_ne!(run(Options::of(1)).digest, run(Options::of(2)).digest);
 }

@@ -24,9 +24,18 @@ fn said(number: u32) -> Vec<Event> {
 /// Adds turns behind what is there.
 async fn say(store: &impl Journal, key: &ConversationKey, turns: &[u32]) {
     for number in turns {
-        store.submit(key, &message(&format!("i{number}"), 0, &format!("words {number}"))).await.unwrap();
+        store
+            .submit(
+                key,
+                &message(&format!("i{number}"), 0, &format!("words {number}")),
+            )
+            .await
+            .unwrap();
         let next = store.load(key).await.unwrap().next_seq();
-        store.append(key, &recorded(next, at(next.cast_signed()), &said(*number))).await.unwrap();
+        store
+            .append(key, &recorded(next, at(next.cast_signed()), &said(*number)))
+            .await
+            .unwrap();
     }
 }
 
@@ -36,12 +45,23 @@ async fn branch(
     seq: u64,
     to: &ConversationKey,
 ) -> Result<Branched, StoreError> {
-    store.branch(Branching { from, seq, id: to.conversation, at: at(500) }).await
+    store
+        .branch(Branching {
+            from,
+            seq,
+            id: to.conversation,
+            at: at(500),
+        })
+        .await
 }
 
 fn turns_of(events: &[Recorded]) -> Vec<TurnId> {
-    let started = events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
-    started.filter_map(|recorded| recorded.event.turn()).collect()
+    let started = events
+        .iter()
+        .filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
+    started
+        .filter_map(|recorded| recorded.event.turn())
+        .collect()
 }
 
 fn numbered(turns: &[u32]) -> Vec<TurnId> {
@@ -57,17 +77,38 @@ where
     let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
     say(store, &parent, &[1, 2]).await;
     let before = store.load(&parent).await.unwrap();
-    let point = BranchPoint { conversation: parent.conversation, seq: EVENTS };
+    let point = BranchPoint {
+        conversation: parent.conversation,
+        seq: EVENTS,
+    };
     for _ in 0..2 {
-        assert_eq!(branch(store, &parent, EVENTS, &child).await, Ok(Branched::At(point)));
+        assert_eq!(
+            branch(store, &parent, EVENTS, &child).await,
+            Ok(Branched::At(point))
+        );
     }
     let common = before.events[..3].to_vec();
-    assert_eq!(store.load(&child).await.unwrap(), Loaded { events: common.clone(), inbox: vec![] });
+    assert_eq!(
+        store.load(&child).await.unwrap(),
+        Loaded {
+            events: common.clone(),
+            inbox: vec![]
+        }
+    );
 
     let summary = store.summary(&child).await.unwrap().unwrap();
-    assert_eq!((summary.title.as_str(), summary.turns, summary.pending), ("words 1", 1, false));
-    assert_eq!((summary.created_at, summary.branched_from), (at(500), Some(point)));
-    assert_eq!(store.summary(&parent).await.unwrap().unwrap().branched_from, None);
+    assert_eq!(
+        (summary.title.as_str(), summary.turns, summary.pending),
+        ("words 1", 1, false)
+    );
+    assert_eq!(
+        (summary.created_at, summary.branched_from),
+        (at(500), Some(point))
+    );
+    assert_eq!(
+        store.summary(&parent).await.unwrap().unwrap().branched_from,
+        None
+    );
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
 
     let input = message("i3", 600, "other words");
@@ -81,21 +122,44 @@ where
         known: None,
         at: at(600),
     };
-    let Begun::Started(newer) = store.begin(&child, begin).await.unwrap() else { panic!("it is free") };
-    let expected: Vec<Recorded> = common.iter().cloned().chain(recorded(4, at(600), &turn_3)).collect();
-    assert_eq!((newer.after, &newer.events), (0, &expected), "what is first of all is not first here");
+    let Begun::Started(newer) = store.begin(&child, begin).await.unwrap() else {
+        panic!("it is free")
+    };
+    let expected: Vec<Recorded> = common
+        .iter()
+        .cloned()
+        .chain(recorded(4, at(600), &turn_3))
+        .collect();
+    assert_eq!(
+        (newer.after, &newer.events),
+        (0, &expected),
+        "what is first of all is not first here"
+    );
     let end = [finished(3, "SUCCESS:TASK_COMPLETED")];
     for taken in [1, 4, 7] {
-        assert_eq!(store.append(&child, &recorded(taken, at(601), &end)).await, Err(StoreError::Conflict));
+        assert_eq!(
+            store.append(&child, &recorded(taken, at(601), &end)).await,
+            Err(StoreError::Conflict)
+        );
     }
-    store.finish(&child, "w".into(), &recorded(5, at(601), &end), None).await.unwrap();
+    store
+        .finish(&child, "w".into(), &recorded(5, at(601), &end), None)
+        .await
+        .unwrap();
 
     let whole = store.load(&child).await.unwrap().events;
     assert_eq!((whole.len(), turns_of(&whole)), (5, numbered(&[1, 3])));
     for seq in 0..=5_u64 {
-        let known = Some(Known { seq, created_at: at(500) });
+        let known = Some(Known {
+            seq,
+            created_at: at(500),
+        });
         let newer = store.load_newer(&child, known).await.unwrap().unwrap();
-        let rest = whole.iter().filter(|recorded| recorded.seq > seq).cloned().collect::<Vec<_>>();
+        let rest = whole
+            .iter()
+            .filter(|recorded| recorded.seq > seq)
+            .cloned()
+            .collect::<Vec<_>>();
         assert_eq!((newer.after, newer.events), (seq, rest));
     }
     assert_eq!(store.load(&parent).await.unwrap(), before);
@@ -108,47 +172,109 @@ where
         let rows = store.decisions(&user("anna"), &of(key)).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
-    assert_eq!((decided(&parent).await.len(), decided(&child).await), (2, numbered(&[3])));
-    let listed = store.list(&agent(), &user("anna"), &ConversationFilter::newest(9)).await.unwrap();
+    assert_eq!(
+        (decided(&parent).await.len(), decided(&child).await),
+        (2, numbered(&[3]))
+    );
+    let listed = store
+        .list(&agent(), &user("anna"), &ConversationFilter::newest(9))
+        .await
+        .unwrap();
     assert_eq!(listed.len(), 2);
 }
 
 /// A branch begins where no turn is open, of a conversation that is there, under an id that is free.
 pub async fn a_branch_begins_between_turns<T: Journal + ConversationStore>(store: &T) {
     let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
-    assert_eq!(branch(store, &parent, 0, &child).await, Ok(Branched::NoSuchConversation));
+    assert_eq!(
+        branch(store, &parent, 0, &child).await,
+        Ok(Branched::NoSuchConversation)
+    );
     say(store, &parent, &[1]).await;
-    store.submit(&parent, &message("i2", 0, "and more")).await.unwrap();
-    store.append(&parent, &recorded(4, at(9), &[started(2, "i2"), parked(2, &["call_2"])])).await.unwrap();
+    store
+        .submit(&parent, &message("i2", 0, "and more"))
+        .await
+        .unwrap();
+    store
+        .append(
+            &parent,
+            &recorded(4, at(9), &[started(2, "i2"), parked(2, &["call_2"])]),
+        )
+        .await
+        .unwrap();
     for seq in [1, 2, 4, 5, 6, u64::MAX] {
-        assert_eq!(branch(store, &parent, seq, &child).await, Ok(Branched::NotBetweenTurns), "{seq}");
+        assert_eq!(
+            branch(store, &parent, seq, &child).await,
+            Ok(Branched::NotBetweenTurns),
+            "{seq}"
+        );
     }
     assert_eq!(store.summary(&child).await.unwrap(), None);
     let (_, theirs) = two_agents();
     for stranger in [conversation("bert", 1), theirs] {
-        assert_eq!(branch(store, &stranger, 0, &child).await, Ok(Branched::NoSuchConversation));
+        assert_eq!(
+            branch(store, &stranger, 0, &child).await,
+            Ok(Branched::NoSuchConversation)
+        );
         assert_eq!(store.alternatives(&stranger).await.unwrap(), []);
     }
     for (seq, number) in [(0, 2), (3, 3)] {
-        let made = branch(store, &parent, seq, &conversation("anna", number)).await.unwrap();
-        assert_eq!(made, Branched::At(BranchPoint { conversation: parent.conversation, seq }));
+        let made = branch(store, &parent, seq, &conversation("anna", number))
+            .await
+            .unwrap();
+        assert_eq!(
+            made,
+            Branched::At(BranchPoint {
+                conversation: parent.conversation,
+                seq
+            })
+        );
     }
     let other = conversation("anna", 3);
-    assert_eq!(store.summary(&child).await.unwrap().unwrap().title, "", "they have nothing in common");
-    assert_eq!(branch(store, &parent, 3, &child).await, Err(StoreError::Reused), "it begins elsewhere");
-    assert_eq!(branch(store, &parent, 3, &parent).await, Err(StoreError::Reused));
-    assert_eq!(branch(store, &other, 0, &parent).await, Err(StoreError::Reused));
+    assert_eq!(
+        store.summary(&child).await.unwrap().unwrap().title,
+        "",
+        "they have nothing in common"
+    );
+    assert_eq!(
+        branch(store, &parent, 3, &child).await,
+        Err(StoreError::Reused),
+        "it begins elsewhere"
+    );
+    assert_eq!(
+        branch(store, &parent, 3, &parent).await,
+        Err(StoreError::Reused)
+    );
+    assert_eq!(
+        branch(store, &other, 0, &parent).await,
+        Err(StoreError::Reused)
+    );
 }
 
 /// Questions, messages and claims of the conversation stay its own.
 pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore>(store: &T) {
     let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
     say(store, &parent, &[1]).await;
-    store.submit(&parent, &message("i2", 0, "and more")).await.unwrap();
-    store.append(&parent, &recorded(4, at(9), &[started(2, "i2"), parked(2, &["call_2"])])).await.unwrap();
-    store.submit(&parent, &message("i9", 1, "hm")).await.unwrap();
+    store
+        .submit(&parent, &message("i2", 0, "and more"))
+        .await
+        .unwrap();
+    store
+        .append(
+            &parent,
+            &recorded(4, at(9), &[started(2, "i2"), parked(2, &["call_2"])]),
+        )
+        .await
+        .unwrap();
+    store
+        .submit(&parent, &message("i9", 1, "hm"))
+        .await
+        .unwrap();
     let ttl = Duration::from_secs(60);
-    assert_eq!(store.claim(&parent, "w", ttl).await.unwrap(), Claim::Granted);
+    assert_eq!(
+        store.claim(&parent, "w", ttl).await.unwrap(),
+        Claim::Granted
+    );
     branch(store, &parent, 3, &child).await.unwrap();
 
     let waiting = async || {
@@ -156,12 +282,22 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
         parked.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
     };
     assert_eq!(waiting().await, std::slice::from_ref(&parent));
-    assert_eq!(store.expired(&agent(), None, at(1000)).await.unwrap(), [], "it is claimed");
+    assert_eq!(
+        store.expired(&agent(), None, at(1000)).await.unwrap(),
+        [],
+        "it is claimed"
+    );
     assert_eq!(store.load(&child).await.unwrap().inbox, []);
-    assert_eq!(store.claim(&child, "other", ttl).await.unwrap(), Claim::Granted);
+    assert_eq!(
+        store.claim(&child, "other", ttl).await.unwrap(),
+        Claim::Granted
+    );
     store.release(&child, "other".into()).await.unwrap();
     // An input's id is the conversation's that accepted it.
-    store.submit(&child, &message("i1", 2, "once more")).await.unwrap();
+    store
+        .submit(&child, &message("i1", 2, "once more"))
+        .await
+        .unwrap();
     assert_eq!(store.load(&child).await.unwrap().inbox.len(), 1);
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [child]);
 }
@@ -170,8 +306,12 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
 /// a branch of a branch at a place it has in common with another is a branch of that one.
 pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationStore>(store: &T) {
     let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(|number| conversation("anna", number));
-    let point =
-        |key: &ConversationKey, seq| Branched::At(BranchPoint { conversation: key.conversation, seq });
+    let point = |key: &ConversationKey, seq| {
+        Branched::At(BranchPoint {
+            conversation: key.conversation,
+            seq,
+        })
+    };
     let place = |seq, of: &[&ConversationKey], current: usize| Alternatives {
         seq,
         conversations: of.iter().map(|key| key.conversation).collect(),
@@ -179,11 +319,21 @@ pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationSt
     };
     say(store, &a, &[1, 2, 3]).await;
     assert_eq!(branch(store, &a, 6, &b).await, Ok(point(&a, 6)));
-    assert_eq!(store.alternatives(&a).await.unwrap(), [], "nothing was said in it");
+    assert_eq!(
+        store.alternatives(&a).await.unwrap(),
+        [],
+        "nothing was said in it"
+    );
     assert_eq!(store.alternatives(&b).await.unwrap(), []);
     say(store, &b, &[4, 5]).await;
-    assert_eq!(store.alternatives(&a).await.unwrap(), [place(6, &[&a, &b], 0)]);
-    assert_eq!(store.alternatives(&b).await.unwrap(), [place(6, &[&a, &b], 1)]);
+    assert_eq!(
+        store.alternatives(&a).await.unwrap(),
+        [place(6, &[&a, &b], 0)]
+    );
+    assert_eq!(
+        store.alternatives(&b).await.unwrap(),
+        [place(6, &[&a, &b], 1)]
+    );
     // The same place again, by way of the branch; one before it; and one of its own.
     assert_eq!(branch(store, &b, 6, &c).await, Ok(point(&a, 6)));
     assert_eq!(branch(store, &b, 3, &d).await, Ok(point(&a, 3)));
@@ -192,12 +342,21 @@ pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationSt
         say(store, key, &[number]).await;
     }
     let (at_3, at_6, at_9) = (&[&a, &d][..], &[&a, &b, &c][..], &[&b, &e][..]);
-    assert_eq!(store.alternatives(&a).await.unwrap(), [place(3, at_3, 0), place(6, at_6, 0)]);
-    assert_eq!(store.alternatives(&c).await.unwrap(), [place(3, at_3, 0), place(6, at_6, 2)]);
+    assert_eq!(
+        store.alternatives(&a).await.unwrap(),
+        [place(3, at_3, 0), place(6, at_6, 0)]
+    );
+    assert_eq!(
+        store.alternatives(&c).await.unwrap(),
+        [place(3, at_3, 0), place(6, at_6, 2)]
+    );
     assert_eq!(store.alternatives(&d).await.unwrap(), [place(3, at_3, 1)]);
     let of_e = [place(3, at_3, 0), place(6, at_6, 1), place(9, at_9, 1)];
     assert_eq!(store.alternatives(&e).await.unwrap(), of_e);
-    assert_eq!(turns_of(&store.load(&e).await.unwrap().events), numbered(&[1, 2, 4, 8]));
+    assert_eq!(
+        turns_of(&store.load(&e).await.unwrap().events),
+        numbered(&[1, 2, 4, 8])
+    );
     // A copy at the end differs once both have gone on.
     let [end, copy] = [6, 7].map(|number| conversation("anna", number));
     say(store, &end, &[9]).await;
@@ -205,7 +364,10 @@ pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationSt
     say(store, &copy, &[10]).await;
     assert_eq!(store.alternatives(&copy).await.unwrap(), []);
     say(store, &end, &[11]).await;
-    assert_eq!(store.alternatives(&copy).await.unwrap(), [place(3, &[&end, &copy], 1)]);
+    assert_eq!(
+        store.alternatives(&copy).await.unwrap(),
+        [place(3, &[&end, &copy], 1)]
+    );
 }
 
 /// What branches begin with stays when the conversation is deleted, with its logs; what none of them shows is gone.
@@ -216,7 +378,10 @@ where
     let [a, b, c, d] = [1, 2, 3, 4].map(|number| conversation("anna", number));
     let anna = user("anna");
     say(store, &a, &[1]).await;
-    store.submit(&a, &message("i2", 0, "read it all")).await.unwrap();
+    store
+        .submit(&a, &message("i2", 0, "read it all"))
+        .await
+        .unwrap();
     let long = [
         started(2, "i2"),
         call_finished_at_length(2, "call_2", 600_000),
@@ -230,8 +395,11 @@ where
     for (key, number) in [(&b, 4), (&c, 5), (&d, 6)] {
         say(store, key, &[number]).await;
     }
-    let before =
-        [store.load(&b).await.unwrap(), store.load(&c).await.unwrap(), store.load(&d).await.unwrap()];
+    let before = [
+        store.load(&b).await.unwrap(),
+        store.load(&c).await.unwrap(),
+        store.load(&d).await.unwrap(),
+    ];
 
     assert_eq!(store.delete(&a).await.unwrap(), Deleted::Yes);
     assert_eq!(store.load(&a).await.unwrap(), Loaded::default());
@@ -239,18 +407,51 @@ where
     for (key, before) in [&b, &c, &d].into_iter().zip(&before) {
         assert_eq!(store.load(key).await.unwrap(), *before);
     }
-    assert_eq!(store.decision(&anna, turn(3)).await.unwrap(), None, "nobody shows it");
-    assert_eq!(store.tool_invocations(&anna, turn(3)).await.unwrap().len(), 0);
+    assert_eq!(
+        store.decision(&anna, turn(3)).await.unwrap(),
+        None,
+        "nobody shows it"
+    );
+    assert_eq!(
+        store.tool_invocations(&anna, turn(3)).await.unwrap().len(),
+        0
+    );
     for number in [1, 2] {
         let decision = store.decision(&anna, turn(number)).await.unwrap().unwrap();
-        assert_eq!(decision.conversation, c.conversation, "the log is where the events are");
-        assert_eq!(store.tool_invocations(&anna, turn(number)).await.unwrap().len(), 1);
+        assert_eq!(
+            decision.conversation, c.conversation,
+            "the log is where the events are"
+        );
+        assert_eq!(
+            store
+                .tool_invocations(&anna, turn(number))
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
     }
     let from = async |key| store.summary(key).await.unwrap().unwrap().branched_from;
     assert_eq!(from(&c).await, None);
-    assert_eq!(from(&b).await, Some(BranchPoint { conversation: c.conversation, seq: 3 }));
-    assert_eq!(from(&d).await, Some(BranchPoint { conversation: c.conversation, seq: 6 }));
-    let at_3 = Alternatives { seq: 3, conversations: vec![c.conversation, b.conversation], current: 1 };
+    assert_eq!(
+        from(&b).await,
+        Some(BranchPoint {
+            conversation: c.conversation,
+            seq: 3
+        })
+    );
+    assert_eq!(
+        from(&d).await,
+        Some(BranchPoint {
+            conversation: c.conversation,
+            seq: 6
+        })
+    );
+    let at_3 = Alternatives {
+        seq: 3,
+        conversations: vec![c.conversation, b.conversation],
+        current: 1,
+    };
     assert_eq!(store.alternatives(&b).await.unwrap(), [at_3]);
 
     // The id is free again, and means nothing to those that came from it.
@@ -272,7 +473,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % bound
     }
 }
@@ -285,7 +489,10 @@ where
 {
     let mut dice = Dice(seed);
     let mut known: BTreeMap<ConversationId, Vec<Recorded>> = BTreeMap::new();
-    let key = |id: ConversationId| ConversationKey { conversation: id, ..conversation("anna", 1) };
+    let key = |id: ConversationId| ConversationKey {
+        conversation: id,
+        ..conversation("anna", 1)
+    };
     let mut turns = 0;
     for number in 1..=30 {
         let ids: Vec<ConversationId> = known.keys().copied().collect();
@@ -318,23 +525,40 @@ where
         }
         for id in ids.iter().chain(known.keys()) {
             let events = known.get(id).cloned().unwrap_or_default();
-            assert_eq!(store.load(&key(*id)).await.unwrap().events, events, "step {number} of seed {seed}");
+            assert_eq!(
+                store.load(&key(*id)).await.unwrap().events,
+                events,
+                "step {number} of seed {seed}"
+            );
         }
         // Turns are read across the places at which branches begin.
         if let Some((id, events)) = known.iter().nth(dice.below(known.len().max(1))) {
             let (before, turns) = (dice.below(events.len() / 3 + 1), dice.below(4) + 1);
             let from = before.saturating_sub(turns) * 3;
             let (key, until) = (key(*id), Some(before as u64 * 3 + 1));
-            let read = store.load_turns(&key, until, u32::try_from(turns).unwrap()).await.unwrap().unwrap();
-            assert_eq!((read.after, &read.events[..]), (from as u64, &events[from..before * 3]));
+            let read = store
+                .load_turns(&key, until, u32::try_from(turns).unwrap())
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(
+                (read.after, &read.events[..]),
+                (from as u64, &events[from..before * 3])
+            );
             for (at, one) in events.chunks(3).enumerate() {
-                let read = store.load_turn(&key, one[0].event.turn().unwrap()).await.unwrap().unwrap();
+                let read = store
+                    .load_turn(&key, one[0].event.turn().unwrap())
+                    .await
+                    .unwrap()
+                    .unwrap();
                 assert_eq!((read.after, &read.events[..]), (at as u64 * 3, one));
             }
         }
     }
     for number in 1..=turns {
-        let is_shown = known.values().any(|events| turns_of(events).contains(&turn(number)));
+        let is_shown = known
+            .values()
+            .any(|events| turns_of(events).contains(&turn(number)));
         let decision = store.decision(&user("anna"), turn(number)).await.unwrap();
         assert_eq!(decision.is_some(), is_shown, "turn {number} of seed {seed}");
         if let Some(decision) = decision {
@@ -362,15 +586,30 @@ where
     say(&store, &old, &[1, 2]).await;
     branch(&store, &old, 3, &leaf).await.unwrap();
     say(&store, &leaf, &[3]).await;
-    store.branch(Branching { from: &old, seq: 3, id: young.conversation, at: at(5000) }).await.unwrap();
+    store
+        .branch(Branching {
+            from: &old,
+            seq: 3,
+            id: young.conversation,
+            at: at(5000),
+        })
+        .await
+        .unwrap();
     let removed = store.remove_older_than(at(1000)).await.unwrap();
     assert_eq!((removed.conversations, removed.events), (2, 6));
-    assert_eq!(turns_of(&store.load(&young).await.unwrap().events), numbered(&[1]));
+    assert_eq!(
+        turns_of(&store.load(&young).await.unwrap().events),
+        numbered(&[1])
+    );
     assert_eq!(store.decision(&user("anna"), turn(2)).await.unwrap(), None);
     assert_eq!(store.check().await.unwrap(), []);
     let removed = store.remove_older_than(at(9000)).await.unwrap();
     assert_eq!((removed.conversations, removed.events), (1, 3));
     let status = store.status().await.unwrap();
-    let left: Vec<_> = status.tables.iter().filter(|table| table.rows > 0).collect();
+    let left: Vec<_> = status
+        .tables
+        .iter()
+        .filter(|table| table.rows > 0)
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }

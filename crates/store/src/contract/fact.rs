@@ -25,40 +25,78 @@ fn scope(name: &str) -> MemoryScope {
 }
 
 /// Checks that facts that are put, replaced and removed are found again as they were, oldest first, and that each change stands in the history.
-pub async fn facts_are_added_changed_and_removed_with_their_history(store: &(impl FactStore + MemoryLedger)) {
+pub async fn facts_are_added_changed_and_removed_with_their_history(
+    store: &(impl FactStore + MemoryLedger),
+) {
     let anna = scope("anna");
     let long = format!("{} é e\u{301} 漢字 '$1' \"", "x".repeat(5_000));
-    let (first, second, third) = (stored("Josh has a cat", 2), stored(&long, 1), stored("Tea", 2));
+    let (first, second, third) = (
+        stored("Josh has a cat", 2),
+        stored(&long, 1),
+        stored("Tea", 2),
+    );
     assert_eq!(store.facts(&anna.user).await.unwrap(), Default::default());
     let mut known: Vec<StoredFact> = Vec::new();
     for (number, fact) in [(1, &first), (2, &second), (3, &third)] {
         let record = change(number, None, Some(&fact.text));
-        let change = FactsChange { known: &known, removed: None, put: Some(fact), record: &record };
+        let change = FactsChange {
+            known: &known,
+            removed: None,
+            put: Some(fact),
+            record: &record,
+        };
         assert!(store.change_facts(&anna, change).await.unwrap());
         known = store.facts(&anna.user).await.unwrap().facts;
     }
     assert_eq!(known, [second.clone(), first.clone(), third.clone()]);
 
     // In its place, with its time of creation; and then gone.
-    let reworded = StoredFact { text: "Josh has two cats".to_owned(), updated_at: at(9), ..first.clone() };
+    let reworded = StoredFact {
+        text: "Josh has two cats".to_owned(),
+        updated_at: at(9),
+        ..first.clone()
+    };
     let record = change(4, Some(&first.text), Some(&reworded.text));
-    let put =
-        FactsChange { known: &known, removed: Some(&first.text), put: Some(&reworded), record: &record };
+    let put = FactsChange {
+        known: &known,
+        removed: Some(&first.text),
+        put: Some(&reworded),
+        record: &record,
+    };
     assert!(store.change_facts(&anna, put).await.unwrap());
     let found = store.facts(&anna.user).await.unwrap();
-    assert_eq!(found.facts, [second.clone(), reworded.clone(), third.clone()]);
+    assert_eq!(
+        found.facts,
+        [second.clone(), reworded.clone(), third.clone()]
+    );
     let record = change(5, Some(&long), None);
-    let removed = FactsChange { known: &found.facts, removed: Some(&long), put: None, record: &record };
+    let removed = FactsChange {
+        known: &found.facts,
+        removed: Some(&long),
+        put: None,
+        record: &record,
+    };
     assert!(store.change_facts(&anna, removed).await.unwrap());
     let found = store.facts(&anna.user).await.unwrap();
     assert_eq!(found.facts, [reworded, third]);
     assert_eq!(found.withdrawn, [long.clone(), first.text.clone()]);
-    assert_eq!(store.by_key(&anna, &key("k5")).await.unwrap(), Some(record.clone()));
+    assert_eq!(
+        store.by_key(&anna, &key("k5")).await.unwrap(),
+        Some(record.clone())
+    );
     assert_eq!(store.newest(&anna, 9).await.unwrap().len(), 5);
 
     // Of a change that was taken back nothing is withdrawn.
-    let undone = MemoryChange { state: MemoryState::Undone, ..record };
-    let back = FactsChange { known: &found.facts, removed: None, put: Some(&second), record: &undone };
+    let undone = MemoryChange {
+        state: MemoryState::Undone,
+        ..record
+    };
+    let back = FactsChange {
+        known: &found.facts,
+        removed: None,
+        put: Some(&second),
+        record: &undone,
+    };
     assert!(store.change_facts(&anna, back).await.unwrap());
     let found = store.facts(&anna.user).await.unwrap();
     assert_eq!((found.facts.len(), found.withdrawn), (3, vec![first.text]));
@@ -69,13 +107,26 @@ pub async fn facts_are_changed_only_as_they_were_known(store: &(impl FactStore +
     let anna = scope("anna");
     let (one, other) = (stored("a", 1), stored("b", 2));
     let record = change(1, None, Some("a"));
-    let put = FactsChange { known: &[], removed: None, put: Some(&one), record: &record };
+    let put = FactsChange {
+        known: &[],
+        removed: None,
+        put: Some(&one),
+        record: &record,
+    };
     assert!(store.change_facts(&anna, put).await.unwrap());
     let known = [one.clone()];
-    let unlike = [StoredFact { important: !one.important, ..one.clone() }];
+    let unlike = [StoredFact {
+        important: !one.important,
+        ..one.clone()
+    }];
     for known in [&[][..], &unlike, &[one.clone(), other.clone()]] {
         let record = change(2, Some("a"), Some("b"));
-        let put = FactsChange { known, removed: Some("a"), put: Some(&other), record: &record };
+        let put = FactsChange {
+            known,
+            removed: Some("a"),
+            put: Some(&other),
+            record: &record,
+        };
         assert!(!store.change_facts(&anna, put).await.unwrap());
     }
     assert_eq!(store.facts(&anna.user).await.unwrap().facts, known);
@@ -87,16 +138,38 @@ pub async fn facts_belong_to_their_user(store: &impl FactStore) {
     for name in ["anna", "anna ", "ann"] {
         let fact = stored("the same words", 1);
         let record = change(1, None, Some(&fact.text));
-        let put = FactsChange { known: &[], removed: None, put: Some(&fact), record: &record };
-        assert!(store.change_facts(&scope(name), put).await.unwrap(), "{name}");
+        let put = FactsChange {
+            known: &[],
+            removed: None,
+            put: Some(&fact),
+            record: &record,
+        };
+        assert!(
+            store.change_facts(&scope(name), put).await.unwrap(),
+            "{name}"
+        );
     }
     let known = store.facts(&user("ann")).await.unwrap().facts;
     let record = change(2, Some("the same words"), None);
-    let removed = FactsChange { known: &known, removed: Some("the same words"), put: None, record: &record };
+    let removed = FactsChange {
+        known: &known,
+        removed: Some("the same words"),
+        put: None,
+        record: &record,
+    };
     assert!(store.change_facts(&scope("ann"), removed).await.unwrap());
-    for (name, facts, withdrawn) in [("anna", 1, 0), ("anna ", 1, 0), ("ann", 0, 1), ("bert", 0, 0)] {
+    for (name, facts, withdrawn) in [
+        ("anna", 1, 0),
+        ("anna ", 1, 0),
+        ("ann", 0, 1),
+        ("bert", 0, 0),
+    ] {
         let found = store.facts(&user(name)).await.unwrap();
-        assert_eq!((found.facts.len(), found.withdrawn.len()), (facts, withdrawn), "{name}");
+        assert_eq!(
+            (found.facts.len(), found.withdrawn.len()),
+            (facts, withdrawn),
+            "{name}"
+        );
     }
 }
 
@@ -107,7 +180,12 @@ pub async fn of_many_who_change_facts_one_at_a_time_does(store: &impl FactStore)
     let change = async |number: u32| {
         let fact = stored(&format!("fact {number}"), i64::from(number));
         let record = change(number, None, Some(&fact.text));
-        let put = FactsChange { known: &known, removed: None, put: Some(&fact), record: &record };
+        let put = FactsChange {
+            known: &known,
+            removed: None,
+            put: Some(&fact),
+            record: &record,
+        };
         store.change_facts(&anna, put).await.unwrap()
     };
     let (a, b, c, d) = tokio::join!(change(1), change(2), change(3), change(4));

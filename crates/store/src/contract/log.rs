@@ -1,29 +1,46 @@
 use adjutant_core::port::{Cursor, Journal, LogStore, Rated};
 use adjutant_core::{
-    ClientSide, ClientTool, ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event,
-    Feedback, Input, LogContent, Notice, OutcomeCategory, Rating, Told, ToolChoice, ToolInvocationRecord,
-    ToolResult, UserIntent,
+    ClientSide, ClientTool, ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord,
+    Event, Feedback, Input, LogContent, Notice, OutcomeCategory, Rating, Told, ToolChoice,
+    ToolInvocationRecord, ToolResult, UserIntent,
 };
 
 use super::sample::*;
 
 /// The row is there before the first model call, follows the turn, and is closed by its end.
-pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl Journal + LogStore)) {
+pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
+    store: &(impl Journal + LogStore),
+) {
     let key = conversation("anna", 1);
-    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "drop the milk"))
+        .await
+        .unwrap();
     assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), None);
 
-    store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
+    store
+        .append(&key, &recorded(1, at(1), &[started(1, "i1")]))
+        .await
+        .unwrap();
     let open = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
-    assert_eq!(Some(&open), DecisionRecord::open(&key, at(1), &started(1, "i1"), LogContent::Full).as_ref());
-    assert_eq!((open.started_at, open.ended_at, open.message.as_str()), (at(1), None, "drop the milk"));
+    assert_eq!(
+        Some(&open),
+        DecisionRecord::open(&key, at(1), &started(1, "i1"), LogContent::Full).as_ref()
+    );
+    assert_eq!(
+        (open.started_at, open.ended_at, open.message.as_str()),
+        (at(1), None, "drop the milk")
+    );
 
     // Whatever the events are, the row is what core makes of them.
     let mut expected = open;
     let rest: Vec<_> = every_kind().split_off(3);
     for (seq, event) in (2..).zip(&rest) {
         let moment = at(i64::try_from(seq).unwrap());
-        store.append(&key, &recorded(seq, moment, std::slice::from_ref(event))).await.unwrap();
+        store
+            .append(&key, &recorded(seq, moment, std::slice::from_ref(event)))
+            .await
+            .unwrap();
         expected.apply(moment, event, LogContent::Full);
         assert_eq!(
             store.decision(&key.user, turn(1)).await.unwrap().as_ref(),
@@ -35,27 +52,50 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
     let last = i64::try_from(rest.len() + 1).unwrap();
     assert_eq!(expected.ended_at, Some(at(last)));
     let total_ms = u64::try_from((last - 1) * 1000).ok();
-    assert_eq!((expected.total_ms, expected.tool_ms, expected.model_calls), (total_ms, 7, 2));
+    assert_eq!(
+        (expected.total_ms, expected.tool_ms, expected.model_calls),
+        (total_ms, 7, 2)
+    );
     assert_eq!(expected.kind, Some(DecisionKind::ExecutePending));
     assert_eq!(expected.intent, Some(UserIntent::DeleteTask));
     assert_eq!(expected.outcome, Some(OutcomeCategory::TaskCompleted));
     assert_eq!(expected.usage.total(), Some(250));
     assert_eq!(expected.cost, Some(Cost::from_nano_usd(5)));
-    assert_eq!(expected.notices, [Notice::not_sent("temperature 0 was left out")]);
+    assert_eq!(
+        expected.notices,
+        [Notice::not_sent("temperature 0 was left out")]
+    );
 
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
     let event = call_finished(1, "call_1");
-    assert_eq!(calls, [ToolInvocationRecord::of(at(9), &event, LogContent::Full).unwrap()]);
-    assert_eq!((calls[0].ms, calls[0].attempt, calls[0].result.success), (7, 2, true));
+    assert_eq!(
+        calls,
+        [ToolInvocationRecord::of(at(9), &event, LogContent::Full).unwrap()]
+    );
+    assert_eq!(
+        (calls[0].ms, calls[0].attempt, calls[0].result.success),
+        (7, 2, true)
+    );
 }
 
 /// The raw answer and the code of a failed model call; a failed tool call has its words; calls are in the order they
 /// ended.
 pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
-    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
-    let events = [started(1, "i1"), failed(1, 1), call_failed(1, "call_2"), call_finished(1, "call_1")];
-    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "drop the milk"))
+        .await
+        .unwrap();
+    let events = [
+        started(1, "i1"),
+        failed(1, 1),
+        call_failed(1, "call_2"),
+        call_finished(1, "call_1"),
+    ];
+    store
+        .append(&key, &recorded(1, at(1), &events))
+        .await
+        .unwrap();
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     assert_eq!(row.error_code.as_deref(), Some("invalid_response"));
     assert_eq!(row.raw_response.as_deref(), Some("<html>"));
@@ -78,14 +118,20 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
     for (number, place, seconds, outcome) in turns {
         let key = conversation("anna", place);
         let input = format!("i{number}");
-        store.submit(&key, &message(&input, seconds, "hello")).await.unwrap();
+        store
+            .submit(&key, &message(&input, seconds, "hello"))
+            .await
+            .unwrap();
         let mut events = vec![started(number, &input)];
         if number % 2 == 0 {
             events.push(call_finished(number, "call_1"));
         }
         events.extend(outcome.map(|outcome| finished(number, outcome)));
         let next = store.load(&key).await.unwrap().next_seq();
-        store.append(&key, &recorded(next, at(seconds), &events)).await.unwrap();
+        store
+            .append(&key, &recorded(next, at(seconds), &events))
+            .await
+            .unwrap();
     }
     let all = DecisionFilter::default();
     let failed = Some(OutcomeCategory::LlmFailure);
@@ -93,17 +139,87 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
     let deletes = Some("delete_task".to_owned());
     let cases: [(DecisionFilter, &[u32]); 13] = [
         (all.clone(), &[4, 3, 2, 1]),
-        (DecisionFilter { limit: Some(2), ..all.clone() }, &[4, 3]),
-        (DecisionFilter { limit: Some(0), ..all.clone() }, &[]),
-        (DecisionFilter { outcome: failed, ..all.clone() }, &[4, 2]),
-        (DecisionFilter { outcome: Some(OutcomeCategory::Cancelled), ..all.clone() }, &[]),
-        (DecisionFilter { conversation: first, ..all.clone() }, &[4, 3, 1]),
-        (DecisionFilter { since: Some(at(20)), ..all.clone() }, &[4, 3, 2]),
-        (DecisionFilter { until: Some(at(20)), ..all.clone() }, &[1]),
-        (DecisionFilter { since: Some(at(20)), until: Some(at(40)), ..all.clone() }, &[3, 2]),
-        (DecisionFilter { tool: deletes.clone(), ..all.clone() }, &[4, 2]),
-        (DecisionFilter { tool: Some("delete".to_owned()), ..all.clone() }, &[]),
-        (DecisionFilter { after: Some(Cursor { at: at(30), id: turn(3).0 }), ..all.clone() }, &[2, 1]),
+        (
+            DecisionFilter {
+                limit: Some(2),
+                ..all.clone()
+            },
+            &[4, 3],
+        ),
+        (
+            DecisionFilter {
+                limit: Some(0),
+                ..all.clone()
+            },
+            &[],
+        ),
+        (
+            DecisionFilter {
+                outcome: failed,
+                ..all.clone()
+            },
+            &[4, 2],
+        ),
+        (
+            DecisionFilter {
+                outcome: Some(OutcomeCategory::Cancelled),
+                ..all.clone()
+            },
+            &[],
+        ),
+        (
+            DecisionFilter {
+                conversation: first,
+                ..all.clone()
+            },
+            &[4, 3, 1],
+        ),
+        (
+            DecisionFilter {
+                since: Some(at(20)),
+                ..all.clone()
+            },
+            &[4, 3, 2],
+        ),
+        (
+            DecisionFilter {
+                until: Some(at(20)),
+                ..all.clone()
+            },
+            &[1],
+        ),
+        (
+            DecisionFilter {
+                since: Some(at(20)),
+                until: Some(at(40)),
+                ..all.clone()
+            },
+            &[3, 2],
+        ),
+        (
+            DecisionFilter {
+                tool: deletes.clone(),
+                ..all.clone()
+            },
+            &[4, 2],
+        ),
+        (
+            DecisionFilter {
+                tool: Some("delete".to_owned()),
+                ..all.clone()
+            },
+            &[],
+        ),
+        (
+            DecisionFilter {
+                after: Some(Cursor {
+                    at: at(30),
+                    id: turn(3).0,
+                }),
+                ..all.clone()
+            },
+            &[2, 1],
+        ),
         (
             DecisionFilter {
                 agent: Some(agent()),
@@ -113,15 +229,31 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
                 tool: deletes,
                 since: Some(at(20)),
                 until: Some(at(41)),
-                after: Some(Cursor { at: at(41), id: turn(1).0 }),
+                after: Some(Cursor {
+                    at: at(41),
+                    id: turn(1).0,
+                }),
                 limit: Some(9),
             },
             &[4],
         ),
     ];
     for (filter, expected) in cases {
-        let found: Vec<_> = store.decisions(&anna, &filter).await.unwrap().iter().map(|row| row.id).collect();
-        assert_eq!(found, expected.iter().map(|number| turn(*number)).collect::<Vec<_>>(), "{filter:?}");
+        let found: Vec<_> = store
+            .decisions(&anna, &filter)
+            .await
+            .unwrap()
+            .iter()
+            .map(|row| row.id)
+            .collect();
+        assert_eq!(
+            found,
+            expected
+                .iter()
+                .map(|number| turn(*number))
+                .collect::<Vec<_>>(),
+            "{filter:?}"
+        );
     }
 }
 
@@ -130,12 +262,25 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     let anna = user("anna");
     for number in 1..=5 {
         let key = conversation("anna", number);
-        store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
-        store.append(&key, &recorded(1, at(i64::from(number / 3)), &[started(number, "i1")])).await.unwrap();
+        store
+            .submit(&key, &message("i1", 0, "hello"))
+            .await
+            .unwrap();
+        store
+            .append(
+                &key,
+                &recorded(1, at(i64::from(number / 3)), &[started(number, "i1")]),
+            )
+            .await
+            .unwrap();
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
-        let filter = DecisionFilter { after, limit: Some(2), ..DecisionFilter::default() };
+        let filter = DecisionFilter {
+            after,
+            limit: Some(2),
+            ..DecisionFilter::default()
+        };
         let page = store.decisions(&anna, &filter).await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.cursor());
@@ -147,32 +292,67 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
 /// What was said is in the logs as far as the store lets it in, however it came there; the journal has all of it.
 pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
-    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
-    let events = [started(1, "i1"), failed(1, 1), call_finished(1, "call_1"), parked(1, &["call_2"])];
-    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "drop the milk"))
+        .await
+        .unwrap();
+    let events = [
+        started(1, "i1"),
+        failed(1, 1),
+        call_finished(1, "call_1"),
+        parked(1, &["call_2"]),
+    ];
+    store
+        .append(&key, &recorded(1, at(1), &events))
+        .await
+        .unwrap();
 
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
     let written = serde_json::to_string(&(&row, &calls)).unwrap();
     for words in ["drop the milk", "Delete \\\"milk\\\"?", "<html>"] {
-        assert_eq!(written.contains(words), content == LogContent::Full, "{content}: {words}: {written}");
+        assert_eq!(
+            written.contains(words),
+            content == LogContent::Full,
+            "{content}: {words}: {written}"
+        );
     }
-    assert_eq!((row.message_chars, row.error_code.as_deref()), (13, Some("invalid_response")));
-    assert_eq!((calls[0].tool.as_str(), calls[0].result.success), ("delete_task", true));
+    assert_eq!(
+        (row.message_chars, row.error_code.as_deref()),
+        (13, Some("invalid_response"))
+    );
+    assert_eq!(
+        (calls[0].tool.as_str(), calls[0].result.success),
+        ("delete_task", true)
+    );
     assert_eq!(row.message, content.text("drop the milk"));
     // Row by row it is what core makes of the events, also when each is read again to follow the next.
     assert_eq!(row.raw_response.is_some(), content != LogContent::None);
-    assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
+    assert_eq!(
+        store.load(&key).await.unwrap().events,
+        recorded(1, at(1), &events)
+    );
 }
 
 /// The request an input came with is kept with it, and with the decision it led to; so is what else a turn began with.
 pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
-    let input = Input { request_id: Some("req-1".to_owned()), ..message("i1", 0, "hi") };
+    let input = Input {
+        request_id: Some("req-1".to_owned()),
+        ..message("i1", 0, "hi")
+    };
     store.submit(&key, &input).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().inbox, [input]);
     let Event::TurnStarted {
-        turn, input, message, message_chars, model, limits, output_schema, call, ..
+        turn,
+        input,
+        message,
+        message_chars,
+        model,
+        limits,
+        output_schema,
+        call,
+        ..
     } = started(1, "i1")
     else {
         panic!("a sample of another kind")
@@ -184,7 +364,10 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         agent: Some(key.agent.clone()),
         version: Some("2.1".to_owned()),
         metadata: serde_json::Map::from_iter([("ticket".to_owned(), 7.into())]),
-        told: vec![Told { id: Some("fact-1".to_owned()), text: "Josh has a cat".to_owned() }],
+        told: vec![Told {
+            id: Some("fact-1".to_owned()),
+            text: "Josh has a cat".to_owned(),
+        }],
         input,
         accepted_at,
         request_id,
@@ -203,13 +386,27 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         })),
     };
     let (by, point) = ("policy".to_owned(), "before_model".to_owned());
-    let decided = Event::Decided { turn, by, point, value: serde_json::json!({ "model": "small" }) };
+    let decided = Event::Decided {
+        turn,
+        by,
+        point,
+        value: serde_json::json!({ "model": "small" }),
+    };
     let events = [begun, decided];
-    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
-    assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
+    store
+        .append(&key, &recorded(1, at(1), &events))
+        .await
+        .unwrap();
+    assert_eq!(
+        store.load(&key).await.unwrap().events,
+        recorded(1, at(1), &events)
+    );
     let row = store.decision(&key.user, turn).await.unwrap().unwrap();
     assert_eq!(row.request_id.as_deref(), Some("req-1"));
-    assert_eq!((row.agent, row.version.as_deref()), (key.agent, Some("2.1")));
+    assert_eq!(
+        (row.agent, row.version.as_deref()),
+        (key.agent, Some("2.1"))
+    );
 }
 
 /// A user's decisions with all agents are listed together, and each names its agent.
@@ -218,15 +415,29 @@ pub async fn decisions_name_their_agent(store: &(impl Journal + LogStore)) {
     for (number, key) in [(1, &ours), (2, &theirs)] {
         let id = format!("i{number}");
         store.submit(key, &message(&id, 0, "hi")).await.unwrap();
-        store.append(key, &recorded(1, at(number.into()), &[started(number, &id)])).await.unwrap();
+        store
+            .append(
+                key,
+                &recorded(1, at(number.into()), &[started(number, &id)]),
+            )
+            .await
+            .unwrap();
     }
     let found = async |agent: Option<&ConversationKey>| {
         let agent = agent.map(|key| key.agent.clone());
-        let filter = DecisionFilter { agent, ..DecisionFilter::default() };
+        let filter = DecisionFilter {
+            agent,
+            ..DecisionFilter::default()
+        };
         let rows = store.decisions(&ours.user, &filter).await.unwrap();
-        rows.into_iter().map(|row| (row.id, row.agent)).collect::<Vec<_>>()
+        rows.into_iter()
+            .map(|row| (row.id, row.agent))
+            .collect::<Vec<_>>()
     };
-    let (first, second) = ((turn(1), ours.agent.clone()), (turn(2), theirs.agent.clone()));
+    let (first, second) = (
+        (turn(1), ours.agent.clone()),
+        (turn(2), theirs.agent.clone()),
+    );
     assert_eq!(found(None).await, [second.clone(), first.clone()]);
     assert_eq!(found(Some(&ours)).await, [first]);
     assert_eq!(found(Some(&theirs)).await, [second]);
@@ -235,9 +446,21 @@ pub async fn decisions_name_their_agent(store: &(impl Journal + LogStore)) {
 /// No user sees another's decisions or calls, whatever ids they know.
 pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     let (key, bert) = (conversation("anna", 1), user("bert"));
-    store.submit(&key, &message("i1", 0, "anna's secret")).await.unwrap();
-    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), call_finished(1, "call_1")])).await.unwrap();
-    let here = DecisionFilter { conversation: Some(key.conversation), ..DecisionFilter::default() };
+    store
+        .submit(&key, &message("i1", 0, "anna's secret"))
+        .await
+        .unwrap();
+    store
+        .append(
+            &key,
+            &recorded(1, at(1), &[started(1, "i1"), call_finished(1, "call_1")]),
+        )
+        .await
+        .unwrap();
+    let here = DecisionFilter {
+        conversation: Some(key.conversation),
+        ..DecisionFilter::default()
+    };
     assert_eq!(store.decisions(&key.user, &here).await.unwrap().len(), 1);
     assert_eq!(store.decisions(&bert, &here).await.unwrap(), []);
     assert_eq!(store.decision(&bert, turn(1)).await.unwrap(), None);
@@ -249,49 +472,119 @@ pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
 pub async fn an_answer_is_rated_by_whom_it_was_given(store: &(impl Journal + LogStore)) {
     let (key, bert, content) = (conversation("anna", 1), user("bert"), store.content());
     let anna = &key.user;
-    let of = |rating, comment: Option<&str>, seconds| Feedback::new(rating, comment, at(seconds)).unwrap();
-    let (good, bad) = (of(Rating::Up, None, 20), of(Rating::Down, Some("ä wrong day"), 21));
+    let of = |rating, comment: Option<&str>, seconds| {
+        Feedback::new(rating, comment, at(seconds)).unwrap()
+    };
+    let (good, bad) = (
+        of(Rating::Up, None, 20),
+        of(Rating::Down, Some("ä wrong day"), 21),
+    );
     for number in 1..=3 {
         let input = format!("i{number}");
-        store.submit(&key, &message(&input, 0, "hello")).await.unwrap();
+        store
+            .submit(&key, &message(&input, 0, "hello"))
+            .await
+            .unwrap();
         let mut events = vec![started(number, &input)];
         if number < 3 {
             events.push(finished(number, "SUCCESS:RESPONSE_GIVEN"));
         }
         let next = store.load(&key).await.unwrap().next_seq();
-        store.append(&key, &recorded(next, at(number.into()), &events)).await.unwrap();
+        store
+            .append(&key, &recorded(next, at(number.into()), &events))
+            .await
+            .unwrap();
     }
     let all = [turn(1), turn(2), turn(3), turn(9)];
     assert_eq!(store.feedback(anna, &all).await.unwrap(), []);
-    assert_eq!(store.rate(anna, turn(3), Some(&good)).await.unwrap(), Rated::Open);
-    assert_eq!(store.rate(anna, turn(9), Some(&good)).await.unwrap(), Rated::NoSuchTurn);
-    assert_eq!(store.rate(&bert, turn(1), Some(&good)).await.unwrap(), Rated::NoSuchTurn);
-    assert_eq!(store.rate(&bert, turn(1), None).await.unwrap(), Rated::NoSuchTurn);
+    assert_eq!(
+        store.rate(anna, turn(3), Some(&good)).await.unwrap(),
+        Rated::Open
+    );
+    assert_eq!(
+        store.rate(anna, turn(9), Some(&good)).await.unwrap(),
+        Rated::NoSuchTurn
+    );
+    assert_eq!(
+        store.rate(&bert, turn(1), Some(&good)).await.unwrap(),
+        Rated::NoSuchTurn
+    );
+    assert_eq!(
+        store.rate(&bert, turn(1), None).await.unwrap(),
+        Rated::NoSuchTurn
+    );
 
-    assert_eq!(store.rate(anna, turn(1), Some(&good)).await.unwrap(), Rated::Kept { before: None });
-    assert_eq!(store.rate(anna, turn(2), Some(&good)).await.unwrap(), Rated::Kept { before: None });
+    assert_eq!(
+        store.rate(anna, turn(1), Some(&good)).await.unwrap(),
+        Rated::Kept { before: None }
+    );
+    assert_eq!(
+        store.rate(anna, turn(2), Some(&good)).await.unwrap(),
+        Rated::Kept { before: None }
+    );
     let before = Some(Rating::Up);
-    assert_eq!(store.rate(anna, turn(1), Some(&bad)).await.unwrap(), Rated::Kept { before });
+    assert_eq!(
+        store.rate(anna, turn(1), Some(&bad)).await.unwrap(),
+        Rated::Kept { before }
+    );
     let next = store.load(&key).await.unwrap().next_seq();
     let end = [finished(3, "SUCCESS:RESPONSE_GIVEN")];
-    store.append(&key, &recorded(next, at(30), &end)).await.unwrap();
+    store
+        .append(&key, &recorded(next, at(30), &end))
+        .await
+        .unwrap();
 
     let kept = bad.kept(content);
-    assert_eq!(store.decision(anna, turn(1)).await.unwrap().unwrap().feedback.as_ref(), Some(&kept));
+    assert_eq!(
+        store
+            .decision(anna, turn(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .feedback
+            .as_ref(),
+        Some(&kept)
+    );
     let mut found = store.feedback(anna, &all).await.unwrap();
     found.sort_by_key(|(turn, _)| *turn);
     assert_eq!(found, [(turn(1), kept), (turn(2), good.clone())]);
-    assert_eq!(store.feedback(anna, &[turn(2)]).await.unwrap(), [(turn(2), good)]);
+    assert_eq!(
+        store.feedback(anna, &[turn(2)]).await.unwrap(),
+        [(turn(2), good)]
+    );
     assert_eq!(store.feedback(anna, &[]).await.unwrap(), []);
     assert_eq!(store.feedback(&bert, &all).await.unwrap(), []);
     for (rating, expected) in [(Rating::Down, turn(1)), (Rating::Up, turn(2))] {
-        let filter = DecisionFilter { feedback: Some(rating), ..DecisionFilter::default() };
-        let found: Vec<_> = store.decisions(anna, &filter).await.unwrap().iter().map(|row| row.id).collect();
+        let filter = DecisionFilter {
+            feedback: Some(rating),
+            ..DecisionFilter::default()
+        };
+        let found: Vec<_> = store
+            .decisions(anna, &filter)
+            .await
+            .unwrap()
+            .iter()
+            .map(|row| row.id)
+            .collect();
         assert_eq!(found, [expected], "{rating}");
     }
 
     let before = Some(Rating::Down);
-    assert_eq!(store.rate(anna, turn(1), None).await.unwrap(), Rated::Kept { before });
-    assert_eq!(store.rate(anna, turn(1), None).await.unwrap(), Rated::Kept { before: None });
-    assert_eq!(store.decision(anna, turn(1)).await.unwrap().unwrap().feedback, None);
+    assert_eq!(
+        store.rate(anna, turn(1), None).await.unwrap(),
+        Rated::Kept { before }
+    );
+    assert_eq!(
+        store.rate(anna, turn(1), None).await.unwrap(),
+        Rated::Kept { before: None }
+    );
+    assert_eq!(
+        store
+            .decision(anna, turn(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .feedback,
+        None
+    );
 }

@@ -1,14 +1,21 @@
 use adjutant_core::port::{ConversationStore, Journal, LogStore};
-use adjutant_core::{DecisionRecord, Event, Input, InputBody, LogContent, Recorded, ToolInvocationRecord};
+use adjutant_core::{
+    DecisionRecord, Event, Input, InputBody, LogContent, Recorded, ToolInvocationRecord,
+};
 use serde_json::{Value, json};
 
 use super::sample::*;
 
 /// A turn whose words, arguments, answers and failures are long, and stand in as many places as they do in a real one.
 pub(crate) fn long_turn(number: u32, input: &str, words: &str) -> Vec<Event> {
-    let rows: Vec<Value> = (0..60).map(|row| json!({"row": row, "text": "äöü \u{1} \" \\ \n"})).collect();
+    let rows: Vec<Value> = (0..60)
+        .map(|row| json!({"row": row, "text": "äöü \u{1} \" \\ \n"}))
+        .collect();
     let arguments = json!({"query": words, "rows": rows});
-    let (answer, failure) = (json!({"found": rows, "note": words}), format!("failed: {words}"));
+    let (answer, failure) = (
+        json!({"found": rows, "note": words}),
+        format!("failed: {words}"),
+    );
     let results = [
         json!({"success": true, "data": answer}),
         json!({"success": true, "data": words, "verbatim": true}),
@@ -41,11 +48,16 @@ pub(crate) fn long_turn(number: u32, input: &str, words: &str) -> Vec<Event> {
     let text = [json!({"type": "text", "text": words})];
     events.push(event(reply(2, &text)));
     let mut end = serde_json::to_value(finished(number, "SUCCESS:TASK_COMPLETED")).unwrap();
-    let used = results.iter().map(|result| json!({"tool": "read", "arguments": arguments, "result": result}));
-    let mut messages =
-        vec![json!({"role": "user", "parts": text}), json!({"role": "assistant", "parts": calls})];
+    let used = results
+        .iter()
+        .map(|result| json!({"tool": "read", "arguments": arguments, "result": result}));
+    let mut messages = vec![
+        json!({"role": "user", "parts": text}),
+        json!({"role": "assistant", "parts": calls}),
+    ];
     for (at, result) in results.iter().enumerate() {
-        let part = json!({"type": "tool_result", "call_id": call(at), "name": "read", "result": result});
+        let part =
+            json!({"type": "tool_result", "call_id": call(at), "name": "read", "result": result});
         messages.push(json!({"role": "tool", "parts": [part]}));
     }
     messages.push(json!({"role": "assistant", "parts": text}));
@@ -61,9 +73,11 @@ pub async fn long_values_come_back_wherever_they_are_read(
     store: &(impl Journal + LogStore + ConversationStore),
 ) {
     let key = conversation("anna", 1);
-    for (number, words) in
-        [(1, "\u{1}blob: \u{0} ä\n".repeat(400)), (2, "\u{1}text:".to_owned()), (3, "x".repeat(5000))]
-    {
+    for (number, words) in [
+        (1, "\u{1}blob: \u{0} ä\n".repeat(400)),
+        (2, "\u{1}text:".to_owned()),
+        (3, "x".repeat(5000)),
+    ] {
         let id = format!("i{number}");
         let input = Input::new(
             adjutant_core::InputId::new(id.clone()).unwrap(),
@@ -72,35 +86,78 @@ pub async fn long_values_come_back_wherever_they_are_read(
         );
         store.submit(&key, &input).await.unwrap();
         let loaded = store.load(&key).await.unwrap();
-        assert_eq!(loaded.inbox.iter().map(|input| &input.body).collect::<Vec<_>>(), [&input.body]);
+        assert_eq!(
+            loaded
+                .inbox
+                .iter()
+                .map(|input| &input.body)
+                .collect::<Vec<_>>(),
+            [&input.body]
+        );
         let events = Recorded::sequence(loaded.next_seq(), at(1), &long_turn(number, &id, &words));
         // As a turn does it: a part, then the rest.
         let (begun, rest) = events.split_at(5);
         store.append(&key, begun).await.unwrap();
         store.append(&key, rest).await.unwrap();
 
-        assert_eq!(store.load(&key).await.unwrap().events[loaded.events.len()..], events);
-        assert_eq!(store.load_turns(&key, None, 1).await.unwrap().unwrap().events, events);
-        assert_eq!(store.load_turn(&key, turn(number)).await.unwrap().unwrap().events, events);
+        assert_eq!(
+            store.load(&key).await.unwrap().events[loaded.events.len()..],
+            events
+        );
+        assert_eq!(
+            store
+                .load_turns(&key, None, 1)
+                .await
+                .unwrap()
+                .unwrap()
+                .events,
+            events
+        );
+        assert_eq!(
+            store
+                .load_turn(&key, turn(number))
+                .await
+                .unwrap()
+                .unwrap()
+                .events,
+            events
+        );
         let newer = store.load_newer(&key, None).await.unwrap().unwrap();
         assert_eq!(newer.events[loaded.events.len()..], events);
 
-        let mut decision = DecisionRecord::open(&key, at(1), &events[0].event, LogContent::Full).unwrap();
-        events[1..].iter().for_each(|recorded| decision.apply(at(1), &recorded.event, LogContent::Full));
-        assert_eq!(store.decision(&key.user, turn(number)).await.unwrap(), Some(decision));
+        let mut decision =
+            DecisionRecord::open(&key, at(1), &events[0].event, LogContent::Full).unwrap();
+        events[1..]
+            .iter()
+            .for_each(|recorded| decision.apply(at(1), &recorded.event, LogContent::Full));
+        assert_eq!(
+            store.decision(&key.user, turn(number)).await.unwrap(),
+            Some(decision)
+        );
         // How the model reads a result is not the log's matter.
         let said = |mut record: ToolInvocationRecord| {
             record.result.verbatim = false;
             record
         };
-        let of = |recorded: &Recorded| ToolInvocationRecord::of(at(1), &recorded.event, LogContent::Full);
+        let of = |recorded: &Recorded| {
+            ToolInvocationRecord::of(at(1), &recorded.event, LogContent::Full)
+        };
         let expected: Vec<_> = events.iter().filter_map(of).map(said).collect();
-        let calls = store.tool_invocations(&key.user, turn(number)).await.unwrap();
+        let calls = store
+            .tool_invocations(&key.user, turn(number))
+            .await
+            .unwrap();
         assert_eq!(calls.into_iter().map(said).collect::<Vec<_>>(), expected);
     }
-    let decisions = store.decisions(&key.user, &adjutant_core::DecisionFilter::default()).await.unwrap();
+    let decisions = store
+        .decisions(&key.user, &adjutant_core::DecisionFilter::default())
+        .await
+        .unwrap();
     assert_eq!(
-        decisions.iter().map(|decision| decision.message.len()).collect::<Vec<_>>(),
+        decisions
+            .iter()
+            .map(|decision| decision.message.len())
+            .collect::<Vec<_>>(),
         [5000, 6, 400 * 12]
     );
 }

@@ -1,23 +1,35 @@
 use adjutant_core::port::{Booking, BudgetStore, Journal, LogStore, MemoryLedger, TaskStore};
 use adjutant_core::{
-    ConversationKey, Event, MemoryChange, MemoryState, Spending, TaskChange, TaskDescription, TaskFilter,
+    ConversationKey, Event, MemoryChange, MemoryState, Spending, TaskChange, TaskDescription,
+    TaskFilter,
 };
 use jiff::civil::{Date, date};
 use uuid::Uuid;
 
 use super::memory_ledger::{fact, scope};
 use super::sample::{
-    agent, at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
-    recorded, replied, started, turn, user,
+    agent, at, call_finished, call_started, checked, conversation, finished, in_doubt, key,
+    message, parked, recorded, replied, started, turn, user,
 };
 use crate::maintenance::{Maintenance, Removed};
 
 /// A conversation in which `events` happened after its first input, `seconds` after it all began.
-async fn converse(store: &impl Journal, number: u32, seconds: i64, events: &[Event]) -> ConversationKey {
+async fn converse(
+    store: &impl Journal,
+    number: u32,
+    seconds: i64,
+    events: &[Event],
+) -> ConversationKey {
     let key = conversation("anna", number);
-    store.submit(&key, &message("i1", seconds, "drop the milk")).await.unwrap();
+    store
+        .submit(&key, &message("i1", seconds, "drop the milk"))
+        .await
+        .unwrap();
     if !events.is_empty() {
-        store.append(&key, &recorded(1, at(seconds), events)).await.unwrap();
+        store
+            .append(&key, &recorded(1, at(seconds), events))
+            .await
+            .unwrap();
     }
     key
 }
@@ -34,12 +46,24 @@ fn whole(number: u32) -> Vec<Event> {
 }
 
 fn add(words: &str) -> TaskChange {
-    TaskChange::Add { description: TaskDescription::new(words).unwrap() }
+    TaskChange::Add {
+        description: TaskDescription::new(words).unwrap(),
+    }
 }
 
 fn spending(day: Date) -> Booking {
-    let used = Spending { tokens: 1, ..Spending::default() };
-    Booking { id: Uuid::now_v7(), day, user: user("anna"), used, everyone: None, own: None }
+    let used = Spending {
+        tokens: 1,
+        ..Spending::default()
+    };
+    Booking {
+        id: Uuid::now_v7(),
+        day,
+        user: user("anna"),
+        used,
+        everyone: None,
+        own: None,
+    }
 }
 
 /// What is old and settled goes, with all that is its own. What waits, runs, was not taken or is in doubt stays however old
@@ -50,8 +74,17 @@ where
 {
     let anna = user("anna");
     let old = converse(store, 1, 0, &whole(1)).await;
-    let waits = [started(2, "i1"), replied(2, 1), checked(2, "call_1"), parked(2, &["call_1"])];
-    let doubt = [started(5, "i1"), in_doubt(5, "call_1"), finished(5, "INTERRUPTED:IN_DOUBT")];
+    let waits = [
+        started(2, "i1"),
+        replied(2, 1),
+        checked(2, "call_1"),
+        parked(2, &["call_1"]),
+    ];
+    let doubt = [
+        started(5, "i1"),
+        in_doubt(5, "call_1"),
+        finished(5, "INTERRUPTED:IN_DOUBT"),
+    ];
     let mut stay = vec![
         converse(store, 2, 0, &waits).await,
         converse(store, 3, 0, &[]).await,
@@ -61,29 +94,62 @@ where
     ];
     // Its input is old, its answer is not.
     let answered = converse(store, 7, 0, &[started(7, "i1")]).await;
-    store.append(&answered, &recorded(2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")])).await.unwrap();
+    store
+        .append(
+            &answered,
+            &recorded(2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")]),
+        )
+        .await
+        .unwrap();
     stay.push(answered);
 
     let change = add("buy milk");
-    store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
+    store
+        .apply(&anna, &change, Some(&key("once")))
+        .await
+        .unwrap();
     for day in [date(2025, 12, 31), date(2026, 1, 1)] {
         store.book(&[spending(day)]).await.unwrap();
     }
 
     let removed = store.remove_older_than(at(1000)).await.unwrap();
-    let expected = Removed { conversations: 1, events: 6, budget_days: 1, ..Removed::default() };
+    let expected = Removed {
+        conversations: 1,
+        events: 6,
+        budget_days: 1,
+        ..Removed::default()
+    };
     assert_eq!(removed, expected);
-    assert_eq!(store.load(&old).await.unwrap(), adjutant_core::port::Loaded::default());
+    assert_eq!(
+        store.load(&old).await.unwrap(),
+        adjutant_core::port::Loaded::default()
+    );
     assert_eq!(store.decision(&anna, turn(1)).await.unwrap(), None);
     for key in &stay {
         let loaded = store.load(key).await.unwrap();
-        assert!(!loaded.events.is_empty() || !loaded.inbox.is_empty(), "{key:?}");
+        assert!(
+            !loaded.events.is_empty() || !loaded.inbox.is_empty(),
+            "{key:?}"
+        );
     }
     assert_eq!(store.parked(&agent(), Some(&anna)).await.unwrap().len(), 1);
-    store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
-    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1, "the key is still known");
+    store
+        .apply(&anna, &change, Some(&key("once")))
+        .await
+        .unwrap();
+    assert_eq!(
+        store.list(&anna, TaskFilter::All).await.unwrap().len(),
+        1,
+        "the key is still known"
+    );
     assert_eq!(store.spent(None, date(2026, 1, 1)).await.unwrap().tokens, 1);
-    assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing());
+    assert!(
+        store
+            .remove_older_than(at(1000))
+            .await
+            .unwrap()
+            .is_nothing()
+    );
     assert_eq!(store.check().await.unwrap(), []);
 }
 
@@ -91,7 +157,10 @@ where
 pub async fn why_a_fact_is_there_stays<T: MemoryLedger + Maintenance>(store: &T) {
     let anna = scope("anna", "/v");
     // Learned and corrected; learned, forgotten and learned again; added and taken back; a correction that was taken back.
-    let undone = |change| MemoryChange { state: MemoryState::Undone, ..change };
+    let undone = |change| MemoryChange {
+        state: MemoryState::Undone,
+        ..change
+    };
     let changes = [
         fact(1, None, Some("a")),
         fact(2, Some("a"), Some("b")),
@@ -110,24 +179,57 @@ pub async fn why_a_fact_is_there_stays<T: MemoryLedger + Maintenance>(store: &T)
     let other = scope("bert", "/v");
     store.put(&other, &fact(1, None, Some("a"))).await.unwrap();
 
-    assert_eq!(store.remove_older_than(at(1000)).await.unwrap().memory_changes, 6);
-    let kept: Vec<_> = store.newest(&anna, 10).await.unwrap().into_iter().map(|change| change.id).collect();
+    assert_eq!(
+        store
+            .remove_older_than(at(1000))
+            .await
+            .unwrap()
+            .memory_changes,
+        6
+    );
+    let kept: Vec<_> = store
+        .newest(&anna, 10)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|change| change.id)
+        .collect();
     assert_eq!(kept, [8, 6, 4].map(|at: usize| changes[at].id));
     assert_eq!(store.newest(&other, 10).await.unwrap().len(), 1);
-    assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing());
+    assert!(
+        store
+            .remove_older_than(at(1000))
+            .await
+            .unwrap()
+            .is_nothing()
+    );
 }
 
 /// Users are told by their names as they are, each once, whatever of theirs is there.
-pub async fn users_are_those_who_have_something<T: Journal + TaskStore + MemoryLedger + Maintenance>(
+pub async fn users_are_those_who_have_something<
+    T: Journal + TaskStore + MemoryLedger + Maintenance,
+>(
     store: &T,
 ) {
     assert_eq!(store.users().await.unwrap(), []);
     converse(store, 1, 0, &[]).await;
     for name in ["local", "bert ", "bert", "anna"] {
-        store.apply(&user(name), &add("buy milk"), None).await.unwrap();
+        store
+            .apply(&user(name), &add("buy milk"), None)
+            .await
+            .unwrap();
     }
-    store.put(&scope("Зоя", "/v"), &fact(1, None, Some("a"))).await.unwrap();
-    let names: Vec<String> = store.users().await.unwrap().into_iter().map(String::from).collect();
+    store
+        .put(&scope("Зоя", "/v"), &fact(1, None, Some("a")))
+        .await
+        .unwrap();
+    let names: Vec<String> = store
+        .users()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(String::from)
+        .collect();
     assert_eq!(names, ["anna", "bert", "bert ", "local", "Зоя"]);
 }
 
@@ -136,31 +238,69 @@ pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
     for number in 1..=203 {
         converse(store, number, 0, &[]).await;
         let ignored = super::sample::ignored("i1");
-        store.append(&conversation("anna", number), &recorded(1, at(1), &[ignored])).await.unwrap();
+        store
+            .append(
+                &conversation("anna", number),
+                &recorded(1, at(1), &[ignored]),
+            )
+            .await
+            .unwrap();
     }
     let removed = store.remove_older_than(at(1000)).await.unwrap();
     assert_eq!((removed.conversations, removed.events), (203, 203));
 }
 
 /// What a database says of itself is what was put into it.
-pub async fn the_status_counts_what_is_there<T: Journal + TaskStore + MemoryLedger + Maintenance>(store: &T) {
+pub async fn the_status_counts_what_is_there<
+    T: Journal + TaskStore + MemoryLedger + Maintenance,
+>(
+    store: &T,
+) {
     let empty = store.status().await.unwrap();
-    assert_eq!((empty.oldest, empty.newest, empty.unsettled, empty.waiting), (None, None, 0, 0));
+    assert_eq!(
+        (empty.oldest, empty.newest, empty.unsettled, empty.waiting),
+        (None, None, 0, 0)
+    );
     converse(store, 1, 0, &whole(1)).await;
     converse(store, 2, 5, &[started(2, "i1"), parked(2, &["call_1"])]).await;
     converse(store, 3, 9, &[]).await;
-    store.apply(&user("anna"), &add("buy milk"), None).await.unwrap();
-    store.put(&scope("anna", "/v"), &fact(1, None, Some("a"))).await.unwrap();
+    store
+        .apply(&user("anna"), &add("buy milk"), None)
+        .await
+        .unwrap();
+    store
+        .put(&scope("anna", "/v"), &fact(1, None, Some("a")))
+        .await
+        .unwrap();
     let status = store.status().await.unwrap();
     assert_eq!((status.oldest, status.newest), (Some(at(0)), Some(at(9))));
     assert_eq!((status.unsettled, status.waiting), (1, 1));
-    let rows = |name: &str| status.tables.iter().find(|table| table.name == name).unwrap().rows;
+    let rows = |name: &str| {
+        status
+            .tables
+            .iter()
+            .find(|table| table.name == name)
+            .unwrap()
+            .rows
+    };
     assert_eq!(
-        ["task", "conversation", "inbox", "event", "decision", "tool_invocation", "memory_change", "token"]
-            .map(rows),
+        [
+            "task",
+            "conversation",
+            "inbox",
+            "event",
+            "decision",
+            "tool_invocation",
+            "memory_change",
+            "token"
+        ]
+        .map(rows),
         [1, 3, 3, 8, 2, 1, 1, 0]
     );
-    assert!(status.schema_version > 1 && status.bytes > 1000 && !status.product.is_empty(), "{status:?}");
+    assert!(
+        status.schema_version > 1 && status.bytes > 1000 && !status.product.is_empty(),
+        "{status:?}"
+    );
 }
 
 /// Whatever somebody does to the tables by hand is found, and said where. `make`: an empty store, and a hand.
@@ -205,21 +345,40 @@ where
     for (statements, words) in cases {
         let (store, hand) = make().await;
         converse(&store, 1, 0, &whole(1)).await;
-        store.apply(&user("anna"), &add("buy milk"), None).await.unwrap();
-        store.put(&scope("anna", "/v"), &fact(1, None, Some("a"))).await.unwrap();
+        store
+            .apply(&user("anna"), &add("buy milk"), None)
+            .await
+            .unwrap();
+        store
+            .put(&scope("anna", "/v"), &fact(1, None, Some("a")))
+            .await
+            .unwrap();
         for statement in *statements {
             hand(statement).await;
         }
         let findings = store.check().await.unwrap();
-        let said = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        assert!(said.contains(words) && said.is_empty() == statements.is_empty(), "{statements:?}: {said}");
+        let said = findings
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert!(
+            said.contains(words) && said.is_empty() == statements.is_empty(),
+            "{statements:?}: {said}"
+        );
     }
     // Of one that waits: as many, and yet not the same; or woken too late, and so never.
     let waiting = "what waits for a person is not what is noted to wait";
     let cases: &[(&'static str, &str)] = &[
         ("UPDATE adjutant_conversation SET waiting = waiting", ""),
-        ("UPDATE adjutant_conversation SET waiting = replace(waiting, 'call_1', 'call_9')", waiting),
-        ("UPDATE adjutant_conversation SET waiting = replace(waiting, '2026', '2027')", waiting),
+        (
+            "UPDATE adjutant_conversation SET waiting = replace(waiting, 'call_1', 'call_9')",
+            waiting,
+        ),
+        (
+            "UPDATE adjutant_conversation SET waiting = replace(waiting, '2026', '2027')",
+            waiting,
+        ),
         ("UPDATE adjutant_conversation SET waiting = '[]'", waiting),
         (
             "UPDATE adjutant_conversation SET wake_at = NULL",
@@ -230,15 +389,25 @@ where
             "it is to be woken at 2026-",
         ),
         // As it was written before anybody looked for what expires.
-        ("UPDATE adjutant_conversation SET waiting = '[\"call_1\"]', wake_at = NULL", ""),
+        (
+            "UPDATE adjutant_conversation SET waiting = '[\"call_1\"]', wake_at = NULL",
+            "",
+        ),
     ];
     for (statement, words) in cases {
         let (store, hand) = make().await;
         converse(&store, 1, 0, &[started(1, "i1"), parked(1, &["call_1"])]).await;
         hand(statement).await;
         let findings = store.check().await.unwrap();
-        let said = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{statement}: {said}");
+        let said = findings
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert!(
+            said.contains(words) && said.is_empty() == words.is_empty(),
+            "{statement}: {said}"
+        );
     }
 }
 
@@ -248,12 +417,25 @@ where
     T: Journal + TaskStore + Maintenance,
 {
     let anna = user("anna");
-    store.apply(&anna, &add("buy milk"), Some(&key("once"))).await.unwrap();
+    store
+        .apply(&anna, &add("buy milk"), Some(&key("once")))
+        .await
+        .unwrap();
     age().await;
     converse(store, 1, 2000, &[started(1, "i1")]).await;
-    assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing(), "a turn may be repeated");
+    assert!(
+        store
+            .remove_older_than(at(1000))
+            .await
+            .unwrap()
+            .is_nothing(),
+        "a turn may be repeated"
+    );
     store
-        .append(&conversation("anna", 1), &recorded(2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")]))
+        .append(
+            &conversation("anna", 1),
+            &recorded(2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")]),
+        )
         .await
         .unwrap();
     assert_eq!(store.remove_older_than(at(1000)).await.unwrap().changes, 1);

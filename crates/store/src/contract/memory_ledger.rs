@@ -1,6 +1,7 @@
 use adjutant_core::port::MemoryLedger;
 use adjutant_core::{
-    CallId, FactLine, FilePatch, MemoryChange, MemoryEffect, MemoryScope, MemorySource, MemoryState, TurnId,
+    CallId, FactLine, FilePatch, MemoryChange, MemoryEffect, MemoryScope, MemorySource,
+    MemoryState, TurnId,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -8,7 +9,10 @@ use uuid::Uuid;
 use super::sample::{at, conversation, key, turn, user};
 
 pub(crate) fn scope(name: &str, vault: &str) -> MemoryScope {
-    MemoryScope { user: user(name), vault: vault.to_owned() }
+    MemoryScope {
+        user: user(name),
+        vault: vault.to_owned(),
+    }
 }
 
 pub(crate) fn line(text: &str) -> FactLine {
@@ -33,9 +37,17 @@ pub(crate) fn fact(number: u32, before: Option<&str>, after: Option<&str>) -> Me
             call: CallId::new("call_1").unwrap(),
         }),
         key: Some(key(&format!("k{number}"))),
-        effect: MemoryEffect::Fact { before: before.map(line), after: after.map(line) },
+        effect: MemoryEffect::Fact {
+            before: before.map(line),
+            after: after.map(line),
+        },
         state: MemoryState::Done,
-        patch: Some(FilePatch { after: "ab".repeat(32), at: 7, removed: "\r\n\0é".to_owned(), inserted: 3 }),
+        patch: Some(FilePatch {
+            after: "ab".repeat(32),
+            at: 7,
+            removed: "\r\n\0é".to_owned(),
+            inserted: 3,
+        }),
     }
 }
 
@@ -47,7 +59,12 @@ fn note(number: u32) -> MemoryChange {
         found_before: 2,
         answer: json!({ "file_path": "Tage/2025-12-10.md", "ratio": 0.1 }),
     };
-    MemoryChange { effect, source: None, key: None, ..fact(number, None, None) }
+    MemoryChange {
+        effect,
+        source: None,
+        key: None,
+        ..fact(number, None, None)
+    }
 }
 
 /// Every change comes back as it was written, newest first, and a bound is kept.
@@ -60,7 +77,10 @@ pub async fn changes_of_a_memory_come_back_as_they_were(store: &impl MemoryLedge
         fact(2, Some("Josh has a cat"), Some(&long)),
         note(3),
         fact(4, Some(&long), None),
-        MemoryChange { state: MemoryState::Begun, ..fact(5, None, Some("")) },
+        MemoryChange {
+            state: MemoryState::Begun,
+            ..fact(5, None, Some(""))
+        },
     ];
     assert_eq!(store.newest(&anna, 10).await.unwrap(), []);
     for change in &changes {
@@ -71,8 +91,14 @@ pub async fn changes_of_a_memory_come_back_as_they_were(store: &impl MemoryLedge
     assert_eq!(store.newest(&anna, 0).await.unwrap(), []);
     newest.reverse();
     assert_eq!(newest, changes);
-    assert_eq!(store.about(&anna, &long).await.unwrap(), [changes[1].clone(), changes[3].clone()]);
-    assert_eq!(store.about(&anna, "Josh has a cat").await.unwrap(), changes[..2]);
+    assert_eq!(
+        store.about(&anna, &long).await.unwrap(),
+        [changes[1].clone(), changes[3].clone()]
+    );
+    assert_eq!(
+        store.about(&anna, "Josh has a cat").await.unwrap(),
+        changes[..2]
+    );
     assert_eq!(store.about(&anna, "josh has a cat").await.unwrap(), []);
     assert_eq!(store.about(&anna, "").await.unwrap(), changes[4..]);
 }
@@ -80,21 +106,43 @@ pub async fn changes_of_a_memory_come_back_as_they_were(store: &impl MemoryLedge
 /// A change with the same id is replaced in its place, and is found by what it says now.
 pub async fn a_change_of_a_memory_is_replaced_in_its_place(store: &impl MemoryLedger) {
     let anna = scope("anna", "/v");
-    let first = MemoryChange { state: MemoryState::Begun, ..fact(1, None, Some("a")) };
+    let first = MemoryChange {
+        state: MemoryState::Begun,
+        ..fact(1, None, Some("a"))
+    };
     let second = fact(2, None, Some("b"));
     store.put(&anna, &first).await.unwrap();
     store.put(&anna, &second).await.unwrap();
-    let replaced = MemoryChange { key: Some(key("other")), id: first.id, ..fact(9, Some("x"), Some("c")) };
+    let replaced = MemoryChange {
+        key: Some(key("other")),
+        id: first.id,
+        ..fact(9, Some("x"), Some("c"))
+    };
     store.put(&anna, &replaced).await.unwrap();
-    assert_eq!(store.newest(&anna, 10).await.unwrap(), [second, replaced.clone()]);
+    assert_eq!(
+        store.newest(&anna, 10).await.unwrap(),
+        [second, replaced.clone()]
+    );
     assert_eq!(store.about(&anna, "a").await.unwrap(), []);
-    assert_eq!(store.about(&anna, "x").await.unwrap(), std::slice::from_ref(&replaced));
+    assert_eq!(
+        store.about(&anna, "x").await.unwrap(),
+        std::slice::from_ref(&replaced)
+    );
     assert_eq!(store.by_key(&anna, &key("k1")).await.unwrap(), None);
-    assert_eq!(store.by_key(&anna, &key("other")).await.unwrap(), Some(replaced.clone()));
+    assert_eq!(
+        store.by_key(&anna, &key("other")).await.unwrap(),
+        Some(replaced.clone())
+    );
     // Of several under one key, the newest counts.
-    let again = MemoryChange { key: Some(key("other")), ..fact(3, None, Some("d")) };
+    let again = MemoryChange {
+        key: Some(key("other")),
+        ..fact(3, None, Some("d"))
+    };
     store.put(&anna, &again).await.unwrap();
-    assert_eq!(store.by_key(&anna, &key("other")).await.unwrap(), Some(again));
+    assert_eq!(
+        store.by_key(&anna, &key("other")).await.unwrap(),
+        Some(again)
+    );
 }
 
 /// Nothing crosses from one user, or from one vault, to another; not even by the same id.
@@ -114,7 +162,10 @@ pub async fn memories_belong_to_their_user_and_vault(store: &impl MemoryLedger) 
         let text = at.to_string();
         let mine = [fact(1, None, Some(&text))];
         assert_eq!(store.newest(scope, 10).await.unwrap(), mine);
-        assert_eq!(store.by_key(scope, &key("k1")).await.unwrap().as_slice(), mine);
+        assert_eq!(
+            store.by_key(scope, &key("k1")).await.unwrap().as_slice(),
+            mine
+        );
         assert_eq!(store.about(scope, &text).await.unwrap(), mine);
         assert_eq!(store.about(scope, &(at + 1).to_string()).await.unwrap(), []);
     }

@@ -1,8 +1,8 @@
 //! Users, conversations and the events of a whole turn.
 
 use adjutant_core::{
-    AgentName, ConversationId, ConversationKey, Event, IdempotencyKey, Input, InputBody, InputId, Recorded,
-    TurnId, UserId,
+    AgentName, ConversationId, ConversationKey, Event, IdempotencyKey, Input, InputBody, InputId,
+    Recorded, TurnId, UserId,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -22,19 +22,30 @@ pub(crate) fn key(text: &str) -> IdempotencyKey {
 
 /// The `number`th conversation of a user.
 pub(crate) fn conversation(name: &str, number: u32) -> ConversationKey {
-    let conversation: ConversationId = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { agent: agent(), user: user(name), conversation }
+    let conversation: ConversationId = format!("00000000-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap();
+    ConversationKey {
+        agent: agent(),
+        user: user(name),
+        conversation,
+    }
 }
 
 /// Conversations of one user and of one id with two agents.
 pub(crate) fn two_agents() -> (ConversationKey, ConversationKey) {
     let ours = conversation("anna", 1);
-    let theirs = ConversationKey { agent: AgentName::new("other").unwrap(), ..ours.clone() };
+    let theirs = ConversationKey {
+        agent: AgentName::new("other").unwrap(),
+        ..ours.clone()
+    };
     (ours, theirs)
 }
 
 pub(crate) fn turn(number: u32) -> TurnId {
-    format!("11111111-0000-7000-8000-{number:012}").parse().unwrap()
+    format!("11111111-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap()
 }
 
 /// `seconds` after a moment that has nanoseconds, so that a store that rounds them is found out.
@@ -165,7 +176,11 @@ pub(crate) fn asked_about(number: u32, call: &str, attempt: u32) -> Event {
 
 /// What became of a call in doubt, said by an input, or by nobody in time.
 pub(crate) fn resolved(number: u32, call: &str, attempt: u32, input: Option<&str>) -> Event {
-    let (by, verdict) = if input.is_some() { ("person", "retry") } else { ("expiry", "leave") };
+    let (by, verdict) = if input.is_some() {
+        ("person", "retry")
+    } else {
+        ("expiry", "leave")
+    };
     event(json!({
         "event": "doubt_resolved", "turn": turn(number), "call": call, "attempt": attempt, "by": by, "input": input,
         "verdict": verdict,

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
-use adjutant_core::port::{Begin, Begun, Branching, ConversationStore, Finished, Journal, Known, Newer};
+use adjutant_core::port::{
+    Begin, Begun, Branching, ConversationStore, Finished, Journal, Known, Newer,
+};
 use adjutant_core::{ConversationKey, Message, Recorded};
 
 use super::sample::*;
@@ -14,7 +16,10 @@ const MESSAGES_MAX: Option<usize> = Some(4);
 /// Runs the `number`th turn, which has five events and two messages, and stores a snapshot with its end if asked to.
 async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_stored: bool) {
     let (id, at) = (format!("i{number}"), at(i64::from(number)));
-    let (input, first) = (message(&id, i64::from(number), "go on"), [started(number, &id)]);
+    let (input, first) = (
+        message(&id, i64::from(number), "go on"),
+        [started(number, &id)],
+    );
     let begin = Begin {
         input: Some(&input),
         turn: &first,
@@ -25,9 +30,14 @@ async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_
         at,
     };
     let begun = store.begin(key, begin).await.unwrap();
-    let Begun::Started(newer) = begun else { panic!("{begun:?}") };
+    let Begun::Started(newer) = begun else {
+        panic!("{begun:?}")
+    };
     let mut conversation = folded(&newer);
-    assert_eq!(conversation, Conversation::of(MESSAGES_MAX, store.load(key).await.unwrap().events));
+    assert_eq!(
+        conversation,
+        Conversation::of(MESSAGES_MAX, store.load(key).await.unwrap().events)
+    );
     let mut end = finished(number, "SUCCESS:RESPONSE_GIVEN");
     if let adjutant_core::Event::TurnFinished { end, .. } = &mut end {
         end.messages = ["question", "answer"]
@@ -36,12 +46,22 @@ async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_
             .collect();
     }
     let call = format!("call_{number}");
-    let rest =
-        [call_started(number, &call), call_finished_at_length(number, &call, 500), replied(number, 1), end];
+    let rest = [
+        call_started(number, &call),
+        call_finished_at_length(number, &call, 500),
+        replied(number, 1),
+        end,
+    ];
     let rest = recorded(conversation.next_seq(), at, &rest);
     conversation.extend(rest.iter().cloned());
     let snapshot = conversation.snapshot().unwrap().filter(|_| is_stored);
-    assert_eq!(store.finish(key, "w".into(), &rest, snapshot.as_ref()).await.unwrap(), Finished::Released);
+    assert_eq!(
+        store
+            .finish(key, "w".into(), &rest, snapshot.as_ref())
+            .await
+            .unwrap(),
+        Finished::Released
+    );
 }
 
 /// Goes on from what the store says is needed.
@@ -49,8 +69,14 @@ fn folded(newer: &Newer) -> Conversation {
     let mut conversation = match &newer.restorable {
         Some(found) => {
             assert_eq!(found.snapshot.seq, newer.after);
-            assert!(found.said.iter().all(|recorded| recorded.event.has_messages()));
-            Conversation::restore(MESSAGES_MAX, &found.snapshot, found.said.iter().cloned()).unwrap()
+            assert!(
+                found
+                    .said
+                    .iter()
+                    .all(|recorded| recorded.event.has_messages())
+            );
+            Conversation::restore(MESSAGES_MAX, &found.snapshot, found.said.iter().cloned())
+                .unwrap()
         }
         None => {
             assert_eq!(newer.after, 0);
@@ -79,21 +105,38 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     let read = newer(store, &key, None).await;
     let found = read.restorable.as_ref().expect("it was stored");
     assert_eq!((found.snapshot.seq, found.snapshot.messages_from), (15, 10));
-    assert_eq!((places(&found.said), places(&read.events)), (vec![10, 15], vec![16, 17, 18, 19, 20]));
+    assert_eq!(
+        (places(&found.said), places(&read.events)),
+        (vec![10, 15], vec![16, 17, 18, 19, 20])
+    );
     turn_with(store, &key, 5, true).await;
     let read = newer(store, &key, None).await;
     assert_eq!((read.after, places(&read.events)), (25, vec![]));
-    assert_eq!(places(&read.restorable.as_ref().expect("it was replaced").said), [20, 25]);
+    assert_eq!(
+        places(&read.restorable.as_ref().expect("it was replaced").said),
+        [20, 25]
+    );
     turn_with(store, &key, 6, false).await;
 
     // What is known is not read again, and everything is there for whoever asks for it.
     let created_at = read.created_at;
     for (seq, events) in [(0, 30), (7, 23), (25, 5), (30, 0)] {
         let read = newer(store, &key, Some(Known { seq, created_at })).await;
-        assert_eq!((read.restorable, read.after, read.events.len()), (None, seq, events));
+        assert_eq!(
+            (read.restorable, read.after, read.events.len()),
+            (None, seq, events)
+        );
     }
     // What is known is of another conversation.
-    let read = newer(store, &key, Some(Known { seq: 7, created_at: at(77) })).await;
+    let read = newer(
+        store,
+        &key,
+        Some(Known {
+            seq: 7,
+            created_at: at(77),
+        }),
+    )
+    .await;
     assert_eq!((read.after, read.restorable.is_some()), (25, true));
 
     // Without events nothing says what a snapshot is of.
@@ -102,26 +145,47 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     for number in 31..=32 {
         turn_with(store, &other, number, false).await;
     }
-    assert!(store.claim(&other, "w", std::time::Duration::from_secs(60)).await.unwrap().is_held());
-    store.finish(&other, "w".into(), &[], Some(&snapshot)).await.unwrap();
+    assert!(
+        store
+            .claim(&other, "w", std::time::Duration::from_secs(60))
+            .await
+            .unwrap()
+            .is_held()
+    );
+    store
+        .finish(&other, "w".into(), &[], Some(&snapshot))
+        .await
+        .unwrap();
     assert_eq!(newer(store, &other, None).await.restorable, None);
     store.delete(&key).await.unwrap();
     for number in 1..=2 {
         turn_with(store, &key, number, false).await;
     }
-    assert_eq!(newer(store, &key, None).await.restorable, None, "it went with its conversation");
+    assert_eq!(
+        newer(store, &key, None).await.restorable,
+        None,
+        "it went with its conversation"
+    );
 }
 
 /// A branch begins with events and not with the snapshot of those; its own may stand for events of the conversation it comes
 /// from, also when that is deleted.
 pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + ConversationStore)) {
-    let (parent, child, grandchild) =
-        (conversation("anna", 1), conversation("anna", 2), conversation("anna", 3));
+    let (parent, child, grandchild) = (
+        conversation("anna", 1),
+        conversation("anna", 2),
+        conversation("anna", 3),
+    );
     for number in 1..=4 {
         turn_with(store, &parent, number, true).await;
     }
     let branching = |from, to: &ConversationKey, seq| {
-        let branching = Branching { from, seq, id: to.conversation, at: at(500) };
+        let branching = Branching {
+            from,
+            seq,
+            id: to.conversation,
+            at: at(500),
+        };
         async move { store.branch(branching).await.unwrap() }
     };
     branching(&parent, &child, 5).await;
@@ -130,12 +194,18 @@ pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + Conv
     turn_with(store, &child, 11, true).await;
     // A question and an answer are of the conversation it comes from.
     let read = newer(store, &child, None).await;
-    assert_eq!((places(&read.restorable.as_ref().unwrap().said), read.after), (vec![5, 10], 10));
+    assert_eq!(
+        (places(&read.restorable.as_ref().unwrap().said), read.after),
+        (vec![5, 10], 10)
+    );
     turn_with(store, &child, 12, false).await;
     branching(&child, &grandchild, 10).await;
     turn_with(store, &grandchild, 21, true).await;
     let of_grandchild = newer(store, &grandchild, None).await;
-    assert_eq!(places(&of_grandchild.restorable.as_ref().unwrap().said), [10, 15]);
+    assert_eq!(
+        places(&of_grandchild.restorable.as_ref().unwrap().said),
+        [10, 15]
+    );
     // The parent goes on from its own.
     assert_eq!(newer(store, &parent, None).await.after, 20);
 
@@ -157,8 +227,16 @@ where
 {
     let cases: &[(&'static str, bool, &str)] = &[
         ("UPDATE adjutant_snapshot SET v = v", true, ""),
-        ("UPDATE adjutant_snapshot SET body = replace(body, '880', '881')", false, "event 20 is damaged"),
-        ("UPDATE adjutant_snapshot SET messages_from = 19", false, "event 20 is damaged"),
+        (
+            "UPDATE adjutant_snapshot SET body = replace(body, '880', '881')",
+            false,
+            "event 20 is damaged",
+        ),
+        (
+            "UPDATE adjutant_snapshot SET messages_from = 19",
+            false,
+            "event 20 is damaged",
+        ),
         ("UPDATE adjutant_snapshot SET v = 9", false, ""),
         (
             "UPDATE adjutant_event SET body = replace(body, '\"input_tokens\":220', '\"input_tokens\":221') WHERE seq = 5",
@@ -178,8 +256,15 @@ where
         assert_eq!((read.after, read.events.len()), expected, "{statement}");
         assert_eq!(read.restorable.is_some(), *is_used, "{statement}");
         let findings = store.check().await.unwrap();
-        let said = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{statement}: {said}");
+        let said = findings
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert!(
+            said.contains(words) && said.is_empty() == words.is_empty(),
+            "{statement}: {said}"
+        );
         if !is_used {
             // The next one takes its place.
             turn_with(&store, &key, 6, true).await;

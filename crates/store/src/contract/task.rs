@@ -9,30 +9,53 @@ pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), []);
 
     let milk = add(store, &anna, "buy milk").await;
-    assert_eq!((milk.id, milk.user_id.clone(), milk.description.as_str()), (id(1), anna.clone(), "buy milk"));
-    assert_eq!((milk.completed, milk.completed_at, milk.updated_at), (false, None, milk.created_at));
+    assert_eq!(
+        (milk.id, milk.user_id.clone(), milk.description.as_str()),
+        (id(1), anna.clone(), "buy milk")
+    );
+    assert_eq!(
+        (milk.completed, milk.completed_at, milk.updated_at),
+        (false, None, milk.created_at)
+    );
     let bread = add(store, &anna, "buy bread").await;
     assert_eq!(bread.id, id(2));
     assert_eq!(store.get(&anna, id(1)).await.unwrap(), Some(milk.clone()));
 
-    let change = TaskChange::Update { id: id(1), description: words("buy oat milk") };
+    let change = TaskChange::Update {
+        id: id(1),
+        description: words("buy oat milk"),
+    };
     let TaskChanged::Updated { task: oat, before } = apply(store, &anna, &change).await else {
         panic!("not updated")
     };
-    assert_eq!((before, oat.description.as_str()), (milk.description, "buy oat milk"));
+    assert_eq!(
+        (before, oat.description.as_str()),
+        (milk.description, "buy oat milk")
+    );
     assert_eq!(oat.created_at, milk.created_at);
     assert!(oat.updated_at >= milk.updated_at);
     assert_eq!(store.get(&anna, id(1)).await.unwrap(), Some(oat.clone()));
 
-    let TaskChanged::Completed { task: done, already: false } =
-        apply(store, &anna, &TaskChange::Complete { id: id(1) }).await
+    let TaskChanged::Completed {
+        task: done,
+        already: false,
+    } = apply(store, &anna, &TaskChange::Complete { id: id(1) }).await
     else {
         panic!("not completed")
     };
     assert!(done.completed && done.completed_at == Some(done.updated_at));
-    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), [done.clone(), bread.clone()]);
-    assert_eq!(store.list(&anna, TaskFilter::Completed).await.unwrap(), std::slice::from_ref(&done));
-    assert_eq!(store.list(&anna, TaskFilter::Pending).await.unwrap(), std::slice::from_ref(&bread));
+    assert_eq!(
+        store.list(&anna, TaskFilter::All).await.unwrap(),
+        [done.clone(), bread.clone()]
+    );
+    assert_eq!(
+        store.list(&anna, TaskFilter::Completed).await.unwrap(),
+        std::slice::from_ref(&done)
+    );
+    assert_eq!(
+        store.list(&anna, TaskFilter::Pending).await.unwrap(),
+        std::slice::from_ref(&bread)
+    );
     for (filter, before, limit, expected) in [
         (TaskFilter::All, None, 9, vec![&done, &bread]),
         (TaskFilter::All, None, 1, vec![&bread]),
@@ -44,19 +67,40 @@ pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
         (TaskFilter::Completed, Some(1), 1, vec![]),
         (TaskFilter::All, Some(u64::MAX), 1, vec![&bread]),
     ] {
-        let last = store.list_last(&anna, filter, before.and_then(TaskId::new), limit).await.unwrap();
-        assert_eq!(last.iter().collect::<Vec<_>>(), expected, "{filter:?} {before:?} {limit}");
+        let last = store
+            .list_last(&anna, filter, before.and_then(TaskId::new), limit)
+            .await
+            .unwrap();
+        assert_eq!(
+            last.iter().collect::<Vec<_>>(),
+            expected,
+            "{filter:?} {before:?} {limit}"
+        );
     }
 
     let change = TaskChange::Delete { id: id(1) };
-    assert_eq!(apply(store, &anna, &change).await, TaskChanged::Deleted { task: done });
-    assert_eq!(apply(store, &anna, &change).await, TaskChanged::NoSuchTask { id: id(1) });
+    assert_eq!(
+        apply(store, &anna, &change).await,
+        TaskChanged::Deleted { task: done }
+    );
+    assert_eq!(
+        apply(store, &anna, &change).await,
+        TaskChanged::NoSuchTask { id: id(1) }
+    );
     assert_eq!(store.get(&anna, id(1)).await.unwrap(), None);
     let far = TaskId::new(u64::MAX).unwrap();
     assert_eq!(store.get(&anna, far).await.unwrap(), None);
-    for change in [TaskChange::Complete { id: far }, TaskChange::Update { id: far, description: words("x") }]
-    {
-        assert_eq!(apply(store, &anna, &change).await, TaskChanged::NoSuchTask { id: far });
+    for change in [
+        TaskChange::Complete { id: far },
+        TaskChange::Update {
+            id: far,
+            description: words("x"),
+        },
+    ] {
+        assert_eq!(
+            apply(store, &anna, &change).await,
+            TaskChanged::NoSuchTask { id: far }
+        );
     }
 }
 
@@ -77,11 +121,18 @@ pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
     let (anna, bert) = (user("anna"), user("Anna"));
     let annas = add(store, &anna, "anna's").await;
     add(store, &anna, "anna's second").await;
-    let change = TaskChange::Add { description: words("bert's") };
+    let change = TaskChange::Add {
+        description: words("bert's"),
+    };
     let berts = store.apply(&bert, &change, Some(&key("k"))).await.unwrap();
-    let TaskChanged::Added { task: berts } = berts else { panic!("not added") };
+    let TaskChanged::Added { task: berts } = berts else {
+        panic!("not added")
+    };
     assert_eq!((annas.id, berts.id), (id(1), id(1)));
-    assert_eq!(store.list(&bert, TaskFilter::All).await.unwrap(), std::slice::from_ref(&berts));
+    assert_eq!(
+        store.list(&bert, TaskFilter::All).await.unwrap(),
+        std::slice::from_ref(&berts)
+    );
     assert_eq!(store.get(&bert, id(2)).await.unwrap(), None);
 
     let delete = TaskChange::Delete { id: id(1) };
@@ -99,24 +150,47 @@ pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
 /// The same key again changes nothing and tells what it led to the first time, even if the task is another by now.
 pub async fn a_repeated_key_has_one_effect(store: &impl TaskStore) {
     let anna = user("anna");
-    let (first, second) = (key("conversation/turn/call_1"), key("conversation/turn/call_2"));
-    let change = TaskChange::Add { description: words("buy milk") };
+    let (first, second) = (
+        key("conversation/turn/call_1"),
+        key("conversation/turn/call_2"),
+    );
+    let change = TaskChange::Add {
+        description: words("buy milk"),
+    };
     let added = store.apply(&anna, &change, Some(&first)).await.unwrap();
     apply(store, &anna, &TaskChange::Complete { id: id(1) }).await;
-    assert_eq!(store.apply(&anna, &change, Some(&first)).await.unwrap(), added);
+    assert_eq!(
+        store.apply(&anna, &change, Some(&first)).await.unwrap(),
+        added
+    );
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1);
 
     let delete = TaskChange::Delete { id: id(1) };
     let deleted = store.apply(&anna, &delete, Some(&second)).await.unwrap();
     assert!(matches!(deleted, TaskChanged::Deleted { .. }));
-    assert_eq!(store.apply(&anna, &delete, Some(&second)).await.unwrap(), deleted);
+    assert_eq!(
+        store.apply(&anna, &delete, Some(&second)).await.unwrap(),
+        deleted
+    );
 
     // That there was nothing to do is an outcome as well: it stays so although the id exists later.
     let complete = TaskChange::Complete { id: id(2) };
     let nothing = TaskChanged::NoSuchTask { id: id(2) };
-    assert_eq!(store.apply(&anna, &complete, Some(&key("third"))).await.unwrap(), nothing);
+    assert_eq!(
+        store
+            .apply(&anna, &complete, Some(&key("third")))
+            .await
+            .unwrap(),
+        nothing
+    );
     assert_eq!(add(store, &anna, "buy bread").await.id, id(2));
-    assert_eq!(store.apply(&anna, &complete, Some(&key("third"))).await.unwrap(), nothing);
+    assert_eq!(
+        store
+            .apply(&anna, &complete, Some(&key("third")))
+            .await
+            .unwrap(),
+        nothing
+    );
     assert_eq!(store.list(&anna, TaskFilter::Completed).await.unwrap(), []);
 }
 
@@ -125,10 +199,20 @@ pub async fn completing_twice_says_so(store: &impl TaskStore) {
     let anna = user("anna");
     add(store, &anna, "buy milk").await;
     let complete = TaskChange::Complete { id: id(1) };
-    let TaskChanged::Completed { task: first, already: false } = apply(store, &anna, &complete).await else {
+    let TaskChanged::Completed {
+        task: first,
+        already: false,
+    } = apply(store, &anna, &complete).await
+    else {
         panic!("not completed")
     };
-    assert_eq!(apply(store, &anna, &complete).await, TaskChanged::Completed { task: first, already: true });
+    assert_eq!(
+        apply(store, &anna, &complete).await,
+        TaskChanged::Completed {
+            task: first,
+            already: true
+        }
+    );
 }
 
 /// A deleted task comes back with its id, once, and nobody else's does.
@@ -143,31 +227,64 @@ pub async fn a_deleted_task_comes_back_as_it_was(store: &impl TaskStore) {
         panic!("not completed")
     };
     let restore = TaskChange::Restore { id: id(2) };
-    let there = TaskChanged::Restored { task: done.clone(), already: true };
+    let there = TaskChanged::Restored {
+        task: done.clone(),
+        already: true,
+    };
     assert_eq!(apply(store, &anna, &restore).await, there);
     for round in 0..2 {
         apply(store, &anna, &TaskChange::Delete { id: id(2) }).await;
-        assert_eq!(apply(store, &bert, &restore).await, TaskChanged::NoSuchTask { id: id(2) });
-        let back = TaskChanged::Restored { task: done.clone(), already: false };
+        assert_eq!(
+            apply(store, &bert, &restore).await,
+            TaskChanged::NoSuchTask { id: id(2) }
+        );
+        let back = TaskChanged::Restored {
+            task: done.clone(),
+            already: false,
+        };
         assert_eq!(apply(store, &anna, &restore).await, back, "{round}");
         let all = store.list(&anna, TaskFilter::All).await.unwrap();
-        assert_eq!(all.iter().map(|task| task.id).collect::<Vec<_>>(), [id(1), id(2), id(3)]);
+        assert_eq!(
+            all.iter().map(|task| task.id).collect::<Vec<_>>(),
+            [id(1), id(2), id(3)]
+        );
     }
     let never = TaskChange::Restore { id: id(9) };
-    assert_eq!(apply(store, &anna, &never).await, TaskChanged::NoSuchTask { id: id(9) });
+    assert_eq!(
+        apply(store, &anna, &never).await,
+        TaskChanged::NoSuchTask { id: id(9) }
+    );
 }
 
 /// What a person can write comes back as it was.
 pub async fn descriptions_hold_any_unicode(store: &impl TaskStore) {
     let anna = user("änna 👋🏽");
-    let longest = "👩‍👩‍👧‍👦".chars().cycle().take(999).chain(['!']).collect::<String>();
-    let texts =
-        ["Ünïcödé", "日本語のタスク", "مهمة", "a\u{301}", "'; DROP TABLE task; --", "%_\\ \"?1\"", &longest];
+    let longest = "👩‍👩‍👧‍👦"
+        .chars()
+        .cycle()
+        .take(999)
+        .chain(['!'])
+        .collect::<String>();
+    let texts = [
+        "Ünïcödé",
+        "日本語のタスク",
+        "مهمة",
+        "a\u{301}",
+        "'; DROP TABLE task; --",
+        "%_\\ \"?1\"",
+        &longest,
+    ];
     for text in texts {
         add(store, &anna, text).await;
     }
     let stored = store.list(&anna, TaskFilter::All).await.unwrap();
-    assert_eq!(stored.iter().map(|task| task.description.as_str()).collect::<Vec<_>>(), texts);
+    assert_eq!(
+        stored
+            .iter()
+            .map(|task| task.description.as_str())
+            .collect::<Vec<_>>(),
+        texts
+    );
 }
 
 async fn apply(store: &impl TaskStore, user: &UserId, change: &TaskChange) -> TaskChanged {
@@ -175,7 +292,14 @@ async fn apply(store: &impl TaskStore, user: &UserId, change: &TaskChange) -> Ta
 }
 
 async fn add(store: &impl TaskStore, user: &UserId, text: &str) -> Task {
-    let TaskChanged::Added { task } = apply(store, user, &TaskChange::Add { description: words(text) }).await
+    let TaskChanged::Added { task } = apply(
+        store,
+        user,
+        &TaskChange::Add {
+            description: words(text),
+        },
+    )
+    .await
     else {
         panic!("{text:?} was not added")
     };

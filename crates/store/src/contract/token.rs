@@ -7,7 +7,10 @@ use super::sample::user;
 /// Whom a secret stands for, if it is not refused at the time of its record.
 async fn user_of(store: &impl TokenStore, digest: &[u8; 32]) -> Option<UserId> {
     let found = store.find_token(digest).await.unwrap()?;
-    found.refused(found.created_at).is_none().then_some(found.grant.user)
+    found
+        .refused(found.created_at)
+        .is_none()
+        .then_some(found.grant.user)
 }
 
 /// A token stands for its user until it is revoked; whoever lists tokens sees no secret of them.
@@ -15,14 +18,29 @@ pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) 
     let (anna, bert) = (user("anna"), user("bert"));
     let grant = |user: &UserId, name: &str| TokenGrant::token(user.clone(), name);
     assert_eq!(user_of(store, &[1; 32]).await, None);
-    let first = store.create_token(&grant(&anna, "laptop"), &[1; 32]).await.unwrap();
-    let second = store.create_token(&grant(&bert, "phone"), &[2; 32]).await.unwrap();
+    let first = store
+        .create_token(&grant(&anna, "laptop"), &[1; 32])
+        .await
+        .unwrap();
+    let second = store
+        .create_token(&grant(&bert, "phone"), &[2; 32])
+        .await
+        .unwrap();
     assert_eq!(user_of(store, &[1; 32]).await, Some(anna.clone()));
     assert_eq!(user_of(store, &[2; 32]).await, Some(bert.clone()));
-    assert_eq!(store.tokens(None).await.unwrap(), [first.clone(), second.clone()]);
-    assert_eq!(store.tokens(Some(&bert)).await.unwrap(), std::slice::from_ref(&second));
+    assert_eq!(
+        store.tokens(None).await.unwrap(),
+        [first.clone(), second.clone()]
+    );
+    assert_eq!(
+        store.tokens(Some(&bert)).await.unwrap(),
+        std::slice::from_ref(&second)
+    );
     // The same secret twice is nobody's.
-    store.create_token(&grant(&bert, "copy"), &[1; 32]).await.unwrap_err();
+    store
+        .create_token(&grant(&bert, "copy"), &[1; 32])
+        .await
+        .unwrap_err();
 
     assert!(store.revoke_token(&first.id).await.unwrap());
     assert!(!store.revoke_token(&first.id).await.unwrap());
@@ -30,7 +48,9 @@ pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) 
     assert_eq!(user_of(store, &[1; 32]).await, None);
     assert_eq!(user_of(store, &[2; 32]).await, Some(bert));
     let kept = &store.tokens(Some(&anna)).await.unwrap()[0];
-    assert!(kept.grant.name == "laptop" && kept.refused(kept.created_at) == Some(TokenRefused::Revoked));
+    assert!(
+        kept.grant.name == "laptop" && kept.refused(kept.created_at) == Some(TokenRefused::Revoked)
+    );
 }
 
 /// A token comes back with the properties it was made with, and its last use and its new expiry are noted.
@@ -46,27 +66,48 @@ pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
     };
     let made = store.create_token(&grant, &[1; 32]).await.unwrap();
     assert_eq!(made.grant, grant);
-    assert_eq!(store.find_token(&[1; 32]).await.unwrap().as_ref(), Some(&made));
+    assert_eq!(
+        store.find_token(&[1; 32]).await.unwrap().as_ref(),
+        Some(&made)
+    );
     for role in Role::ALL {
-        let grant = TokenGrant { role, ..TokenGrant::token(user("anna"), "") };
+        let grant = TokenGrant {
+            role,
+            ..TokenGrant::token(user("anna"), "")
+        };
         let digest = [10 + role as u8; 32];
         store.create_token(&grant, &digest).await.unwrap();
-        assert_eq!(store.find_token(&digest).await.unwrap().unwrap().grant, grant);
+        assert_eq!(
+            store.find_token(&digest).await.unwrap().unwrap().grant,
+            grant
+        );
     }
 
     let found = async || store.find_token(&[1; 32]).await.unwrap().unwrap();
     let end = at(4_000_000_005);
     store.token_used(&made.id, at(7), Some(end)).await.unwrap();
-    assert_eq!((found().await.used_at, found().await.grant.expires_at), (Some(at(7)), Some(end)));
+    assert_eq!(
+        (found().await.used_at, found().await.grant.expires_at),
+        (Some(at(7)), Some(end))
+    );
     // An earlier use that is told later changes nothing.
-    store.token_used(&made.id, at(6), Some(at(1))).await.unwrap();
-    assert_eq!((found().await.used_at, found().await.grant.expires_at), (Some(at(7)), Some(end)));
+    store
+        .token_used(&made.id, at(6), Some(at(1)))
+        .await
+        .unwrap();
+    assert_eq!(
+        (found().await.used_at, found().await.grant.expires_at),
+        (Some(at(7)), Some(end))
+    );
     assert_eq!(found().await.refused(at(1)), None);
     assert_eq!(found().await.refused(end), Some(TokenRefused::Expired));
     store.revoke_token(&made.id).await.unwrap();
     store.token_used(&made.id, at(9), None).await.unwrap();
     assert_eq!(found().await.used_at, Some(at(7)));
-    store.token_used("no such token", at(9), None).await.unwrap();
+    store
+        .token_used("no such token", at(9), None)
+        .await
+        .unwrap();
 }
 
 /// A token is revoked with the one it was made with, and all of a user's at once; nobody else's is.
@@ -74,7 +115,11 @@ pub async fn what_was_made_with_a_token_is_revoked_with_it(store: &impl TokenSto
     let (anna, bert) = (user("anna"), user("bert"));
     let made = async |number: u8, user: &UserId, kind, parent: Option<&str>| {
         let parent = parent.map(str::to_owned);
-        let grant = TokenGrant { kind, parent, ..TokenGrant::token(user.clone(), "") };
+        let grant = TokenGrant {
+            kind,
+            parent,
+            ..TokenGrant::token(user.clone(), "")
+        };
         store.create_token(&grant, &[number; 32]).await.unwrap().id
     };
     let first = made(1, &anna, TokenKind::Token, None).await;
@@ -94,7 +139,13 @@ pub async fn what_was_made_with_a_token_is_revoked_with_it(store: &impl TokenSto
     };
     assert!(store.revoke_token(&first).await.unwrap());
     assert_eq!(open().await, [4, 5, 6]);
-    assert_eq!(store.revoke_tokens_of(&anna, Some(TokenKind::Session)).await.unwrap(), 1);
+    assert_eq!(
+        store
+            .revoke_tokens_of(&anna, Some(TokenKind::Session))
+            .await
+            .unwrap(),
+        1
+    );
     assert_eq!(open().await, [5, 6]);
     assert_eq!(store.revoke_tokens_of(&anna, None).await.unwrap(), 1);
     assert_eq!(open().await, [6]);
@@ -104,12 +155,28 @@ pub async fn what_was_made_with_a_token_is_revoked_with_it(store: &impl TokenSto
 /// Whoever signs in anew leaves no expired sessions behind; tokens stay in the list.
 pub async fn expired_sessions_are_forgotten(store: &impl TokenStore) {
     let expired = Some(Timestamp::UNIX_EPOCH);
-    let grant = |kind, expires_at| TokenGrant { kind, expires_at, ..TokenGrant::token(user("anna"), "") };
-    store.create_token(&grant(TokenKind::Session, expired), &[1; 32]).await.unwrap();
-    store.create_token(&grant(TokenKind::Token, expired), &[2; 32]).await.unwrap();
-    let other = TokenGrant { user: user("bert"), ..grant(TokenKind::Session, expired) };
+    let grant = |kind, expires_at| TokenGrant {
+        kind,
+        expires_at,
+        ..TokenGrant::token(user("anna"), "")
+    };
+    store
+        .create_token(&grant(TokenKind::Session, expired), &[1; 32])
+        .await
+        .unwrap();
+    store
+        .create_token(&grant(TokenKind::Token, expired), &[2; 32])
+        .await
+        .unwrap();
+    let other = TokenGrant {
+        user: user("bert"),
+        ..grant(TokenKind::Session, expired)
+    };
     store.create_token(&other, &[3; 32]).await.unwrap();
-    store.create_token(&grant(TokenKind::Session, None), &[4; 32]).await.unwrap();
+    store
+        .create_token(&grant(TokenKind::Session, None), &[4; 32])
+        .await
+        .unwrap();
     let found = async |number: u8| store.find_token(&[number; 32]).await.unwrap().is_some();
     assert!(!found(1).await && found(2).await && found(3).await && found(4).await);
 }

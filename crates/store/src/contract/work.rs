@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use adjutant_core::port::{
-    Beat, Begin, Begun, Change, Claim, Due, Finished, Heard, Journal, Running, StoreError, Take, Taken, To,
-    WorkPlace, Worker,
+    Beat, Begin, Begun, Change, Claim, Due, Finished, Heard, Journal, Running, StoreError, Take,
+    Taken, To, WorkPlace, Worker,
 };
 use adjutant_core::{AgentName, ConversationKey, Event, Input, UserId};
 
@@ -13,10 +13,16 @@ const LONG: Duration = Duration::from_secs(3600);
 /// A claim keeps others away until it is released or its time is over; its holder may renew it.
 pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     let key = conversation("anna", 1);
-    assert!(!store.claim(&key, "a", LONG).await.unwrap().is_held(), "there is nothing to claim");
+    assert!(
+        !store.claim(&key, "a", LONG).await.unwrap().is_held(),
+        "there is nothing to claim"
+    );
     store.release(&key, "a".into()).await.unwrap();
 
-    store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "hello"))
+        .await
+        .unwrap();
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
@@ -31,24 +37,57 @@ pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     assert!(!store.renew(&key, "a".into(), LONG).await.unwrap());
     assert!(store.claim(&key, "b", LONG).await.unwrap().is_held());
 
-    assert!(store.claim(&key, "b", Duration::ZERO).await.unwrap().is_held());
-    assert!(store.claim(&key, "a", Duration::MAX).await.unwrap().is_held());
+    assert!(
+        store
+            .claim(&key, "b", Duration::ZERO)
+            .await
+            .unwrap()
+            .is_held()
+    );
+    assert!(
+        store
+            .claim(&key, "a", Duration::MAX)
+            .await
+            .unwrap()
+            .is_held()
+    );
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     // Who writes is decided by the journal, not by claims.
-    store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
+    store
+        .append(&key, &recorded(1, at(1), &[started(1, "i1")]))
+        .await
+        .unwrap();
 }
 
 /// Only for stores of one machine: a claim of a process that is no more is free at once. `dead`: its worker id.
 pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &str) {
     let key = conversation("anna", 1);
-    store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "hello"))
+        .await
+        .unwrap();
     assert!(store.claim(&key, dead, LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(
+        store.unsettled(&agent(), None).await.unwrap(),
+        std::slice::from_ref(&key)
+    );
     let taken = take(store, (crate::worker_id(), Due::Unsettled), None, (None, 9)).await;
     assert_eq!(keys(&taken), [(key.clone(), Claim::TakenOver)]);
-    assert!(store.claim(&key, crate::worker_id(), LONG).await.unwrap().is_held());
+    assert!(
+        store
+            .claim(&key, crate::worker_id(), LONG)
+            .await
+            .unwrap()
+            .is_held()
+    );
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
-    assert!(!store.claim(&key, "somebody else", LONG).await.unwrap().is_held());
+    assert!(
+        !store
+            .claim(&key, "somebody else", LONG)
+            .await
+            .unwrap()
+            .is_held()
+    );
 }
 
 /// An input that was not taken and a turn that neither ended nor waits are work, of each user and of all; what
@@ -56,16 +95,34 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
 pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     let (key, other) = (conversation("anna", 1), conversation("bert", 2));
     check_work(store, &key, false, false).await;
-    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "drop the milk"))
+        .await
+        .unwrap();
     check_work(store, &key, true, false).await;
 
-    store.submit(&other, &message("i1", 5, "hello")).await.unwrap();
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [key.clone(), other.clone()]);
+    store
+        .submit(&other, &message("i1", 5, "hello"))
+        .await
+        .unwrap();
+    assert_eq!(
+        store.unsettled(&agent(), None).await.unwrap(),
+        [key.clone(), other.clone()]
+    );
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&other));
-    store.append(&other, &recorded(1, at(6), &[ignored("i1")])).await.unwrap();
+    assert_eq!(
+        store.unsettled(&agent(), None).await.unwrap(),
+        std::slice::from_ref(&other)
+    );
+    store
+        .append(&other, &recorded(1, at(6), &[ignored("i1")]))
+        .await
+        .unwrap();
     store.release(&key, "a".into()).await.unwrap();
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(
+        store.unsettled(&agent(), None).await.unwrap(),
+        std::slice::from_ref(&key)
+    );
 
     // A whole turn, event by event: (event, has work, waits).
     let steps = [
@@ -116,10 +173,20 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
 
     let (later, earlier) = (conversation("anna", 2), conversation("anna", 3));
     for (key, seconds) in [(&later, 9), (&earlier, 8)] {
-        store.submit(key, &message("i1", 0, "drop the milk")).await.unwrap();
+        store
+            .submit(key, &message("i1", 0, "drop the milk"))
+            .await
+            .unwrap();
         let number = u32::try_from(seconds).unwrap();
         store
-            .append(key, &recorded(1, at(seconds), &[started(number, "i1"), parked(number, &["a"])]))
+            .append(
+                key,
+                &recorded(
+                    1,
+                    at(seconds),
+                    &[started(number, "i1"), parked(number, &["a"])],
+                ),
+            )
             .await
             .unwrap();
     }
@@ -140,33 +207,58 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     for id in ["i1", "i2"] {
         store.submit(&key, &message(id, 0, id)).await.unwrap();
     }
-    let over =
-        async |user: Option<&UserId>, seconds| store.expired(&agent(), user, at(seconds)).await.unwrap();
+    let over = async |user: Option<&UserId>, seconds| {
+        store.expired(&agent(), user, at(seconds)).await.unwrap()
+    };
     // Calls of the sample expire at 60.
-    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])])).await.unwrap();
+    store
+        .append(
+            &key,
+            &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]),
+        )
+        .await
+        .unwrap();
     assert_eq!(over(None, 59).await, []);
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
-    assert_eq!(over(Some(&key.user), 1000).await, std::slice::from_ref(&key));
+    assert_eq!(
+        over(Some(&key.user), 1000).await,
+        std::slice::from_ref(&key)
+    );
     assert_eq!(over(Some(&user("stranger")), 1000).await, []);
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     assert_eq!(over(None, 60).await, []);
     store.release(&key, "a".into()).await.unwrap();
 
-    store.append(&key, &recorded(3, at(2), &[answered(1, "a", Some("i2"))])).await.unwrap();
+    store
+        .append(&key, &recorded(3, at(2), &[answered(1, "a", Some("i2"))]))
+        .await
+        .unwrap();
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
-    store.append(&key, &recorded(4, at(3), &[answered(1, "b", None)])).await.unwrap();
+    store
+        .append(&key, &recorded(4, at(3), &[answered(1, "b", None)]))
+        .await
+        .unwrap();
     assert_eq!(over(None, 1000).await, []);
 
     // A doubt waits and expires like a question.
     let events = [asked_about(1, "b", 1), parked(1, &["b"])];
-    store.append(&key, &recorded(5, at(4), &events)).await.unwrap();
+    store
+        .append(&key, &recorded(5, at(4), &events))
+        .await
+        .unwrap();
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
     check_work(store, &key, false, true).await;
-    store.append(&key, &recorded(7, at(5), &[resolved(1, "b", 1, None)])).await.unwrap();
+    store
+        .append(&key, &recorded(7, at(5), &[resolved(1, "b", 1, None)]))
+        .await
+        .unwrap();
     assert_eq!(over(None, 1000).await, []);
     check_work(store, &key, true, false).await;
     let again = [parked(1, &["b"]), finished(1, "CANCELLED:BY_USER")];
-    store.append(&key, &recorded(8, at(6), &again)).await.unwrap();
+    store
+        .append(&key, &recorded(8, at(6), &again))
+        .await
+        .unwrap();
     assert_eq!(over(None, 1000).await, []);
 }
 
@@ -179,21 +271,39 @@ async fn take(
 ) -> Vec<Taken> {
     let agent = agent();
     store
-        .take(Take { agent: &agent, user, due, worker: worker.into(), lease: LONG, after, limit })
+        .take(Take {
+            agent: &agent,
+            user,
+            due,
+            worker: worker.into(),
+            lease: LONG,
+            after,
+            limit,
+        })
         .await
         .unwrap()
 }
 
 fn keys(taken: &[Taken]) -> Vec<(ConversationKey, Claim)> {
-    taken.iter().map(|taken| (taken.key.clone(), taken.claim)).collect()
+    taken
+        .iter()
+        .map(|taken| (taken.key.clone(), taken.claim))
+        .collect()
 }
 
 /// Work is claimed as it is taken: what waited longest first, at most as much as is wanted, nothing that somebody alive has, and
 /// behind a place only what comes behind it.
 pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
-    let (first, second, third) = (conversation("anna", 1), conversation("bert", 2), conversation("anna", 3));
+    let (first, second, third) = (
+        conversation("anna", 1),
+        conversation("bert", 2),
+        conversation("anna", 3),
+    );
     for (key, seconds) in [(&third, 9), (&first, 1), (&second, 5)] {
-        store.submit(key, &message("i1", seconds, "hello")).await.unwrap();
+        store
+            .submit(key, &message("i1", seconds, "hello"))
+            .await
+            .unwrap();
     }
     let other = AgentName::new("other").unwrap();
     let theirs = Take {
@@ -207,15 +317,30 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     };
     assert_eq!(store.take(theirs).await.unwrap(), []);
     let due = Due::Unsettled;
-    assert_eq!(take(store, ("a", Due::Expired(at(1_000_000))), None, (None, 9)).await, []);
-    assert_eq!(take(store, ("a", due), Some(&user("stranger")), (None, 9)).await, []);
+    assert_eq!(
+        take(store, ("a", Due::Expired(at(1_000_000))), None, (None, 9)).await,
+        []
+    );
+    assert_eq!(
+        take(store, ("a", due), Some(&user("stranger")), (None, 9)).await,
+        []
+    );
 
     let taken = take(store, ("a", due), None, (None, 2)).await;
-    assert_eq!(keys(&taken), [(first.clone(), Claim::Granted), (second.clone(), Claim::Granted)]);
+    assert_eq!(
+        keys(&taken),
+        [
+            (first.clone(), Claim::Granted),
+            (second.clone(), Claim::Granted)
+        ]
+    );
     assert!(taken[0].place < taken[1].place);
     // It is claimed, for everybody.
     assert!(!store.claim(&first, "b", LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&third));
+    assert_eq!(
+        store.unsettled(&agent(), None).await.unwrap(),
+        std::slice::from_ref(&third)
+    );
     assert!(store.renew(&first, "a".into(), LONG).await.unwrap());
     let rest = take(store, ("b", due), None, (None, 9)).await;
     assert_eq!(keys(&rest), [(third.clone(), Claim::Granted)]);
@@ -225,44 +350,84 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
 
     // What is given back can be taken again, but not by one who has passed its place.
     store.release(&first, "a".into()).await.unwrap();
-    assert_eq!(take(store, ("b", due), None, (Some(taken[0].place), 9)).await, []);
-    assert_eq!(take(store, ("b", due), Some(&second.user), (None, 9)).await, []);
+    assert_eq!(
+        take(store, ("b", due), None, (Some(taken[0].place), 9)).await,
+        []
+    );
+    assert_eq!(
+        take(store, ("b", due), Some(&second.user), (None, 9)).await,
+        []
+    );
     let again = take(store, ("b", due), Some(&first.user), (None, 9)).await;
     assert_eq!(keys(&again), [(first.clone(), Claim::Granted)]);
     assert_eq!(again[0].place, taken[0].place);
 
     // A claim that has run out is taken over, unless it was the worker's own.
     for key in [&first, &third] {
-        assert!(store.claim(key, "b", Duration::ZERO).await.unwrap().is_held());
+        assert!(
+            store
+                .claim(key, "b", Duration::ZERO)
+                .await
+                .unwrap()
+                .is_held()
+        );
     }
     let over = take(store, ("b", due), None, (None, 1)).await;
     assert_eq!(keys(&over), [(first.clone(), Claim::Granted)]);
     let over = take(store, ("c", due), None, (None, 9)).await;
     assert_eq!(keys(&over), [(third.clone(), Claim::TakenOver)]);
 
-    store.append(&first, &recorded(1, at(10), &[ignored("i1")])).await.unwrap();
+    store
+        .append(&first, &recorded(1, at(10), &[ignored("i1")]))
+        .await
+        .unwrap();
     store.release(&first, "b".into()).await.unwrap();
-    assert_eq!(take(store, ("c", due), None, (None, 9)).await, [], "nothing is to be done");
+    assert_eq!(
+        take(store, ("c", due), None, (None, 9)).await,
+        [],
+        "nothing is to be done"
+    );
 }
 
 /// A turn that waits for a human is taken once the first thing it waits for has expired.
 pub async fn what_expired_is_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
-    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "drop the milk"))
+        .await
+        .unwrap();
     // Calls of the sample expire at 60.
-    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])])).await.unwrap();
+    store
+        .append(
+            &key,
+            &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]),
+        )
+        .await
+        .unwrap();
     let due = |seconds| Due::Expired(at(seconds));
-    assert_eq!(take(store, ("a", Due::Unsettled), None, (None, 9)).await, []);
+    assert_eq!(
+        take(store, ("a", Due::Unsettled), None, (None, 9)).await,
+        []
+    );
     assert_eq!(take(store, ("a", due(59)), None, (None, 9)).await, []);
-    assert_eq!(take(store, ("a", due(60)), Some(&user("stranger")), (None, 9)).await, []);
+    assert_eq!(
+        take(store, ("a", due(60)), Some(&user("stranger")), (None, 9)).await,
+        []
+    );
     let taken = take(store, ("a", due(60)), Some(&key.user), (None, 9)).await;
     assert_eq!(keys(&taken), [(key.clone(), Claim::Granted)]);
     assert_eq!(take(store, ("b", due(60)), None, (None, 9)).await, []);
     assert_eq!(store.expired(&agent(), None, at(60)).await.unwrap(), []);
     store.release(&key, "a".into()).await.unwrap();
-    assert_eq!(take(store, ("b", due(60)), None, (Some(taken[0].place), 9)).await, []);
+    assert_eq!(
+        take(store, ("b", due(60)), None, (Some(taken[0].place), 9)).await,
+        []
+    );
     let events = [answered(1, "a", None), answered(1, "b", None)];
-    store.append(&key, &recorded(3, at(3), &events)).await.unwrap();
+    store
+        .append(&key, &recorded(3, at(3), &events))
+        .await
+        .unwrap();
     assert_eq!(take(store, ("b", due(1000)), None, (None, 9)).await, []);
 }
 
@@ -271,7 +436,10 @@ pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
     const CONVERSATIONS: u32 = 40;
     for number in 0..CONVERSATIONS {
         let key = conversation("anna", number);
-        store.submit(&key, &message("i1", number.into(), "hello")).await.unwrap();
+        store
+            .submit(&key, &message("i1", number.into(), "hello"))
+            .await
+            .unwrap();
     }
     let taker = |worker: &'static str| async move {
         let mut all = Vec::new();
@@ -287,7 +455,9 @@ pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
     let (a, b, c, d) = tokio::join!(taker("a"), taker("b"), taker("c"), taker("d"));
     let mut all = [a, b, c, d].concat();
     all.sort_by_key(|key| key.conversation);
-    let expected: Vec<_> = (0..CONVERSATIONS).map(|number| conversation("anna", number)).collect();
+    let expected: Vec<_> = (0..CONVERSATIONS)
+        .map(|number| conversation("anna", number))
+        .collect();
     assert_eq!(all, expected);
 }
 
@@ -295,20 +465,33 @@ pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
 pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
-    store.submit(&key, &message("i1", 0, "cancel")).await.unwrap();
-    store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "cancel"))
+        .await
+        .unwrap();
+    store
+        .append(&key, &recorded(1, at(1), &[started(1, "i1")]))
+        .await
+        .unwrap();
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
     // Neither ids nor times are in order.
     for (id, seconds) in [("z", 9), ("a", 5)] {
         store.submit(&key, &cancel(id, seconds)).await.unwrap();
     }
     let berts = conversation("bert", 1);
-    let seen = async |key: &ConversationKey| store.cancellation(key).await.unwrap().map(String::from);
+    let seen =
+        async |key: &ConversationKey| store.cancellation(key).await.unwrap().map(String::from);
     assert_eq!(seen(&key).await.as_deref(), Some("z"));
     assert_eq!(seen(&berts).await, None);
-    store.append(&key, &recorded(2, at(6), &[ignored("z")])).await.unwrap();
+    store
+        .append(&key, &recorded(2, at(6), &[ignored("z")]))
+        .await
+        .unwrap();
     assert_eq!(seen(&key).await.as_deref(), Some("a"));
-    store.append(&key, &recorded(3, at(7), &[ignored("a")])).await.unwrap();
+    store
+        .append(&key, &recorded(3, at(7), &[ignored("a")]))
+        .await
+        .unwrap();
     assert_eq!(seen(&key).await, None);
 }
 
@@ -317,13 +500,22 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
 pub async fn changes_are_told(store: &impl Journal) {
     let key = conversation("anna", 1);
     let mut changes = store.changes();
-    store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+    store
+        .submit(&key, &message("i1", 0, "hello"))
+        .await
+        .unwrap();
     let claimed = store.begin(&key, begin("w1", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
-    store.submit(&key, &message("i2", 1, "and more")).await.unwrap();
+    store
+        .submit(&key, &message("i2", 1, "and more"))
+        .await
+        .unwrap();
     assert_eq!(changes.next().await, Some(Change::Input(key.clone())));
     let third = message("i3", 2, "from elsewhere");
-    assert_eq!(store.begin(&key, begin("w2", Some(&third))).await.unwrap(), Begun::Elsewhere);
+    assert_eq!(
+        store.begin(&key, begin("w2", Some(&third))).await.unwrap(),
+        Begun::Elsewhere
+    );
     assert_eq!(changes.next().await, Some(Change::Input(key.clone())));
     store.release(&key, "w1".into()).await.unwrap();
     assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
@@ -332,7 +524,10 @@ pub async fn changes_are_told(store: &impl Journal) {
     let claimed = store.begin(&key, begin("w2", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
     let ignored = ["i1", "i2", "i3"].map(ignored);
-    let finished = store.finish(&key, "w2".into(), &recorded(1, at(3), &ignored), None).await.unwrap();
+    let finished = store
+        .finish(&key, "w2".into(), &recorded(1, at(3), &ignored), None)
+        .await
+        .unwrap();
     assert_eq!(finished, Finished::Released);
     for changes in [&mut changes, &mut later] {
         assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
@@ -342,7 +537,15 @@ pub async fn changes_are_told(store: &impl Journal) {
 /// A request of a worker that starts no turn.
 fn begin<'a>(worker: &'a str, input: Option<&'a Input>) -> Begin<'a> {
     let lease = Duration::from_secs(60);
-    Begin { input, turn: &[], first: None, worker: worker.into(), lease, known: None, at: at(0) }
+    Begin {
+        input,
+        turn: &[],
+        first: None,
+        worker: worker.into(),
+        lease,
+        known: None,
+        at: at(0),
+    }
 }
 
 /// What is written through one of two stores over one database is told through the other.
@@ -353,7 +556,10 @@ pub async fn changes_are_told_to_other_processes(one: &impl Journal, two: &impl 
     let claimed = one.begin(&key, begin("w1", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
     let second = message("i2", 1, "from elsewhere");
-    assert_eq!(two.begin(&key, begin("w2", Some(&second))).await.unwrap(), Begun::Elsewhere);
+    assert_eq!(
+        two.begin(&key, begin("w2", Some(&second))).await.unwrap(),
+        Begun::Elsewhere
+    );
     assert_eq!(at_one.next().await, Some(Change::Input(key.clone())));
     let mut at_two = two.changes();
     one.release(&key, "w1".into()).await.unwrap();
@@ -367,47 +573,103 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
     let (first, second) = (conversation("anna", 1), conversation("bert", 2));
     let of = |epoch| Worker { id: "w1", epoch };
     let beat = async |epoch, lease, is_first| {
-        let beat = Beat { agent: &agent(), worker: of(epoch), lease, is_first };
+        let beat = Beat {
+            agent: &agent(),
+            worker: of(epoch),
+            lease,
+            is_first,
+        };
         store.beat(beat).await.unwrap()
     };
     for key in [&first, &second] {
         store.submit(key, &message("i1", 0, "hello")).await.unwrap();
         // Without a sign of life, the claim holds no longer than this.
-        let begin = Begin { worker: of(7), lease: Duration::ZERO, ..begin("", None) };
+        let begin = Begin {
+            worker: of(7),
+            lease: Duration::ZERO,
+            ..begin("", None)
+        };
         let claimed = store.begin(key, begin).await.unwrap();
-        assert!(matches!(claimed, Begun::Claimed { claim: Claim::Granted, .. }), "{claimed:?}");
+        assert!(
+            matches!(
+                claimed,
+                Begun::Claimed {
+                    claim: Claim::Granted,
+                    ..
+                }
+            ),
+            "{claimed:?}"
+        );
     }
     assert_eq!(store.unsettled(&agent(), None).await.unwrap().len(), 2);
     let mut claimed = beat(7, LONG, true).await.unwrap();
     claimed.sort_by_key(|running| running.key.conversation);
-    let running = |key: &ConversationKey| Running { key: key.clone(), has_inputs: true };
+    let running = |key: &ConversationKey| Running {
+        key: key.clone(),
+        has_inputs: true,
+    };
     assert_eq!(claimed, [running(&first), running(&second)]);
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
-    assert_eq!(take(store, ("w2", Due::Unsettled), None, (None, 9)).await, []);
-    assert_eq!(store.claim(&first, "w2", LONG).await.unwrap(), Claim::Refused);
-    assert_eq!(beat(7, LONG, false).await.map(|claimed| claimed.len()), Some(2));
+    assert_eq!(
+        take(store, ("w2", Due::Unsettled), None, (None, 9)).await,
+        []
+    );
+    assert_eq!(
+        store.claim(&first, "w2", LONG).await.unwrap(),
+        Claim::Refused
+    );
+    assert_eq!(
+        beat(7, LONG, false).await.map(|claimed| claimed.len()),
+        Some(2)
+    );
     // The answer to the first was lost, so it is given again.
-    assert_eq!(beat(7, LONG, true).await.map(|claimed| claimed.len()), Some(2));
+    assert_eq!(
+        beat(7, LONG, true).await.map(|claimed| claimed.len()),
+        Some(2)
+    );
     // Another epoch of the worker has none of it, and there is none that began with its second sign of life.
     assert_eq!(beat(8, LONG, true).await, Some(Vec::new()));
     assert_eq!(beat(9, LONG, false).await, None);
     let taken = recorded(1, at(1), &[ignored("i1")]);
-    assert_eq!(store.append_held(&first, of(8).into(), &taken).await, Err(StoreError::Conflict));
-    assert_eq!(store.finish(&first, of(8).into(), &taken, None).await, Err(StoreError::Conflict));
+    assert_eq!(
+        store.append_held(&first, of(8).into(), &taken).await,
+        Err(StoreError::Conflict)
+    );
+    assert_eq!(
+        store.finish(&first, of(8).into(), &taken, None).await,
+        Err(StoreError::Conflict)
+    );
     assert!(!store.renew(&first, of(8), LONG).await.unwrap());
-    store.append_held(&first, of(7).into(), &taken).await.unwrap();
+    store
+        .append_held(&first, of(7).into(), &taken)
+        .await
+        .unwrap();
     // Its last sign of life is over as soon as it is given.
     assert!(beat(7, Duration::ZERO, false).await.is_some());
     assert_eq!(beat(7, LONG, false).await, None);
-    assert_eq!(store.claim(&second, "w2", LONG).await.unwrap(), Claim::TakenOver);
-    assert_eq!(store.append_held(&second, of(7).into(), &taken).await, Err(StoreError::Conflict));
+    assert_eq!(
+        store.claim(&second, "w2", LONG).await.unwrap(),
+        Claim::TakenOver
+    );
+    assert_eq!(
+        store.append_held(&second, of(7).into(), &taken).await,
+        Err(StoreError::Conflict)
+    );
     assert!(!store.renew(&second, of(7), LONG).await.unwrap());
 }
 
 /// Appends one event after the other and looks each time.
-async fn follow(store: &impl Journal, key: &ConversationKey, first: u64, steps: &[(Event, bool, bool)]) {
+async fn follow(
+    store: &impl Journal,
+    key: &ConversationKey,
+    first: u64,
+    steps: &[(Event, bool, bool)],
+) {
     for (seq, (event, work, waits)) in (first..).zip(steps) {
-        store.append(key, &recorded(seq, at(50), std::slice::from_ref(event))).await.unwrap();
+        store
+            .append(key, &recorded(seq, at(50), std::slice::from_ref(event)))
+            .await
+            .unwrap();
         check_work(store, key, *work, *waits).await;
     }
 }
@@ -416,14 +678,35 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     let events = store.load(key).await.unwrap().events;
     let last = events.last().map(|recorded| recorded.event.kind());
     let expected: &[ConversationKey] = if work { std::slice::from_ref(key) } else { &[] };
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), expected, "after {last:?}");
-    assert_eq!(store.unsettled(&agent(), Some(&key.user)).await.unwrap(), expected, "after {last:?}");
-    let parked = events.iter().rev().find(|recorded| recorded.event.kind() == "turn_parked");
-    let expected: Vec<_> =
-        parked.filter(|_| waits).map(|recorded| (key.clone(), recorded.clone())).into_iter().collect();
-    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(
+        store.unsettled(&agent(), None).await.unwrap(),
+        expected,
+        "after {last:?}"
+    );
+    assert_eq!(
+        store.unsettled(&agent(), Some(&key.user)).await.unwrap(),
+        expected,
+        "after {last:?}"
+    );
+    let parked = events
+        .iter()
+        .rev()
+        .find(|recorded| recorded.event.kind() == "turn_parked");
+    let expected: Vec<_> = parked
+        .filter(|_| waits)
+        .map(|recorded| (key.clone(), recorded.clone()))
+        .into_iter()
+        .collect();
+    assert_eq!(
+        store.parked(&agent(), Some(&key.user)).await.unwrap(),
+        expected,
+        "after {last:?}"
+    );
     let stranger = user("stranger");
-    assert_eq!(store.unsettled(&agent(), Some(&stranger)).await.unwrap(), []);
+    assert_eq!(
+        store.unsettled(&agent(), Some(&stranger)).await.unwrap(),
+        []
+    );
     assert_eq!(store.parked(&agent(), Some(&stranger)).await.unwrap(), []);
 }
 
@@ -442,7 +725,9 @@ pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal)
     assert!(one.say(To::All, "it's \\ \"ö\" 🦀\n$1"));
     let from = loop {
         match at_two.next().await {
-            Some(Heard::Words { from, words }) if &*words == "it's \\ \"ö\" 🦀\n$1" => break from,
+            Some(Heard::Words { from, words }) if &*words == "it's \\ \"ö\" 🦀\n$1" => {
+                break from;
+            }
             Some(_) => {}
             None => panic!("nothing will be heard any more"),
         }
@@ -455,16 +740,26 @@ pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal)
     let mut heard = Vec::new();
     while heard.len() < 20 {
         match at_one.next().await {
-            Some(Heard::Words { words, .. }) if words.contains('ä') => heard.push(words.to_string()),
+            Some(Heard::Words { words, .. }) if words.contains('ä') => {
+                heard.push(words.to_string())
+            }
             Some(_) => {}
             None => panic!("nothing will be heard any more"),
         }
     }
     assert_eq!(heard, (0..20).map(long).collect::<Vec<_>>());
-    assert!(!two.say(To::One(&from), &"x".repeat(two.bytes_max() + 1)), "too long");
-    assert!(!two.say(To::One("'; DROP TABLE adjutant_task"), "x"), "no process is called so");
+    assert!(
+        !two.say(To::One(&from), &"x".repeat(two.bytes_max() + 1)),
+        "too long"
+    );
+    assert!(
+        !two.say(To::One("'; DROP TABLE adjutant_task"), "x"),
+        "no process is called so"
+    );
     // Nobody takes it away, so that it has an end.
-    let said = (0..10_000).take_while(|_| one.say(To::All, &long(0))).count();
+    let said = (0..10_000)
+        .take_while(|_| one.say(To::All, &long(0)))
+        .count();
     assert!(said < 100, "{said}");
 }
 

@@ -58,7 +58,11 @@ struct Waiting {
 impl Waiting {
     /// With the last parameter: whether a lock is waited for.
     fn statement(&self, waits: bool) -> String {
-        format!("{}{})", self.statement, if waits { "TRUE" } else { "FALSE" })
+        format!(
+            "{}{})",
+            self.statement,
+            if waits { "TRUE" } else { "FALSE" }
+        )
     }
 
     /// Sends it in a message of its own; waits for whoever has the conversation.
@@ -81,7 +85,10 @@ impl Waiting {
 
 impl Default for Calls {
     fn default() -> Self {
-        Self { queue: Mutex::default(), messages: Arc::new(Semaphore::new(MESSAGES)) }
+        Self {
+            queue: Mutex::default(),
+            messages: Arc::new(Semaphore::new(MESSAGES)),
+        }
     }
 }
 
@@ -132,7 +139,12 @@ impl Calls {
         let mut queue = self.queue();
         let number = queue.next;
         queue.next += 1;
-        queue.waiting.push_back(Waiting { number, key, statement, answer });
+        queue.waiting.push_back(Waiting {
+            number,
+            key,
+            statement,
+            answer,
+        });
         number
     }
 
@@ -142,7 +154,9 @@ impl Calls {
         let (mut taken, mut bytes): (Vec<Waiting>, _) = (Vec::new(), 0);
         let mut queue = self.queue();
         while taken.len() < BATCH && bytes < BATCH_BYTES {
-            let Some(call) = queue.waiting.pop_front() else { break };
+            let Some(call) = queue.waiting.pop_front() else {
+                break;
+            };
             if !call.answer.is_closed() {
                 bytes += call.statement.len();
                 taken.push(call);
@@ -152,7 +166,9 @@ impl Calls {
         taken.sort_by(|a, b| {
             let place = |call: &Waiting| call.key.conversation;
             let owner = |call: &Waiting| (call.key.agent.clone(), call.key.user.clone());
-            place(a).cmp(&place(b)).then_with(|| owner(a).cmp(&owner(b)))
+            place(a)
+                .cmp(&place(b))
+                .then_with(|| owner(a).cmp(&owner(b)))
         });
         taken
     }

@@ -19,5 +19,7 @@ pub(super) fn columns(row: &PgRow) -> Result<Columns, sqlx::Error> {
             (false, _) => Cell::Text(row.try_get(at)?),
         })
     });
-    Ok(Columns::new(cells.collect::<Result<Vec<_>, sqlx::Error>>()?))
+    Ok(Columns::new(
+        cells.collect::<Result<Vec<_>, sqlx::Error>>()?,
+    ))
 }

@@ -12,7 +12,9 @@ pub(super) fn at(failure: Failure, place: &dyn fmt::Display) -> StoreError {
         Failure::Store(error) => placed(error, place),
         Failure::Postgres(error) => explain(&error, place),
         #[cfg(feature = "sqlite")]
-        Failure::Sqlite(error) => StoreError::Unusable { message: format!("{place}: {error}") },
+        Failure::Sqlite(error) => StoreError::Unusable {
+            message: format!("{place}: {error}"),
+        },
     }
 }
 
@@ -27,9 +29,9 @@ fn explain(error: &sqlx::Error, place: &dyn fmt::Display) -> StoreError {
                 "{place} refuses the user ({}); check the name and the password in the address",
                 error.message()
             )),
-            "3D000" => {
-                unusable(format!("{place} does not exist; make it with `createdb`, or check the address"))
-            }
+            "3D000" => unusable(format!(
+                "{place} does not exist; make it with `createdb`, or check the address"
+            )),
             "42501" => unusable(format!(
                 "{place} does not allow it ({}); the user needs to own the database's schema",
                 error.message()
@@ -39,22 +41,27 @@ fn explain(error: &sqlx::Error, place: &dyn fmt::Display) -> StoreError {
                 error.message()
             )),
             "25006" => StoreError::ReadOnly {
-                message: format!("{place} is read-only, perhaps a standby; give the address of the primary"),
+                message: format!(
+                    "{place} is read-only, perhaps a standby; give the address of the primary"
+                ),
             },
             "53100" => StoreError::Full {
-                message: format!("there is no space left for {place}; free some, then the same works"),
+                message: format!(
+                    "there is no space left for {place}; free some, then the same works"
+                ),
             },
             // Deadlock, could not serialise, too many connections, shutting down, starting up.
             "40P01" | "40001" | "53300" | "57P01" | "57P02" | "57P03" => {
                 unavailable(format!("{place}: {}; try again", error.message()))
             }
-            code => {
-                unusable(format!("{place} does not do what is asked of it: {} ({code})", error.message()))
-            }
+            code => unusable(format!(
+                "{place} does not do what is asked of it: {} ({code})",
+                error.message()
+            )),
         },
-        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
-            StoreError::Unreadable { message: format!("{place}: {error}; it is left as it is") }
-        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Unreadable {
+            message: format!("{place}: {error}; it is left as it is"),
+        },
         sqlx::Error::PoolTimedOut => unavailable(format!(
             "{place} gave no connection in time: it is not reachable, or busy; try again"
         )),

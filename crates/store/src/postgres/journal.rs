@@ -35,12 +35,22 @@ impl Writes for PostgresDatabase {
         self.others.tell(change);
     }
 
-    async fn submit(&self, data: (ConversationKey, Arrival, Option<Start>)) -> Result<bool, Failure> {
+    async fn submit(
+        &self,
+        data: (ConversationKey, Arrival, Option<Start>),
+    ) -> Result<bool, Failure> {
         let (key, arrival, start) = data;
-        let (turn, change) = start.as_ref().map(|start| (&*start.turn, &start.change)).unzip();
+        let (turn, change) = start
+            .as_ref()
+            .map(|start| (&*start.turn, &start.change))
+            .unzip();
         let call = beginning(&key, Some(&arrival), None).rows([]);
         let around = (&arrival.row.blobs, turn.unwrap_or_default());
-        match self.begun(&key, call, around, (change, None)).await?.outcome {
+        match self
+            .begun(&key, call, around, (change, None))
+            .await?
+            .outcome
+        {
             Outcome::Elsewhere => Ok(true),
             Outcome::Accepted => Ok(false),
             outcome => Err(outcome.refusal(Some(&arrival))),
@@ -48,15 +58,31 @@ impl Writes for PostgresDatabase {
     }
 
     async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
-        let Beginning { key, arrival, start, first, worker, epoch, lease, known } = data;
+        let Beginning {
+            key,
+            arrival,
+            start,
+            first,
+            worker,
+            epoch,
+            lease,
+            known,
+        } = data;
         let Start { turn, change } = start;
         let arrival = arrival.as_ref();
-        let mut blobs = arrival.map(|arrival| arrival.row.blobs.clone()).unwrap_or_default();
+        let mut blobs = arrival
+            .map(|arrival| arrival.row.blobs.clone())
+            .unwrap_or_default();
         first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
         self.note_worker(&worker);
-        let call =
-            || beginning(&key, arrival, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
-        let begun = async || self.begun(&key, call(), (&blobs, &turn), (Some(&change), known)).await;
+        let call = || {
+            beginning(&key, arrival, Some((&worker, Some(epoch), lease)))
+                .rows(first.iter().map(event))
+        };
+        let begun = async || {
+            self.begun(&key, call(), (&blobs, &turn), (Some(&change), known))
+                .await
+        };
         let mut answer = begun().await?;
         if matches!(answer.outcome, Outcome::Elsewhere) && self.end_claims_of_the_gone().await? {
             answer = begun().await?;
@@ -66,7 +92,10 @@ impl Writes for PostgresDatabase {
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
             Outcome::Claimed(claim) => Some(claim),
             Outcome::Started => None,
-            outcome @ (Outcome::Reused | Outcome::Deleted | Outcome::Accepted | Outcome::QueueFull) => {
+            outcome @ (Outcome::Reused
+            | Outcome::Deleted
+            | Outcome::Accepted
+            | Outcome::QueueFull) => {
                 return Err(outcome.refusal(arrival));
             }
         };
@@ -75,15 +104,26 @@ impl Writes for PostgresDatabase {
             let first = first.filter(|_| answer.next_seq == 1);
             let start = answer.next_seq + i64::from(first.is_some());
             let rows = first.into_iter().chain(turn).map(|(row, _)| row);
-            events.extend((answer.next_seq..).zip(rows).map(|(seq, row)| EventRow { seq, ..row }));
+            events.extend(
+                (answer.next_seq..)
+                    .zip(rows)
+                    .map(|(seq, row)| EventRow { seq, ..row }),
+            );
             let next_seq = events.last().map_or(start, |last| last.seq + 1);
             let mut status = change.status;
             status.parked_seq = status.parked_seq.map(|parked| start + parked);
             let decisions = change.logs.known;
-            open = Some(Open { conversation: answer.conversation, next_seq, status, decisions });
+            open = Some(Open {
+                conversation: answer.conversation,
+                next_seq,
+                status,
+                decisions,
+            });
         }
         let created_at = row::read_time(&answer.created_at, "the beginning of a conversation")?;
-        let read = known.filter(|known| known.created_at == created_at).map_or(0, |known| known.seq);
+        let read = known
+            .filter(|known| known.created_at == created_at)
+            .map_or(0, |known| known.seq);
         let after = answer.next_seq - 1;
         let newer = if i64::try_from(read) == Ok(after) && !answer.waits {
             NewerRows {
@@ -95,14 +135,17 @@ impl Writes for PostgresDatabase {
                 inbox: Vec::new(),
             }
         } else {
-            let begun =
-                answer.newer.as_deref().map(|newer| read_newer(newer, (answer.conversation, created_at)));
+            let begun = answer
+                .newer
+                .as_deref()
+                .map(|newer| read_newer(newer, (answer.conversation, created_at)));
             match begun.transpose()?.flatten() {
                 Some(newer) => newer,
                 // The claim is held, so that nobody else goes on with it meanwhile.
                 None => {
-                    let read =
-                        self.read((key, known), |rows, (key, known)| Box::pin(newer(rows, key, *known)));
+                    let read = self.read((key, known), |rows, (key, known)| {
+                        Box::pin(newer(rows, key, *known))
+                    });
                     read.await?.ok_or(StoreError::Conflict)?
                 }
             }
@@ -126,9 +169,16 @@ impl Writes for PostgresDatabase {
         &self.open
     }
 
-    async fn claim(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<Claim, Failure> {
+    async fn claim(
+        &self,
+        (key, worker, ttl): (ConversationKey, String, Duration),
+    ) -> Result<Claim, Failure> {
         let call = beginning(&key, None, Some((&worker, None, ttl))).rows([]);
-        match self.begun(&key, call, (&Blobs::default(), &[]), (None, None)).await?.outcome {
+        match self
+            .begun(&key, call, (&Blobs::default(), &[]), (None, None))
+            .await?
+            .outcome
+        {
             Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
             Outcome::Claimed(claim) => Ok(claim),
             outcome => Err(outcome.refusal(None)),
@@ -144,8 +194,13 @@ impl Writes for PostgresDatabase {
                 key_values![key],
             )
             .await?;
-        let Some(mut found) = found else { return Ok(None) };
-        Ok(Some(Holder { worker: found.text()?, epoch: found.int()? }))
+        let Some(mut found) = found else {
+            return Ok(None);
+        };
+        Ok(Some(Holder {
+            worker: found.text()?,
+            epoch: found.int()?,
+        }))
     }
 
     async fn renew(
@@ -173,8 +228,10 @@ impl PostgresDatabase {
     ) -> Result<Answer, Failure> {
         let known_created = known.map(|known| row::time_text(known.created_at));
         let known_seq = known.and_then(|known| i64::try_from(known.seq).ok());
-        let call =
-            with_change(call, blobs, events, change)?.value(known_created.as_deref()).value(known_seq).open();
+        let call = with_change(call, blobs, events, change)?
+            .value(known_created.as_deref())
+            .value(known_seq)
+            .open();
         let mut found = self.calls.call(&self.pool, key, call).await?;
         let outcome = Outcome::of(found.int()?)?;
         Ok(Answer {
@@ -213,7 +270,12 @@ impl Outcome {
             6 => Self::Deleted,
             8 => Self::Accepted,
             9 => Self::QueueFull,
-            other => return Err(row::unreadable("an answer of the database", format!("outcome {other}"))),
+            other => {
+                return Err(row::unreadable(
+                    "an answer of the database",
+                    format!("outcome {other}"),
+                ));
+            }
         })
     }
 
@@ -223,7 +285,9 @@ impl Outcome {
             (Self::Reused, _) => StoreError::Reused.into(),
             (Self::Deleted, _) => StoreError::Conflict.into(),
             (Self::QueueFull, Some(arrival)) => arrival.refused(),
-            (other, _) => row::unreadable("an answer of the database", format!("outcome {other:?}")).into(),
+            (other, _) => {
+                row::unreadable("an answer of the database", format!("outcome {other:?}")).into()
+            }
         }
     }
 }
@@ -251,18 +315,34 @@ struct NewerJson {
 }
 
 /// Place, version, kind, turn, step, body and time of an event.
-type EventJson = (i64, i64, String, Option<String>, Option<String>, String, String);
+type EventJson = (
+    i64,
+    i64,
+    String,
+    Option<String>,
+    Option<String>,
+    String,
+    String,
+);
 
 /// Id, version, body, time, request and fingerprint of an input, and the event behind which it came.
-type InputJson = (String, i64, String, String, Option<String>, Option<String>, Option<i64>);
+type InputJson = (
+    String,
+    i64,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+);
 
 /// Reads what is newer in a conversation. `None`: a long value lies elsewhere, or the snapshot is not usable.
 fn read_newer(
     json: &str,
     (conversation, created_at): (i64, Timestamp),
 ) -> Result<Option<NewerRows>, StoreError> {
-    let newer: NewerJson =
-        serde_json::from_str(json).map_err(|error| row::unreadable("an answer of the database", error))?;
+    let newer: NewerJson = serde_json::from_str(json)
+        .map_err(|error| row::unreadable("an answer of the database", error))?;
     let event = |(seq, v, kind, turn, step, body, at)| EventRow {
         seq,
         v,
@@ -286,23 +366,42 @@ fn read_newer(
     let said: Vec<EventRow> = newer.said.into_iter().map(event).collect();
     let events: Vec<EventRow> = newer.events.into_iter().map(event).collect();
     let inbox: Vec<InputRow> = newer.inbox.into_iter().map(input).collect();
-    let bodies = said.iter().chain(&events).map(|row| &row.body).chain(inbox.iter().map(|row| &row.body));
-    if bodies.into_iter().any(|body| references(body).next().is_some()) {
+    let bodies = said
+        .iter()
+        .chain(&events)
+        .map(|row| &row.body)
+        .chain(inbox.iter().map(|row| &row.body));
+    if bodies
+        .into_iter()
+        .any(|body| references(body).next().is_some())
+    {
         return Ok(None);
     }
-    let snapshot = newer.snapshot.map(|(seq, messages_from, v, digest, body)| SnapshotRow {
-        seq,
-        messages_from,
-        v,
-        digest,
-        body,
-    });
-    if snapshot.as_ref().is_some_and(|snapshot| !snapshot.is_usable()) {
+    let snapshot = newer
+        .snapshot
+        .map(|(seq, messages_from, v, digest, body)| SnapshotRow {
+            seq,
+            messages_from,
+            v,
+            digest,
+            body,
+        });
+    if snapshot
+        .as_ref()
+        .is_some_and(|snapshot| !snapshot.is_usable())
+    {
         return Ok(None);
     }
     let restorable = snapshot.map(|snapshot| RestorableRows { snapshot, said });
     let after = newer.after;
-    Ok(Some(NewerRows { conversation, created_at, restorable, after, events, inbox }))
+    Ok(Some(NewerRows {
+        conversation,
+        created_at,
+        restorable,
+        after,
+        events,
+        inbox,
+    }))
 }
 
 /// The first parameters of `adjutant_begin_2`.
@@ -324,21 +423,43 @@ fn beginning(
         None => call.rows([]),
     };
     let call = call.value(arrival.and_then(Arrival::room));
-    let call = call.value(claim.map(|(worker, ..)| worker)).value(claim.and_then(|(_, epoch, _)| epoch));
+    let call = call
+        .value(claim.map(|(worker, ..)| worker))
+        .value(claim.and_then(|(_, epoch, _)| epoch));
     call.value(claim.map(|(.., lease)| micros(lease)))
 }
 
 /// The parameters of `adjutant_append_1`.
 fn appending(data: &Appending) -> Result<Call, StoreError> {
-    let Appending { key, added, worker, releases, snapshot, spent } = data;
+    let Appending {
+        key,
+        added,
+        worker,
+        releases,
+        snapshot,
+        spent,
+    } = data;
     let spent: Vec<BookingRow> = spent.iter().map(BookingRow::of).collect();
-    let (worker, epoch) = worker.as_ref().map(|(worker, epoch)| (worker.as_str(), *epoch)).unzip();
-    let place = added.as_ref().map(|added| (added.conversation, added.seq)).unzip();
-    let call = Call::of("adjutant_append_1", key).value(place.0).value(place.1);
+    let (worker, epoch) = worker
+        .as_ref()
+        .map(|(worker, epoch)| (worker.as_str(), *epoch))
+        .unzip();
+    let place = added
+        .as_ref()
+        .map(|added| (added.conversation, added.seq))
+        .unzip();
+    let call = Call::of("adjutant_append_1", key)
+        .value(place.0)
+        .value(place.1);
     let call = call.value(worker).value(epoch).value(i64::from(*releases));
-    let (events, change) = added.as_ref().map(|added| (added.events.as_slice(), &added.change)).unzip();
+    let (events, change) = added
+        .as_ref()
+        .map(|added| (added.events.as_slice(), &added.change))
+        .unzip();
     let call = with_change(call, &Blobs::default(), events.unwrap_or_default(), change)?;
-    Ok(call.rows(snapshot.iter().map(snapshot_texts)).rows(spent.iter().map(booking)))
+    Ok(call
+        .rows(snapshot.iter().map(snapshot_texts))
+        .rows(spent.iter().map(booking)))
 }
 
 /// Reads the answer of `adjutant_append_1`: the conversation, and how many of its inputs nobody has taken.
@@ -363,10 +484,18 @@ fn with_change(
 ) -> Result<Call, StoreError> {
     let call = call.value(i64::from(EVENT_VERSION));
     let Some(change) = change.filter(|_| !events.is_empty()) else {
-        let call = call.rows(blobs.iter().map(blob)).rows(events.iter().map(event));
+        let call = call
+            .rows(blobs.iter().map(blob))
+            .rows(events.iter().map(event));
         return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]));
     };
-    let Change { turns, queued, counts_again, status, logs } = change;
+    let Change {
+        turns,
+        queued,
+        counts_again,
+        status,
+        logs,
+    } = change;
     let of_events = events.iter().map(|(row, _)| &row.blobs);
     let of_decisions = logs.decisions.iter().map(|(row, _)| &row.blobs);
     let of_invocations = logs.invocations.iter().map(|row| &row.blobs);
@@ -377,7 +506,9 @@ fn with_change(
         .chain(of_invocations)
         .flat_map(Blobs::iter)
         .collect();
-    let call = call.rows(blobs.into_iter().map(blob)).rows(events.iter().map(event));
+    let call = call
+        .rows(blobs.into_iter().map(blob))
+        .rows(events.iter().map(event));
     let status_texts = [
         status.turn.as_deref().map(Cow::from),
         Some(row::waiting_text(status)?.into()),
@@ -387,7 +518,11 @@ fn with_change(
         .ints(&[*turns, *queued, i64::from(*counts_again)])
         .texts(&status_texts)
         .value(status.parked_seq)
-        .rows(logs.decisions.iter().map(|(row, is_new)| decision(row, *is_new)))
+        .rows(
+            logs.decisions
+                .iter()
+                .map(|(row, is_new)| decision(row, *is_new)),
+        )
         .rows(logs.invocations.iter().map(invocation)))
 }
 
@@ -404,7 +539,10 @@ fn event((row, recorded): &NewEvent) -> Texts<'_> {
         row.step.as_deref().map(Cow::from),
         Some(row.body.as_str().into()),
         Some(row.at.as_str().into()),
-        recorded.event.takes_input().map(|input| input.as_str().into()),
+        recorded
+            .event
+            .takes_input()
+            .map(|input| input.as_str().into()),
     ]
 }
 
@@ -465,10 +603,23 @@ fn snapshot_texts(row: &SnapshotRow) -> Texts<'_> {
 }
 
 fn booking(row: &BookingRow) -> Texts<'_> {
-    let texts =
-        [Some(&row.id), Some(&row.day), Some(&row.user), row.everyone_block.as_ref(), row.own_block.as_ref()];
-    let texts = texts.into_iter().map(|text| text.map(|text| Cow::from(text.as_str())));
-    texts.chain(row.numbers.iter().map(|number| Some(Cow::from(number.to_string())))).collect()
+    let texts = [
+        Some(&row.id),
+        Some(&row.day),
+        Some(&row.user),
+        row.everyone_block.as_ref(),
+        row.own_block.as_ref(),
+    ];
+    let texts = texts
+        .into_iter()
+        .map(|text| text.map(|text| Cow::from(text.as_str())));
+    texts
+        .chain(
+            row.numbers
+                .iter()
+                .map(|number| Some(Cow::from(number.to_string()))),
+        )
+        .collect()
 }
 
 fn invocation(row: &InvocationRow) -> Texts<'_> {

@@ -16,9 +16,14 @@ pub(super) fn fill(statement: &str, values: &[Value<'_>]) -> String {
     let mut pieces = statement.split('$');
     filled.push_str(pieces.next().unwrap_or_default());
     for piece in pieces {
-        let end = piece.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(piece.len());
+        let end = piece
+            .find(|digit: char| !digit.is_ascii_digit())
+            .unwrap_or(piece.len());
         let (number, rest) = piece.split_at(end);
-        let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let at = number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_sub(1));
         match at.and_then(|at| values.get(at)) {
             Some(value) => write_value(&mut filled, value),
             // PostgreSQL says what is wrong with it.
@@ -39,7 +44,9 @@ impl Call {
     /// A call whose first parameters name a conversation: agent, user and id.
     pub(super) fn of(function: &str, key: &ConversationKey) -> Self {
         let call = Self(format!("SELECT * FROM {function}("));
-        call.value(key.agent.as_str()).value(key.user.as_str()).value(&key.conversation.to_string())
+        call.value(key.agent.as_str())
+            .value(key.user.as_str())
+            .value(&key.conversation.to_string())
     }
 
     pub(super) fn value<'a>(mut self, value: impl Into<Value<'a>>) -> Self {
@@ -69,14 +76,22 @@ impl Call {
     }
 
     /// Adds rows of texts, each as long as the others, as one parameter; NULL if there is none.
-    pub(super) fn rows<'a>(mut self, rows: impl IntoIterator<Item = Vec<Option<Cow<'a, str>>>>) -> Self {
+    pub(super) fn rows<'a>(
+        mut self,
+        rows: impl IntoIterator<Item = Vec<Option<Cow<'a, str>>>>,
+    ) -> Self {
         self.separate();
         let start = self.0.len();
         for row in rows {
-            self.0.push_str(if self.0.len() == start { "ARRAY[" } else { "," });
+            self.0
+                .push_str(if self.0.len() == start { "ARRAY[" } else { "," });
             self.list(&row);
         }
-        self.0.push_str(if self.0.len() == start { "NULL::TEXT[]" } else { "]::TEXT[]" });
+        self.0.push_str(if self.0.len() == start {
+            "NULL::TEXT[]"
+        } else {
+            "]::TEXT[]"
+        });
         self
     }
 
@@ -161,19 +176,28 @@ mod tests {
 
     #[test]
     fn values_stand_where_their_numbers_are_and_are_not_looked_into() {
-        let filled = fill("SELECT $2, $1, $1", &[Value::from("a $2 ' \\ \0"), Value::from(-7)]);
+        let filled = fill(
+            "SELECT $2, $1, $1",
+            &[Value::from("a $2 ' \\ \0"), Value::from(-7)],
+        );
         assert_eq!(
             filled,
             "SELECT '-7'::BIGINT, E'a $2 '' \\\\ \u{fffd}'::TEXT, E'a $2 '' \\\\ \u{fffd}'::TEXT"
         );
-        assert_eq!(fill("SELECT $1, $3", &[Value::Text(None)]), "SELECT NULL::TEXT, $3");
+        assert_eq!(
+            fill("SELECT $1, $3", &[Value::Text(None)]),
+            "SELECT NULL::TEXT, $3"
+        );
     }
 
     #[test]
     fn a_call_has_its_parameters_in_order() {
         let row = |a: &'static str| vec![Some(Cow::Borrowed(a)), None];
-        let call =
-            Call("SELECT * FROM f(".to_owned()).value("x").value(None::<i64>).ints(&[1, -2]).texts(&row("t"));
+        let call = Call("SELECT * FROM f(".to_owned())
+            .value("x")
+            .value(None::<i64>)
+            .ints(&[1, -2])
+            .texts(&row("t"));
         assert_eq!(
             call.rows([row("a"), row("b")]).rows([]).open(),
             "SELECT * FROM f(E'x'::TEXT,NULL::BIGINT,'{1,-2}'::BIGINT[],ARRAY[E't',NULL]::TEXT[],\

@@ -80,14 +80,26 @@ impl Store {
         listen_url: &str,
         connections_max: u32,
     ) -> Result<Self, StoreError> {
-        let connections_max = if connections_max == 0 { POOL_MAX } else { connections_max };
+        let connections_max = if connections_max == 0 {
+            POOL_MAX
+        } else {
+            connections_max
+        };
         let ((place, options), (_, hearing)) = (open::options(url)?, open::options(listen_url)?);
         let others = Arc::new(Others::new(options.clone(), hearing));
         match open::pool(options, connections_max).await {
             Ok(pool) => {
                 let (calls, open, news) = (Arc::default(), OpenTurns::default(), News::default());
                 let sessions = Arc::default();
-                let database = PostgresDatabase { place, pool, calls, open, news, others, sessions };
+                let database = PostgresDatabase {
+                    place,
+                    pool,
+                    calls,
+                    open,
+                    news,
+                    others,
+                    sessions,
+                };
                 Ok(Self(Arc::new(database), StoreOptions::default()))
             }
             Err(failure) => Err(error::at(failure, &place)),
@@ -124,7 +136,10 @@ impl PostgresDatabase {
     }
 
     /// Uses a connection in a task of its own.
-    async fn in_session<T, F>(&self, with: impl FnOnce(Session) -> F + Send + 'static) -> Result<T, Failure>
+    async fn in_session<T, F>(
+        &self,
+        with: impl FnOnce(Session) -> F + Send + 'static,
+    ) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send,
@@ -158,7 +173,10 @@ impl Backend for PostgresDatabase {
 
     fn current_load(&self) -> Load {
         let pool = self.pool.load();
-        Load { waiting: pool.waiting.saturating_add(self.calls.waiting()), ..pool }
+        Load {
+            waiting: pool.waiting.saturating_add(self.calls.waiting()),
+            ..pool
+        }
     }
 
     async fn write<D, T>(&self, data: D, work: Work<Transaction, D, T>) -> Result<T, Failure>
@@ -174,7 +192,12 @@ impl Backend for PostgresDatabase {
         D: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.in_transaction("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", data, work).await
+        self.in_transaction(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            data,
+            work,
+        )
+        .await
     }
 
     /// One statement is a transaction of its own.
@@ -187,7 +210,11 @@ impl Backend for PostgresDatabase {
         .await
     }
 
-    async fn fetch(&self, statement: &'static str, values: &[Value<'_>]) -> Result<Vec<Columns>, Failure> {
+    async fn fetch(
+        &self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Columns>, Failure> {
         let statement = fill(statement, values);
         self.in_session(async move |mut session| {
             let asked = session.ask(statement).await;
@@ -231,7 +258,8 @@ impl Backend for PostgresDatabase {
     }
 
     async fn about(&self) -> Result<About, Failure> {
-        let statement = "SELECT current_setting('server_version'), pg_database_size(current_database())";
+        let statement =
+            "SELECT current_setting('server_version'), pg_database_size(current_database())";
         let mut found = self.fetch(statement, &[]).await?.into_iter();
         let (version, bytes) = match found.next() {
             Some(mut columns) => (columns.text()?, columns.int()?),
@@ -251,7 +279,11 @@ impl Backend for PostgresDatabase {
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Failure> {
-        let Place { database, host, port } = &self.place;
+        let Place {
+            database,
+            host,
+            port,
+        } = &self.place;
         Err(StoreError::Unusable {
             message: format!(
                 "PostgreSQL's own program makes its backups: `pg_dump --format=custom --host={host} --port={port} \

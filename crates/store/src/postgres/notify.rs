@@ -53,12 +53,19 @@ struct Notification {
 impl Notifier {
     /// Returns one that connects when there is something to send.
     pub(super) fn new(options: PgConnectOptions) -> Self {
-        Self { options, waiting: Mutex::default(), connection: tokio::sync::Mutex::default() }
+        Self {
+            options,
+            waiting: Mutex::default(),
+            connection: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Sends a change soon, unless the same waits already. One that is too long is left out: whoever waits for it looks after a second.
     pub(super) fn tell(self: &Arc<Self>, channel: &Arc<str>, payload: String) {
-        let notification = Notification { channel: channel.clone(), payload };
+        let notification = Notification {
+            channel: channel.clone(),
+            payload,
+        };
         if notification.payload.len() > BYTES_MAX {
             return;
         }
@@ -96,10 +103,14 @@ impl Notifier {
             }
             let calls: Vec<String> = (1..)
                 .zip(&batch)
-                .map(|(number, notification)| format!("pg_notify('{}', ${number})", notification.channel))
+                .map(|(number, notification)| {
+                    format!("pg_notify('{}', ${number})", notification.channel)
+                })
                 .collect();
-            let values: Vec<Value<'_>> =
-                batch.iter().map(|notification| Value::from(&notification.payload)).collect();
+            let values: Vec<Value<'_>> = batch
+                .iter()
+                .map(|notification| Value::from(&notification.payload))
+                .collect();
             let statement = fill(&format!("SELECT {}", calls.join(", ")), &values);
             let mut connection = self.connection.lock().await;
             // A connection that was lost since the last time is told by the first error.
@@ -107,8 +118,12 @@ impl Notifier {
                 if connection.is_none() {
                     *connection = self.options.connect().await.ok();
                 }
-                let Some(open) = connection.as_mut() else { break };
-                let sent = sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(open).await;
+                let Some(open) = connection.as_mut() else {
+                    break;
+                };
+                let sent = sqlx::raw_sql(AssertSqlSafe(statement.clone()))
+                    .execute(open)
+                    .await;
                 if sent.is_ok() {
                     break;
                 }
@@ -138,9 +153,15 @@ impl Waiting {
     fn batch(&mut self) -> Vec<Notification> {
         let changes = self.changes.len().min(BATCH);
         let words = self.words.len().min(BATCH - changes);
-        let batch: Vec<Notification> =
-            self.changes.drain(..changes).chain(self.words.drain(..words)).collect();
-        let sent = batch.iter().skip(changes).map(|notification| notification.payload.len());
+        let batch: Vec<Notification> = self
+            .changes
+            .drain(..changes)
+            .chain(self.words.drain(..words))
+            .collect();
+        let sent = batch
+            .iter()
+            .skip(changes)
+            .map(|notification| notification.payload.len());
         self.words_bytes -= sent.sum::<usize>();
         self.sends = !batch.is_empty();
         batch

@@ -19,12 +19,20 @@ const MIGRATIONS: Migrations = Migrations {
         (3, "budget", include_str!("migrations/0003_budget.sql")),
         (4, "trace", include_str!("migrations/0004_trace.sql")),
         (5, "memory", include_str!("migrations/0005_memory.sql")),
-        (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
+        (
+            6,
+            "fingerprint",
+            include_str!("migrations/0006_fingerprint.sql"),
+        ),
     ],
     prefix: (7, "agent", include_str!("migrations/0007_agent.sql")),
     schema: include_str!("migrations/schema.sql"),
     since: &[
-        (8, "functions", include_str!("migrations/0008_functions.sql")),
+        (
+            8,
+            "functions",
+            include_str!("migrations/0008_functions.sql"),
+        ),
         (9, "session", include_str!("migrations/0009_session.sql")),
         (10, "begin", include_str!("migrations/0010_begin.sql")),
         (11, "access", include_str!("migrations/0011_access.sql")),
@@ -46,7 +54,8 @@ const DIALECT: Dialect = Dialect {
     applied: "SELECT version, encode(checksum, 'hex') FROM adjutant_migration ORDER BY version",
     note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, decode($3, 'hex'))",
     first_applied: "SELECT version, encode(checksum, 'hex') FROM _sqlx_migrations ORDER BY version",
-    first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+    first_note:
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES ($1, $2, TRUE, decode($3, 'hex'), -1)",
 };
 
@@ -59,7 +68,10 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
         ),
     })?;
     let place = Place {
-        database: options.get_database().unwrap_or(options.get_username()).to_owned(),
+        database: options
+            .get_database()
+            .unwrap_or(options.get_username())
+            .to_owned(),
         host: options.get_host().to_owned(),
         port: options.get_port(),
     };
@@ -76,7 +88,10 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
 }
 
 /// Connects once, so that what is wrong is found now; updates the schema.
-pub(super) async fn pool(options: PgConnectOptions, connections_max: u32) -> Result<Arc<Pool>, Failure> {
+pub(super) async fn pool(
+    options: PgConnectOptions,
+    connections_max: u32,
+) -> Result<Arc<Pool>, Failure> {
     // Not through the pool, which would try again and again, and then only say that it took too long.
     options.connect().await?.close().await?;
     let pool = Pool::new(options, connections_max);
@@ -89,6 +104,7 @@ pub(super) async fn pool(options: PgConnectOptions, connections_max: u32) -> Res
 /// Of several processes that start at once, one does it and the others wait.
 async fn migrate(rows: &mut Transaction) -> Result<(), Failure> {
     // 'ADJT'. It ends with the transaction: a lock of the session would stay with a pooler's connection to the server.
-    rows.script("SELECT pg_advisory_xact_lock(1094994516)").await?;
+    rows.script("SELECT pg_advisory_xact_lock(1094994516)")
+        .await?;
     migrate::migrate(rows, &DIALECT, &MIGRATIONS).await
 }

@@ -121,7 +121,13 @@ impl Others {
             _ => return,
         };
         let id = key.conversation.to_string();
-        self.send(&[self.name(), kind, key.agent.as_str(), key.user.as_str(), &id]);
+        self.send(&[
+            self.name(),
+            kind,
+            key.agent.as_str(),
+            key.user.as_str(),
+            &id,
+        ]);
     }
 
     fn send(&self, words: &[&str]) {
@@ -133,7 +139,9 @@ impl Others {
     /// Reads a notification. `None`: it is our own, or of no known form.
     fn read(&self, notification: &str) -> Option<Told> {
         let words: Vec<String> = serde_json::from_str(notification).ok()?;
-        let [tag, kind, rest @ ..] = words.as_slice() else { return None };
+        let [tag, kind, rest @ ..] = words.as_slice() else {
+            return None;
+        };
         if *tag == self.tag {
             return (kind == "probe").then_some(Told::Probe);
         }
@@ -161,7 +169,10 @@ impl Others {
     /// Listens to the channel, in this session of the server. `None`: what is told there does not arrive here, as behind a pooler that
     /// gives every transaction another connection.
     pub(super) async fn listen(&self) -> Option<(PgListener, ServerSession)> {
-        let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .max_lifetime(None)
+            .idle_timeout(None);
         let pool = pool.connect_with(self.hearing.clone()).await.ok()?;
         let session = session_of(&pool, &self.hearing).await.ok()??;
         let mut listener = PgListener::connect_with(&pool).await.ok()?;
@@ -198,7 +209,9 @@ pub(super) async fn watch(database: Weak<impl Watched>) {
         let _ = timeout(LOOK, others.hurried.notified()).await;
     }
     loop {
-        let Some(others) = wanted(&database).map(|database| database.others().clone()) else { return };
+        let Some(others) = wanted(&database).map(|database| database.others().clone()) else {
+            return;
+        };
         if let Some((mut listener, session)) = others.listen().await {
             if let Some(database) = database.upgrade() {
                 database.hears_by(Some(session)).await;
@@ -214,7 +227,9 @@ pub(super) async fn watch(database: Weak<impl Watched>) {
         }
         let until = Instant::now() + AGAIN;
         while Instant::now() < until {
-            let Some(database) = wanted(&database) else { return };
+            let Some(database) = wanted(&database) else {
+                return;
+            };
             look(&*database).await;
             drop(database);
             sleep(LOOK).await;
@@ -254,7 +269,9 @@ async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgL
 
 /// The store, if it is there and somebody listens to its news.
 fn wanted<D: Watched>(database: &Weak<D>) -> Option<Arc<D>> {
-    database.upgrade().filter(|database| database.news().goes_on())
+    database
+        .upgrade()
+        .filter(|database| database.news().goes_on())
 }
 
 /// Tells what may have been missed. A look that fails is one look later.
@@ -270,5 +287,8 @@ async fn look(database: &impl Watched) {
 /// Reads words that another process relays. `None`: we said them ourselves, or they are of no known form.
 fn words(payload: &str, own: &str) -> Option<Heard> {
     let (from, words) = payload.split_once(' ').filter(|(from, _)| *from != own)?;
-    Some(Heard::Words { from: from.into(), words: words.into() })
+    Some(Heard::Words {
+        from: from.into(),
+        words: words.into(),
+    })
 }

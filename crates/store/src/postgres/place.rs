@@ -12,6 +12,10 @@ pub(super) struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the PostgreSQL database {} at {}:{}", self.database, self.host, self.port)
+        write!(
+            f,
+            "the PostgreSQL database {} at {}:{}",
+            self.database, self.host, self.port
+        )
     }
 }

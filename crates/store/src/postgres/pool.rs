@@ -52,8 +52,16 @@ struct Idle {
 
 impl Pool {
     pub(super) fn new(options: PgConnectOptions, connections_max: u32) -> Arc<Self> {
-        let turns = Arc::new(Semaphore::new(usize::try_from(connections_max).unwrap_or(1)));
-        Arc::new(Self { options, idle: Mutex::default(), turns, connections_max, waiting: AtomicU32::new(0) })
+        let turns = Arc::new(Semaphore::new(
+            usize::try_from(connections_max).unwrap_or(1),
+        ));
+        Arc::new(Self {
+            options,
+            idle: Mutex::default(),
+            turns,
+            connections_max,
+            waiting: AtomicU32::new(0),
+        })
     }
 
     /// Waits until the caller may use a connection. Whoever leaves before has taken nothing.
@@ -77,14 +85,26 @@ impl Pool {
     }
 
     /// Returns a connection that lives, as far as is known.
-    pub(super) async fn open(self: &Arc<Self>, turn: OwnedSemaphorePermit) -> Result<Session, sqlx::Error> {
+    pub(super) async fn open(
+        self: &Arc<Self>,
+        turn: OwnedSemaphorePermit,
+    ) -> Result<Session, sqlx::Error> {
         loop {
-            let Some(Idle { mut connection, made_at, since }) = self.idle().pop() else { break };
+            let Some(Idle {
+                mut connection,
+                made_at,
+                since,
+            }) = self.idle().pop()
+            else {
+                break;
+            };
             if since.elapsed() < TRUSTED || connection.ping().await.is_ok() {
                 return Ok(self.session(connection, made_at, turn));
             }
         }
-        let connected = timeout(PATIENCE, self.connect()).await.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        let connected = timeout(PATIENCE, self.connect())
+            .await
+            .map_err(|_| sqlx::Error::PoolTimedOut)?;
         Ok(self.session(connected?, Instant::now(), turn))
     }
 
@@ -94,7 +114,13 @@ impl Pool {
         made_at: Instant,
         turn: OwnedSemaphorePermit,
     ) -> Session {
-        Session { connection: Some(connection), made_at, is_over: true, pool: self.clone(), _turn: turn }
+        Session {
+            connection: Some(connection),
+            made_at,
+            is_over: true,
+            pool: self.clone(),
+            _turn: turn,
+        }
     }
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
@@ -182,12 +208,17 @@ impl Session {
     /// Carries out statements, whose values were written into them by [`super::literal`]; returns all their rows. A
     /// transaction may be open afterwards.
     pub(super) async fn ask(&mut self, statements: String) -> Result<Vec<PgRow>, sqlx::Error> {
-        sqlx::raw_sql(AssertSqlSafe(statements)).fetch_all(self.busy()?).await
+        sqlx::raw_sql(AssertSqlSafe(statements))
+            .fetch_all(self.busy()?)
+            .await
     }
 
     /// Carries out statements as [`Session::ask`] does; returns how many rows they changed.
     pub(super) async fn tell(&mut self, statements: String) -> Result<u64, sqlx::Error> {
-        Ok(sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.busy()?).await?.rows_affected())
+        Ok(sqlx::raw_sql(AssertSqlSafe(statements))
+            .execute(self.busy()?)
+            .await?
+            .rows_affected())
     }
 
     /// Notes how the last statements ended that leave no transaction open: after them the connection is free, also if the
@@ -197,7 +228,9 @@ impl Session {
             Ok(_) => true,
             Err(sqlx::Error::Database(error)) => error
                 .try_downcast_ref::<PgDatabaseError>()
-                .is_some_and(|error| !matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)),
+                .is_some_and(|error| {
+                    !matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
+                }),
             Err(_) => false,
         };
         ended
@@ -211,11 +244,16 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let is_kept = self.is_over && !self.pool.turns.is_closed() && self.made_at.elapsed() < AGE_MAX;
+        let is_kept =
+            self.is_over && !self.pool.turns.is_closed() && self.made_at.elapsed() < AGE_MAX;
         if let Some(connection) = self.connection.take().filter(|_| is_kept) {
             let mut idle = self.pool.idle();
             idle.retain(|idle| idle.since.elapsed() < IDLE_MAX);
-            idle.push(Idle { connection, made_at: self.made_at, since: Instant::now() });
+            idle.push(Idle {
+                connection,
+                made_at: self.made_at,
+                since: Instant::now(),
+            });
         }
     }
 }

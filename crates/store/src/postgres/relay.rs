@@ -23,10 +23,14 @@ impl<D: Watched> Relay for Wire<D> {
         let channel = match to {
             To::All => relay_channel(None),
             // It becomes part of a statement.
-            To::One(name) if name.bytes().all(|byte| byte.is_ascii_hexdigit()) => relay_channel(Some(name)),
+            To::One(name) if name.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                relay_channel(Some(name))
+            }
             To::One(_) => return false,
         };
-        others.notifier().say(channel.into(), format!("{} {words}", others.name()))
+        others
+            .notifier()
+            .say(channel.into(), format!("{} {words}", others.name()))
     }
 
     fn name(&self) -> Option<Arc<str>> {

@@ -89,21 +89,32 @@ pub(super) async fn session_of(
     // A pooler that happens to give both their own session would have to do so every time, whoever comes first.
     for turn in [0, 1, 1, 0].repeat(SESSION_LOOKS) {
         let connection = if turn == 0 { &mut *one } else { &mut other };
-        let pid: i32 =
-            sqlx::query_scalar("SELECT pg_backend_pid()").persistent(false).fetch_one(connection).await?;
+        let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+            .persistent(false)
+            .fetch_one(connection)
+            .await?;
         if *sessions[turn].get_or_insert(pid) != pid || sessions[1 - turn] == Some(pid) {
             return Ok(None);
         }
     }
     other.close().await?;
-    let started =
-        "SELECT pg_backend_pid(), CAST(backend_start AS TEXT) FROM pg_stat_get_activity(pg_backend_pid())";
-    let row = sqlx::query(started).persistent(false).fetch_one(&mut *one).await?;
-    Ok(Some(ServerSession { pid: row.try_get(0)?, started: row.try_get(1)? }))
+    let started = "SELECT pg_backend_pid(), CAST(backend_start AS TEXT) FROM pg_stat_get_activity(pg_backend_pid())";
+    let row = sqlx::query(started)
+        .persistent(false)
+        .fetch_one(&mut *one)
+        .await?;
+    Ok(Some(ServerSession {
+        pid: row.try_get(0)?,
+        started: row.try_get(1)?,
+    }))
 }
 
 /// Has the server know by which session this process hears from now on; `None`: by none.
-pub(super) async fn note_session(sessions: &Arc<Sessions>, pool: &Arc<Pool>, session: Option<ServerSession>) {
+pub(super) async fn note_session(
+    sessions: &Arc<Sessions>,
+    pool: &Arc<Pool>,
+    session: Option<ServerSession>,
+) {
     let before = std::mem::replace(&mut sessions.state().hears_by, session);
     if let Some(ServerSession { pid, started }) = before {
         // It has ended, and this process has not.
@@ -117,7 +128,9 @@ pub(super) async fn note_session(sessions: &Arc<Sessions>, pool: &Arc<Pool>, ses
 /// Has the server know by which session a worker of this process hears, in the background. Nothing waits for it: until then the
 /// worker is one without.
 pub(super) fn note_worker(sessions: &Arc<Sessions>, pool: &Arc<Pool>, worker: &str) {
-    let Some(ServerSession { pid, started }) = sessions.works(worker) else { return };
+    let Some(ServerSession { pid, started }) = sessions.works(worker) else {
+        return;
+    };
     let statement = fill(NOTE, values![worker, i64::from(pid), &started]);
     let (pool, sessions, worker) = (pool.clone(), sessions.clone(), worker.to_owned());
     tokio::spawn(async move {

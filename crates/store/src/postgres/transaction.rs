@@ -26,7 +26,11 @@ pub struct Transaction {
 impl Transaction {
     /// Makes a transaction that `begin` begins.
     pub(super) fn new(session: Session, begin: &'static str) -> Self {
-        Self { session, begin: Some(begin), is_undone: false }
+        Self {
+            session,
+            begin: Some(begin),
+            is_undone: false,
+        }
     }
 
     pub(super) async fn begin(pool: &Arc<Pool>, begin: &'static str) -> Result<Self, Failure> {
@@ -38,7 +42,11 @@ impl Transaction {
         if self.begin.is_some() {
             return Ok(());
         }
-        let end = if is_done && !self.is_undone { "COMMIT" } else { "ROLLBACK" };
+        let end = if is_done && !self.is_undone {
+            "COMMIT"
+        } else {
+            "ROLLBACK"
+        };
         let told = self.session.tell(end.to_owned()).await;
         let ended = self.session.ended(told);
         if is_done {
@@ -50,7 +58,9 @@ impl Transaction {
     /// Calls a function, and waits for whoever has locked what it needs.
     pub(super) async fn call(&mut self, call: Call) -> Result<Columns, Failure> {
         let statement = self.next(call.waiting());
-        let row = all_columns(&self.session.ask(statement).await?)?.into_iter().next();
+        let row = all_columns(&self.session.ask(statement).await?)?
+            .into_iter()
+            .next();
         row.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
@@ -68,7 +78,11 @@ impl Connection for Transaction {
     const HAS_SEQUENCES: bool = true;
     const HAS_FTS5: bool = false;
 
-    async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+    async fn execute(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, Failure> {
         let statement = self.next(fill(statement, values));
         Ok(self.session.tell(statement).await?)
     }
@@ -108,14 +122,21 @@ impl Connection for Transaction {
     }
 
     async fn now(&mut self) -> Result<Timestamp, Failure> {
-        let statement = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)";
-        let micros = self.fetch_first(statement, &[]).await?.map(|mut columns| columns.int()).transpose()?;
+        let statement =
+            "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)";
+        let micros = self
+            .fetch_first(statement, &[])
+            .await?
+            .map(|mut columns| columns.int())
+            .transpose()?;
         Ok(Timestamp::from_microsecond(micros.unwrap_or_default())
             .map_err(|error| row::unreadable("the server's clock", error))?)
     }
 
     async fn may_wait(&mut self) -> Result<(), Failure> {
-        self.execute("SET LOCAL idle_in_transaction_session_timeout = 0", &[]).await.map(drop)
+        self.execute("SET LOCAL idle_in_transaction_session_timeout = 0", &[])
+            .await
+            .map(drop)
     }
 
     fn undo(&mut self) {

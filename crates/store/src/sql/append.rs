@@ -13,14 +13,24 @@ use crate::status::Status;
 pub(crate) type NewEvent = (EventRow, Recorded);
 
 pub(super) fn new_event(at: Timestamp, event: &Event) -> Result<NewEvent, StoreError> {
-    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone().into() }))
+    Ok((
+        EventRow::of(0, at, event)?,
+        Recorded {
+            seq: 0,
+            at,
+            event: event.clone().into(),
+        },
+    ))
 }
 
 /// Fails with [`StoreError::Conflict`] unless the events have consecutive places.
 pub(super) fn new_events(events: &[Recorded]) -> Result<Vec<NewEvent>, StoreError> {
     let row = |recorded: &Recorded| {
         let seq = i64::try_from(recorded.seq).map_err(|_| StoreError::Conflict)?;
-        Ok((EventRow::of(seq, recorded.at, &recorded.event)?, recorded.clone()))
+        Ok((
+            EventRow::of(seq, recorded.at, &recorded.event)?,
+            recorded.clone(),
+        ))
     };
     let rows: Vec<NewEvent> = events.iter().map(row).collect::<Result<_, _>>()?;
     let places = rows.first().map_or(0, |(first, _)| first.seq)..;
@@ -65,7 +75,13 @@ impl Change {
             status.follow(seq, event);
         }
         let logs = log::follow(key, decisions, events, content)?;
-        Ok(Self { turns, queued, counts_again, status, logs })
+        Ok(Self {
+            turns,
+            queued,
+            counts_again,
+            status,
+            logs,
+        })
     }
 }
 

@@ -48,7 +48,9 @@ impl Appending {
             worker: writer.map(|Writer { worker, .. }| (worker.id.to_owned(), worker.epoch)),
             releases: false,
             snapshot: None,
-            spent: writer.map(|writer| writer.spent.to_vec()).unwrap_or_default(),
+            spent: writer
+                .map(|writer| writer.spent.to_vec())
+                .unwrap_or_default(),
         }
     }
 }
@@ -61,13 +63,32 @@ impl Added {
         events: Vec<NewEvent>,
         content: LogContent,
     ) -> Result<(Self, Open), StoreError> {
-        let Open { conversation, next_seq: seq, status, decisions } = open;
+        let Open {
+            conversation,
+            next_seq: seq,
+            status,
+            decisions,
+        } = open;
         let recorded = events.iter().map(|(_, recorded)| recorded);
         let change = Change::of(key, seq, (status, decisions), recorded, content)?;
         let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
         let (status, decisions) = (change.status.clone(), change.logs.known.clone());
-        let after = Open { conversation, next_seq, status, decisions };
-        Ok((Self { conversation, seq, next_seq, events, change }, after))
+        let after = Open {
+            conversation,
+            next_seq,
+            status,
+            decisions,
+        };
+        Ok((
+            Self {
+                conversation,
+                seq,
+                next_seq,
+                events,
+                change,
+            },
+            after,
+        ))
     }
 }
 
@@ -109,19 +130,44 @@ const RELEASE: &str = "UPDATE adjutant_conversation SET
 /// Adds events, and gives the claim of a worker back unless inputs wait.
 pub(super) async fn append<C: Connection>(
     rows: &mut C,
-    Appending { key, added, worker, releases, snapshot, spent }: &Appending,
+    Appending {
+        key,
+        added,
+        worker,
+        releases,
+        snapshot,
+        spent,
+    }: &Appending,
 ) -> Result<(i64, i64), Failure> {
-    let (worker, epoch) = worker.as_ref().map(|(worker, epoch)| (worker.as_str(), *epoch)).unzip();
+    let (worker, epoch) = worker
+        .as_ref()
+        .map(|(worker, epoch)| (worker.as_str(), *epoch))
+        .unzip();
     let releases = i64::from(*releases);
-    let Some(Added { conversation, seq, next_seq, events, change }) = added else {
-        let found = rows.fetch_first(RELEASE, key_values![key, releases, worker, epoch]).await?;
+    let Some(Added {
+        conversation,
+        seq,
+        next_seq,
+        events,
+        change,
+    }) = added
+    else {
+        let found = rows
+            .fetch_first(RELEASE, key_values![key, releases, worker, epoch])
+            .await?;
         let mut found = found.ok_or(StoreError::Conflict)?;
         book(rows, spent).await?;
         return Ok((found.int()?, found.int()?));
     };
     let conversation = *conversation;
     let taken = take_inputs(rows, conversation, *seq, events).await?;
-    let Change { turns, queued, counts_again, status, logs } = change;
+    let Change {
+        turns,
+        queued,
+        counts_again,
+        status,
+        logs,
+    } = change;
     let (statement, fewer) = match counts_again {
         true => (CHANGE_AT_END, *queued),
         false => (CHANGE, queued + taken),

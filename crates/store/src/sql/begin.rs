@@ -34,17 +34,27 @@ pub struct Arrival {
 
 impl Arrival {
     pub(super) fn of(input: &Input, queued_max: NonZeroU32) -> Result<Self, StoreError> {
-        Ok(Self { input: input.clone(), row: InputRow::of(input)?, queued_max })
+        Ok(Self {
+            input: input.clone(),
+            row: InputRow::of(input)?,
+            queued_max,
+        })
     }
 
     /// Returns how many may wait with it. `None`: it starts no turn, and is always accepted.
     pub(crate) fn room(&self) -> Option<i64> {
-        self.input.body.starts_turn().then(|| self.queued_max.get().into())
+        self.input
+            .body
+            .starts_turn()
+            .then(|| self.queued_max.get().into())
     }
 
     /// Returns the error that it is if there is no room.
     pub(crate) fn refused(&self) -> Failure {
-        StoreError::QueueFull { limit: self.queued_max }.into()
+        StoreError::QueueFull {
+            limit: self.queued_max,
+        }
+        .into()
     }
 }
 
@@ -119,7 +129,10 @@ async fn has_room<C: Connection>(
         return Ok(true);
     }
     let found = rows.fetch_first(QUEUED, values![conversation.key]).await?;
-    let queued = found.map(|mut columns| columns.int()).transpose()?.unwrap_or_default();
+    let queued = found
+        .map(|mut columns| columns.int())
+        .transpose()?
+        .unwrap_or_default();
     Ok(queued <= room)
 }
 
@@ -167,7 +180,10 @@ pub enum BegunRows {
 }
 
 /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
-pub(super) async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRows, Failure> {
+pub(super) async fn start<C: Connection>(
+    rows: &mut C,
+    begin: &Beginning,
+) -> Result<BegunRows, Failure> {
     let mut conversation = match (conversation(rows, &begin.key).await?, &begin.arrival) {
         (Some(conversation), _) => conversation,
         (None, Some(arrival)) => create_conversation(rows, &begin.key, arrival.input.at).await?,
@@ -190,9 +206,19 @@ pub(super) async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Res
     }
     let mut open = None;
     if starts {
-        let Beginning { key, start: Start { turn, change }, .. } = begin;
+        let Beginning {
+            key,
+            start: Start { turn, change },
+            ..
+        } = begin;
         if let Some(first) = first {
-            write_events(rows, conversation.key, conversation.next_seq, std::slice::from_ref(first)).await?;
+            write_events(
+                rows,
+                conversation.key,
+                conversation.next_seq,
+                std::slice::from_ref(first),
+            )
+            .await?;
         }
         write_events(rows, conversation.key, start, turn).await?;
         if begin.arrival.is_none() {
@@ -237,9 +263,17 @@ impl NewerRows {
     pub(super) fn read(self, key: &ConversationKey) -> Result<Newer, StoreError> {
         Ok(Newer {
             created_at: self.created_at,
-            restorable: self.restorable.map(|rows| rows.read(key)).transpose()?.flatten(),
+            restorable: self
+                .restorable
+                .map(|rows| rows.read(key))
+                .transpose()?
+                .flatten(),
             after: u64::try_from(self.after).unwrap_or_default(),
-            events: self.events.into_iter().map(|event| event.read(key)).collect::<Result<_, _>>()?,
+            events: self
+                .events
+                .into_iter()
+                .map(|event| event.read(key))
+                .collect::<Result<_, _>>()?,
             inbox: read_inbox(key, self.inbox)?,
         })
     }
@@ -268,29 +302,56 @@ async fn newer_rows<C: Connection>(
     let place = (conversation.key, conversation.branched_from_seq);
     let restorable = match seq {
         // Before its first turn has ended, it has none.
-        None if conversation.turns > 1 => snapshot::restorable(rows, place, conversation.next_seq).await?,
+        None if conversation.turns > 1 => {
+            snapshot::restorable(rows, place, conversation.next_seq).await?
+        }
         Some(_) | None => None,
     };
     let after = seq.unwrap_or_else(|| restorable.as_ref().map_or(0, |found| found.snapshot.seq));
     let is_new = after + 1 < conversation.next_seq;
-    let events = if is_new { events(rows, place, after).await? } else { Vec::new() };
+    let events = if is_new {
+        events(rows, place, after).await?
+    } else {
+        Vec::new()
+    };
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
-    let inbox = if waits { inbox(rows, conversation.key).await? } else { Vec::new() };
+    let inbox = if waits {
+        inbox(rows, conversation.key).await?
+    } else {
+        Vec::new()
+    };
     let (conversation, created_at) = (conversation.key, conversation.created_at);
-    Ok(NewerRows { conversation, created_at, restorable, after, events, inbox })
+    Ok(NewerRows {
+        conversation,
+        created_at,
+        restorable,
+        after,
+        events,
+        inbox,
+    })
 }
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
-async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRow) -> Result<(), Failure> {
-    let Some(fingerprint) = &row.fingerprint else { return Ok(()) };
+async fn is_repeat<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    row: &InputRow,
+) -> Result<(), Failure> {
+    let Some(fingerprint) = &row.fingerprint else {
+        return Ok(());
+    };
     let known = rows
         .fetch_first(
             "SELECT fingerprint FROM adjutant_inbox WHERE conversation = $1 AND id = $2",
             values![conversation, &row.id],
         )
         .await?;
-    match known.map(|mut columns| columns.maybe_text()).transpose()?.flatten() {
+    match known
+        .map(|mut columns| columns.maybe_text())
+        .transpose()?
+        .flatten()
+    {
         Some(known) if known != *fingerprint => Err(StoreError::Reused.into()),
         Some(_) | None => Ok(()),
     }

@@ -40,11 +40,16 @@ impl Wanted {
 
     /// Adds a column that is not JSON.
     pub(super) fn add_text(&mut self, conversation: i64, text: &str) {
-        text_reference(text).into_iter().for_each(|hash| self.insert(conversation, hash));
+        text_reference(text)
+            .into_iter()
+            .for_each(|hash| self.insert(conversation, hash));
     }
 
     fn insert(&mut self, conversation: i64, hash: &str) {
-        self.0.entry(conversation).or_default().insert(hash.to_owned());
+        self.0
+            .entry(conversation)
+            .or_default()
+            .insert(hash.to_owned());
     }
 
     /// Reads the values that are referred to, and those that these refer to. What is not there is left out.
@@ -54,12 +59,17 @@ impl Wanted {
         while !wanted.0.is_empty() {
             let mut inner = Self::default();
             for (conversation, hashes) in wanted.0 {
-                let hashes: Vec<String> = hashes.into_iter().filter(|hash| !blobs.has(hash)).collect();
+                let hashes: Vec<String> =
+                    hashes.into_iter().filter(|hash| !blobs.has(hash)).collect();
                 for some in hashes.chunks(AT_ONCE) {
                     // The same one again changes nothing.
-                    let padded = some.iter().chain(some.last().into_iter().cycle()).take(AT_ONCE);
-                    let values: Vec<Value<'_>> =
-                        std::iter::once(Value::from(conversation)).chain(padded.map(Value::from)).collect();
+                    let padded = some
+                        .iter()
+                        .chain(some.last().into_iter().cycle())
+                        .take(AT_ONCE);
+                    let values: Vec<Value<'_>> = std::iter::once(Value::from(conversation))
+                        .chain(padded.map(Value::from))
+                        .collect();
                     for mut found in rows.fetch(READ, &values).await? {
                         let (hash, body) = (found.text()?, found.text()?);
                         inner.add(conversation, &body);
@@ -67,7 +77,10 @@ impl Wanted {
                     }
                 }
             }
-            inner.0.values_mut().for_each(|hashes| hashes.retain(|hash| !blobs.has(hash)));
+            inner
+                .0
+                .values_mut()
+                .for_each(|hashes| hashes.retain(|hash| !blobs.has(hash)));
             inner.0.retain(|_, hashes| !hashes.is_empty());
             wanted = inner;
         }

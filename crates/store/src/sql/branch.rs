@@ -42,13 +42,20 @@ pub(super) struct NewBranch {
 /// Lets nobody else make or delete branches of a user until the end of the transaction.
 pub(super) async fn lock_tree<C: Connection>(rows: &mut C, user: &str) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
-        rows.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 1094994516))", values![user]).await?;
+        rows.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 1094994516))",
+            values![user],
+        )
+        .await?;
     }
     Ok(())
 }
 
 /// Makes a branch.
-pub(super) async fn make<C: Connection>(rows: &mut C, new: &NewBranch) -> Result<Branched, Failure> {
+pub(super) async fn make<C: Connection>(
+    rows: &mut C,
+    new: &NewBranch,
+) -> Result<Branched, Failure> {
     lock_tree(rows, new.from.user.as_str()).await?;
     let found = rows
         .fetch_first(
@@ -57,7 +64,9 @@ pub(super) async fn make<C: Connection>(rows: &mut C, new: &NewBranch) -> Result
             key_values![new.from],
         )
         .await?;
-    let Some(mut columns) = found else { return Ok(Branched::NoSuchConversation) };
+    let Some(mut columns) = found else {
+        return Ok(Branched::NoSuchConversation);
+    };
     let (mut key, next_seq) = (columns.int()?, columns.int()?);
     let (title, named) = (columns.text()?, columns.int()?);
     let (mut id, mut turns) = (columns.text()?, columns.int()?);
@@ -84,7 +93,11 @@ pub(super) async fn make<C: Connection>(rows: &mut C, new: &NewBranch) -> Result
             values![key, new.seq],
         )
         .await?;
-    if last.map(|mut columns| columns.text()).transpose()?.is_some_and(|kind| kind == "turn_started") {
+    if last
+        .map(|mut columns| columns.text())
+        .transpose()?
+        .is_some_and(|kind| kind == "turn_started")
+    {
         return Ok(Branched::NotBetweenTurns);
     }
     let later = rows
@@ -93,9 +106,19 @@ pub(super) async fn make<C: Connection>(rows: &mut C, new: &NewBranch) -> Result
             values![key, new.seq],
         )
         .await?;
-    let later = later.map(|mut columns| columns.int()).transpose()?.unwrap_or_default();
-    let branch = ConversationKey { conversation: new.id, ..new.from.clone() };
-    let (title, named) = if new.seq == 0 { ("", 0) } else { (title.as_str(), named) };
+    let later = later
+        .map(|mut columns| columns.int())
+        .transpose()?
+        .unwrap_or_default();
+    let branch = ConversationKey {
+        conversation: new.id,
+        ..new.from.clone()
+    };
+    let (title, named) = if new.seq == 0 {
+        ("", 0)
+    } else {
+        (title.as_str(), named)
+    };
     let made = rows
         .execute(
             "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at, next_seq, turns,
@@ -112,8 +135,8 @@ pub(super) async fn make<C: Connection>(rows: &mut C, new: &NewBranch) -> Result
                 key_values![branch],
             )
             .await?;
-        let known =
-            known.map(|mut columns| Ok::<_, StoreError>((columns.maybe_int()?, columns.maybe_int()?)));
+        let known = known
+            .map(|mut columns| Ok::<_, StoreError>((columns.maybe_int()?, columns.maybe_int()?)));
         if known.transpose()? != Some((Some(key), Some(new.seq))) {
             return Err(StoreError::Reused.into());
         }
@@ -127,19 +150,30 @@ pub(super) async fn alternatives<C: Connection>(
     key: &ConversationKey,
 ) -> Result<Vec<Alternatives>, Failure> {
     let read = |text: String| {
-        text.parse::<ConversationId>().map_err(|error| row::unreadable("the id of a branch", error))
+        text.parse::<ConversationId>()
+            .map_err(|error| row::unreadable("the id of a branch", error))
     };
     let mut places: Vec<(Alternatives, bool)> = Vec::new();
     for mut columns in rows.fetch(ALTERNATIVES, key_values![key]).await? {
         let (from, origin) = (columns.int()?, read(columns.text()?)?);
         let (goes_on, is_left) = (columns.int()? == 1, columns.int()? == 1);
         let (branch, is_own) = (read(columns.text()?)?, columns.int()? == 1);
-        let seq = u64::try_from(from).map_err(|error| row::unreadable("the place of a branch", error))?;
+        let seq =
+            u64::try_from(from).map_err(|error| row::unreadable("the place of a branch", error))?;
         if places.last().is_none_or(|(place, _)| place.seq != seq) {
             let conversations = if goes_on { vec![origin] } else { Vec::new() };
-            places.push((Alternatives { seq, conversations, current: 0 }, goes_on && !is_left));
+            places.push((
+                Alternatives {
+                    seq,
+                    conversations,
+                    current: 0,
+                },
+                goes_on && !is_left,
+            ));
         }
-        let Some((place, is_known)) = places.last_mut() else { continue };
+        let Some((place, is_known)) = places.last_mut() else {
+            continue;
+        };
         if is_own {
             (place.current, *is_known) = (place.conversations.len(), true);
         }
@@ -172,7 +206,9 @@ pub(super) async fn give_to_heir<C: Connection>(
             values![conversation],
         )
         .await?;
-    let Some(mut heir) = heir else { return Ok(None) };
+    let Some(mut heir) = heir else {
+        return Ok(None);
+    };
     let (heir, id, until) = (heir.int()?, heir.text()?, heir.int()?);
     // Bodies of before only parts of them were kept beside.
     rows.execute(

@@ -46,10 +46,18 @@ macro_rules! taken {
         )
     };
 }
-pub(crate) const TAKEN_BY_ALL: &str =
-    taken!("everyone_block", "closes_everyone", "day = $1 AND user_id = $2", "day = $1");
-pub(crate) const TAKEN_BY_USER: &str =
-    taken!("own_block", "closes_own", "day = $1 AND user_id = $2", "day = $1 AND user_id = $2");
+pub(crate) const TAKEN_BY_ALL: &str = taken!(
+    "everyone_block",
+    "closes_everyone",
+    "day = $1 AND user_id = $2",
+    "day = $1"
+);
+pub(crate) const TAKEN_BY_USER: &str = taken!(
+    "own_block",
+    "closes_own",
+    "day = $1 AND user_id = $2",
+    "day = $1 AND user_id = $2"
+);
 
 /// Adds what is booked to the blocks it was taken from.
 macro_rules! add_to_blocks {
@@ -70,7 +78,10 @@ macro_rules! add_to_blocks {
 }
 
 impl<B: Backend> BudgetStore for SqlStore<B> {
-    fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Result<Granted, StoreError>> {
+    fn grant<'a>(
+        &'a self,
+        request: GrantRequest<'a>,
+    ) -> BoxFuture<'a, Result<Granted, StoreError>> {
         self.run(async move {
             let data = Asking {
                 day: request.day.to_string(),
@@ -84,20 +95,28 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
                     own: request.own,
                 },
             };
-            self.0.write(data, |rows, asking| Box::pin(grant(rows, asking))).await
+            self.0
+                .write(data, |rows, asking| Box::pin(grant(rows, asking)))
+                .await
         })
     }
 
     fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            self.0.write(bookings.to_vec(), |rows, bookings| Box::pin(book(rows, bookings))).await
+            self.0
+                .write(bookings.to_vec(), |rows, bookings| {
+                    Box::pin(book(rows, bookings))
+                })
+                .await
         })
     }
 
     fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.run(
-            async move { self.0.write(day.to_string(), |rows, day| Box::pin(fold(rows, day, None))).await },
-        )
+        self.run(async move {
+            self.0
+                .write(day.to_string(), |rows, day| Box::pin(fold(rows, day, None)))
+                .await
+        })
     }
 
     fn spent<'a>(
@@ -140,12 +159,20 @@ struct Numbers {
 
 /// Grants what fits, or leaves each block what is kept of it.
 async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, Failure> {
-    let Asking { day, user, request, .. } = asking;
+    let Asking {
+        day, user, request, ..
+    } = asking;
     let (mut found, mut exceeded, mut many) = (Vec::new(), None, false);
     let mut now = None;
     // Whoever asks for a part of everybody's waits here for the others first, then for the user: always in this order.
-    let asks = [(Scope::Everyone, EVERYONE, request.everyone), (Scope::Day, user, request.own)];
-    for (scope, name, ask) in asks.into_iter().filter_map(|(scope, name, ask)| Some((scope, name, ask?))) {
+    let asks = [
+        (Scope::Everyone, EVERYONE, request.everyone),
+        (Scope::Day, user, request.own),
+    ];
+    for (scope, name, ask) in asks
+        .into_iter()
+        .filter_map(|(scope, name, ask)| Some((scope, name, ask?)))
+    {
         take_turns(rows, name, day).await?;
         // After the lock was waited for.
         let now = *now.insert(rows.now().await?);
@@ -161,9 +188,17 @@ async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, 
         }
     }
     if let Some(exceeded) = exceeded {
-        return refuse(rows, exceeded, found.into_iter().map(|(.., ask, taken, _)| (ask, taken))).await;
+        return refuse(
+            rows,
+            exceeded,
+            found.into_iter().map(|(.., ask, taken, _)| (ask, taken)),
+        )
+        .await;
     }
-    let until = now.unwrap_or_default().checked_add(request.ttl).unwrap_or(Timestamp::MAX);
+    let until = now
+        .unwrap_or_default()
+        .checked_add(request.ttl)
+        .unwrap_or(Timestamp::MAX);
     let (mut everyone, mut own) = (Spending::default(), Spending::default());
     for (scope, name, ask, taken, granted) in found {
         let until = taken.until.map_or(until, |other| other.max(until));
@@ -173,7 +208,11 @@ async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, 
             Scope::Day | Scope::Turn => own = granted,
         }
     }
-    Ok(Granted::Blocks { everyone, own, many })
+    Ok(Granted::Blocks {
+        everyone,
+        own,
+        many,
+    })
 }
 
 /// Leaves of the blocks there are what is kept of them, so that others may have the rest.
@@ -202,7 +241,15 @@ async fn refuse<C: Connection>(
 
 async fn save<C: Connection>(
     rows: &mut C,
-    (Asking { day, worker, request, .. }, name): (&Asking, &str),
+    (
+        Asking {
+            day,
+            worker,
+            request,
+            ..
+        },
+        name,
+    ): (&Asking, &str),
     (ask, granted): (&Ask, Spending),
     until: Timestamp,
 ) -> Result<(), Failure> {
@@ -264,14 +311,24 @@ async fn taken<C: Connection>(
         (Spending::default(), Vec::new(), HashMap::new(), 0);
     for mut columns in rows.fetch(statement, values![day, name]).await? {
         let kind = columns.int()?;
-        let (id, worker, until) = (columns.maybe_text()?, columns.maybe_text()?, columns.maybe_text()?);
+        let (id, worker, until) = (
+            columns.maybe_text()?,
+            columns.maybe_text()?,
+            columns.maybe_text()?,
+        );
         let is_closed = columns.int()? > 0;
         let amount = spending(&mut columns)?;
         match (kind, id, worker.zip(until)) {
             (1, Some(id), Some((worker, until))) => {
                 let until = row::read_time(&until, "a block of a budget")?;
                 let booked = spending(&mut columns)?;
-                blocks.push(Block { id, worker, until, holds: amount, booked });
+                blocks.push(Block {
+                    id,
+                    worker,
+                    until,
+                    holds: amount,
+                    booked,
+                });
             }
             (2, id, _) => {
                 all = all + amount;
@@ -284,7 +341,12 @@ async fn taken<C: Connection>(
         }
     }
     let asked = ask.block.to_string();
-    let mut taken = Taken { others: all, held: None, until: None, bookings };
+    let mut taken = Taken {
+        others: all,
+        held: None,
+        until: None,
+        bookings,
+    };
     let mut own_booked = Spending::default();
     for block in blocks {
         let (since, is_closed) = booked.get(&block.id).copied().unwrap_or_default();
@@ -305,8 +367,10 @@ pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> R
     if bookings.is_empty() {
         return Ok(());
     }
-    let lists: Vec<Vec<Value<'static>>> =
-        bookings.iter().map(|booking| BookingRow::of(booking).values()).collect();
+    let lists: Vec<Vec<Value<'static>>> = bookings
+        .iter()
+        .map(|booking| BookingRow::of(booking).values())
+        .collect();
     rows.execute_each(
         "INSERT INTO adjutant_budget_booking (id, day, user_id, everyone_block, own_block, closes_everyone, closes_own,
            tokens, model_calls, tool_calls, ms, cost)
@@ -320,7 +384,11 @@ pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> R
 /// that was closed goes.
 ///
 /// `user`: only those of this user; `None`: of everybody.
-pub(super) async fn fold<C: Connection>(rows: &mut C, day: &str, user: Option<&str>) -> Result<(), Failure> {
+pub(super) async fn fold<C: Connection>(
+    rows: &mut C,
+    day: &str,
+    user: Option<&str>,
+) -> Result<(), Failure> {
     take_turns(rows, EVERYONE, day).await?;
     // Those that are written from here on wait for the next time.
     let marked = rows
@@ -395,8 +463,18 @@ impl BookingRow {
 
     fn values(self) -> Vec<Value<'static>> {
         let text = |text: Option<String>| Value::Text(text.map(Into::into));
-        let texts = [Some(self.id), Some(self.day), Some(self.user), self.everyone_block, self.own_block];
-        texts.into_iter().map(text).chain(self.numbers.map(Value::from)).collect()
+        let texts = [
+            Some(self.id),
+            Some(self.day),
+            Some(self.user),
+            self.everyone_block,
+            self.own_block,
+        ];
+        texts
+            .into_iter()
+            .map(text)
+            .chain(self.numbers.map(Value::from))
+            .collect()
     }
 }
 
@@ -424,7 +502,14 @@ impl Amount {
     }
 
     fn values(&self) -> [Value<'static>; 5] {
-        [self.tokens, self.model_calls, self.tool_calls, self.ms, self.cost].map(Value::from)
+        [
+            self.tokens,
+            self.model_calls,
+            self.tool_calls,
+            self.ms,
+            self.cost,
+        ]
+        .map(Value::from)
     }
 }
 

@@ -16,10 +16,15 @@ use crate::status::{Status, Waiting};
 const PAGE: i64 = 50;
 
 /// Reads everything once, and says what does not fit together.
-pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+pub(super) async fn rows<B: Backend>(
+    backend: &B,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Failure> {
     let mut after = Some(0);
     while let Some(from) = after {
-        let (found, last) = backend.read(from, |rows, after| Box::pin(conversations(rows, *after))).await?;
+        let (found, last) = backend
+            .read(from, |rows, after| Box::pin(conversations(rows, *after)))
+            .await?;
         findings.extend(found);
         after = last;
     }
@@ -63,7 +68,10 @@ async fn conversations<C: Connection>(
             }
             Err(error) => problems.push(error.to_string()),
         }
-        findings.extend(problems.into_iter().map(|problem| Finding { place: place.clone(), problem }));
+        findings.extend(problems.into_iter().map(|problem| Finding {
+            place: place.clone(),
+            problem,
+        }));
     }
     Ok((findings, last))
 }
@@ -101,19 +109,34 @@ async fn conversation<C: Connection>(
         turns(&events, problems);
         follows(&events, stored, problems);
         let decisions = rows
-            .fetch_first("SELECT count(*) FROM adjutant_decision WHERE conversation = $1", values![number])
+            .fetch_first(
+                "SELECT count(*) FROM adjutant_decision WHERE conversation = $1",
+                values![number],
+            )
             .await?;
-        let decisions = decisions.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
-        let began = || events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
+        let decisions = decisions
+            .map(|mut columns| columns.int())
+            .transpose()?
+            .map_or(0, count);
+        let began = || {
+            events
+                .iter()
+                .filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }))
+        };
         let from = stored.branched_from_seq.map_or(0, count);
         // The log of a turn is where its events are.
         let own = began().filter(|recorded| recorded.seq > from).count();
         if u64::try_from(own) != Ok(decisions) {
-            problems.push(format!("{own} turns began, and the log has {decisions} decisions"));
+            problems.push(format!(
+                "{own} turns began, and the log has {decisions} decisions"
+            ));
         }
         let turns = began().count();
         if i64::try_from(turns) != Ok(stored.turns) {
-            problems.push(format!("{turns} turns began, and {} are counted", stored.turns));
+            problems.push(format!(
+                "{turns} turns began, and {} are counted",
+                stored.turns
+            ));
         }
         snapshotted(rows, number, events, problems).await?;
     }
@@ -128,19 +151,30 @@ async fn snapshotted<C: Connection>(
     mut events: Vec<Recorded>,
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let Some(stored) = snapshot::stored(rows, number).await?.filter(|stored| stored.is_known()) else {
+    let Some(stored) = snapshot::stored(rows, number)
+        .await?
+        .filter(|stored| stored.is_known())
+    else {
         return Ok(());
     };
-    let read = stored.read().and_then(|read| Some((read.messages_max()?, read)));
+    let read = stored
+        .read()
+        .and_then(|read| Some((read.messages_max()?, read)));
     let follows = read.and_then(|(messages_max, read)| {
         events.retain(|recorded| recorded.seq <= read.seq);
         let folded = Conversation::of(messages_max, events).snapshot().ok()?;
         Some(folded? == read)
     });
     if !stored.is_whole() {
-        problems.push(format!("the snapshot at event {} is damaged; it is not used", stored.seq));
+        problems.push(format!(
+            "the snapshot at event {} is damaged; it is not used",
+            stored.seq
+        ));
     } else if follows != Some(true) {
-        problems.push(format!("the snapshot at event {} is not what the events come to", stored.seq));
+        problems.push(format!(
+            "the snapshot at event {} is not what the events come to",
+            stored.seq
+        ));
     }
     Ok(())
 }
@@ -163,7 +197,14 @@ async fn inbox<C: Connection>(
     for mut columns in found {
         inputs.push((past::input(&mut columns)?, columns.maybe_int()?));
     }
-    past::whole_bodies(rows, inputs.iter_mut().map(|(input, _)| (number, &mut input.body)).collect()).await?;
+    past::whole_bodies(
+        rows,
+        inputs
+            .iter_mut()
+            .map(|(input, _)| (number, &mut input.body))
+            .collect(),
+    )
+    .await?;
     let mut untaken = 0;
     let status = conversation::Status::of(events);
     for (input, taken_seq) in inputs {
@@ -179,15 +220,21 @@ async fn inbox<C: Connection>(
             untaken += i64::from(!is_queued);
             continue;
         };
-        let taker = events.iter().find(|recorded| i64::try_from(recorded.seq) == Ok(seq));
+        let taker = events
+            .iter()
+            .find(|recorded| i64::try_from(recorded.seq) == Ok(seq));
         let takes = taker.and_then(|recorded| recorded.event.takes_input());
         if takes.is_none_or(|taken| taken.as_str() != id) {
-            problems
-                .push(format!("input {id} was taken by event {seq}, which is not there or says otherwise"));
+            problems.push(format!(
+                "input {id} was taken by event {seq}, which is not there or says otherwise"
+            ));
         }
     }
     if untaken != stored.untaken {
-        problems.push(format!("{untaken} inputs were not taken, and {} are counted", stored.untaken));
+        problems.push(format!(
+            "{untaken} inputs were not taken, and {} are counted",
+            stored.untaken
+        ));
     }
     Ok(())
 }
@@ -197,12 +244,18 @@ fn order(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
     let mut next = 1;
     for recorded in events {
         if recorded.seq != next {
-            problems.push(format!("event {next} is not there: the next is {}", recorded.seq));
+            problems.push(format!(
+                "event {next} is not there: the next is {}",
+                recorded.seq
+            ));
         }
         next = recorded.seq + 1;
     }
     if i64::try_from(next) != Ok(stored.next_seq) {
-        problems.push(format!("the events end before {next}, and {} is the next place", stored.next_seq));
+        problems.push(format!(
+            "the events end before {next}, and {} is the next place",
+            stored.next_seq
+        ));
     }
 }
 
@@ -215,7 +268,9 @@ fn turns(events: &[Recorded], problems: &mut Vec<String>) {
         match (&**event, ended.get(&turn)) {
             (Event::TurnStarted { .. }, None) => {
                 if let Some(open) = open {
-                    problems.push(format!("turn {turn} began (event {seq}) before turn {open} ended"));
+                    problems.push(format!(
+                        "turn {turn} began (event {seq}) before turn {open} ended"
+                    ));
                 }
                 open = Some(turn);
                 ended.insert(turn, false);
@@ -223,9 +278,14 @@ fn turns(events: &[Recorded], problems: &mut Vec<String>) {
             (Event::TurnStarted { .. }, Some(_)) => {
                 problems.push(format!("turn {turn} began twice (event {seq})"));
             }
-            (_, None) => problems.push(format!("event {seq} is of turn {turn}, which has not begun")),
+            (_, None) => problems.push(format!(
+                "event {seq} is of turn {turn}, which has not begun"
+            )),
             (_, Some(true)) => {
-                problems.push(format!("event {seq} ({}) is of turn {turn}, which has ended", event.kind()));
+                problems.push(format!(
+                    "event {seq} ({}) is of turn {turn}, which has ended",
+                    event.kind()
+                ));
             }
             (Event::TurnFinished { .. }, Some(false)) => {
                 ended.insert(turn, true);
@@ -240,7 +300,10 @@ fn turns(events: &[Recorded], problems: &mut Vec<String>) {
 fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
     let mut status = Status::default();
     for recorded in events {
-        status.follow(i64::try_from(recorded.seq).unwrap_or(i64::MAX), &recorded.event);
+        status.follow(
+            i64::try_from(recorded.seq).unwrap_or(i64::MAX),
+            &recorded.event,
+        );
     }
     if status.turn != stored.turn {
         let name = |turn: &Option<String>| turn.clone().unwrap_or_else(|| "none".to_owned());
@@ -251,7 +314,10 @@ fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
         ));
     }
     let noted = match row::read_waiting(&stored.waiting, "what waits") {
-        Ok(waiting) => Status { waiting, ..status.clone() },
+        Ok(waiting) => Status {
+            waiting,
+            ..status.clone()
+        },
         Err(error) => return problems.push(error.to_string()),
     };
     let is_noted = |(follows, noted): (&Waiting, &Waiting)| noted.stands_for(follows);
@@ -284,10 +350,15 @@ async fn tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(
     for mut columns in found {
         let user = columns.text()?;
         let read = match UserId::new(user.clone()) {
-            Ok(user) => task::task(columns, &user).map(drop).map_err(|error| error.to_string()),
+            Ok(user) => task::task(columns, &user)
+                .map(drop)
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        findings.extend(read.err().map(|problem| Finding { place: format!("tasks of {user}"), problem }));
+        findings.extend(read.err().map(|problem| Finding {
+            place: format!("tasks of {user}"),
+            problem,
+        }));
     }
     Ok(())
 }
@@ -309,7 +380,9 @@ async fn facts<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(
         for mut columns in page {
             after = columns.int()?;
             let place = format!("the facts about {}", columns.text()?);
-            let problem = fact::fact(after, &mut columns).err().map(|error| error.to_string());
+            let problem = fact::fact(after, &mut columns)
+                .err()
+                .map(|error| error.to_string());
             findings.extend(problem.map(|problem| Finding { place, problem }));
         }
     }
@@ -330,7 +403,9 @@ async fn memory<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<
         for mut columns in page {
             after = columns.int()?;
             let place = format!("the memory of {} in {}", columns.text()?, columns.text()?);
-            let problem = memory_ledger::change(columns).err().map(|error| error.to_string());
+            let problem = memory_ledger::change(columns)
+                .err()
+                .map(|error| error.to_string());
             findings.extend(problem.map(|problem| Finding { place, problem }));
         }
     }

@@ -1,12 +1,14 @@
 //! The list of conversations.
 
 use adjutant_core::port::{
-    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary, Deleted,
-    StoreError,
+    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary,
+    Deleted, StoreError,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, branch, key_values, locking, values, work};
+use super::{
+    Backend, Columns, Connection, Failure, SqlStore, branch, key_values, locking, values, work,
+};
 use crate::row::{self, SummaryRow};
 
 /// Number of titles read at once, of those that may hold what is searched. What upper and lower case are is not left to the databases:
@@ -52,7 +54,11 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
         self.run(async move {
             let data = (agent.clone(), user.clone(), filter.clone());
-            self.0.read(data, |rows, (agent, user, filter)| Box::pin(list(rows, agent, user, filter))).await
+            self.0
+                .read(data, |rows, (agent, user, filter)| {
+                    Box::pin(list(rows, agent, user, filter))
+                })
+                .await
         })
     }
 
@@ -68,7 +74,9 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
                     key_values![key],
                 )
                 .await?;
-            Ok(found.map(|columns| summary_row(columns)?.read()).transpose()?)
+            Ok(found
+                .map(|columns| summary_row(columns)?.read())
+                .transpose()?)
         })
     }
 
@@ -109,21 +117,35 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         })
     }
 
-    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
-        self.run(async move { self.0.write(key.clone(), |rows, key| Box::pin(delete(rows, key))).await })
+    fn delete<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        self.run(async move {
+            self.0
+                .write(key.clone(), |rows, key| Box::pin(delete(rows, key)))
+                .await
+        })
     }
 
-    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>> {
+    fn branch<'a>(
+        &'a self,
+        branching: Branching<'a>,
+    ) -> BoxFuture<'a, Result<Branched, StoreError>> {
         self.run(async move {
             // A place that no database can count to has nothing on it.
-            let Ok(seq) = i64::try_from(branching.seq) else { return Ok(Branched::NotBetweenTurns) };
+            let Ok(seq) = i64::try_from(branching.seq) else {
+                return Ok(Branched::NotBetweenTurns);
+            };
             let data = branch::NewBranch {
                 from: branching.from.clone(),
                 seq,
                 id: branching.id,
                 at: row::time_text(branching.at),
             };
-            self.0.write(data, |rows, new| Box::pin(branch::make(rows, new))).await
+            self.0
+                .write(data, |rows, new| Box::pin(branch::make(rows, new)))
+                .await
         })
     }
 
@@ -132,7 +154,11 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Vec<Alternatives>, StoreError>> {
         self.run(async move {
-            self.0.read(key.clone(), |rows, key| Box::pin(branch::alternatives(rows, key))).await
+            self.0
+                .read(key.clone(), |rows, key| {
+                    Box::pin(branch::alternatives(rows, key))
+                })
+                .await
         })
     }
 }
@@ -145,16 +171,27 @@ async fn list<C: Connection>(
 ) -> Result<Vec<ConversationSummary>, Failure> {
     let wanted = usize::try_from(filter.limit).unwrap_or(usize::MAX);
     let words = filter.search.as_deref().map(str::to_lowercase);
-    let page = if words.is_some() { SEARCHED_AT_ONCE } else { i64::from(filter.limit) };
+    let page = if words.is_some() {
+        SEARCHED_AT_ONCE
+    } else {
+        i64::from(filter.limit)
+    };
     let mut after = filter.after;
     let mut found = Vec::new();
     while found.len() < wanted {
         let (at, id) = row::cursor_texts(after);
         let (at, id) = (at.as_deref(), id.as_deref());
         let read = match words.as_deref() {
-            None => rows.fetch(NEWEST, values![agent.as_str(), user.as_str(), at, id, page]).await?,
+            None => {
+                rows.fetch(NEWEST, values![agent.as_str(), user.as_str(), at, id, page])
+                    .await?
+            }
             Some(words) => {
-                rows.fetch(SEARCHED, values![agent.as_str(), user.as_str(), at, id, page, words]).await?
+                rows.fetch(
+                    SEARCHED,
+                    values![agent.as_str(), user.as_str(), at, id, page, words],
+                )
+                .await?
             }
         };
         let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
@@ -189,14 +226,20 @@ async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<De
     branch::lock_tree(rows, key.user.as_str()).await?;
     let statement = locking!(C, claim_of!());
     let found = rows.fetch_first(statement, key_values![key]).await?;
-    let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
+    let Some(mut found) = found else {
+        return Ok(Deleted::NoSuchConversation);
+    };
     let (conversation, now) = (found.int()?, rows.now().await?);
     if !work::is_free::<C>(&mut found, None, now)? {
         return Ok(Deleted::Running);
     }
     branch::give_to_heir(rows, conversation).await?;
     // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
-    rows.execute("DELETE FROM adjutant_conversation WHERE key = $1", values![conversation]).await?;
+    rows.execute(
+        "DELETE FROM adjutant_conversation WHERE key = $1",
+        values![conversation],
+    )
+    .await?;
     // What its calls changed once begins with its id; it cannot be repeated any more.
     let prefix = format!("{}/", key.conversation);
     rows.execute(

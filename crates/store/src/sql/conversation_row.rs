@@ -29,9 +29,15 @@ pub(super) async fn conversation<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
 ) -> Result<Option<ConversationRow>, Failure> {
-    let statement = if C::LOCKS_ROWS { CONVERSATION_LOCKED } else { CONVERSATION };
+    let statement = if C::LOCKS_ROWS {
+        CONVERSATION_LOCKED
+    } else {
+        CONVERSATION
+    };
     let found = rows.fetch_first(statement, key_values![key]).await?;
-    Ok(found.map(|columns| read_conversation(columns, key)).transpose()?)
+    Ok(found
+        .map(|columns| read_conversation(columns, key))
+        .transpose()?)
 }
 
 pub(crate) fn read_conversation(
@@ -53,7 +59,10 @@ pub(crate) fn read_conversation(
             waiting: row::read_waiting(&columns.text()?, &what)?,
         },
         lease_by: columns.maybe_text()?,
-        lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
+        lease_until: columns
+            .maybe_text()?
+            .map(|until| row::read_time(&until, &what))
+            .transpose()?,
         epoch: columns.int()?,
         branched_from_seq: columns.maybe_int()?,
     })
@@ -75,7 +84,9 @@ pub(super) async fn create_conversation<C: Connection>(
     match created {
         Some(mut columns) => Ok(ConversationRow::new(columns.int()?, at)),
         // It can only be gone if it was deleted in this very moment.
-        None => conversation(rows, key).await?.ok_or_else(|| StoreError::Conflict.into()),
+        None => conversation(rows, key)
+            .await?
+            .ok_or_else(|| StoreError::Conflict.into()),
     }
 }
 

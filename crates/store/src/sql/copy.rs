@@ -67,15 +67,23 @@ pub async fn copy<A: Backend, B: Backend>(
     let (pages, received) = mpsc::channel(WAITING);
     let (tell, mut told) = mpsc::unbounded_channel();
     let runtime = Handle::current();
-    let source = Source { pages, runtime: runtime.clone() };
-    let target = Target { pages: Mutex::new(Some(received)), progress: tell, runtime };
+    let source = Source {
+        pages,
+        runtime: runtime.clone(),
+    };
+    let target = Target {
+        pages: Mutex::new(Some(received)),
+        progress: tell,
+        runtime,
+    };
     let telling = async {
         while let Some(rows) = told.recv().await {
             progress(&rows);
         }
     };
     let (read, written, ()) = tokio::join!(
-        from.0.read(source, |rows, source| Box::pin(read_all(rows, source))),
+        from.0
+            .read(source, |rows, source| Box::pin(read_all(rows, source))),
         to.0.write(target, |rows, target| Box::pin(write_all(rows, target))),
         telling,
     );
@@ -97,7 +105,10 @@ async fn read_all<C: Connection>(rows: &mut C, source: &Source) -> Result<(), Fa
                 Some(key) => rows.fetch(&statements.next, key).await?,
             };
             let is_last = found.len() < table.page;
-            let page = found.into_iter().map(|row| read_row(table, row)).collect::<Result<Vec<_>, _>>()?;
+            let page = found
+                .into_iter()
+                .map(|row| read_row(table, row))
+                .collect::<Result<Vec<_>, _>>()?;
             let Some(last) = page.last() else { break };
             after = Some(last.iter().take(table.key).cloned().collect());
             if !hand_over::<C>(source, Page::Rows(at, page)).await {
@@ -126,7 +137,9 @@ async fn read_all<C: Connection>(rows: &mut C, source: &Source) -> Result<(), Fa
 
 /// Returns whether somebody takes the page.
 async fn hand_over<C: Connection>(source: &Source, page: Page) -> bool {
-    C::wait(&source.runtime, source.pages.send(page)).await.is_ok()
+    C::wait(&source.runtime, source.pages.send(page))
+        .await
+        .is_ok()
 }
 
 fn read_row(table: &Table, row: Columns) -> Result<Row, StoreError> {
@@ -151,8 +164,15 @@ fn read_row(table: &Table, row: Columns) -> Result<Row, StoreError> {
 }
 
 /// Writes what is handed over. `None`, and nothing is kept: it broke off before the end.
-async fn write_all<C: Connection>(rows: &mut C, target: &Target) -> Result<Option<Vec<TableRows>>, Failure> {
-    let pages = target.pages.lock().unwrap_or_else(PoisonError::into_inner).take();
+async fn write_all<C: Connection>(
+    rows: &mut C,
+    target: &Target,
+) -> Result<Option<Vec<TableRows>>, Failure> {
+    let pages = target
+        .pages
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     let Some(mut pages) = pages else {
         let message = "the copy was undone, and cannot be gone on with; begin it again".to_owned();
         return Err(StoreError::Unavailable { message }.into());
@@ -167,12 +187,18 @@ async fn write_all<C: Connection>(rows: &mut C, target: &Target) -> Result<Optio
             return Err(StoreError::Unusable { message }.into());
         }
     }
-    let mut written: Vec<TableRows> =
-        TABLES.iter().map(|table| TableRows { name: table.name.to_owned(), rows: 0 }).collect();
+    let mut written: Vec<TableRows> = TABLES
+        .iter()
+        .map(|table| TableRows {
+            name: table.name.to_owned(),
+            rows: 0,
+        })
+        .collect();
     loop {
         match C::wait(&target.runtime, pages.recv()).await {
             Some(Page::Rows(at, page)) => {
-                let (Some(statements), Some(written)) = (STATEMENTS.get(at), written.get_mut(at)) else {
+                let (Some(statements), Some(written)) = (STATEMENTS.get(at), written.get_mut(at))
+                else {
                     continue;
                 };
                 let is_numbered = TABLES.get(at).is_some_and(|table| table.is_numbered);
@@ -211,6 +237,10 @@ async fn write_all<C: Connection>(rows: &mut C, target: &Target) -> Result<Optio
 }
 
 async fn counted<C: Connection>(rows: &mut C, statement: &'static str) -> Result<u64, Failure> {
-    let found = rows.fetch_first(statement, &[]).await?.map(|mut columns| columns.int()).transpose()?;
+    let found = rows
+        .fetch_first(statement, &[])
+        .await?
+        .map(|mut columns| columns.int())
+        .transpose()?;
     Ok(count(found.unwrap_or_default()))
 }

@@ -17,7 +17,11 @@ macro_rules! columns {
 }
 
 /// A user's facts.
-const FACTS: &str = concat!("SELECT ", columns!(), " FROM adjutant_fact WHERE user_id = $1");
+const FACTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM adjutant_fact WHERE user_id = $1"
+);
 
 /// A user's facts, and the changes that took facts away or gave them other words, the last 1,000: these have an id.
 pub(crate) const FOUND: &str = concat!(
@@ -56,11 +60,16 @@ impl<B: Backend> FactStore for SqlStore<B> {
                 }
             }
             withdrawn.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-            let before = withdrawn.into_iter().filter_map(|(_, change)| match change.effect {
-                MemoryEffect::Fact { before, .. } => before.map(|line| line.text),
-                MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => None,
-            });
-            Ok(FactsFound { facts: in_order(facts), withdrawn: before.collect() })
+            let before = withdrawn
+                .into_iter()
+                .filter_map(|(_, change)| match change.effect {
+                    MemoryEffect::Fact { before, .. } => before.map(|line| line.text),
+                    MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => None,
+                });
+            Ok(FactsFound {
+                facts: in_order(facts),
+                withdrawn: before.collect(),
+            })
         })
     }
 
@@ -76,7 +85,10 @@ impl<B: Backend> FactStore for SqlStore<B> {
             put: change.put.cloned(),
             record: change.record.clone(),
         };
-        self.run(self.0.write(written, |rows, written| Box::pin(write(rows, written))))
+        self.run(
+            self.0
+                .write(written, |rows, written| Box::pin(write(rows, written))),
+        )
     }
 }
 
@@ -84,7 +96,11 @@ async fn write<C: Connection>(rows: &mut C, written: &Written) -> Result<bool, F
     let user = written.scope.user.as_str();
     if C::LOCKS_ROWS {
         // Facts that do not exist yet cannot be locked.
-        rows.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 1178683252))", values![user]).await?;
+        rows.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 1178683252))",
+            values![user],
+        )
+        .await?;
     }
     let mut known = Vec::new();
     for mut columns in rows.fetch(FACTS, values![user]).await? {
@@ -155,13 +171,21 @@ pub(super) fn fact(key: i64, columns: &mut Columns) -> Result<Option<StoredFact>
     let what = format!("fact {key}");
     let (text, important) = (columns.maybe_text()?, columns.maybe_int()?);
     let (created_at, updated_at) = (columns.maybe_text()?, columns.maybe_text()?);
-    let source = (columns.maybe_text()?, columns.maybe_text()?, columns.maybe_text()?);
+    let source = (
+        columns.maybe_text()?,
+        columns.maybe_text()?,
+        columns.maybe_text()?,
+    );
     let Some(text) = text else { return Ok(None) };
     let time = |text: Option<String>| row::read_time(&text.unwrap_or_default(), &what);
     let source = match source {
         (Some(conversation), Some(turn), Some(call)) => Some(MemorySource {
-            conversation: conversation.parse().map_err(|error| row::unreadable(&what, error))?,
-            turn: turn.parse().map_err(|error| row::unreadable(&what, error))?,
+            conversation: conversation
+                .parse()
+                .map_err(|error| row::unreadable(&what, error))?,
+            turn: turn
+                .parse()
+                .map_err(|error| row::unreadable(&what, error))?,
             call: CallId::new(call).map_err(|error| row::unreadable(&what, error))?,
         }),
         _ => None,

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Holder, Journal, JournaledChange,
-    Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Holder, Journal,
+    JournaledChange, Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker,
+    Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, Recorded, StoreId, TurnId,
-    UserId,
+    AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, Recorded, StoreId,
+    TurnId, UserId,
 };
 use jiff::Timestamp;
 
@@ -24,7 +25,8 @@ use super::past::{self, event_rows, events, inbox, read_inbox};
 use super::snapshot::SnapshotRow;
 use super::work::{Beating, Taking, beat, free, lease_until, take};
 use super::{
-    Backend, Columns, Connection, Failure, SqlStore, Value, Work, key_values, to_static, values, with_change,
+    Backend, Columns, Connection, Failure, SqlStore, Value, Work, key_values, to_static, values,
+    with_change,
 };
 use crate::row::{self, EventRow, InputRow};
 use crate::status::Status;
@@ -71,7 +73,9 @@ pub trait Writes: Backend {
         &self,
         data: (ConversationKey, Arrival, Option<Start>),
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |rows, (key, arrival, _)| Box::pin(submit(rows, key, arrival)))
+        self.write(data, |rows, (key, arrival, _)| {
+            Box::pin(submit(rows, key, arrival))
+        })
     }
 
     /// Returns the state of conversations with open turns, as it was written last.
@@ -101,11 +105,16 @@ pub trait Writes: Backend {
         &self,
         data: (ConversationKey, String, Duration),
     ) -> impl Future<Output = Result<Claim, Failure>> + Send {
-        self.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl)))
+        self.write(data, |rows, (key, worker, ttl)| {
+            Box::pin(claim(rows, key, worker, *ttl))
+        })
     }
 
     /// Returns the worker that has the conversation, if it hears other processes.
-    fn holder(&self, _key: ConversationKey) -> impl Future<Output = Result<Option<Holder>, Failure>> + Send {
+    fn holder(
+        &self,
+        _key: ConversationKey,
+    ) -> impl Future<Output = Result<Option<Holder>, Failure>> + Send {
         std::future::ready(Ok(None))
     }
 
@@ -114,7 +123,9 @@ pub trait Writes: Backend {
         &self,
         data: (ConversationKey, (String, i64), Duration),
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |rows, (key, worker, ttl)| Box::pin(renew(rows, key, worker, *ttl)))
+        self.write(data, |rows, (key, worker, ttl)| {
+            Box::pin(renew(rows, key, worker, *ttl))
+        })
     }
 }
 
@@ -151,7 +162,10 @@ impl<B: Writes> Journal for SqlStore<B> {
 
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
         self.run(async move {
-            let (events, inbox) = self.0.read(key.clone(), |rows, key| Box::pin(stored(rows, key))).await?;
+            let (events, inbox) = self
+                .0
+                .read(key.clone(), |rows, key| Box::pin(stored(rows, key)))
+                .await?;
             // The first that cannot be read fails the whole: a turn is never rebuilt from half a journal.
             let mut loaded = Loaded::default();
             for event in events {
@@ -170,7 +184,9 @@ impl<B: Writes> Journal for SqlStore<B> {
         self.run(async move {
             let newer = self
                 .0
-                .read((key.clone(), known), |rows, (key, known)| Box::pin(newer(rows, key, *known)))
+                .read((key.clone(), known), |rows, (key, known)| {
+                    Box::pin(newer(rows, key, *known))
+                })
                 .await?;
             Ok(newer.map(|newer| newer.read(key)).transpose()?)
         })
@@ -207,14 +223,22 @@ impl<B: Writes> Journal for SqlStore<B> {
         begin: Begin<'a>,
     ) -> BoxFuture<'a, Result<Begun, StoreError>> {
         self.run(async move {
-            let arrival = begin.input.map(|input| Arrival::of(input, self.1.messages_queued_max));
-            let turn: Vec<NewEvent> =
-                begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?;
+            let arrival = begin
+                .input
+                .map(|input| Arrival::of(input, self.1.messages_queued_max));
+            let turn: Vec<NewEvent> = begin
+                .turn
+                .iter()
+                .map(|event| new_event(begin.at, event))
+                .collect::<Result<_, _>>()?;
             let data = Beginning {
                 key: key.clone(),
                 arrival: arrival.transpose()?,
                 start: Start::of(key, turn, self.1.log_content)?,
-                first: begin.first.map(|event| new_event(begin.at, event)).transpose()?,
+                first: begin
+                    .first
+                    .map(|event| new_event(begin.at, event))
+                    .transpose()?,
                 worker: begin.worker.id.to_owned(),
                 epoch: begin.worker.epoch,
                 lease: begin.lease,
@@ -255,7 +279,11 @@ impl<B: Writes> Journal for SqlStore<B> {
         writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move { self.append_as(key, Some(writer), events, None).await.map(drop) })
+        self.run(async move {
+            self.append_as(key, Some(writer), events, None)
+                .await
+                .map(drop)
+        })
     }
 
     fn store_id(&self) -> Option<StoreId> {
@@ -273,10 +301,19 @@ impl<B: Writes> Journal for SqlStore<B> {
             let Some((added, behind)) = self.added(key, events).await? else {
                 return Err(StoreError::Conflict.into());
             };
-            let before = Appending { added: Some(added), ..Appending::of(key, Some(writer)) };
+            let before = Appending {
+                added: Some(added),
+                ..Appending::of(key, Some(writer))
+            };
             let content = self.1.log_content;
             let append: Work<B::Connection, _, _> = |rows, data| Box::pin(B::append_in(rows, data));
-            let call = with_change::Call { before, behind, change, content, append };
+            let call = with_change::Call {
+                before,
+                behind,
+                change,
+                content,
+                append,
+            };
             let (ended, after) = self.0.write(call, with_change::append).await?;
             self.0.open_turns().keep(key.clone(), after);
             Ok(ended)
@@ -292,10 +329,19 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.run(async move {
             // Where no events are added, nothing says that the conversation is the one it was made of.
-            let snapshot = snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?;
-            let (conversation, untaken) = self.append_as(key, Some(writer), events, Some(snapshot)).await?;
+            let snapshot = snapshot
+                .filter(|_| !events.is_empty())
+                .map(SnapshotRow::of)
+                .transpose()?;
+            let (conversation, untaken) = self
+                .append_as(key, Some(writer), events, Some(snapshot))
+                .await?;
             let kept = match untaken > 0 {
-                true => Some(self.0.read(conversation, |rows, key| Box::pin(inbox(rows, *key))).await?),
+                true => Some(
+                    self.0
+                        .read(conversation, |rows, key| Box::pin(inbox(rows, *key)))
+                        .await?,
+                ),
                 false => None,
             };
             Ok(match kept {
@@ -323,12 +369,23 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move { self.0.renew((key.clone(), (worker.id.to_owned(), worker.epoch), ttl)).await })
+        self.run(async move {
+            self.0
+                .renew((key.clone(), (worker.id.to_owned(), worker.epoch), ttl))
+                .await
+        })
     }
 
-    fn beat<'a>(&'a self, given: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+    fn beat<'a>(
+        &'a self,
+        given: Beat<'a>,
+    ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         self.run(async move {
-            self.0.write(Beating::from(given), |rows, beating| Box::pin(beat(rows, beating))).await
+            self.0
+                .write(Beating::from(given), |rows, beating| {
+                    Box::pin(beat(rows, beating))
+                })
+                .await
         })
     }
 
@@ -350,7 +407,10 @@ impl<B: Writes> Journal for SqlStore<B> {
         })
     }
 
-    fn holder<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
+    fn holder<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
         self.run(async move { self.0.holder(key.clone()).await })
     }
 
@@ -379,7 +439,11 @@ impl<B: Writes> Journal for SqlStore<B> {
     fn take<'a>(&'a self, taken: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
         self.run(async move {
             self.0.note_worker(taken.worker.id);
-            let take = || self.0.write(Taking::from(taken), |rows, taking| Box::pin(take(rows, taking)));
+            let take = || {
+                self.0.write(Taking::from(taken), |rows, taking| {
+                    Box::pin(take(rows, taking))
+                })
+            };
             let found = take().await?;
             // What nobody has comes first.
             match found.is_empty() && self.0.end_claims_of_the_gone().await? {
@@ -416,14 +480,19 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
             self.0
-                .read((agent.clone(), user.cloned(), now), |rows, (agent, user, now)| {
-                    Box::pin(async move {
-                        let user = user.as_ref().map(UserId::as_str);
-                        let now = row::time_text(*now);
-                        let found = rows.fetch(EXPIRED, values![agent.as_str(), user, &now]).await?;
-                        free(rows, found).await
-                    })
-                })
+                .read(
+                    (agent.clone(), user.cloned(), now),
+                    |rows, (agent, user, now)| {
+                        Box::pin(async move {
+                            let user = user.as_ref().map(UserId::as_str);
+                            let now = row::time_text(*now);
+                            let found = rows
+                                .fetch(EXPIRED, values![agent.as_str(), user, &now])
+                                .await?;
+                            free(rows, found).await
+                        })
+                    },
+                )
                 .await
         })
     }
@@ -444,9 +513,15 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
         self.run(async move {
             let body = InputRow::body_of(&InputBody::Cancel)?;
-            let found = self.0.fetch_first(CANCELLATION, key_values![key, &body]).await?;
-            let Some(mut found) = found else { return Ok(None) };
-            let id = InputId::new(found.text()?).map_err(|error| row::unreadable("an input", error))?;
+            let found = self
+                .0
+                .fetch_first(CANCELLATION, key_values![key, &body])
+                .await?;
+            let Some(mut found) = found else {
+                return Ok(None);
+            };
+            let id =
+                InputId::new(found.text()?).map_err(|error| row::unreadable("an input", error))?;
             Ok(Some(id))
         })
     }
@@ -458,10 +533,17 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         self.run(async move {
             let values = to_static(values![agent.as_str(), user.map(UserId::as_str)]);
-            let (keys, events) = self.0.read(values, |rows, values| Box::pin(parked(rows, values))).await?;
-            let read = |(key, event): (ConversationKey, EventRow)| Ok((key.clone(), event.read(&key)?));
-            let mut parked =
-                keys.into_iter().zip(events).map(read).collect::<Result<Vec<_>, StoreError>>()?;
+            let (keys, events) = self
+                .0
+                .read(values, |rows, values| Box::pin(parked(rows, values)))
+                .await?;
+            let read =
+                |(key, event): (ConversationKey, EventRow)| Ok((key.clone(), event.read(&key)?));
+            let mut parked = keys
+                .into_iter()
+                .zip(events)
+                .map(read)
+                .collect::<Result<Vec<_>, StoreError>>()?;
             parked.sort_by_key(|(key, event)| (event.at, key.conversation));
             Ok(parked)
         })
@@ -480,8 +562,15 @@ impl<B: Writes> SqlStore<B> {
     ) -> Result<(i64, i64), Failure> {
         let (releases, snapshot) = (finish.is_some(), finish.flatten());
         let (added, after) = self.added(key, events).await?.unzip();
-        let written =
-            self.0.append(Appending { added, releases, snapshot, ..Appending::of(key, writer) }).await?;
+        let written = self
+            .0
+            .append(Appending {
+                added,
+                releases,
+                snapshot,
+                ..Appending::of(key, writer)
+            })
+            .await?;
         if let Some(after) = after {
             self.0.open_turns().keep(key.clone(), after);
         }
@@ -490,17 +579,36 @@ impl<B: Writes> SqlStore<B> {
 
     /// Keeps the state of the open turn, if all of its events are among those that were just read: then nothing is read when the
     /// next one is written.
-    fn keep_open(&self, key: &ConversationKey, conversation: i64, newer: &Newer) -> Result<(), StoreError> {
+    fn keep_open(
+        &self,
+        key: &ConversationKey,
+        conversation: i64,
+        newer: &Newer,
+    ) -> Result<(), StoreError> {
         let started = |recorded: &Recorded| matches!(*recorded.event, Event::TurnStarted { .. });
-        let at = newer.events.iter().rposition(started).unwrap_or(newer.events.len());
+        let at = newer
+            .events
+            .iter()
+            .rposition(started)
+            .unwrap_or(newer.events.len());
         let turn = newer.events.iter().skip(at);
-        let (Some(first), Some(last)) = (turn.clone().next(), newer.events.last()) else { return Ok(()) };
+        let (Some(first), Some(last)) = (turn.clone().next(), newer.events.last()) else {
+            return Ok(());
+        };
         let place = |event: &Recorded| i64::try_from(event.seq).map_err(|_| StoreError::Conflict);
         let (first, next_seq) = (place(first)?, place(last)? + 1);
         let before = (Status::default(), Vec::new());
         let change = Change::of(key, first, before, turn, self.1.log_content)?;
         let (status, decisions) = (change.status, change.logs.known);
-        self.0.open_turns().keep(key.clone(), Open { conversation, next_seq, status, decisions });
+        self.0.open_turns().keep(
+            key.clone(),
+            Open {
+                conversation,
+                next_seq,
+                status,
+                decisions,
+            },
+        );
         Ok(())
     }
 
@@ -511,7 +619,9 @@ impl<B: Writes> SqlStore<B> {
         events: &[Recorded],
     ) -> Result<Option<(Added, Open)>, Failure> {
         let events = new_events(events)?;
-        let Some((first, _)) = events.first() else { return Ok(None) };
+        let Some((first, _)) = events.first() else {
+            return Ok(None);
+        };
         let open = open_turn(&*self.0, self.0.open_turns(), key, first.seq, &events).await?;
         Ok(Some(Added::behind(open, key, events, self.1.log_content)?))
     }
@@ -530,8 +640,9 @@ async fn parked<C: Connection>(
     values: &[Value<'_>],
 ) -> Result<(Vec<ConversationKey>, Vec<EventRow>), Failure> {
     let mut found = rows.fetch(PARKED, values).await?;
-    let key =
-        |columns: &mut Columns| row::conversation_key(columns.text()?, columns.text()?, &columns.text()?);
+    let key = |columns: &mut Columns| {
+        row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)
+    };
     let keys = found.iter_mut().map(key).collect::<Result<_, _>>()?;
     Ok((keys, event_rows(rows, found).await?))
 }
@@ -547,9 +658,14 @@ async fn stored<C: Connection>(
             key_values![key],
         )
         .await?;
-    let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
+    let Some(mut found) = found else {
+        return Ok((Vec::new(), Vec::new()));
+    };
     let (conversation, from) = (found.int()?, found.maybe_int()?);
-    Ok((events(rows, (conversation, from), 0).await?, inbox(rows, conversation).await?))
+    Ok((
+        events(rows, (conversation, from), 0).await?,
+        inbox(rows, conversation).await?,
+    ))
 }
 
 async fn claim<C: Connection>(
@@ -558,7 +674,9 @@ async fn claim<C: Connection>(
     worker: &str,
     ttl: Duration,
 ) -> Result<Claim, Failure> {
-    let Some(mut conversation) = conversation(rows, key).await? else { return Ok(Claim::Refused) };
+    let Some(mut conversation) = conversation(rows, key).await? else {
+        return Ok(Claim::Refused);
+    };
     let now = rows.now().await?;
     let claim = conversation.claim::<C>((worker, None), ttl, now);
     if claim.is_held() {

@@ -2,8 +2,8 @@
 
 use adjutant_core::port::{LogStore, Rated, StoreError};
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, Feedback, LogContent,
-    Rating, Recorded, ToolInvocationRecord, TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, Feedback,
+    LogContent, Rating, Recorded, ToolInvocationRecord, TurnId, UserId,
 };
 
 use super::blob::{self, Wanted};
@@ -51,7 +51,9 @@ impl<B: Backend> LogStore for SqlStore<B> {
         filter: &'a DecisionFilter,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
         self.run(async move {
-            let conversation = filter.conversation.map(|conversation| conversation.to_string());
+            let conversation = filter
+                .conversation
+                .map(|conversation| conversation.to_string());
             let since = filter.since.map(row::time_text);
             let until = filter.until.map(row::time_text);
             let (after_at, after_id) = row::cursor_texts(filter.after);
@@ -75,7 +77,10 @@ impl<B: Backend> LogStore for SqlStore<B> {
                 })
             });
             let (decisions, blobs) = found.await?;
-            Ok(decisions.into_iter().map(|row| row.read(&blobs)).collect::<Result<_, _>>()?)
+            Ok(decisions
+                .into_iter()
+                .map(|row| row.read(&blobs))
+                .collect::<Result<_, _>>()?)
         })
     }
 
@@ -86,7 +91,9 @@ impl<B: Backend> LogStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
         self.run(async move {
             let data = (user.clone(), id);
-            self.0.read(data, |rows, (user, id)| Box::pin(decision(rows, user, *id))).await
+            self.0
+                .read(data, |rows, (user, id)| Box::pin(decision(rows, user, *id)))
+                .await
         })
     }
 
@@ -97,9 +104,14 @@ impl<B: Backend> LogStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
         self.run(async move {
             let values = to_static(values![user.as_str(), &decision.to_string()]);
-            let found = self.0.read(values, |rows, values| Box::pin(invocation_rows(rows, values)));
+            let found = self.0.read(values, |rows, values| {
+                Box::pin(invocation_rows(rows, values))
+            });
             let (invocations, blobs) = found.await?;
-            Ok(invocations.into_iter().map(|row| row.read(&blobs)).collect::<Result<_, _>>()?)
+            Ok(invocations
+                .into_iter()
+                .map(|row| row.read(&blobs))
+                .collect::<Result<_, _>>()?)
         })
     }
 
@@ -110,7 +122,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
         feedback: Option<&'a Feedback>,
     ) -> BoxFuture<'a, Result<Rated, StoreError>> {
         self.run(async move {
-            let feedback = feedback.map(|feedback| FeedbackRow::of(&feedback.kept(self.1.log_content)));
+            let feedback =
+                feedback.map(|feedback| FeedbackRow::of(&feedback.kept(self.1.log_content)));
             let data = (user.clone(), turn.to_string(), feedback);
             self.0
                 .write(data, |rows, (user, turn, feedback)| {
@@ -131,13 +144,20 @@ impl<B: Backend> LogStore for SqlStore<B> {
                 return Ok(Vec::new());
             };
             let (first, last) = (first.to_string(), last.to_string());
-            let found = self.0.fetch(FEEDBACK, values![user.as_str(), &first, &last]).await?;
+            let found = self
+                .0
+                .fetch(FEEDBACK, values![user.as_str(), &first, &last])
+                .await?;
             let read = |mut columns: Columns| {
                 let id = columns.text()?;
                 let what = format!("decision {id}");
-                let feedback = feedback_row(&mut columns)?.map(|row| row.read(&what)).transpose()?;
+                let feedback = feedback_row(&mut columns)?
+                    .map(|row| row.read(&what))
+                    .transpose()?;
                 let id = id.parse().map_err(|error| row::unreadable(&what, error))?;
-                Ok(feedback.filter(|_| turns.contains(&id)).map(|feedback| (id, feedback)))
+                Ok(feedback
+                    .filter(|_| turns.contains(&id))
+                    .map(|feedback| (id, feedback)))
             };
             Ok(found
                 .into_iter()
@@ -148,7 +168,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
 }
 
 /// The statement that reads a user's ratings of the answers of turns. `$2` and `$3`: the first and the last id between which they are.
-pub(crate) const FEEDBACK: &str = "SELECT id, feedback, feedback_comment, feedback_at FROM adjutant_decision
+pub(crate) const FEEDBACK: &str =
+    "SELECT id, feedback, feedback_comment, feedback_at FROM adjutant_decision
      WHERE user_id = $1 AND id >= $2 AND id <= $3 AND feedback IS NOT NULL";
 
 /// What both logs get from events that are written together.
@@ -196,13 +217,18 @@ pub(crate) fn follow<'e>(
     events: impl Iterator<Item = &'e Recorded>,
     content: LogContent,
 ) -> Result<Rows, StoreError> {
-    let mut changed: Vec<(Option<DecisionRecord>, DecisionRecord)> =
-        known.into_iter().map(|known| (Some(known.clone()), known)).collect();
+    let mut changed: Vec<(Option<DecisionRecord>, DecisionRecord)> = known
+        .into_iter()
+        .map(|known| (Some(known.clone()), known))
+        .collect();
     let mut invocations = Vec::new();
     for Recorded { at, event, .. } in events {
         if let Some(decision) = DecisionRecord::open(key, *at, event, content) {
             changed.push((None, decision));
-        } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event)) {
+        } else if let Some(turn) = event
+            .turn()
+            .filter(|_| DecisionRecord::is_changed_by(event))
+        {
             let found = changed.iter_mut().find(|(_, decision)| decision.id == turn);
             if let Some((_, decision)) = found {
                 decision.apply(*at, event, content);
@@ -212,13 +238,22 @@ pub(crate) fn follow<'e>(
             invocations.push(InvocationRow::of(&invocation)?);
         }
     }
-    let is_changed =
-        |(before, decision): &&(Option<DecisionRecord>, DecisionRecord)| before.as_ref() != Some(decision);
+    let is_changed = |(before, decision): &&(Option<DecisionRecord>, DecisionRecord)| {
+        before.as_ref() != Some(decision)
+    };
     let row = |(before, decision): &(Option<DecisionRecord>, DecisionRecord)| {
         Ok((DecisionRow::of(decision)?, before.is_none()))
     };
-    let decisions = changed.iter().filter(is_changed).map(row).collect::<Result<_, StoreError>>()?;
-    Ok(Rows { known: changed.into_iter().map(|(_, decision)| decision).collect(), decisions, invocations })
+    let decisions = changed
+        .iter()
+        .filter(is_changed)
+        .map(row)
+        .collect::<Result<_, StoreError>>()?;
+    Ok(Rows {
+        known: changed.into_iter().map(|(_, decision)| decision).collect(),
+        decisions,
+        invocations,
+    })
 }
 
 /// Writes them.
@@ -248,7 +283,10 @@ async fn decision<C: Connection>(
     id: TurnId,
 ) -> Result<Option<DecisionRecord>, Failure> {
     let found = rows
-        .fetch(select_decisions!("WHERE user_id = $1 AND id = $2"), values![user.as_str(), &id.to_string()])
+        .fetch(
+            select_decisions!("WHERE user_id = $1 AND id = $2"),
+            values![user.as_str(), &id.to_string()],
+        )
         .await?;
     let (mut decisions, blobs) = decision_rows(rows, found).await?;
     Ok(decisions.pop().map(|row| row.read(&blobs)).transpose()?)
@@ -263,8 +301,15 @@ pub(super) async fn decision_rows<C: Connection>(
     let mut decisions = Vec::with_capacity(found.len());
     for columns in found {
         let (row, conversation) = decision_row(columns)?;
-        let texts = [Some(&row.message), row.content.as_ref(), row.raw_response.as_ref()];
-        texts.into_iter().flatten().for_each(|text| wanted.add_text(conversation, text));
+        let texts = [
+            Some(&row.message),
+            row.content.as_ref(),
+            row.raw_response.as_ref(),
+        ];
+        texts
+            .into_iter()
+            .flatten()
+            .for_each(|text| wanted.add_text(conversation, text));
         decisions.push(row);
     }
     Ok((decisions, wanted.read(rows).await?))
@@ -301,8 +346,12 @@ async fn invocation_rows<C: Connection>(
         };
         if let Some(conversation) = conversation {
             wanted.add(conversation, &row.arguments);
-            row.data.iter().for_each(|data| wanted.add(conversation, data));
-            row.error.iter().for_each(|error| wanted.add_text(conversation, error));
+            row.data
+                .iter()
+                .for_each(|data| wanted.add(conversation, data));
+            row.error
+                .iter()
+                .for_each(|error| wanted.add_text(conversation, error));
         }
         invocations.push(row);
     }
@@ -407,12 +456,18 @@ async fn rate<C: Connection>(
             values![user.as_str(), turn],
         )
         .await?;
-    let Some(mut found) = found else { return Ok(Rated::NoSuchTurn) };
+    let Some(mut found) = found else {
+        return Ok(Rated::NoSuchTurn);
+    };
     if found.maybe_text()?.is_none() {
         return Ok(Rated::Open);
     }
     let unreadable = |error| row::unreadable(&format!("decision {turn}"), error);
-    let before = found.maybe_text()?.map(|word| word.parse()).transpose().map_err(unreadable)?;
+    let before = found
+        .maybe_text()?
+        .map(|word| word.parse())
+        .transpose()
+        .map_err(unreadable)?;
     rows.execute(
         "UPDATE adjutant_decision SET feedback = $1, feedback_comment = $2, feedback_at = $3
          WHERE user_id = $4 AND id = $5",
@@ -430,8 +485,16 @@ async fn rate<C: Connection>(
 
 /// Reads rating, comment and time.
 fn feedback_row(columns: &mut Columns) -> Result<Option<FeedbackRow>, StoreError> {
-    let (rating, comment, at) = (columns.maybe_text()?, columns.maybe_text()?, columns.maybe_text()?);
-    Ok(rating.zip(at).map(|(rating, at)| FeedbackRow { rating, comment, at }))
+    let (rating, comment, at) = (
+        columns.maybe_text()?,
+        columns.maybe_text()?,
+        columns.maybe_text()?,
+    );
+    Ok(rating.zip(at).map(|(rating, at)| FeedbackRow {
+        rating,
+        comment,
+        at,
+    }))
 }
 
 /// The same row twice is one row.

@@ -6,9 +6,12 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, UserId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Backend, Connection, Failure, SqlStore, branch, check, count, people, removal, task, values};
+use super::{
+    Backend, Connection, Failure, SqlStore, branch, check, count, people, removal, task, values,
+};
 use crate::maintenance::{
-    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows, UserRemoved, UserRow,
+    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows,
+    UserRemoved, UserRow,
 };
 use crate::row;
 
@@ -51,10 +54,18 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                 Err(StoreError::Unreadable { message }) => vec![message],
                 done => done?,
             };
-            let mut findings: Vec<Finding> =
-                found.into_iter().map(|problem| Finding { place: place.clone(), problem }).collect();
+            let mut findings: Vec<Finding> = found
+                .into_iter()
+                .map(|problem| Finding {
+                    place: place.clone(),
+                    problem,
+                })
+                .collect();
             match check::rows(&*self.0, &mut findings).await.map_err(explain) {
-                Err(StoreError::Unreadable { message }) => findings.push(Finding { place, problem: message }),
+                Err(StoreError::Unreadable { message }) => findings.push(Finding {
+                    place,
+                    problem: message,
+                }),
                 done => done?,
             }
             Ok(findings)
@@ -91,7 +102,9 @@ impl<B: Backend> Maintenance for SqlStore<B> {
             loop {
                 let gone = self
                     .0
-                    .write(before, |rows, before| Box::pin(remove_conversations(rows, *before)))
+                    .write(before, |rows, before| {
+                        Box::pin(remove_conversations(rows, *before))
+                    })
                     .await?;
                 removed.conversations += gone.conversations;
                 removed.events += gone.events;
@@ -100,21 +113,45 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                     break;
                 }
             }
-            let others = self.0.write(before, |rows, before| Box::pin(remove_others(rows, *before))).await?;
-            Ok(Removed { conversations: removed.conversations, events: removed.events, ..others })
+            let others = self
+                .0
+                .write(before, |rows, before| {
+                    Box::pin(remove_others(rows, *before))
+                })
+                .await?;
+            Ok(Removed {
+                conversations: removed.conversations,
+                events: removed.events,
+                ..others
+            })
         })
     }
 
-    fn kept_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>> {
-        self.run(
-            async move { self.0.read(user.clone(), |rows, user| Box::pin(removal::kept(rows, user))).await },
-        )
+    fn kept_of<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>> {
+        self.run(async move {
+            self.0
+                .read(user.clone(), |rows, user| {
+                    Box::pin(removal::kept(rows, user))
+                })
+                .await
+        })
     }
 
     fn rows_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<UserRow>, StoreError>> {
         self.run(async move {
-            let read = self.0.read(user.clone(), |rows, user| Box::pin(removal::read(rows, user))).await?;
-            Ok(read.into_iter().map(|(table, columns)| UserRow { table, columns }).collect())
+            let read = self
+                .0
+                .read(user.clone(), |rows, user| {
+                    Box::pin(removal::read(rows, user))
+                })
+                .await?;
+            Ok(read
+                .into_iter()
+                .map(|(table, columns)| UserRow { table, columns })
+                .collect())
         })
     }
 
@@ -125,19 +162,33 @@ impl<B: Backend> Maintenance for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<StoredConversation>, StoreError>> {
         self.run(async move {
             let data = (user.clone(), after);
-            self.0.read(data, |rows, data| Box::pin(removal::conversations(rows, data))).await
+            self.0
+                .read(data, |rows, data| {
+                    Box::pin(removal::conversations(rows, data))
+                })
+                .await
         })
     }
 
     fn refuse_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<u64, StoreError>> {
         self.run(async move {
-            self.0.write(user.clone(), |rows, user| Box::pin(removal::refuse(rows, user))).await
+            self.0
+                .write(user.clone(), |rows, user| {
+                    Box::pin(removal::refuse(rows, user))
+                })
+                .await
         })
     }
 
-    fn remove_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<UserRemoved, StoreError>> {
+    fn remove_user<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<UserRemoved, StoreError>> {
         self.run(async move {
-            let agents = self.0.read((), |rows, ()| Box::pin(people::agents(rows))).await?;
+            let agents = self
+                .0
+                .read((), |rows, ()| Box::pin(people::agents(rows)))
+                .await?;
             let mut removed = UserRemoved::default();
             for agent in agents {
                 // Whatever was a branch may have been all that held another.
@@ -146,9 +197,9 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                     removed.running.retain(|key| key.agent.as_str() != agent);
                     while let Some(place) = after {
                         let data = (user.clone(), agent.clone(), place);
-                        let portion = self
-                            .0
-                            .write(data, |rows, data| Box::pin(removal::remove_conversations(rows, data)));
+                        let portion = self.0.write(data, |rows, data| {
+                            Box::pin(removal::remove_conversations(rows, data))
+                        });
                         let portion = portion.await?;
                         after = portion.after;
                         removed.add(portion);
@@ -161,7 +212,9 @@ impl<B: Backend> Maintenance for SqlStore<B> {
             if removed.running.is_empty() {
                 removed.rows = self
                     .0
-                    .write(user.clone(), |rows, user| Box::pin(removal::remove_others(rows, user)))
+                    .write(user.clone(), |rows, user| {
+                        Box::pin(removal::remove_others(rows, user))
+                    })
                     .await?;
             }
             Ok(removed)
@@ -180,9 +233,12 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
             &[],
         )
         .await?;
-    let Some(mut numbers) = numbers.pop() else { return Ok(status()) };
+    let Some(mut numbers) = numbers.pop() else {
+        return Ok(status());
+    };
     let time = |text: Option<String>| -> Result<Option<Timestamp>, StoreError> {
-        text.map(|text| row::read_time(&text, "the time of a conversation")).transpose()
+        text.map(|text| row::read_time(&text, "the time of a conversation"))
+            .transpose()
     };
     let mut status = DatabaseStatus {
         schema_version: count(numbers.int()?),
@@ -215,7 +271,10 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
         )
         .await?;
     for mut table in tables {
-        status.tables.push(TableRows { name: table.text()?, rows: count(table.int()?) });
+        status.tables.push(TableRows {
+            name: table.text()?,
+            rows: count(table.int()?),
+        });
     }
     Ok(status)
 }
@@ -253,7 +312,10 @@ macro_rules! old {
 
 /// Removes some of the conversations that are old and settled. What is theirs goes with them, except what younger branches begin
 /// with.
-async fn remove_conversations<C: Connection>(rows: &mut C, before: Timestamp) -> Result<Removed, Failure> {
+async fn remove_conversations<C: Connection>(
+    rows: &mut C,
+    before: Timestamp,
+) -> Result<Removed, Failure> {
     let before = row::time_text(before);
     // Said again outside of the selection: an input may have been accepted meanwhile.
     let gone = rows
@@ -314,8 +376,11 @@ async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result
         )
         .await?;
     // Nobody can bring them back any more.
-    rows.execute("DELETE FROM adjutant_deleted_task WHERE deleted_at < $1", values![&task::gone_before(now)])
-        .await?;
+    rows.execute(
+        "DELETE FROM adjutant_deleted_task WHERE deleted_at < $1",
+        values![&task::gone_before(now)],
+    )
+    .await?;
     let forgotten = row::time_text(before.min(now.checked_sub(RECOVERY).unwrap_or(Timestamp::MIN)));
     removed.changes += rows
         .execute(
@@ -344,7 +409,10 @@ async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result
             values![day],
         )
         .await?;
-    removed.budget_days += days.map(|mut days| days.int()).transpose()?.map_or(0, count);
+    removed.budget_days += days
+        .map(|mut days| days.int())
+        .transpose()?
+        .map_or(0, count);
     for statement in [
         "DELETE FROM adjutant_budget WHERE day < $1",
         "DELETE FROM adjutant_budget_booking WHERE day < $1",

@@ -14,7 +14,9 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         change: &'a MemoryChange,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let written = (scope.clone(), change.clone());
-        self.run(self.0.write(written, |rows, (scope, change)| Box::pin(put(rows, scope, change))))
+        self.run(self.0.write(written, |rows, (scope, change)| {
+            Box::pin(put(rows, scope, change))
+        }))
     }
 
     fn by_key<'a>(

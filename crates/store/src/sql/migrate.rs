@@ -58,10 +58,21 @@ pub(crate) async fn migrate<C: Connection>(
     if !has_table(rows, dialect, "adjutant_migration").await? {
         rows.script(dialect.create).await?;
         if is_of_first_version(rows, dialect, migrations).await? {
-            go_on(rows, dialect.first_applied, dialect.first_note, migrations.first).await?;
+            go_on(
+                rows,
+                dialect.first_applied,
+                dialect.first_note,
+                migrations.first,
+            )
+            .await?;
             let (version, _, statements) = migrations.prefix;
             rows.script(statements).await?;
-            note(rows, dialect.first_note, &(version, "see adjutant_migration", statements)).await?;
+            note(
+                rows,
+                dialect.first_note,
+                &(version, "see adjutant_migration", statements),
+            )
+            .await?;
         } else {
             rows.script(migrations.schema).await?;
         }
@@ -105,7 +116,10 @@ async fn go_on<C: Connection>(
         match applied.iter().find(|(version, _)| *version == step.0) {
             Some((_, known)) if *known == checksum(step.2) => {}
             Some(_) => {
-                let message = format!("the schema cannot be updated: version {} of it is not ours", step.0);
+                let message = format!(
+                    "the schema cannot be updated: version {} of it is not ours",
+                    step.0
+                );
                 return Err(StoreError::Unreadable { message }.into());
             }
             None => {
@@ -117,9 +131,16 @@ async fn go_on<C: Connection>(
     Ok(())
 }
 
-async fn has_table<C: Connection>(rows: &mut C, dialect: &Dialect, name: &str) -> Result<bool, Failure> {
+async fn has_table<C: Connection>(
+    rows: &mut C,
+    dialect: &Dialect,
+    name: &str,
+) -> Result<bool, Failure> {
     let found = rows.fetch_first(dialect.tables, values![name]).await?;
-    Ok(found.map(|mut columns| columns.int()).transpose()?.is_some_and(|tables| tables > 0))
+    Ok(found
+        .map(|mut columns| columns.int())
+        .transpose()?
+        .is_some_and(|tables| tables > 0))
 }
 
 async fn applied<C: Connection>(
@@ -138,7 +159,8 @@ async fn note<C: Connection>(
     statement: &'static str,
     (version, name, statements): &Migration,
 ) -> Result<(), Failure> {
-    rows.execute(statement, values![*version, *name, &checksum(statements)]).await?;
+    rows.execute(statement, values![*version, *name, &checksum(statements)])
+        .await?;
     Ok(())
 }
 

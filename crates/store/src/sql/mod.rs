@@ -76,8 +76,8 @@ pub enum Failure {
 impl Failure {
     /// Work that ended with a panic.
     pub(crate) fn panicked() -> Self {
-        let message =
-            "a defect of this program ended what was asked of it; nothing of it was kept".to_owned();
+        let message = "a defect of this program ended what was asked of it; nothing of it was kept"
+            .to_owned();
         Self::Store(StoreError::Unusable { message })
     }
 }
@@ -105,13 +105,15 @@ impl From<StoreError> for Failure {
 /// An error with the database's name in it, where it is about the database.
 pub(crate) fn placed(error: StoreError, place: &dyn std::fmt::Display) -> StoreError {
     match error {
-        StoreError::Unreadable { message } => {
-            StoreError::Unreadable { message: format!("{place}: {message}") }
-        }
-        StoreError::Unusable { message } => StoreError::Unusable { message: format!("{place}: {message}") },
-        StoreError::Unavailable { message } => {
-            StoreError::Unavailable { message: format!("{place}: {message}") }
-        }
+        StoreError::Unreadable { message } => StoreError::Unreadable {
+            message: format!("{place}: {message}"),
+        },
+        StoreError::Unusable { message } => StoreError::Unusable {
+            message: format!("{place}: {message}"),
+        },
+        StoreError::Unavailable { message } => StoreError::Unavailable {
+            message: format!("{place}: {message}"),
+        },
         other => other,
     }
 }
@@ -129,7 +131,9 @@ impl Value<'_> {
         match self {
             Self::Int(value) => Value::Int(*value),
             Self::Real(value) => Value::Real(*value),
-            Self::Text(value) => Value::Text(value.as_deref().map(|text| Cow::Owned(text.to_owned()))),
+            Self::Text(value) => {
+                Value::Text(value.as_deref().map(|text| Cow::Owned(text.to_owned())))
+            }
         }
     }
 }
@@ -256,7 +260,10 @@ impl Columns {
 }
 
 fn unexpected(cell: &Cell) -> StoreError {
-    row::unreadable("a row", format!("a column holds {cell:?}, which does not belong there"))
+    row::unreadable(
+        "a row",
+        format!("a column holds {cell:?}, which does not belong there"),
+    )
 }
 
 /// A connection, inside a transaction.
@@ -314,7 +321,10 @@ pub trait Connection: Send {
     ) -> impl Future<Output = T> + Send;
 
     /// Carries out several statements that have no parameters.
-    fn script(&mut self, statements: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn script(
+        &mut self,
+        statements: &'static str,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Says that the transaction waits for something else between its statements, as long as it takes.
     fn may_wait(&mut self) -> impl Future<Output = Result<(), Failure>> + Send {
@@ -383,9 +393,10 @@ pub trait Backend: Send + Sync + 'static {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<u64, Failure>> + Send {
-        self.write((statement, to_static(values)), |rows, (statement, values)| {
-            Box::pin(rows.execute(statement, values))
-        })
+        self.write(
+            (statement, to_static(values)),
+            |rows, (statement, values)| Box::pin(rows.execute(statement, values)),
+        )
     }
 
     /// Carries out a single statement that answers with rows and changes nothing.
@@ -394,9 +405,10 @@ pub trait Backend: Send + Sync + 'static {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Columns>, Failure>> + Send {
-        self.read((statement, to_static(values)), |rows, (statement, values)| {
-            Box::pin(rows.fetch(statement, values))
-        })
+        self.read(
+            (statement, to_static(values)),
+            |rows, (statement, values)| Box::pin(rows.fetch(statement, values)),
+        )
     }
 
     /// The same for at most one row.
@@ -405,9 +417,10 @@ pub trait Backend: Send + Sync + 'static {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
-        self.read((statement, to_static(values)), |rows, (statement, values)| {
-            Box::pin(rows.fetch_first(statement, values))
-        })
+        self.read(
+            (statement, to_static(values)),
+            |rows, (statement, values)| Box::pin(rows.fetch_first(statement, values)),
+        )
     }
 
     /// The news of what is written, for those in this process that wait for something.
@@ -464,7 +477,10 @@ pub(crate) struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { log_content: LogContent::Full, messages_queued_max: MESSAGES_QUEUED_MAX }
+        Self {
+            log_content: LogContent::Full,
+            messages_queued_max: MESSAGES_QUEUED_MAX,
+        }
     }
 }
 
@@ -478,14 +494,26 @@ impl<B> SqlStore<B> {
     /// The same store, which writes so much of what is said into its logs from now on. Default: [`LogContent::Full`].
     #[must_use]
     pub fn with_log_content(self, content: LogContent) -> Self {
-        Self(self.0, StoreOptions { log_content: content, ..self.1 })
+        Self(
+            self.0,
+            StoreOptions {
+                log_content: content,
+                ..self.1
+            },
+        )
     }
 
     /// The same store, which lets so many messages wait in one conversation from now on, accepted and not taken. Default:
     /// [`MESSAGES_QUEUED_MAX`].
     #[must_use]
     pub fn with_messages_queued_max(self, messages: NonZeroU32) -> Self {
-        Self(self.0, StoreOptions { messages_queued_max: messages, ..self.1 })
+        Self(
+            self.0,
+            StoreOptions {
+                messages_queued_max: messages,
+                ..self.1
+            },
+        )
     }
 }
 

@@ -28,8 +28,11 @@ impl OpenTurns {
 
     /// Keeps the state if a turn is open. One that is left out is read again when it is needed.
     pub(crate) fn keep(&self, key: ConversationKey, mut open: Open) {
-        let Some(turn) = &open.status.turn else { return };
-        open.decisions.retain(|decision| decision.id.to_string() == *turn);
+        let Some(turn) = &open.status.turn else {
+            return;
+        };
+        open.decisions
+            .retain(|decision| decision.id.to_string() == *turn);
         for decision in &mut open.decisions {
             // It is written once, when the turn begins.
             decision.message = String::new();
@@ -73,7 +76,9 @@ pub(super) async fn open_turn<B: Backend>(
     if let Some(open) = known.take(key).filter(is_enough) {
         return Ok(open);
     }
-    let open = backend.read((key.clone(), turns), |rows, (key, turns)| Box::pin(read(rows, key, turns)));
+    let open = backend.read((key.clone(), turns), |rows, (key, turns)| {
+        Box::pin(read(rows, key, turns))
+    });
     match open.await? {
         Some(open) if open.next_seq == seq => Ok(open),
         // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
@@ -87,8 +92,23 @@ async fn read<C: Connection>(
     turns: &[TurnId],
 ) -> Result<Option<Open>, Failure> {
     let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
-    let Some(found) = found.map(|found| read_conversation(found, key)).transpose()? else { return Ok(None) };
-    let ConversationRow { key: conversation, next_seq, status, .. } = found;
+    let Some(found) = found
+        .map(|found| read_conversation(found, key))
+        .transpose()?
+    else {
+        return Ok(None);
+    };
+    let ConversationRow {
+        key: conversation,
+        next_seq,
+        status,
+        ..
+    } = found;
     let decisions = log::decisions(rows, &key.user, turns.to_vec()).await?;
-    Ok(Some(Open { conversation, next_seq, status, decisions }))
+    Ok(Some(Open {
+        conversation,
+        next_seq,
+        status,
+        decisions,
+    }))
 }

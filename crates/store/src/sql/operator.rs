@@ -1,14 +1,16 @@
 //! Reads over all users, for whoever runs the store.
 
 use adjutant_core::port::{
-    COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, StoreError, Totals, TotalsFilter,
-    WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
+    COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, StoreError, Totals,
+    TotalsFilter, WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
 };
 use adjutant_core::{AgentName, BoxFuture, DecisionFilter, DecisionRecord, Rating};
 use jiff::Timestamp;
 
 use super::log::{decision_rows, select_decisions};
-use super::{Backend, Columns, Connection, Failure, SqlStore, Value, count, people, to_static, values};
+use super::{
+    Backend, Columns, Connection, Failure, SqlStore, Value, count, people, to_static, values,
+};
 use crate::row;
 
 /// Texts before and behind every time.
@@ -85,7 +87,10 @@ macro_rules! totals {
 /// The statements that add up, of everybody's turns and of one user's.
 macro_rules! both {
     ($group:literal, $order:literal, $which:literal) => {
-        (totals!($group, $order, $which), totals!($group, $order, " AND user_id = $5"))
+        (
+            totals!($group, $order, $which),
+            totals!($group, $order, " AND user_id = $5"),
+        )
     };
 }
 
@@ -97,8 +102,16 @@ pub(crate) fn totals_statements(by: GroupBy) -> (&'static str, &'static str) {
         GroupBy::Day => both!("substr(started_at, 1, 10)", "grp DESC", ""),
         GroupBy::Outcome => both!("coalesce(outcome, '')", "turns DESC, grp", ""),
         GroupBy::Error => (
-            totals!("error_code", "turns DESC, grp", " AND error_code IS NOT NULL"),
-            totals!("error_code", "turns DESC, grp", " AND error_code IS NOT NULL AND user_id = $5"),
+            totals!(
+                "error_code",
+                "turns DESC, grp",
+                " AND error_code IS NOT NULL"
+            ),
+            totals!(
+                "error_code",
+                "turns DESC, grp",
+                " AND error_code IS NOT NULL AND user_id = $5"
+            ),
         ),
     }
 }
@@ -116,12 +129,20 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
         which: Which,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
         // The earlier of the two is where it begins.
-        let until = filter.until.map(|until| (row::time_text(until), String::new()));
-        let after = filter.after.map(|place| (row::time_text(place.at), place.id.to_string()));
+        let until = filter
+            .until
+            .map(|until| (row::time_text(until), String::new()));
+        let after = filter
+            .after
+            .map(|place| (row::time_text(place.at), place.id.to_string()));
         let before = until.into_iter().chain(after).min();
         let (at, id) = before.unwrap_or_else(|| (LAST.to_owned(), String::new()));
-        let since = filter.since.map_or_else(|| FIRST.to_owned(), row::time_text);
-        let conversation = filter.conversation.map(|conversation| conversation.to_string());
+        let since = filter
+            .since
+            .map_or_else(|| FIRST.to_owned(), row::time_text);
+        let conversation = filter
+            .conversation
+            .map(|conversation| conversation.to_string());
         let values = values![
             &at,
             &id,
@@ -149,11 +170,17 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
         Box::pin(async move {
             let id = id.trim().to_ascii_lowercase();
             // Anything else is no part of an id, and some of it means something in a pattern.
-            if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+            if id.is_empty()
+                || !id
+                    .bytes()
+                    .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+            {
                 return Ok(Vec::new());
             }
             let limit = i64::from(limit);
-            let exact = self.decisions_by(NAMED, to_static(values![&id, limit])).await?;
+            let exact = self
+                .decisions_by(NAMED, to_static(values![&id, limit]))
+                .await?;
             if !exact.is_empty() {
                 return Ok(exact);
             }
@@ -179,7 +206,11 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
             let (turns, groups) = (i64::from(COUNTED_MAX) + 1, i64::from(asked.limit) + 1);
             let mut values = values![&since, &until, turns, groups].to_vec();
             values.extend(asked.user.as_ref().map(|user| Value::from(user.as_str())));
-            let statement = if asked.user.is_some() { of_user } else { of_all };
+            let statement = if asked.user.is_some() {
+                of_user
+            } else {
+                of_all
+            };
             let mut totals = Totals::default();
             for mut columns in self.0.fetch(statement, &values).await? {
                 let group = columns.text()?;
@@ -195,9 +226,16 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
         })
     }
 
-    fn people<'a>(&'a self, filter: &'a PeopleFilter) -> BoxFuture<'a, Result<Vec<Person>, StoreError>> {
+    fn people<'a>(
+        &'a self,
+        filter: &'a PeopleFilter,
+    ) -> BoxFuture<'a, Result<Vec<Person>, StoreError>> {
         self.run(async move {
-            self.0.read(filter.clone(), |rows, filter| Box::pin(people::page(rows, filter))).await
+            self.0
+                .read(filter.clone(), |rows, filter| {
+                    Box::pin(people::page(rows, filter))
+                })
+                .await
         })
     }
 
@@ -206,12 +244,17 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
         filter: &'a WaitingFilter,
     ) -> BoxFuture<'a, Result<Vec<WaitingTurn>, StoreError>> {
         self.run(async move {
-            let (after, key) =
-                filter.after.map_or_else(|| (FIRST.to_owned(), 0), |(at, key)| (row::time_text(at), key));
+            let (after, key) = filter.after.map_or_else(
+                || (FIRST.to_owned(), 0),
+                |(at, key)| (row::time_text(at), key),
+            );
             let before = row::time_text(filter.before);
             let values = values![&after, key, &before, i64::from(filter.limit)];
             let found = self.0.fetch(WAITING, values).await?;
-            Ok(found.into_iter().map(waiting_turn).collect::<Result<_, _>>()?)
+            Ok(found
+                .into_iter()
+                .map(waiting_turn)
+                .collect::<Result<_, _>>()?)
         })
     }
 
@@ -227,14 +270,19 @@ impl<B: Backend> SqlStore<B> {
         values: Vec<Value<'static>>,
     ) -> BoxFuture<'_, Result<Vec<DecisionRecord>, StoreError>> {
         self.run(async move {
-            let found = self.0.read((statement, values), |rows, (statement, values)| {
-                Box::pin(async move {
-                    let found = rows.fetch(statement, values).await?;
-                    decision_rows(rows, found).await
-                })
-            });
+            let found = self
+                .0
+                .read((statement, values), |rows, (statement, values)| {
+                    Box::pin(async move {
+                        let found = rows.fetch(statement, values).await?;
+                        decision_rows(rows, found).await
+                    })
+                });
             let (decisions, blobs) = found.await?;
-            Ok(decisions.into_iter().map(|row| row.read(&blobs)).collect::<Result<_, _>>()?)
+            Ok(decisions
+                .into_iter()
+                .map(|row| row.read(&blobs))
+                .collect::<Result<_, _>>()?)
         })
     }
 }
@@ -245,7 +293,10 @@ fn waiting_turn(mut columns: Columns) -> Result<WaitingTurn, StoreError> {
     let user = columns.text()?;
     let mut waiting = WaitingTurn {
         agent: AgentName::new(columns.text()?).map_err(|error| row::unreadable(what, error))?,
-        conversation: columns.text()?.parse().map_err(|error| row::unreadable(what, error))?,
+        conversation: columns
+            .text()?
+            .parse()
+            .map_err(|error| row::unreadable(what, error))?,
         turn: columns.maybe_text()?,
         since,
         expires_at: None,
@@ -253,7 +304,10 @@ fn waiting_turn(mut columns: Columns) -> Result<WaitingTurn, StoreError> {
         place: (since, place),
         user,
     };
-    for asked in row::read_waiting(&columns.text()?, what)?.iter().filter(|waiting| waiting.is_asked()) {
+    for asked in row::read_waiting(&columns.text()?, what)?
+        .iter()
+        .filter(|waiting| waiting.is_asked())
+    {
         waiting.calls += 1;
         waiting.expires_at = waiting.expires_at.into_iter().chain(asked.until()).min();
     }
@@ -288,5 +342,10 @@ async fn work<C: Connection>(rows: &mut C) -> Result<WorkState, Failure> {
         Ok::<_, StoreError>(WorkerState { id, seen_until })
     };
     let workers = found.into_iter().map(worker).collect::<Result<_, _>>()?;
-    Ok(WorkState { unsettled, waiting, workers, schema_version })
+    Ok(WorkState {
+        unsettled,
+        waiting,
+        workers,
+        schema_version,
+    })
 }

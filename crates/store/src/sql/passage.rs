@@ -93,12 +93,25 @@ impl<B: Writes> PastConversations for SqlStore<B> {
         turns: u32,
     ) -> BoxFuture<'a, Result<Vec<Unindexed>, StoreError>> {
         self.run(async move {
-            let wanted = Wanted { agent: agent.clone(), user: None, except: None, turns, at_rest: true };
+            let wanted = Wanted {
+                agent: agent.clone(),
+                user: None,
+                except: None,
+                turns,
+                at_rest: true,
+            };
             // Mostly there is nothing, and then this is all.
-            if self.0.fetch_first(UNINDEXED, &wanted.listing(1)).await?.is_none() {
+            if self
+                .0
+                .fetch_first(UNINDEXED, &wanted.listing(1))
+                .await?
+                .is_none()
+            {
                 return Ok(Vec::new());
             }
-            let read = self.0.read(wanted, |rows, wanted| Box::pin(unindexed(rows, wanted)));
+            let read = self
+                .0
+                .read(wanted, |rows, wanted| Box::pin(unindexed(rows, wanted)));
             read.await.map(|(found, _)| found)
         })
     }
@@ -107,9 +120,11 @@ impl<B: Writes> PastConversations for SqlStore<B> {
         &'a self,
         parts: &'a [(ConversationKey, IndexedPart, Vec<Passage>)],
     ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.run(
-            async move { self.0.write(parts.to_vec(), |rows, parts| Box::pin(index(rows, parts))).await },
-        )
+        self.run(async move {
+            self.0
+                .write(parts.to_vec(), |rows, parts| Box::pin(index(rows, parts)))
+                .await
+        })
     }
 
     fn search<'a>(
@@ -126,8 +141,14 @@ impl<B: Writes> PastConversations for SqlStore<B> {
                 turns: query.unindexed_max,
                 at_rest: false,
             };
-            let data = Search { words: query.words.to_vec(), candidates_max: query.candidates_max, newer };
-            self.0.read(data, |rows, data| Box::pin(search(rows, data))).await
+            let data = Search {
+                words: query.words.to_vec(),
+                candidates_max: query.candidates_max,
+                newer,
+            };
+            self.0
+                .read(data, |rows, data| Box::pin(search(rows, data)))
+                .await
         })
     }
 }
@@ -163,9 +184,14 @@ struct Search {
 }
 
 /// Reads turns that are not in the index, and whether those are all.
-async fn unindexed<C: Connection>(rows: &mut C, wanted: &Wanted) -> Result<(Vec<Unindexed>, bool), Failure> {
+async fn unindexed<C: Connection>(
+    rows: &mut C,
+    wanted: &Wanted,
+) -> Result<(Vec<Unindexed>, bool), Failure> {
     let Wanted { agent, turns, .. } = wanted;
-    let listed = rows.fetch(UNINDEXED, &wanted.listing(i64::from(*turns) + 1)).await?;
+    let listed = rows
+        .fetch(UNINDEXED, &wanted.listing(i64::from(*turns) + 1))
+        .await?;
     let (mut found, mut left) = (Vec::new(), i64::from(*turns));
     for mut columns in listed {
         if left == 0 {
@@ -178,12 +204,19 @@ async fn unindexed<C: Connection>(rows: &mut C, wanted: &Wanted) -> Result<(Vec<
         let created_at = row::read_time(&columns.text()?, &format!("conversation {id}"))?;
         let (after, last) = (columns.int()?, columns.int()? - 1);
         let (begun, open) = (count(columns.int()?), columns.maybe_text()?);
-        let behind = rows.fetch_first(BEHIND, values![conversation, after, left]).await?;
+        let behind = rows
+            .fetch_first(BEHIND, values![conversation, after, left])
+            .await?;
         let behind = behind.map(|mut columns| columns.int()).transpose()?;
         let until = behind.map_or(last, |next| next - 1);
-        let events = rows.fetch(PART, values![conversation, after, until]).await?;
+        let events = rows
+            .fetch(PART, values![conversation, after, until])
+            .await?;
         let events = event_rows(rows, events).await?;
-        left -= events.iter().map(|event| i64::from(event.kind == "turn_started")).sum::<i64>();
+        left -= events
+            .iter()
+            .map(|event| i64::from(event.kind == "turn_started"))
+            .sum::<i64>();
         let part = IndexedPart {
             created_at,
             after: count(after),
@@ -191,8 +224,16 @@ async fn unindexed<C: Connection>(rows: &mut C, wanted: &Wanted) -> Result<(Vec<
             turns: (behind.is_none() && open.is_none()).then_some(begun),
         };
         // One that cannot be read is what `check` finds; all others can be searched.
-        let events = events.into_iter().filter_map(|event| event.read(&key).ok()).collect();
-        found.push(Unindexed { key, title, part, events });
+        let events = events
+            .into_iter()
+            .filter_map(|event| event.read(&key).ok())
+            .collect();
+        found.push(Unindexed {
+            key,
+            title,
+            part,
+            events,
+        });
         if behind.is_some() {
             return Ok((found, false));
         }
@@ -210,7 +251,10 @@ async fn index<C: Connection>(
     let mut moved = 0;
     for (key, part, passages) in parts {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let length = passages.iter().map(|passage| i64::from(passage.length)).sum::<i64>();
+        let length = passages
+            .iter()
+            .map(|passage| i64::from(passage.length))
+            .sum::<i64>();
         let created_at = row::time_text(part.created_at);
         let found = rows
             .execute(
@@ -254,12 +298,24 @@ async fn index<C: Connection>(
 }
 
 async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFound, Failure> {
-    let Search { words, candidates_max, newer } = search;
-    let Some(user) = &newer.user else { return Ok(PastFound::default()) };
+    let Search {
+        words,
+        candidates_max,
+        newer,
+    } = search;
+    let Some(user) = &newer.user else {
+        return Ok(PastFound::default());
+    };
     let (unindexed, is_complete) = unindexed(rows, newer).await?;
-    let mut found =
-        PastFound { unindexed, is_complete, holding: vec![0; words.len()], ..PastFound::default() };
-    let totals = rows.fetch_first(TOTALS, values![newer.agent.as_str(), user.as_str()]).await?;
+    let mut found = PastFound {
+        unindexed,
+        is_complete,
+        holding: vec![0; words.len()],
+        ..PastFound::default()
+    };
+    let totals = rows
+        .fetch_first(TOTALS, values![newer.agent.as_str(), user.as_str()])
+        .await?;
     if let Some(mut totals) = totals {
         found.conversations = count(totals.int()?);
         found.passages = count(totals.int()?);
@@ -269,11 +325,24 @@ async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFoun
         return Ok(found);
     }
     let mark = mark(&newer.agent, user);
-    let matches: Vec<String> = words.iter().map(|word| matching::<C>(&mark, word)).collect();
-    let statement = if C::HAS_FTS5 { HOLDING_FTS5 } else { HOLDING_TSVECTOR };
-    for mut columns in rows.fetch(statement, values![&json!(matches).to_string()]).await? {
+    let matches: Vec<String> = words
+        .iter()
+        .map(|word| matching::<C>(&mark, word))
+        .collect();
+    let statement = if C::HAS_FTS5 {
+        HOLDING_FTS5
+    } else {
+        HOLDING_TSVECTOR
+    };
+    for mut columns in rows
+        .fetch(statement, values![&json!(matches).to_string()])
+        .await?
+    {
         let (at, passages) = (columns.int()?, columns.int()?);
-        if let Some(held) = usize::try_from(at).ok().and_then(|at| found.holding.get_mut(at)) {
+        if let Some(held) = usize::try_from(at)
+            .ok()
+            .and_then(|at| found.holding.get_mut(at))
+        {
             *held = count(passages);
         }
     }
@@ -287,7 +356,11 @@ async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFoun
     if weights.is_empty() {
         return Ok(found);
     }
-    let statement = if C::HAS_FTS5 { CANDIDATES_FTS5 } else { CANDIDATES_TSVECTOR };
+    let statement = if C::HAS_FTS5 {
+        CANDIDATES_FTS5
+    } else {
+        CANDIDATES_TSVECTOR
+    };
     let except = newer.except.map(|except| except.to_string());
     let candidates = rows
         .fetch(
@@ -301,7 +374,10 @@ async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFoun
             ],
         )
         .await?;
-    found.candidates = candidates.into_iter().map(candidate).collect::<Result<_, StoreError>>()?;
+    found.candidates = candidates
+        .into_iter()
+        .map(candidate)
+        .collect::<Result<_, StoreError>>()?;
     Ok(found)
 }
 
@@ -316,10 +392,16 @@ fn candidate(mut columns: Columns) -> Result<Candidate, StoreError> {
         passage: Passage {
             seq: count(columns.int()?),
             number: u32::try_from(columns.int()?).map_err(|error| unreadable(&error))?,
-            turn: columns.text()?.parse().map_err(|error| unreadable(&error))?,
+            turn: columns
+                .text()?
+                .parse()
+                .map_err(|error| unreadable(&error))?,
             at: row::read_time(&columns.text()?, &what)?,
             length: u32::try_from(columns.int()?).map_err(|error| unreadable(&error))?,
-            words: columns.text()?.split_once(' ').map_or_else(String::new, |(_, words)| words.to_owned()),
+            words: columns
+                .text()?
+                .split_once(' ')
+                .map_or_else(String::new, |(_, words)| words.to_owned()),
         },
     })
 }
@@ -327,7 +409,10 @@ fn candidate(mut columns: Columns) -> Result<Candidate, StoreError> {
 /// Returns the mark of an owner.
 fn mark(agent: &AgentName, user: &UserId) -> String {
     let name = format!("{} {agent}{user}", agent.as_str().len());
-    format!("@{}", hash(&name).chars().take(MARK_CHARS).collect::<String>())
+    format!(
+        "@{}",
+        hash(&name).chars().take(MARK_CHARS).collect::<String>()
+    )
 }
 
 /// Returns what the database is asked for to find the passages of an owner that hold a word.
@@ -363,7 +448,8 @@ pub(super) async fn give_to_heir<C: Connection>(
     (conversation, heir, until): (i64, i64, i64),
 ) -> Result<(), Failure> {
     for statement in GIVE {
-        rows.execute(statement, values![conversation, heir, until]).await?;
+        rows.execute(statement, values![conversation, heir, until])
+            .await?;
     }
     for conversation in [conversation, heir] {
         rows.execute(COUNT_AGAIN, values![conversation]).await?;
@@ -384,7 +470,9 @@ pub(super) async fn miscounted<C: Connection>(
             values![conversation],
         )
         .await?;
-    let Some(mut found) = found else { return Ok(None) };
+    let Some(mut found) = found else {
+        return Ok(None);
+    };
     let (passages, length) = (found.int()?, found.int()?);
     let (there, words) = (found.int()?, found.int()?);
     let fits = (passages, length) == (there, words);

@@ -17,7 +17,8 @@ const CREATED: &str =
      WHERE agent = $1 AND user_id = $2 AND id = $3";
 
 /// Where a conversation comes from.
-const ORIGIN: &str = "SELECT branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1";
+const ORIGIN: &str =
+    "SELECT branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1";
 
 /// The columns of an event, in the order of [`event`], with the body wherever it is.
 macro_rules! select_events {
@@ -82,19 +83,32 @@ pub(super) async fn load_turns<B: Backend>(
     before: Option<u64>,
     turns: u32,
 ) -> Result<Option<Turns>, Failure> {
-    let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+    let before = before
+        .and_then(|before| i64::try_from(before).ok())
+        .unwrap_or(i64::MAX);
     let behind = i64::from(turns.saturating_sub(1));
     let found = backend
-        .read((key.clone(), before, behind), |rows, (key, before, behind)| {
-            Box::pin(stored(rows, key, *before, *behind))
-        })
+        .read(
+            (key.clone(), before, behind),
+            |rows, (key, before, behind)| Box::pin(stored(rows, key, *before, *behind)),
+        )
         .await?;
-    let Some((created_at, events, inbox)) = found else { return Ok(None) };
+    let Some((created_at, events, inbox)) = found else {
+        return Ok(None);
+    };
     let created_at = row::read_time(&created_at, &format!("conversation {}", key.conversation))?;
-    let events = events.into_iter().map(|event| event.read(key)).collect::<Result<Vec<_>, StoreError>>()?;
+    let events = events
+        .into_iter()
+        .map(|event| event.read(key))
+        .collect::<Result<Vec<_>, StoreError>>()?;
     // Without an event there is nothing before that place.
     let after = events.first().map_or(0, |first| first.seq - 1);
-    Ok(Some(Turns { created_at, after, events, inbox: read_inbox(key, inbox)? }))
+    Ok(Some(Turns {
+        created_at,
+        after,
+        events,
+        inbox: read_inbox(key, inbox)?,
+    }))
 }
 
 /// Time of creation, events and inbox of a conversation, as they are stored. Where a branch has not turns enough of its own, it is
@@ -105,16 +119,23 @@ async fn stored<C: Connection>(
     mut before: i64,
     mut behind: i64,
 ) -> Result<Option<(String, Vec<EventRow>, Vec<InputRow>)>, Failure> {
-    let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else { return Ok(None) };
+    let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else {
+        return Ok(None);
+    };
     let (created_at, conversation) = (place.text()?, place.int()?);
     let (mut events, mut at) = (Vec::new(), conversation);
     loop {
         let found = rows.fetch(TURNS, values![at, before, behind]).await?;
         let mut found = event_rows(rows, found).await?;
-        behind -= found.iter().map(|event| i64::from(event.kind == "turn_started")).sum::<i64>();
+        behind -= found
+            .iter()
+            .map(|event| i64::from(event.kind == "turn_started"))
+            .sum::<i64>();
         found.append(&mut events);
         events = found;
-        let (Some(origin), Some(from)) = (place.maybe_int()?, place.maybe_int()?) else { break };
+        let (Some(origin), Some(from)) = (place.maybe_int()?, place.maybe_int()?) else {
+            break;
+        };
         if behind < 0 {
             break;
         }
@@ -132,13 +153,28 @@ pub(super) async fn load_turn<B: Backend>(
     turn: TurnId,
 ) -> Result<Option<Turns>, Failure> {
     let step = StepId::Turn(turn).to_string();
-    let found =
-        backend.read((key.clone(), step), |rows, (key, step)| Box::pin(stored_turn(rows, key, step))).await?;
-    let Some((created_at, events, inbox)) = found else { return Ok(None) };
+    let found = backend
+        .read((key.clone(), step), |rows, (key, step)| {
+            Box::pin(stored_turn(rows, key, step))
+        })
+        .await?;
+    let Some((created_at, events, inbox)) = found else {
+        return Ok(None);
+    };
     let created_at = row::read_time(&created_at, &format!("conversation {}", key.conversation))?;
-    let events = events.into_iter().map(|event| event.read(key)).collect::<Result<Vec<_>, StoreError>>()?;
-    let Some(first) = events.first() else { return Ok(None) };
-    Ok(Some(Turns { created_at, after: first.seq - 1, events, inbox: read_inbox(key, inbox)? }))
+    let events = events
+        .into_iter()
+        .map(|event| event.read(key))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let Some(first) = events.first() else {
+        return Ok(None);
+    };
+    Ok(Some(Turns {
+        created_at,
+        after: first.seq - 1,
+        events,
+        inbox: read_inbox(key, inbox)?,
+    }))
 }
 
 /// Time of creation, the events of one turn and the inbox of a conversation, as they are stored. What a branch has not itself is
@@ -148,13 +184,17 @@ async fn stored_turn<C: Connection>(
     key: &ConversationKey,
     step: &str,
 ) -> Result<Option<(String, Vec<EventRow>, Vec<InputRow>)>, Failure> {
-    let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else { return Ok(None) };
+    let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else {
+        return Ok(None);
+    };
     let (created_at, conversation) = (place.text()?, place.int()?);
     let (mut at, mut before) = (conversation, i64::MAX);
     let events = loop {
         let found = rows.fetch(TURN, values![at, before, step]).await?;
         let (origin, from) = (place.maybe_int()?, place.maybe_int()?);
-        let (true, Some(origin), Some(from)) = (found.is_empty(), origin, from) else { break found };
+        let (true, Some(origin), Some(from)) = (found.is_empty(), origin, from) else {
+            break found;
+        };
         (at, before) = (origin, before.min(from + 1));
         let found = rows.fetch_first(ORIGIN, values![at]).await?;
         place = found.ok_or(StoreError::Conflict)?;
@@ -169,23 +209,41 @@ pub(super) async fn find_input<B: Backend>(
     key: &ConversationKey,
     id: &InputId,
 ) -> Result<Option<AcceptedInput>, Failure> {
-    let Some(mut found) = backend.fetch_first(INPUT, key_values![key, id.as_str()]).await? else {
+    let Some(mut found) = backend
+        .fetch_first(INPUT, key_values![key, id.as_str()])
+        .await?
+    else {
         return Ok(None);
     };
     let taken_at = found.maybe_int()?.and_then(|seq| u64::try_from(seq).ok());
     Ok(Some(AcceptedInput { taken_at }))
 }
 
-pub(super) fn read_inbox(key: &ConversationKey, inbox: Vec<InputRow>) -> Result<Vec<Input>, StoreError> {
+pub(super) fn read_inbox(
+    key: &ConversationKey,
+    inbox: Vec<InputRow>,
+) -> Result<Vec<Input>, StoreError> {
     inbox.into_iter().map(|row| row.read(key)).collect()
 }
 
 /// Reads the inputs of a conversation that were not taken, in the order they were accepted.
-pub(crate) async fn inbox<C: Connection>(rows: &mut C, conversation: i64) -> Result<Vec<InputRow>, Failure> {
+pub(crate) async fn inbox<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+) -> Result<Vec<InputRow>, Failure> {
     let found = rows.fetch(INBOX, values![conversation]).await?;
-    let mut inbox =
-        found.into_iter().map(|mut columns| input(&mut columns)).collect::<Result<Vec<_>, StoreError>>()?;
-    whole_bodies(rows, inbox.iter_mut().map(|row| (conversation, &mut row.body)).collect()).await?;
+    let mut inbox = found
+        .into_iter()
+        .map(|mut columns| input(&mut columns))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    whole_bodies(
+        rows,
+        inbox
+            .iter_mut()
+            .map(|row| (conversation, &mut row.body))
+            .collect(),
+    )
+    .await?;
     Ok(inbox)
 }
 
@@ -209,7 +267,9 @@ pub(super) async fn whole_bodies<C: Connection>(
     bodies: Vec<(i64, &mut String)>,
 ) -> Result<(), Failure> {
     let mut wanted = Wanted::default();
-    bodies.iter().for_each(|(conversation, body)| wanted.add(*conversation, body));
+    bodies
+        .iter()
+        .for_each(|(conversation, body)| wanted.add(*conversation, body));
     let blobs = wanted.read(rows).await?;
     if !blobs.is_empty() {
         for (_, body) in bodies {
@@ -262,7 +322,10 @@ pub(super) async fn event_rows<C: Connection>(
     }
     whole_bodies(
         rows,
-        events.iter_mut().map(|(conversation, event)| (*conversation, &mut event.body)).collect(),
+        events
+            .iter_mut()
+            .map(|(conversation, event)| (*conversation, &mut event.body))
+            .collect(),
     )
     .await?;
     Ok(events.into_iter().map(|(_, event)| event).collect())

@@ -49,8 +49,7 @@ pub(crate) const AGENTS: &str = "WITH RECURSIVE agents (name) AS (
 const CONVERSATIONS: &str =
     "SELECT user_id, count(*), count(CASE WHEN asks = 1 THEN 1 END), max(updated_at) FROM adjutant_conversation
      WHERE user_id >= $1 AND user_id <= $2 AND agent = $3 GROUP BY user_id";
-const TASKS: &str =
-    "SELECT user_id, count(*) FROM adjutant_task WHERE user_id >= $1 AND user_id <= $2 GROUP BY user_id";
+const TASKS: &str = "SELECT user_id, count(*) FROM adjutant_task WHERE user_id >= $1 AND user_id <= $2 GROUP BY user_id";
 const TOKENS: &str = "SELECT user_id, count(*) FROM adjutant_token
      WHERE user_id >= $1 AND user_id <= $2 AND revoked_at IS NULL GROUP BY user_id";
 pub(crate) const TURNS: &str =
@@ -62,37 +61,59 @@ pub(crate) const TURNS: &str =
 /// Returns the agents that have conversations.
 pub(super) async fn agents<C: Connection>(rows: &mut C) -> Result<Vec<String>, Failure> {
     let found = rows.fetch(AGENTS, &[]).await?;
-    Ok(found.into_iter().map(|mut columns| columns.text()).collect::<Result<_, StoreError>>()?)
+    Ok(found
+        .into_iter()
+        .map(|mut columns| columns.text())
+        .collect::<Result<_, StoreError>>()?)
 }
 
 /// Reads a page of everybody.
-pub(super) async fn page<C: Connection>(rows: &mut C, filter: &PeopleFilter) -> Result<Vec<Person>, Failure> {
+pub(super) async fn page<C: Connection>(
+    rows: &mut C,
+    filter: &PeopleFilter,
+) -> Result<Vec<Person>, Failure> {
     let agents = agents(rows).await?;
     let mut people = names(rows, &agents, filter).await?;
-    let (Some(first), Some(last)) = (people.keys().next().cloned(), people.keys().next_back().cloned())
-    else {
+    let (Some(first), Some(last)) = (
+        people.keys().next().cloned(),
+        people.keys().next_back().cloned(),
+    ) else {
         return Ok(Vec::new());
     };
     for agent in &agents {
-        for mut columns in rows.fetch(CONVERSATIONS, values![&first, &last, agent]).await? {
-            let Some(person) = people.get_mut(&columns.text()?) else { continue };
+        for mut columns in rows
+            .fetch(CONVERSATIONS, values![&first, &last, agent])
+            .await?
+        {
+            let Some(person) = people.get_mut(&columns.text()?) else {
+                continue;
+            };
             person.conversations += count(columns.int()?);
             person.waiting += count(columns.int()?);
-            let seen = columns.maybe_text()?.map(|at| row::read_time(&at, "a conversation")).transpose()?;
+            let seen = columns
+                .maybe_text()?
+                .map(|at| row::read_time(&at, "a conversation"))
+                .transpose()?;
             person.last_seen = person.last_seen.max(seen);
         }
     }
     for mut columns in rows.fetch(TASKS, values![&first, &last]).await? {
-        let Some(person) = people.get_mut(&columns.text()?) else { continue };
+        let Some(person) = people.get_mut(&columns.text()?) else {
+            continue;
+        };
         person.tasks = count(columns.int()?);
     }
     for mut columns in rows.fetch(TOKENS, values![&first, &last]).await? {
-        let Some(person) = people.get_mut(&columns.text()?) else { continue };
+        let Some(person) = people.get_mut(&columns.text()?) else {
+            continue;
+        };
         person.access_tokens = count(columns.int()?);
     }
     let since = filter.since.map_or_else(String::new, row::time_text);
     for mut columns in rows.fetch(TURNS, values![&first, &last, &since]).await? {
-        let Some(person) = people.get_mut(&columns.text()?) else { continue };
+        let Some(person) = people.get_mut(&columns.text()?) else {
+            continue;
+        };
         person.total = total(&mut columns)?;
     }
     Ok(people.into_values().collect())
@@ -111,7 +132,10 @@ async fn names<C: Connection>(
         found.extend(rows.fetch(statement, values![after, limit]).await?);
     }
     for agent in agents {
-        found.extend(rows.fetch(NAMES_OF_AGENT, values![after, limit, agent]).await?);
+        found.extend(
+            rows.fetch(NAMES_OF_AGENT, values![after, limit, agent])
+                .await?,
+        );
     }
     let mut people = BTreeMap::new();
     for mut columns in found {
@@ -140,7 +164,10 @@ pub(super) fn total(columns: &mut Columns) -> Result<Total, StoreError> {
         failed: count(columns.int()?),
         input_tokens: count(columns.int()?),
         output_tokens: count(columns.int()?),
-        cost: columns.maybe_real()?.and_then(Cost::from_usd).unwrap_or_default(),
+        cost: columns
+            .maybe_real()?
+            .and_then(Cost::from_usd)
+            .unwrap_or_default(),
         cost_unknown: count(columns.int()?),
         rated_up: count(columns.int()?),
         rated_down: count(columns.int()?),

@@ -28,7 +28,11 @@ macro_rules! of_user {
     ($table:literal, $is_read:literal) => {
         OfUser {
             table: $table,
-            count: concat!("SELECT count(*) FROM adjutant_", $table, " WHERE user_id = $1"),
+            count: concat!(
+                "SELECT count(*) FROM adjutant_",
+                $table,
+                " WHERE user_id = $1"
+            ),
             delete: concat!("DELETE FROM adjutant_", $table, " WHERE user_id = $1"),
             is_read: $is_read,
         }
@@ -57,15 +61,20 @@ static READ: LazyLock<Vec<(&'static str, String)>> = LazyLock::new(|| {
     let read = OF_USER.iter().filter(|of_user| of_user.is_read);
     read.map(|of_user| {
         let columns = columns_of(of_user.table).join(", ");
-        let statement =
-            format!("SELECT {columns} FROM adjutant_{} WHERE user_id = $1 ORDER BY 1, 2", of_user.table);
+        let statement = format!(
+            "SELECT {columns} FROM adjutant_{} WHERE user_id = $1 ORDER BY 1, 2",
+            of_user.table
+        );
         (of_user.table, statement)
     })
     .collect()
 });
 
 /// Counts what is kept of a user, by table.
-pub(super) async fn kept<C: Connection>(rows: &mut C, user: &UserId) -> Result<Vec<TableRows>, Failure> {
+pub(super) async fn kept<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+) -> Result<Vec<TableRows>, Failure> {
     let mut conversations = 0;
     for agent in people::agents(rows).await? {
         let found = rows
@@ -74,13 +83,27 @@ pub(super) async fn kept<C: Connection>(rows: &mut C, user: &UserId) -> Result<V
                 values![&agent, user.as_str()],
             )
             .await?;
-        conversations += found.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
+        conversations += found
+            .map(|mut columns| columns.int())
+            .transpose()?
+            .map_or(0, count);
     }
-    let mut kept = vec![TableRows { name: "conversation".to_owned(), rows: conversations }];
+    let mut kept = vec![TableRows {
+        name: "conversation".to_owned(),
+        rows: conversations,
+    }];
     for of_user in OF_USER {
-        let found = rows.fetch_first(of_user.count, values![user.as_str()]).await?;
-        let rows = found.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
-        kept.push(TableRows { name: of_user.table.to_owned(), rows });
+        let found = rows
+            .fetch_first(of_user.count, values![user.as_str()])
+            .await?;
+        let rows = found
+            .map(|mut columns| columns.int())
+            .transpose()?
+            .map_or(0, count);
+        kept.push(TableRows {
+            name: of_user.table.to_owned(),
+            rows,
+        });
     }
     Ok(kept)
 }
@@ -99,7 +122,14 @@ pub(super) async fn read<C: Connection>(
                 Cell::Real(number) => number.into(),
                 Cell::Text(text) => text.into(),
             });
-            read.push((*table, columns_of(table).into_iter().map(str::to_owned).zip(cells).collect()));
+            read.push((
+                *table,
+                columns_of(table)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .zip(cells)
+                    .collect(),
+            ));
         }
     }
     Ok(read)
@@ -175,19 +205,33 @@ pub(super) async fn remove_conversations<C: Connection>(
 ) -> Result<Portion, Failure> {
     branch::lock_tree(rows, user.as_str()).await?;
     let statement = locking!(C, claims!());
-    let found = rows.fetch(statement, values![agent, user.as_str(), *after, BATCH]).await?;
+    let found = rows
+        .fetch(statement, values![agent, user.as_str(), *after, BATCH])
+        .await?;
     let is_last = i64::try_from(found.len()).unwrap_or(BATCH) < BATCH;
     let now = rows.now().await?;
-    let mut portion = Portion { removed: 0, running: Vec::new(), after: None };
+    let mut portion = Portion {
+        removed: 0,
+        running: Vec::new(),
+        after: None,
+    };
     for mut columns in found {
         let (place, id) = (columns.int()?, columns.text()?);
         portion.after = Some(place).filter(|_| !is_last);
         if work::is_free::<C>(&mut columns, None, now)? {
             // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
-            portion.removed +=
-                rows.execute("DELETE FROM adjutant_conversation WHERE key = $1", values![place]).await?;
+            portion.removed += rows
+                .execute(
+                    "DELETE FROM adjutant_conversation WHERE key = $1",
+                    values![place],
+                )
+                .await?;
         } else {
-            portion.running.push(row::conversation_key(agent.clone(), user.as_str().to_owned(), &id)?);
+            portion.running.push(row::conversation_key(
+                agent.clone(),
+                user.as_str().to_owned(),
+                &id,
+            )?);
         }
     }
     Ok(portion)
@@ -199,7 +243,10 @@ pub(super) async fn remove_others<C: Connection>(
     user: &UserId,
 ) -> Result<Vec<TableRows>, Failure> {
     let days = rows
-        .fetch("SELECT DISTINCT day FROM adjutant_budget_booking WHERE user_id = $1", values![user.as_str()])
+        .fetch(
+            "SELECT DISTINCT day FROM adjutant_budget_booking WHERE user_id = $1",
+            values![user.as_str()],
+        )
         .await?;
     for mut day in days {
         budget::fold(rows, &day.text()?, Some(user.as_str())).await?;
@@ -207,7 +254,10 @@ pub(super) async fn remove_others<C: Connection>(
     let mut removed = Vec::new();
     for of_user in OF_USER {
         let rows = rows.execute(of_user.delete, values![user.as_str()]).await?;
-        removed.push(TableRows { name: of_user.table.to_owned(), rows });
+        removed.push(TableRows {
+            name: of_user.table.to_owned(),
+            rows,
+        });
     }
     Ok(removed)
 }
@@ -236,7 +286,10 @@ mod tests {
                       WHERE tables.type = 'table' AND tables.name LIKE 'adjutant\\_%' ESCAPE '\\' AND columns.name = 'user_id'";
         let found = store.0.fetch(schema, &[]).await.unwrap().into_iter();
         let found: BTreeSet<String> = found.map(|mut row| row.text().unwrap()).collect();
-        let known = OF_USER.iter().map(|of_user| of_user.table.to_owned()).chain(["conversation".to_owned()]);
+        let known = OF_USER
+            .iter()
+            .map(|of_user| of_user.table.to_owned())
+            .chain(["conversation".to_owned()]);
         assert_eq!(known.collect::<BTreeSet<_>>(), found);
     }
 }

@@ -35,7 +35,10 @@ impl SnapshotRow {
 
     /// Returns the digest of what it says.
     fn expected(&self) -> String {
-        hash(&format!("{} {} {} {}", self.v, self.seq, self.messages_from, self.body))
+        hash(&format!(
+            "{} {} {} {}",
+            self.v, self.seq, self.messages_from, self.body
+        ))
     }
 
     /// Returns whether it is in a format that this program reads.
@@ -118,7 +121,9 @@ pub(super) async fn stored<C: Connection>(
             values![conversation],
         )
         .await?;
-    let Some(mut columns) = found else { return Ok(None) };
+    let Some(mut columns) = found else {
+        return Ok(None);
+    };
     Ok(Some(SnapshotRow {
         seq: columns.int()?,
         messages_from: columns.int()?,
@@ -137,8 +142,14 @@ pub(crate) struct RestorableRows {
 
 impl RestorableRows {
     pub(super) fn read(self, key: &ConversationKey) -> Result<Option<Restorable>, StoreError> {
-        let Some(snapshot) = self.snapshot.read() else { return Ok(None) };
-        let said = self.said.into_iter().map(|event| event.read(key)).collect::<Result<_, _>>()?;
+        let Some(snapshot) = self.snapshot.read() else {
+            return Ok(None);
+        };
+        let said = self
+            .said
+            .into_iter()
+            .map(|event| event.read(key))
+            .collect::<Result<_, _>>()?;
         Ok(Some(Restorable { snapshot, said }))
     }
 }
@@ -151,13 +162,21 @@ pub(super) async fn restorable<C: Connection>(
     next_seq: i64,
 ) -> Result<Option<RestorableRows>, Failure> {
     let is_usable = |found: &SnapshotRow| found.is_usable() && found.seq < next_seq;
-    let Some(snapshot) = stored(rows, conversation).await?.filter(is_usable) else { return Ok(None) };
+    let Some(snapshot) = stored(rows, conversation).await?.filter(is_usable) else {
+        return Ok(None);
+    };
     let statement = match branched_from_seq {
         Some(from) if snapshot.messages_from <= from => SAID_OF_BRANCH,
         Some(_) | None => SAID,
     };
     let said = match snapshot.messages_from <= snapshot.seq {
-        true => rows.fetch(statement, values![conversation, snapshot.messages_from, snapshot.seq]).await?,
+        true => {
+            rows.fetch(
+                statement,
+                values![conversation, snapshot.messages_from, snapshot.seq],
+            )
+            .await?
+        }
         false => Vec::new(),
     };
     let said = event_rows(rows, said).await?;

@@ -2,8 +2,8 @@
 
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{
-    BoxFuture, DELETED_TASK_DAYS, IdempotencyKey, StoreId, Task, TaskChange, TaskChanged, TaskDescription,
-    TaskFilter, TaskId, UserId,
+    BoxFuture, DELETED_TASK_DAYS, IdempotencyKey, StoreId, Task, TaskChange, TaskChanged,
+    TaskDescription, TaskFilter, TaskId, UserId,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -41,7 +41,9 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         self.run(async move {
             let data = (user.clone(), change.clone(), key.cloned());
             self.0
-                .write(data, |rows, (user, change, key)| Box::pin(apply(rows, user, change, key.as_ref())))
+                .write(data, |rows, (user, change, key)| {
+                    Box::pin(apply(rows, user, change, key.as_ref()))
+                })
                 .await
         })
     }
@@ -58,7 +60,10 @@ impl<B: Backend> TaskStore for SqlStore<B> {
                 TaskFilter::Completed => select_tasks!("AND completed_at IS NOT NULL ORDER BY id"),
             };
             let rows = self.0.fetch(statement, values![user.as_str()]).await?;
-            Ok(rows.into_iter().map(|columns| task(columns, user)).collect::<Result<_, _>>()?)
+            Ok(rows
+                .into_iter()
+                .map(|columns| task(columns, user))
+                .collect::<Result<_, _>>()?)
         })
     }
 
@@ -74,17 +79,34 @@ impl<B: Backend> TaskStore for SqlStore<B> {
                 TaskFilter::All => select_tasks!("AND id < $2 ORDER BY id DESC LIMIT $3"),
                 TaskFilter::Pending => LAST_OPEN,
                 TaskFilter::Completed => {
-                    select_tasks!("AND completed_at IS NOT NULL AND id < $2 ORDER BY id DESC LIMIT $3")
+                    select_tasks!(
+                        "AND completed_at IS NOT NULL AND id < $2 ORDER BY id DESC LIMIT $3"
+                    )
                 }
             };
-            let before = before.and_then(|before| i64::try_from(before.get()).ok()).unwrap_or(i64::MAX);
-            let rows = self.0.fetch(statement, values![user.as_str(), before, i64::from(limit)]).await?;
-            Ok(rows.into_iter().rev().map(|columns| task(columns, user)).collect::<Result<_, _>>()?)
+            let before = before
+                .and_then(|before| i64::try_from(before.get()).ok())
+                .unwrap_or(i64::MAX);
+            let rows = self
+                .0
+                .fetch(statement, values![user.as_str(), before, i64::from(limit)])
+                .await?;
+            Ok(rows
+                .into_iter()
+                .rev()
+                .map(|columns| task(columns, user))
+                .collect::<Result<_, _>>()?)
         })
     }
 
-    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
-        self.run(self.0.read((user.clone(), id), |rows, (user, id)| Box::pin(find(rows, user, *id))))
+    fn get<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+        self.run(self.0.read((user.clone(), id), |rows, (user, id)| {
+            Box::pin(find(rows, user, *id))
+        }))
     }
 }
 
@@ -111,18 +133,33 @@ pub(super) async fn apply<C: Connection>(
         TaskChange::Update { id, description } => match find(rows, user, *id).await? {
             Some(task) => {
                 let before = task.description.clone();
-                let task = Task { description: description.clone(), updated_at: now, ..task };
+                let task = Task {
+                    description: description.clone(),
+                    updated_at: now,
+                    ..task
+                };
                 write(rows, &task).await?;
                 TaskChanged::Updated { task, before }
             }
             None => TaskChanged::NoSuchTask { id: *id },
         },
         TaskChange::Complete { id } => match find(rows, user, *id).await? {
-            Some(task) if task.completed => TaskChanged::Completed { task, already: true },
+            Some(task) if task.completed => TaskChanged::Completed {
+                task,
+                already: true,
+            },
             Some(task) => {
-                let task = Task { completed: true, updated_at: now, completed_at: Some(now), ..task };
+                let task = Task {
+                    completed: true,
+                    updated_at: now,
+                    completed_at: Some(now),
+                    ..task
+                };
                 write(rows, &task).await?;
-                TaskChanged::Completed { task, already: false }
+                TaskChanged::Completed {
+                    task,
+                    already: false,
+                }
             }
             None => TaskChanged::NoSuchTask { id: *id },
         },
@@ -134,9 +171,15 @@ pub(super) async fn apply<C: Connection>(
             None => TaskChanged::NoSuchTask { id: *id },
         },
         TaskChange::Restore { id } => match find(rows, user, *id).await? {
-            Some(task) => TaskChanged::Restored { task, already: true },
+            Some(task) => TaskChanged::Restored {
+                task,
+                already: true,
+            },
             None => match restore(rows, user, *id, now).await? {
-                Some(task) => TaskChanged::Restored { task, already: false },
+                Some(task) => TaskChanged::Restored {
+                    task,
+                    already: false,
+                },
                 None => TaskChanged::NoSuchTask { id: *id },
             },
         },
@@ -156,7 +199,12 @@ pub(super) async fn record<C: Connection>(
 ) -> Result<(), Failure> {
     rows.execute(
         "INSERT INTO adjutant_applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
-        values![user.as_str(), key.as_str(), &row::outcome_text(outcome)?, &row::time_text(now)],
+        values![
+            user.as_str(),
+            key.as_str(),
+            &row::outcome_text(outcome)?,
+            &row::time_text(now)
+        ],
     )
     .await?;
     Ok(())
@@ -190,7 +238,11 @@ async fn delete<C: Connection>(rows: &mut C, task: &Task, now: Timestamp) -> Res
         ],
     )
     .await?;
-    rows.execute("DELETE FROM adjutant_task WHERE user_id = $1 AND id = $2", values![user, row.id]).await?;
+    rows.execute(
+        "DELETE FROM adjutant_task WHERE user_id = $1 AND id = $2",
+        values![user, row.id],
+    )
+    .await?;
     Ok(())
 }
 
@@ -201,7 +253,9 @@ async fn restore<C: Connection>(
     id: TaskId,
     now: Timestamp,
 ) -> Result<Option<Task>, Failure> {
-    let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
+    let Ok(id) = i64::try_from(id.get()) else {
+        return Ok(None);
+    };
     let columns = rows
         .fetch_first(
             "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_deleted_task
@@ -209,7 +263,9 @@ async fn restore<C: Connection>(
             values![user.as_str(), id, &gone_before(now)],
         )
         .await?;
-    let Some(columns) = columns else { return Ok(None) };
+    let Some(columns) = columns else {
+        return Ok(None);
+    };
     let task = task(columns, user)?;
     write(rows, &task).await?;
     rows.execute(
@@ -258,7 +314,9 @@ pub(super) async fn outcome<C: Connection>(
             values![user.as_str(), key.as_str()],
         )
         .await?;
-    let Some(mut kept) = kept else { return Ok(None) };
+    let Some(mut kept) = kept else {
+        return Ok(None);
+    };
     Ok(Some(row::read_outcome(&kept.text()?, key)?))
 }
 
@@ -272,14 +330,24 @@ pub(super) async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result
         )
         .await?;
     let id = counted.map(|mut counted| counted.int()).transpose()?;
-    let id = id.and_then(|id| u64::try_from(id).ok()).and_then(TaskId::new);
+    let id = id
+        .and_then(|id| u64::try_from(id).ok())
+        .and_then(TaskId::new);
     Ok(id.ok_or_else(|| row::unreadable("the counter of task ids", "it is below 1"))?)
 }
 
-async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<Option<Task>, Failure> {
+async fn find<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    id: TaskId,
+) -> Result<Option<Task>, Failure> {
     // An id beyond what the database counts to was never given.
-    let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
-    let columns = rows.fetch_first(select_tasks!("AND id = $2"), values![user.as_str(), id]).await?;
+    let Ok(id) = i64::try_from(id.get()) else {
+        return Ok(None);
+    };
+    let columns = rows
+        .fetch_first(select_tasks!("AND id = $2"), values![user.as_str(), id])
+        .await?;
     Ok(columns.map(|columns| task(columns, user)).transpose()?)
 }
 

@@ -19,7 +19,10 @@ struct Written {
 }
 
 impl<B: Backend> TaskIndex for SqlStore<B> {
-    fn numbers<'a>(&'a self, scope: &'a MemoryScope) -> BoxFuture<'a, Result<Vec<TaskNumber>, StoreError>> {
+    fn numbers<'a>(
+        &'a self,
+        scope: &'a MemoryScope,
+    ) -> BoxFuture<'a, Result<Vec<TaskNumber>, StoreError>> {
         self.run(async move {
             let rows = self
                 .0
@@ -58,9 +61,14 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
             scope: scope.clone(),
             put: change.put.to_vec(),
             removed: change.removed.to_vec(),
-            applied: change.applied.map(|(key, changed)| (key.clone(), changed.clone())),
+            applied: change
+                .applied
+                .map(|(key, changed)| (key.clone(), changed.clone())),
         };
-        self.run(self.0.write(written, |rows, written| Box::pin(put(rows, written))))
+        self.run(
+            self.0
+                .write(written, |rows, written| Box::pin(put(rows, written))),
+        )
     }
 
     fn applied<'a>(
@@ -69,7 +77,10 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
         key: &'a IdempotencyKey,
     ) -> BoxFuture<'a, Result<Option<TaskChanged>, StoreError>> {
         self.run(
-            self.0.read((user.clone(), key.clone()), |rows, (user, key)| Box::pin(outcome(rows, user, key))),
+            self.0
+                .read((user.clone(), key.clone()), |rows, (user, key)| {
+                    Box::pin(outcome(rows, user, key))
+                }),
         )
     }
 }
@@ -119,5 +130,9 @@ fn number(mut columns: Columns) -> Result<TaskNumber, StoreError> {
         let reason = format!("it has format version {v}, this program reads {VERSION}");
         return Err(row::unreadable(&what, reason));
     }
-    Ok(TaskNumber { id, at, body: columns.text()? })
+    Ok(TaskNumber {
+        id,
+        at,
+        body: columns.text()?,
+    })
 }

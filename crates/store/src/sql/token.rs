@@ -30,7 +30,11 @@ impl<B: Backend> TokenStore for SqlStore<B> {
             // The digest tells nothing about the secret, and its beginning tells tokens apart.
             let id = digest[..12].to_owned();
             let data = (id, digest, grant.clone());
-            self.0.write(data, |rows, (id, digest, grant)| Box::pin(create(rows, id, digest, grant))).await
+            self.0
+                .write(data, |rows, (id, digest, grant)| {
+                    Box::pin(create(rows, id, digest, grant))
+                })
+                .await
         })
     }
 
@@ -39,7 +43,10 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<Option<TokenRecord>, StoreError>> {
         self.run(async move {
-            let found = self.0.fetch_first(select!("WHERE digest = $1"), values![&hex(digest)]).await?;
+            let found = self
+                .0
+                .fetch_first(select!("WHERE digest = $1"), values![&hex(digest)])
+                .await?;
             Ok(found.map(token).transpose()?)
         })
     }
@@ -51,17 +58,30 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         expires_at: Option<Timestamp>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let data = (id.to_owned(), row::time_text(at), expires_at.map(row::time_text));
-            self.0.write(data, |rows, (id, at, expires_at)| Box::pin(used(rows, id, at, expires_at))).await
+            let data = (
+                id.to_owned(),
+                row::time_text(at),
+                expires_at.map(row::time_text),
+            );
+            self.0
+                .write(data, |rows, (id, at, expires_at)| {
+                    Box::pin(used(rows, id, at, expires_at))
+                })
+                .await
         })
     }
 
-    fn tokens<'a>(&'a self, user: Option<&'a UserId>) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
+    fn tokens<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+    ) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
         self.run(async move {
             let rows = self
                 .0
                 .fetch(
-                    select!("WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY created_at, id"),
+                    select!(
+                        "WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY created_at, id"
+                    ),
                     values![user.map(UserId::as_str)],
                 )
                 .await?;
@@ -70,7 +90,11 @@ impl<B: Backend> TokenStore for SqlStore<B> {
     }
 
     fn revoke_token<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move { self.0.write(id.to_owned(), |rows, id| Box::pin(revoke(rows, id))).await })
+        self.run(async move {
+            self.0
+                .write(id.to_owned(), |rows, id| Box::pin(revoke(rows, id)))
+                .await
+        })
     }
 
     fn revoke_tokens_of<'a>(
@@ -80,7 +104,11 @@ impl<B: Backend> TokenStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<u64, StoreError>> {
         self.run(async move {
             let data = (user.clone(), kind.map(|kind| kind.as_str().to_owned()));
-            self.0.write(data, |rows, (user, kind)| Box::pin(revoke_all(rows, user, kind))).await
+            self.0
+                .write(data, |rows, (user, kind)| {
+                    Box::pin(revoke_all(rows, user, kind))
+                })
+                .await
         })
     }
 }
@@ -98,7 +126,10 @@ async fn create<C: Connection>(
         values![grant.user.as_str(), &now],
     )
     .await?;
-    let (expires_at, ends_at) = (grant.expires_at.map(row::time_text), grant.ends_at.map(row::time_text));
+    let (expires_at, ends_at) = (
+        grant.expires_at.map(row::time_text),
+        grant.ends_at.map(row::time_text),
+    );
     rows.execute(
         "INSERT INTO adjutant_token (id, digest, user_id, name, role, kind, created_at, expires_at, ends_at, parent)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -117,7 +148,13 @@ async fn create<C: Connection>(
     )
     .await?;
     let (id, grant) = (id.to_owned(), grant.clone());
-    Ok(TokenRecord { id, grant, created_at, used_at: None, revoked_at: None })
+    Ok(TokenRecord {
+        id,
+        grant,
+        created_at,
+        used_at: None,
+        revoked_at: None,
+    })
 }
 
 async fn used<C: Connection>(
@@ -170,11 +207,19 @@ fn token(mut columns: Columns) -> Result<TokenRecord, StoreError> {
     let time = |text: String| -> Result<Timestamp, StoreError> { row::read_time(&text, &what) };
     let user = UserId::new(columns.text()?).map_err(|error| row::unreadable(&what, error))?;
     let name = columns.text()?;
-    let role: Role = columns.text()?.parse().map_err(|error| row::unreadable(&what, error))?;
+    let role: Role = columns
+        .text()?
+        .parse()
+        .map_err(|error| row::unreadable(&what, error))?;
     let kind = match columns.text()?.as_str() {
         "token" => TokenKind::Token,
         "session" => TokenKind::Session,
-        other => return Err(row::unreadable(&what, format!("{other:?} is no kind of token"))),
+        other => {
+            return Err(row::unreadable(
+                &what,
+                format!("{other:?} is no kind of token"),
+            ));
+        }
     };
     let created_at = time(columns.text()?)?;
     let expires_at = columns.maybe_text()?.map(time).transpose()?;
@@ -182,6 +227,20 @@ fn token(mut columns: Columns) -> Result<TokenRecord, StoreError> {
     let used_at = columns.maybe_text()?.map(time).transpose()?;
     let revoked_at = columns.maybe_text()?.map(time).transpose()?;
     let parent = columns.maybe_text()?;
-    let grant = TokenGrant { user, name, role, kind, expires_at, ends_at, parent };
-    Ok(TokenRecord { id, grant, created_at, used_at, revoked_at })
+    let grant = TokenGrant {
+        user,
+        name,
+        role,
+        kind,
+        expires_at,
+        ends_at,
+        parent,
+    };
+    Ok(TokenRecord {
+        id,
+        grant,
+        created_at,
+        used_at,
+        revoked_at,
+    })
 }

@@ -21,7 +21,13 @@ pub(super) struct Call<C> {
 /// Adds events, carries out a change, and adds the event that says what it led to. Returns that event, and the state behind it.
 pub(super) fn append<'a, C: Connection>(
     rows: &'a mut C,
-    Call { before, behind, change, content, append }: &'a Call<C>,
+    Call {
+        before,
+        behind,
+        change,
+        content,
+        append,
+    }: &'a Call<C>,
 ) -> BoxFuture<'a, Result<(Recorded, Open), Failure>> {
     Box::pin(async move {
         let key = &before.key;
@@ -33,8 +39,11 @@ pub(super) fn append<'a, C: Connection>(
             return Err(StoreError::Conflict.into());
         }
         let (added, after) = Added::behind(behind.clone(), key, events, *content)?;
-        let last =
-            Appending { worker: before.worker.clone(), added: Some(added), ..Appending::of(key, None) };
+        let last = Appending {
+            worker: before.worker.clone(),
+            added: Some(added),
+            ..Appending::of(key, None)
+        };
         append(rows, &last).await?;
         Ok((ended, after))
     })

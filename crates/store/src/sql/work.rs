@@ -100,9 +100,14 @@ pub(crate) async fn look<B: Backend>(backend: &B) -> Result<Vec<Change>, Failure
             let now = rows.now().await?;
             let mut changes = Vec::with_capacity(found.len());
             for mut columns in found {
-                let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
+                let key =
+                    row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
                 let is_free = is_free::<B::Connection>(&mut columns, None, now)?;
-                changes.push(if is_free { Change::Free(key) } else { Change::Input(key) });
+                changes.push(if is_free {
+                    Change::Free(key)
+                } else {
+                    Change::Input(key)
+                });
             }
             Ok(changes)
         })
@@ -138,7 +143,10 @@ impl From<Take<'_>> for Taking {
 }
 
 /// Claims conversations with something to do for a worker.
-pub(super) async fn take<C: Connection>(rows: &mut C, taking: &Taking) -> Result<Vec<Taken>, Failure> {
+pub(super) async fn take<C: Connection>(
+    rows: &mut C,
+    taking: &Taking,
+) -> Result<Vec<Taken>, Failure> {
     let now = rows.now().await?;
     let until = row::time_text(end_of(taking.lease, now));
     let mut taken = if C::LOCKS_ROWS {
@@ -152,7 +160,9 @@ pub(super) async fn take<C: Connection>(rows: &mut C, taking: &Taking) -> Result
 
 /// The place to begin behind, as two columns: every time is behind the empty text.
 fn after(taking: &Taking) -> (String, i64) {
-    taking.after.map_or_else(Default::default, |place| (row::time_text(place.since), place.number))
+    taking.after.map_or_else(Default::default, |place| {
+        (row::time_text(place.since), place.number)
+    })
 }
 
 async fn take_locked<C: Connection>(
@@ -167,18 +177,32 @@ async fn take_locked<C: Connection>(
     let (agent, worker) = (taking.agent.as_str(), &taking.worker);
     let found = match taking.due {
         Due::Unsettled => {
-            let values =
-                values![agent, user, &since, number, &now, taking.limit, worker, until, taking.epoch];
+            let values = values![
+                agent,
+                user,
+                &since,
+                number,
+                &now,
+                taking.limit,
+                worker,
+                until,
+                taking.epoch
+            ];
             rows.fetch(TAKE_UNSETTLED, values).await?
         }
         Due::Expired(at) => {
             let at = row::time_text(at);
             let (limit, epoch) = (taking.limit, taking.epoch);
-            let values = values![agent, user, &since, number, &now, limit, worker, until, epoch, &at];
+            let values = values![
+                agent, user, &since, number, &now, limit, worker, until, epoch, &at
+            ];
             rows.fetch(TAKE_EXPIRED, values).await?
         }
     };
-    Ok(found.into_iter().map(|columns| read_taken(columns, worker)).collect::<Result<_, _>>()?)
+    Ok(found
+        .into_iter()
+        .map(|columns| read_taken(columns, worker))
+        .collect::<Result<_, _>>()?)
 }
 
 async fn take_alone<C: Connection>(
@@ -193,13 +217,19 @@ async fn take_alone<C: Connection>(
     let agent = taking.agent.as_str();
     let found = match taking.due {
         Due::Unsettled => {
-            let gone = gone(rows.fetch(HOLDERS_OF_UNSETTLED, values![agent]).await?, C::is_gone)?;
+            let gone = gone(
+                rows.fetch(HOLDERS_OF_UNSETTLED, values![agent]).await?,
+                C::is_gone,
+            )?;
             let values = values![agent, user, &since, number, &now, taking.limit, &gone];
             rows.fetch(FIND_UNSETTLED, values).await?
         }
         Due::Expired(at) => {
             let at = row::time_text(at);
-            let gone = gone(rows.fetch(HOLDERS_OF_EXPIRED, values![agent, &at]).await?, C::is_gone)?;
+            let gone = gone(
+                rows.fetch(HOLDERS_OF_EXPIRED, values![agent, &at]).await?,
+                C::is_gone,
+            )?;
             let values = values![agent, user, &since, number, &now, taking.limit, &gone, &at];
             rows.fetch(FIND_EXPIRED, values).await?
         }
@@ -235,8 +265,16 @@ fn read_taken(mut columns: Columns, worker: &str) -> Result<Taken, StoreError> {
     let number = columns.int()?;
     let is_anothers = columns.maybe_text()?.is_some_and(|holder| holder != worker);
     let since = row::read_time(&columns.text()?, "the time since which work waits")?;
-    let claim = if is_anothers { Claim::TakenOver } else { Claim::Granted };
-    Ok(Taken { key, claim, place: WorkPlace { since, number } })
+    let claim = if is_anothers {
+        Claim::TakenOver
+    } else {
+        Claim::Granted
+    };
+    Ok(Taken {
+        key,
+        claim,
+        place: WorkPlace { since, number },
+    })
 }
 
 /// A sign of life, as owned data.
@@ -249,15 +287,34 @@ pub(super) struct Beating {
 }
 
 impl From<Beat<'_>> for Beating {
-    fn from(Beat { agent, worker, lease, is_first }: Beat<'_>) -> Self {
-        Self { agent: agent.clone(), worker: worker.id.to_owned(), epoch: worker.epoch, lease, is_first }
+    fn from(
+        Beat {
+            agent,
+            worker,
+            lease,
+            is_first,
+        }: Beat<'_>,
+    ) -> Self {
+        Self {
+            agent: agent.clone(),
+            worker: worker.id.to_owned(),
+            epoch: worker.epoch,
+            lease,
+            is_first,
+        }
     }
 }
 
 /// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the epoch is over.
 pub(super) async fn beat<C: Connection>(
     rows: &mut C,
-    Beating { agent, worker, epoch, lease, is_first }: &Beating,
+    Beating {
+        agent,
+        worker,
+        epoch,
+        lease,
+        is_first,
+    }: &Beating,
 ) -> Result<Option<Vec<Running>>, Failure> {
     let now = rows.now().await?;
     let (until, now) = (row::time_text(end_of(*lease, now)), row::time_text(now));
@@ -293,9 +350,14 @@ pub(super) async fn beat<C: Connection>(
         .await?;
     let read = |mut columns: Columns| {
         let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
-        Ok::<_, StoreError>(Running { key, has_inputs: columns.int()? > 0 })
+        Ok::<_, StoreError>(Running {
+            key,
+            has_inputs: columns.int()? > 0,
+        })
     };
-    Ok(Some(claimed.into_iter().map(read).collect::<Result<_, _>>()?))
+    Ok(Some(
+        claimed.into_iter().map(read).collect::<Result<_, _>>()?,
+    ))
 }
 
 /// A claim nobody could outwait ends with time itself.
@@ -311,7 +373,10 @@ impl ConversationRow {
         ttl: Duration,
         now: Timestamp,
     ) -> Claim {
-        let is_anothers = self.lease_by.as_ref().is_some_and(|holder| holder != worker);
+        let is_anothers = self
+            .lease_by
+            .as_ref()
+            .is_some_and(|holder| holder != worker);
         let is_over = self.lease_until.is_none_or(|until| until <= now);
         if is_anothers && !is_over && !self.lease_by.as_deref().is_some_and(C::is_gone) {
             return Claim::Refused;
@@ -320,7 +385,11 @@ impl ConversationRow {
         self.epoch = epoch.unwrap_or(if is_own { self.epoch } else { 0 });
         self.lease_by = Some(worker.to_owned());
         self.lease_until = Some(end_of(ttl, now));
-        if is_anothers { Claim::TakenOver } else { Claim::Granted }
+        if is_anothers {
+            Claim::TakenOver
+        } else {
+            Claim::Granted
+        }
     }
 }
 
@@ -346,7 +415,9 @@ pub(super) fn is_free<C: Connection>(
     worker: Option<&str>,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else { return Ok(true) };
+    let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else {
+        return Ok(true);
+    };
     let is_over = row::read_time(&until, "the end of a claim")? <= now;
     Ok(worker == Some(by.as_str()) || is_over || C::is_gone(&by))
 }

@@ -18,13 +18,18 @@ const DAMAGES_MAX: usize = 100;
 /// What SQLite finds wrong with a database: pages, indices, and rows that refer to what is not there.
 pub(super) fn damages(connection: &Connection) -> Result<Vec<String>, Failure> {
     let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
-    let found = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let found = check
+        .query_map([], |row| row.get::<_, String>(0))?
+        .collect::<Result<Vec<_>, _>>()?;
     let mut damages: Vec<String> = found.into_iter().filter(|damage| damage != "ok").collect();
     let mut check = connection.prepare("PRAGMA foreign_key_check")?;
     let lost = check.query_map([], |row| {
-        let (table, row, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (table, row, parent): (String, Option<i64>, String) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
         let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
-        Ok(format!("{row} of {table} refers to a row of {parent} that is not there"))
+        Ok(format!(
+            "{row} of {table} refers to a row of {parent} that is not there"
+        ))
     })?;
     for damage in lost.take(DAMAGES_MAX) {
         damages.push(damage?);
@@ -34,21 +39,30 @@ pub(super) fn damages(connection: &Connection) -> Result<Vec<String>, Failure> {
 
 /// Writes a copy that is whole and sound, or nothing. What is there already is left alone.
 pub(super) fn write(from: &How, to: &Path) -> Result<(), Failure> {
-    let about_copy =
-        |failure: Failure| Failure::Store(error::at(failure, &format!("the copy {}", to.display())));
+    let about_copy = |failure: Failure| {
+        Failure::Store(error::at(failure, &format!("the copy {}", to.display())))
+    };
     let to = std::path::absolute(to).map_err(|error| unusable(to, error))?;
     if fs::symlink_metadata(&to).is_ok() {
         return Err(taken(&to).into());
     }
     let partial = Partial::create(&to)?;
-    let name = partial.path.to_str().ok_or_else(|| unusable(&to, "SQLite takes only names in Unicode"))?;
+    let name = partial
+        .path
+        .to_str()
+        .ok_or_else(|| unusable(&to, "SQLite takes only names in Unicode"))?;
     // A connection of its own: those that read may write nowhere, and others wait for the one that writes.
     let source = from.connect()?;
-    source.execute("VACUUM INTO ?1", [name]).map_err(|error| about_copy(error.into()))?;
+    source
+        .execute("VACUUM INTO ?1", [name])
+        .map_err(|error| about_copy(error.into()))?;
     drop(source);
     let found = sound(&partial.path).map_err(about_copy)?;
     if let Some(damage) = found.first() {
-        let message = format!("the copy {} is not sound, so there is none: {damage}", to.display());
+        let message = format!(
+            "the copy {} is not sound, so there is none: {damage}",
+            to.display()
+        );
         return Err(StoreError::Unreadable { message }.into());
     }
     partial.become_file(&to)?;
@@ -60,7 +74,11 @@ fn sound(path: &Path) -> Result<Vec<String>, Failure> {
     let copy = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     open::write_ahead(&copy)?;
     // Fails unless it has our tables.
-    copy.query_row("SELECT max(version) FROM adjutant_migration", [], |_| Ok(()))?;
+    copy.query_row(
+        "SELECT max(version) FROM adjutant_migration",
+        [],
+        |_| Ok(()),
+    )?;
     damages(&copy)
 }
 
@@ -73,7 +91,9 @@ impl Partial {
     /// An empty file beside the place it is for, for its owner's eyes only.
     fn create(to: &Path) -> Result<Self, StoreError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let Some(name) = to.file_name() else { return Err(unusable(to, "it names no file")) };
+        let Some(name) = to.file_name() else {
+            return Err(unusable(to, "it names no file"));
+        };
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut partial = OsString::from(".");
         partial.push(name);
@@ -89,7 +109,9 @@ impl Partial {
 
     /// Gives it its name, unless somebody else has taken that meanwhile; survives a power failure from then on.
     fn become_file(self, to: &Path) -> Result<(), StoreError> {
-        File::open(&self.path).and_then(|file| file.sync_all()).map_err(|error| unusable(to, error))?;
+        File::open(&self.path)
+            .and_then(|file| file.sync_all())
+            .map_err(|error| unusable(to, error))?;
         match fs::hard_link(&self.path, to) {
             Ok(()) => {}
             Err(_) if fs::symlink_metadata(to).is_ok() => return Err(taken(to)),
@@ -98,7 +120,9 @@ impl Partial {
         }
         #[cfg(unix)]
         if let Some(folder) = to.parent() {
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| unusable(to, error))?;
+            File::open(folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(|error| unusable(to, error))?;
         }
         Ok(())
     }
@@ -116,10 +140,15 @@ impl Drop for Partial {
 }
 
 fn taken(to: &Path) -> StoreError {
-    let message = format!("{} is there already and is left as it is; choose another name", to.display());
+    let message = format!(
+        "{} is there already and is left as it is; choose another name",
+        to.display()
+    );
     StoreError::Unusable { message }
 }
 
 fn unusable(to: &Path, reason: impl std::fmt::Display) -> StoreError {
-    StoreError::Unusable { message: format!("the copy {} cannot be written: {reason}", to.display()) }
+    StoreError::Unusable {
+        message: format!("the copy {} cannot be written: {reason}", to.display()),
+    }
 }

@@ -34,7 +34,12 @@ pub struct Rows {
 impl Rows {
     pub(super) fn new(connection: rusqlite::Connection) -> Self {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        Self { connection, is_undone: false, bytes: 0, numbered: RefCell::default() }
+        Self {
+            connection,
+            is_undone: false,
+            bytes: 0,
+            numbered: RefCell::default(),
+        }
     }
 
     /// Carries out a statement that begins or ends something.
@@ -71,17 +76,25 @@ impl Rows {
 
     /// Returns the statement with its values. `$1` is a name for SQLite, numbered as the names first appear, and names are found
     /// by their text each time; so it is prepared with `?1`, which is a number.
-    fn prepare(&self, statement: &'static str, values: &[Value<'_>]) -> Result<CachedStatement<'_>, Failure> {
+    fn prepare(
+        &self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<CachedStatement<'_>, Failure> {
         let mut texts = self.numbered.borrow_mut();
         // A statement is in the program, and stays there: its address tells which it is.
         let address = (statement.as_ptr() as usize, statement.len());
-        let text = texts.entry(address).or_insert_with(|| statement.replace('$', "?"));
+        let text = texts
+            .entry(address)
+            .or_insert_with(|| statement.replace('$', "?"));
         let mut prepared = self.connection.prepare_cached(text)?;
         for parameter in 1..=prepared.parameter_count() {
             match values.get(parameter - 1) {
                 Some(Value::Int(value)) => prepared.raw_bind_parameter(parameter, value)?,
                 Some(Value::Real(value)) => prepared.raw_bind_parameter(parameter, value)?,
-                Some(Value::Text(value)) => prepared.raw_bind_parameter(parameter, value.as_deref())?,
+                Some(Value::Text(value)) => {
+                    prepared.raw_bind_parameter(parameter, value.as_deref())?
+                }
                 None => {
                     let message = format!("a statement has no value for its parameter {parameter}");
                     return Err(StoreError::Unusable { message }.into());
@@ -98,7 +111,11 @@ impl Connection for Rows {
     const HAS_SEQUENCES: bool = false;
     const HAS_FTS5: bool = true;
 
-    async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+    async fn execute(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<u64, Failure> {
         self.bytes += values.iter().map(bytes).sum::<usize>();
         let changed = self.prepare(statement, values)?.raw_execute()?;
         Ok(u64::try_from(changed).unwrap_or(u64::MAX))
@@ -129,7 +146,10 @@ impl Connection for Rows {
         Ok(self.connection.execute_batch(statements)?)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a store does I/O, and these ports have no clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a store does I/O, and these ports have no clock"
+    )]
     async fn now(&mut self) -> Result<Timestamp, Failure> {
         Ok(Timestamp::now())
     }
@@ -160,7 +180,9 @@ fn cell(value: ValueRef<'_>) -> Result<Cell, Failure> {
             Ok(text) => Cell::Text(text.to_owned()),
             Err(error) => return Err(row::unreadable("a text", error).into()),
         },
-        ValueRef::Blob(_) => return Err(row::unreadable("a column", "it holds bytes and no text").into()),
+        ValueRef::Blob(_) => {
+            return Err(row::unreadable("a column", "it holds bytes and no text").into());
+        }
     })
 }
 
@@ -169,7 +191,8 @@ pub(super) fn at_once<T>(work: impl Future<Output = Result<T, Failure>>) -> Resu
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
         Poll::Pending => {
-            let message = "work inside a transaction waits for something else, which it must not".to_owned();
+            let message =
+                "work inside a transaction waits for something else, which it must not".to_owned();
             Err(StoreError::Unusable { message }.into())
         }
     }

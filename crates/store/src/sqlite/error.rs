@@ -13,13 +13,18 @@ pub(super) fn at(failure: Failure, place: &dyn fmt::Display) -> StoreError {
         Failure::Store(error) => crate::sql::placed(error, place),
         Failure::Sqlite(error) => explain(&error, place),
         #[cfg(feature = "postgres")]
-        Failure::Postgres(error) => StoreError::Unusable { message: format!("{place}: {error}") },
+        Failure::Postgres(error) => StoreError::Unusable {
+            message: format!("{place}: {error}"),
+        },
     }
 }
 
 /// Somebody else has the database locked.
 pub(super) fn is_busy(failure: &Failure) -> bool {
-    matches!(code_of(failure).map(primary), Some(code::BUSY | code::LOCKED))
+    matches!(
+        code_of(failure).map(primary),
+        Some(code::BUSY | code::LOCKED)
+    )
 }
 
 /// There is no space left.
@@ -41,9 +46,15 @@ pub(super) fn copy(failure: &Failure) -> Failure {
         Failure::Sqlite(Error::SqliteFailure(error, message)) => {
             Error::SqliteFailure(*error, message.clone()).into()
         }
-        Failure::Sqlite(other) => StoreError::Unavailable { message: other.to_string() }.into(),
+        Failure::Sqlite(other) => StoreError::Unavailable {
+            message: other.to_string(),
+        }
+        .into(),
         #[cfg(feature = "postgres")]
-        Failure::Postgres(other) => StoreError::Unavailable { message: other.to_string() }.into(),
+        Failure::Postgres(other) => StoreError::Unavailable {
+            message: other.to_string(),
+        }
+        .into(),
     }
 }
 
@@ -69,9 +80,9 @@ fn explain(error: &Error, place: &dyn fmt::Display) -> StoreError {
     match extended(error) {
         Some(code::CONSTRAINT_PRIMARYKEY | code::CONSTRAINT_UNIQUE) => StoreError::Conflict,
         Some(code) => match primary(code) {
-            code::BUSY | code::LOCKED => {
-                unavailable(format!("{place} is locked by another process; try again, or stop that process"))
-            }
+            code::BUSY | code::LOCKED => unavailable(format!(
+                "{place} is locked by another process; try again, or stop that process"
+            )),
             code::PERM | code::READONLY => StoreError::ReadOnly {
                 message: format!(
                     "{place} may not be written to; make the file and its folder writable, or choose another place"
@@ -81,7 +92,9 @@ fn explain(error: &Error, place: &dyn fmt::Display) -> StoreError {
                 "{place} cannot be opened; check that its folder exists and that you may read and write there"
             )),
             code::FULL => StoreError::Full {
-                message: format!("there is no space left for {place}; free some, then the same again works"),
+                message: format!(
+                    "there is no space left for {place}; free some, then the same again works"
+                ),
             },
             code::IOERR => unusable(format!(
                 "{place} cannot be read or written ({error}); check the disk and its free space"
@@ -101,14 +114,19 @@ fn explain(error: &Error, place: &dyn fmt::Display) -> StoreError {
 }
 
 fn code_of(failure: &Failure) -> Option<i32> {
-    let Failure::Sqlite(error) = failure else { return None };
+    let Failure::Sqlite(error) = failure else {
+        return None;
+    };
     extended(error)
 }
 
 fn extended(error: &Error) -> Option<i32> {
     match error {
         Error::SqliteFailure(ffi::Error { extended_code, .. }, _)
-        | Error::SqlInputError { error: ffi::Error { extended_code, .. }, .. } => Some(*extended_code),
+        | Error::SqlInputError {
+            error: ffi::Error { extended_code, .. },
+            ..
+        } => Some(*extended_code),
         _ => None,
     }
 }

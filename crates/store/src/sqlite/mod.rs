@@ -76,9 +76,12 @@ impl Store {
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
         // Absolute, so that neither a later change of the working directory nor a name that looks like a URI matters.
-        let place = Place::File(std::path::absolute(path).map_err(|error| StoreError::Unusable {
-            message: format!("{:?} cannot be a database's name: {error}", path.display()),
-        })?);
+        let place =
+            Place::File(
+                std::path::absolute(path).map_err(|error| StoreError::Unusable {
+                    message: format!("{:?} cannot be a database's name: {error}", path.display()),
+                })?,
+            );
         Self::with(place, open::BUSY_TIMEOUT).await
     }
 
@@ -97,7 +100,9 @@ impl Store {
             let opened = open::as_it_is(&path, patience);
             let store = opened.and_then(|found| {
                 found
-                    .map(|(rows, how)| Ok((Some((how.clone(), Readers::new(how))), Writer::start(rows)?)))
+                    .map(|(rows, how)| {
+                        Ok((Some((how.clone(), Readers::new(how))), Writer::start(rows)?))
+                    })
                     .transpose()
             });
             store.map_err(|failure: crate::sql::Failure| error::at(failure, &Place::File(path)))
@@ -117,7 +122,9 @@ impl Store {
     async fn with(place: Place, busy_timeout: Duration) -> Result<Self, StoreError> {
         let opened = spawn_blocking(move || {
             let opened = match &place {
-                Place::File(path) => open::file(path, busy_timeout).map(|(rows, how)| (rows, Some(how))),
+                Place::File(path) => {
+                    open::file(path, busy_timeout).map(|(rows, how)| (rows, Some(how)))
+                }
                 Place::Memory => open::memory().map(|rows| (rows, None)),
             };
             let store = opened.and_then(|(rows, how)| {
@@ -130,14 +137,22 @@ impl Store {
             }
         });
         let opened = opened.await.unwrap_or_else(|_| {
-            Err(StoreError::Unavailable { message: "the database was not opened: try again".to_owned() })
+            Err(StoreError::Unavailable {
+                message: "the database was not opened: try again".to_owned(),
+            })
         });
         let (place, file, writer) = opened?;
         Ok(Self::of_file(place, file, writer))
     }
 
     fn of_file(place: Place, file: Option<(open::How, Readers)>, writer: Writer) -> Self {
-        let file = SqliteFile { place, file, news: News::default(), open: OpenTurns::default(), writer };
+        let file = SqliteFile {
+            place,
+            file,
+            news: News::default(),
+            open: OpenTurns::default(),
+            writer,
+        };
         Self(Arc::new(file), StoreOptions::default())
     }
 
@@ -187,8 +202,11 @@ impl Writes for SqliteFile {
 
 impl Watched for SqliteFile {
     async fn version(&self) -> Result<i64, Failure> {
-        let ask =
-            |rows: &mut Rows| Ok(rows.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?);
+        let ask = |rows: &mut Rows| {
+            Ok(rows
+                .connection
+                .query_row("PRAGMA data_version", [], |row| row.get(0))?)
+        };
         self.writer.visit(ask).await
     }
 }
@@ -197,7 +215,10 @@ impl Backend for SqliteFile {
     type Connection = Rows;
 
     fn current_load(&self) -> Load {
-        Load { waiting: u32::try_from(self.writer.waiting()).unwrap_or(u32::MAX), ..Load::default() }
+        Load {
+            waiting: u32::try_from(self.writer.waiting()).unwrap_or(u32::MAX),
+            ..Load::default()
+        }
     }
 
     async fn write<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
@@ -233,9 +254,15 @@ impl Backend for SqliteFile {
 
     async fn about(&self) -> Result<About, Failure> {
         let asked = self.visit(|rows| {
-            let mode = rows.connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?;
+            let mode = rows
+                .connection
+                .query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?;
             let size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
-            Ok((mode, rows.connection.query_row(size, [], |row| row.get::<_, i64>(0))?))
+            Ok((
+                mode,
+                rows.connection
+                    .query_row(size, [], |row| row.get::<_, i64>(0))?,
+            ))
         });
         let (mode, bytes) = asked.await?;
         let beside = |ending: &str| match &self.place {
@@ -269,7 +296,9 @@ impl Backend for SqliteFile {
             return Err(StoreError::Unusable { message }.into());
         };
         let (how, to) = (how.clone(), to.to_owned());
-        spawn_blocking(move || backup::write(&how, &to)).await.unwrap_or_else(|_| Err(Failure::panicked()))
+        spawn_blocking(move || backup::write(&how, &to))
+            .await
+            .unwrap_or_else(|_| Err(Failure::panicked()))
     }
 
     fn explain(&self, failure: Failure) -> StoreError {

@@ -26,7 +26,11 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
         (5, "budget", include_str!("migrations/0005_budget.sql")),
         (6, "trace", include_str!("migrations/0006_trace.sql")),
         (7, "memory", include_str!("migrations/0007_memory.sql")),
-        (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
+        (
+            8,
+            "fingerprint",
+            include_str!("migrations/0008_fingerprint.sql"),
+        ),
     ],
     prefix: (9, "agent", include_str!("migrations/0009_agent.sql")),
     schema: include_str!("migrations/schema.sql"),
@@ -66,12 +70,16 @@ pub(super) struct How {
 impl How {
     pub(super) fn connect(&self) -> Result<Connection, Failure> {
         let (name, access) = if self.is_immutable {
-            (uri(&self.path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+            (
+                uri(&self.path),
+                OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+            )
         } else {
             // Absolute, so it is never taken for a URI.
             (self.path.clone(), OpenFlags::SQLITE_OPEN_READ_WRITE)
         };
-        let connection = Connection::open_with_flags(name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let connection =
+            Connection::open_with_flags(name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(self.busy_timeout)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
@@ -108,12 +116,18 @@ fn uri(path: &Path) -> PathBuf {
 /// Opens a file, making it and its folder if they are not there; the connection that writes to it.
 pub(super) fn file(path: &Path, busy_timeout: Duration) -> Result<(Rows, How), Failure> {
     create(path)?;
-    let mut how = How { path: path.to_owned(), busy_timeout, is_immutable: false };
+    let mut how = How {
+        path: path.to_owned(),
+        busy_timeout,
+        is_immutable: false,
+    };
     // Whatever is wrong with the file is found before anything could be written to it.
     let schema = match inspect(&how) {
         // In WAL mode SQLite needs two files beside the database, even to read it. Where they are not there and may not be
         // made, the database can only be read as one that nobody changes (sqlite.org/wal.html, "Read-Only Databases").
-        Err(failure) if error::is_not_openable(&failure) && path.is_file() && holds_everything(path) => {
+        Err(failure)
+            if error::is_not_openable(&failure) && path.is_file() && holds_everything(path) =>
+        {
             how.is_immutable = true;
             inspect(&how)?
         }
@@ -126,8 +140,15 @@ pub(super) fn file(path: &Path, busy_timeout: Duration) -> Result<(Rows, How), F
 }
 
 /// Opens a file that is there and whose schema is of this version. `None`: it would have to be made or changed first.
-pub(super) fn as_it_is(path: &Path, busy_timeout: Duration) -> Result<Option<(Rows, How)>, Failure> {
-    let how = How { path: path.to_owned(), busy_timeout, is_immutable: false };
+pub(super) fn as_it_is(
+    path: &Path,
+    busy_timeout: Duration,
+) -> Result<Option<(Rows, How)>, Failure> {
+    let how = How {
+        path: path.to_owned(),
+        busy_timeout,
+        is_immutable: false,
+    };
     if !path.is_file() || inspect(&how)? == Schema::Old {
         return Ok(None);
     }
@@ -160,7 +181,9 @@ fn create(path: &Path) -> Result<(), StoreError> {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder).map_err(|error| unusable("its folder", error))?;
+        builder
+            .create(folder)
+            .map_err(|error| unusable("its folder", error))?;
     }
     let mut options = std::fs::OpenOptions::new();
     // Never opens a file that is there: closing it again would release the locks SQLite holds on it in this process
@@ -200,12 +223,14 @@ fn inspect(how: &How) -> Result<Schema, Failure> {
     }
     if number("PRAGMA application_id")? != APPLICATION_ID {
         return Err(StoreError::Unusable {
-            message: "it belongs to another program and is left as it is; choose another place".to_owned(),
+            message: "it belongs to another program and is left as it is; choose another place"
+                .to_owned(),
         }
         .into());
     }
-    let prefixed =
-        number("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'adjutant_migration'")?;
+    let prefixed = number(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'adjutant_migration'",
+    )?;
     if prefixed == 0 {
         return Ok(Schema::Old);
     }

@@ -23,7 +23,11 @@ pub(super) struct Readers {
 impl Readers {
     pub(super) fn new(how: How) -> Self {
         let turns = usize::try_from(READERS).unwrap_or(1);
-        Self { how, idle: Arc::default(), turns: Arc::new(Semaphore::new(turns)) }
+        Self {
+            how,
+            idle: Arc::default(),
+            turns: Arc::new(Semaphore::new(turns)),
+        }
     }
 
     /// Does something with a connection, on a thread where it may block. It ends even if the caller leaves meanwhile, unless
@@ -32,7 +36,12 @@ impl Readers {
         &self,
         visit: impl FnOnce(&mut Rows) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let turn = self.turns.clone().acquire_owned().await.map_err(|_| closed())?;
+        let turn = self
+            .turns
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| closed())?;
         let (how, idle) = (self.how.clone(), self.idle.clone());
         let task = spawn_blocking(move || {
             let _turn = turn;

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, GroupBy, Journal as _, StoreError};
+use adjutant_core::port::{
+    ConversationFilter, ConversationStore, GroupBy, Journal as _, StoreError,
+};
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, Event, Input, InputBody, InputId, Recorded,
-    TaskChange, TaskDescription, UserId, port::LogStore as _, port::TaskStore as _,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, Event, Input, InputBody, InputId,
+    Recorded, TaskChange, TaskDescription, UserId, port::LogStore as _, port::TaskStore as _,
 };
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{ConnectOptions as _, Connection as _, SqlStr};
@@ -15,19 +17,26 @@ use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
 use crate::sql::{
-    Connection as _, budget, conversation, fact, journal, log, operator, passage, past, people, task, work,
+    Connection as _, budget, conversation, fact, journal, log, operator, passage, past, people,
+    task, work,
 };
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
     let at = jiff::Timestamp::UNIX_EPOCH;
-    Input::new(InputId::new(format!("i{number}")).unwrap(), at, InputBody::message(text))
+    Input::new(
+        InputId::new(format!("i{number}")).unwrap(),
+        at,
+        InputBody::message(text),
+    )
 }
 
 /// Gives the file room for so many more pages.
 async fn limit(store: &Store, more: i64) {
     let limited = store.0.writer.visit(move |rows| {
-        let pages: i64 = rows.connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        let pages: i64 = rows
+            .connection
+            .query_row("PRAGMA page_count", [], |row| row.get(0))?;
         let limit = format!("PRAGMA max_page_count = {}", pages + more);
         Ok(rows.connection.query_row(&limit, [], |_| Ok(()))?)
     });
@@ -36,13 +45,19 @@ async fn limit(store: &Store, more: i64) {
 
 fn one_conversation() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
     let folder = TempDir::new().unwrap();
-    let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
+    let store = Store::open(folder.path().join("adjutant.db"))
+        .await
+        .unwrap();
     limit(&store, 20).await;
 
     let mut accepted = Vec::new();
@@ -53,16 +68,27 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
             Err(error) => break error,
         }
     };
-    let StoreError::Full { message } = &refused else { panic!("{refused:?}") };
-    assert!(message.contains("no space left") && message.contains("adjutant.db"), "{message}");
+    let StoreError::Full { message } = &refused else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        message.contains("no space left") && message.contains("adjutant.db"),
+        "{message}"
+    );
     assert!(!accepted.is_empty());
-    assert_eq!(store.load(&one_conversation()).await.unwrap().inbox, accepted);
+    assert_eq!(
+        store.load(&one_conversation()).await.unwrap().inbox,
+        accepted
+    );
 
     limit(&store, 1000).await;
     let again = input(accepted.len());
     store.submit(&one_conversation(), &again).await.unwrap();
     accepted.push(again);
-    assert_eq!(store.load(&one_conversation()).await.unwrap().inbox, accepted);
+    assert_eq!(
+        store.load(&one_conversation()).await.unwrap().inbox,
+        accepted
+    );
 }
 
 /// A writer that is busy until this is dropped.
@@ -102,14 +128,28 @@ async fn together<T: Send + 'static>(store: &Store, calls: Vec<BoxFuture<'static
 }
 
 fn key(number: usize) -> ConversationKey {
-    let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    let conversation = format!("00000000-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap();
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
-fn submitted(store: &Store, number: usize, bytes: usize) -> BoxFuture<'static, Result<(), StoreError>> {
+fn submitted(
+    store: &Store,
+    number: usize,
+    bytes: usize,
+) -> BoxFuture<'static, Result<(), StoreError>> {
     let store = store.clone();
     let body = InputBody::message("x".repeat(bytes));
-    let input = Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, body);
+    let input = Input::new(
+        InputId::new("i1").unwrap(),
+        jiff::Timestamp::UNIX_EPOCH,
+        body,
+    );
     Box::pin(async move { store.submit(&key(number), &input).await })
 }
 
@@ -129,7 +169,9 @@ fn commits(path: &Path) -> usize {
     let log = std::fs::read(format!("{}-wal", path.display())).unwrap();
     let page = usize::try_from(u32::from_be_bytes(log[8..12].try_into().unwrap())).unwrap();
     let frames = log[32..].chunks_exact(24 + page);
-    frames.filter(|frame| frame[8..16] == log[16..24] && frame[4..8] != [0; 4]).count()
+    frames
+        .filter(|frame| frame[8..16] == log[16..24] && frame[4..8] != [0; 4])
+        .count()
 }
 
 #[tokio::test]
@@ -139,14 +181,19 @@ async fn what_waits_together_is_committed_once_and_who_fails_fails_alone() {
     let store = Store::open(&path).await.unwrap();
     submitted(&store, 0, 10).await.unwrap();
     let before = commits(&path);
-    let mut calls: Vec<_> = (1..20).map(|number| submitted(&store, number, 10)).collect();
+    let mut calls: Vec<_> = (1..20)
+        .map(|number| submitted(&store, number, 10))
+        .collect();
     let late = store.clone();
     // A step has one event of a kind: what it did before that was found out is undone.
     calls.insert(7, {
         Box::pin(async move {
             let event = || {
                 let turn = adjutant_core::TurnId(key(0).conversation.0);
-                Event::InputQueued { turn, input: InputId::new("i1").unwrap() }
+                Event::InputQueued {
+                    turn,
+                    input: InputId::new("i1").unwrap(),
+                }
             };
             let twice = Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &[event(), event()]);
             late.append(&key(0), &twice).await
@@ -154,7 +201,11 @@ async fn what_waits_together_is_committed_once_and_who_fails_fails_alone() {
     });
     let ended = together(&store, calls).await;
     for (number, ended) in ended.iter().enumerate() {
-        let expected = if number == 7 { Err(StoreError::Conflict) } else { Ok(()) };
+        let expected = if number == 7 {
+            Err(StoreError::Conflict)
+        } else {
+            Ok(())
+        };
         assert_eq!(ended, &expected, "{number}");
     }
     assert_eq!(begun(&store, 0..20).await, (0..20).collect::<Vec<_>>());
@@ -169,13 +220,24 @@ async fn more_than_fits_into_one_commit_is_committed_in_several() {
     let store = Store::open(&path).await.unwrap();
     submitted(&store, 0, 10).await.unwrap();
     let before = commits(&path);
-    let ended = together(&store, (1..130).map(|number| submitted(&store, number, 10)).collect()).await;
+    let ended = together(
+        &store,
+        (1..130)
+            .map(|number| submitted(&store, number, 10))
+            .collect(),
+    )
+    .await;
     assert!(ended.iter().all(Result::is_ok));
     // 64, 64, and the one that is left.
     assert_eq!(commits(&path) - before, 3);
     let before = commits(&path);
-    let ended =
-        together(&store, (130..134).map(|number| submitted(&store, number, 600 * 1024)).collect()).await;
+    let ended = together(
+        &store,
+        (130..134)
+            .map(|number| submitted(&store, number, 600 * 1024))
+            .collect(),
+    )
+    .await;
     assert!(ended.iter().all(Result::is_ok));
     assert_eq!(commits(&path) - before, 2);
 }
@@ -184,10 +246,14 @@ async fn more_than_fits_into_one_commit_is_committed_in_several() {
 async fn where_the_disk_is_full_each_call_is_judged_alone() {
     for at in 0..6 {
         let folder = TempDir::new().unwrap();
-        let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
+        let store = Store::open(folder.path().join("adjutant.db"))
+            .await
+            .unwrap();
         limit(&store, 40).await;
         let size = |number| if number == at { 300_000 } else { 1000 };
-        let calls = (0..6).map(|number| submitted(&store, number, size(number))).collect();
+        let calls = (0..6)
+            .map(|number| submitted(&store, number, size(number)))
+            .collect();
         for (number, ended) in together(&store, calls).await.into_iter().enumerate() {
             match ended {
                 Ok(()) => assert_ne!(number, at),
@@ -205,18 +271,34 @@ async fn where_the_disk_is_full_each_call_is_judged_alone() {
 async fn of_a_lock_that_only_the_commit_meets_everybody_is_told() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let store = Store::with(Place::File(path.clone()), Duration::from_millis(1)).await.unwrap();
+    let store = Store::with(Place::File(path.clone()), Duration::from_millis(1))
+        .await
+        .unwrap();
     // With this journal a reader is in the way of a commit, and of nothing before it.
     let told = store.0.writer.visit(|rows| {
-        Ok(rows.connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0))?)
+        Ok(rows
+            .connection
+            .query_row("PRAGMA journal_mode = DELETE", [], |row| {
+                row.get::<_, String>(0)
+            })?)
     });
     assert_eq!(told.await.unwrap(), "delete");
-    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .connect()
+        .await
+        .unwrap();
     let mut reading = other.begin().await.unwrap();
-    sqlx::query("SELECT * FROM adjutant_task").fetch_all(&mut *reading).await.unwrap();
+    sqlx::query("SELECT * FROM adjutant_task")
+        .fetch_all(&mut *reading)
+        .await
+        .unwrap();
     let calls = || (0..3).map(|number| submitted(&store, number, 10)).collect();
     for ended in together(&store, calls()).await {
-        assert!(matches!(ended, Err(StoreError::Unavailable { .. })), "{ended:?}");
+        assert!(
+            matches!(ended, Err(StoreError::Unavailable { .. })),
+            "{ended:?}"
+        );
     }
     assert_eq!(begun(&store, 0..3).await, Vec::<usize>::new());
     reading.rollback().await.unwrap();
@@ -227,7 +309,9 @@ async fn of_a_lock_that_only_the_commit_meets_everybody_is_told() {
 #[tokio::test]
 async fn a_commit_that_fails_fails_all_who_were_in_it() {
     let folder = TempDir::new().unwrap();
-    let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
+    let store = Store::open(folder.path().join("adjutant.db"))
+        .await
+        .unwrap();
     let lost = store.clone();
     let mut calls = vec![submitted(&store, 0, 10), submitted(&store, 1, 10)];
     // References are looked at when the transaction ends: the call succeeds and the commit does not.
@@ -245,7 +329,9 @@ async fn a_commit_that_fails_fails_all_who_were_in_it() {
         })
     });
     for ended in together(&store, calls).await {
-        let Err(StoreError::Unusable { message }) = &ended else { panic!("{ended:?}") };
+        let Err(StoreError::Unusable { message }) = &ended else {
+            panic!("{ended:?}")
+        };
         assert!(message.contains("FOREIGN KEY"), "{message}");
     }
     assert_eq!(begun(&store, 0..2).await, Vec::<usize>::new());
@@ -271,19 +357,28 @@ async fn who_leaves_before_the_turn_has_come_leaves_nothing() {
 #[tokio::test]
 async fn work_with_a_defect_ends_alone() {
     let folder = TempDir::new().unwrap();
-    for store in
-        [Store::in_memory().await.unwrap(), Store::open(folder.path().join("adjutant.db")).await.unwrap()]
-    {
+    for store in [
+        Store::in_memory().await.unwrap(),
+        Store::open(folder.path().join("adjutant.db"))
+            .await
+            .unwrap(),
+    ] {
         let broken = store.clone();
         let waiting = store.clone();
         let calls: Vec<BoxFuture<'static, Result<(), StoreError>>> = vec![
             submitted(&store, 0, 10),
             Box::pin(async move {
-                let ended = broken.0.write((), |_, ()| Box::pin(async { panic!("a defect") })).await;
+                let ended = broken
+                    .0
+                    .write((), |_, ()| Box::pin(async { panic!("a defect") }))
+                    .await;
                 ended.map_err(|failure| broken.0.explain(failure))
             }),
             Box::pin(async move {
-                let ended = waiting.0.write((), |_, ()| Box::pin(std::future::pending())).await;
+                let ended = waiting
+                    .0
+                    .write((), |_, ()| Box::pin(std::future::pending()))
+                    .await;
                 ended.map_err(|failure| waiting.0.explain(failure))
             }),
             submitted(&store, 1, 10),
@@ -291,9 +386,15 @@ async fn work_with_a_defect_ends_alone() {
         let ended = together(&store, calls).await;
         assert!(ended[0].is_ok() && ended[3].is_ok(), "{ended:?}");
         for ended in &ended[1..3] {
-            assert!(matches!(ended, Err(StoreError::Unusable { .. })), "{ended:?}");
+            assert!(
+                matches!(ended, Err(StoreError::Unusable { .. })),
+                "{ended:?}"
+            );
         }
-        let read: Result<(), _> = store.0.read((), |_, ()| Box::pin(async { panic!("a defect") })).await;
+        let read: Result<(), _> = store
+            .0
+            .read((), |_, ()| Box::pin(async { panic!("a defect") }))
+            .await;
         assert!(read.is_err());
         assert_eq!(begun(&store, 0..2).await, [0, 1]);
     }
@@ -307,12 +408,15 @@ async fn what_a_call_changed_before_it_failed_is_undone_alone() {
     submitted(&store, 0, 10).await.unwrap();
     let before = commits(&path);
     let broken = store.clone();
-    let mut calls: Vec<_> = (1..11).map(|number| submitted(&store, number, 10)).collect();
+    let mut calls: Vec<_> = (1..11)
+        .map(|number| submitted(&store, number, 10))
+        .collect();
     calls.insert(5, {
         Box::pin(async move {
             let ended = broken.0.write((), |rows, ()| {
                 Box::pin(async move {
-                    let counter = "INSERT INTO adjutant_task_counter (user_id, last_id) VALUES ('broken', 1)";
+                    let counter =
+                        "INSERT INTO adjutant_task_counter (user_id, last_id) VALUES ('broken', 1)";
                     rows.execute(counter, &[]).await?;
                     Err::<(), _>(StoreError::Conflict.into())
                 })
@@ -322,13 +426,24 @@ async fn what_a_call_changed_before_it_failed_is_undone_alone() {
     });
     let ended = together(&store, calls).await;
     for (number, ended) in ended.iter().enumerate() {
-        let expected = if number == 5 { Err(StoreError::Conflict) } else { Ok(()) };
+        let expected = if number == 5 {
+            Err(StoreError::Conflict)
+        } else {
+            Ok(())
+        };
         assert_eq!(ended, &expected, "{number}");
     }
     assert_eq!(begun(&store, 0..11).await, (0..11).collect::<Vec<_>>());
     assert_eq!(commits(&path) - before, 1);
-    let counters = store.0.fetch("SELECT user_id FROM adjutant_task_counter", &[]).await;
-    assert!(counters.unwrap_or_else(|_| panic!("it can be read")).is_empty());
+    let counters = store
+        .0
+        .fetch("SELECT user_id FROM adjutant_task_counter", &[])
+        .await;
+    assert!(
+        counters
+            .unwrap_or_else(|_| panic!("it can be read"))
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -339,13 +454,28 @@ async fn a_lock_of_another_process_is_told_and_passes() {
     let store = open().await.unwrap();
     store.submit(&one_conversation(), &input(0)).await.unwrap();
 
-    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .connect()
+        .await
+        .unwrap();
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
-    let refused = store.submit(&one_conversation(), &input(1)).await.unwrap_err();
-    let StoreError::Unavailable { message } = &refused else { panic!("{refused:?}") };
-    assert!(message.contains("locked by another process") && message.contains("adjutant.db"), "{message}");
+    let refused = store
+        .submit(&one_conversation(), &input(1))
+        .await
+        .unwrap_err();
+    let StoreError::Unavailable { message } = &refused else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        message.contains("locked by another process") && message.contains("adjutant.db"),
+        "{message}"
+    );
     // Reading goes on beside a writer, and so does opening.
-    assert_eq!(store.load(&one_conversation()).await.unwrap().inbox.len(), 1);
+    assert_eq!(
+        store.load(&one_conversation()).await.unwrap().inbox.len(),
+        1
+    );
     assert_eq!(
         ConversationStore::list(
             &open().await.unwrap(),
@@ -367,12 +497,17 @@ async fn a_lock_of_another_process_is_told_and_passes() {
 async fn a_lock_while_the_schema_is_made_is_told() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
     let mut other = options.connect().await.unwrap();
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
     let open = || Store::with(Place::File(path.clone()), Duration::from_millis(1));
     let refused = open().await.unwrap_err();
-    assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused:?}");
+    assert!(
+        matches!(refused, StoreError::Unavailable { .. }),
+        "{refused:?}"
+    );
     lock.rollback().await.unwrap();
     open().await.unwrap();
 }
@@ -381,10 +516,15 @@ async fn a_lock_while_the_schema_is_made_is_told() {
 #[tokio::test]
 async fn a_refusal_to_write_is_told_by_every_port() {
     let store = Store::in_memory().await.unwrap();
-    let told = store.0.writer.visit(|rows| Ok(rows.connection.pragma_update(None, "query_only", true)?));
+    let told = store
+        .0
+        .writer
+        .visit(|rows| Ok(rows.connection.pragma_update(None, "query_only", true)?));
     told.await.unwrap();
     let user = UserId::local();
-    let change = TaskChange::Add { description: TaskDescription::new("x").unwrap() };
+    let change = TaskChange::Add {
+        description: TaskDescription::new("x").unwrap(),
+    };
     let key = one_conversation();
     let refusals = [
         store.apply(&user, &change, None).await.map(drop),
@@ -394,10 +534,18 @@ async fn a_refusal_to_write_is_told_by_every_port() {
         store.release(&key, "a".into()).await,
     ];
     for refused in refusals {
-        let Err(StoreError::ReadOnly { message }) = &refused else { panic!("{refused:?}") };
+        let Err(StoreError::ReadOnly { message }) = &refused else {
+            panic!("{refused:?}")
+        };
         assert!(message.contains("may not be written to"), "{message}");
     }
-    assert_eq!(store.decisions(&user, &DecisionFilter::default()).await.unwrap(), []);
+    assert_eq!(
+        store
+            .decisions(&user, &DecisionFilter::default())
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -411,29 +559,65 @@ async fn looking_for_work_reads_an_index() {
         (journal::PARKED, "adjutant_conversation_parked"),
         (past::INBOX, "adjutant_inbox_untaken"),
         (past::INPUT, "(conversation=? AND id=?)"),
-        (past::TURNS, "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)"),
-        (past::TURNS, "SEARCH first USING PRIMARY KEY (conversation=? AND seq<?)"),
-        (past::TURN, "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)"),
-        (past::TURN, "adjutant_event_once (conversation=? AND step=? AND kind=?)"),
-        (past::TURN, "SEARCH next USING PRIMARY KEY (conversation=? AND seq>?)"),
-        (task::OPEN, "SEARCH adjutant_task USING PRIMARY KEY (user_id=?"),
-        (task::LAST_OPEN, "SEARCH adjutant_task USING PRIMARY KEY (user_id=? AND id<?)"),
+        (
+            past::TURNS,
+            "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)",
+        ),
+        (
+            past::TURNS,
+            "SEARCH first USING PRIMARY KEY (conversation=? AND seq<?)",
+        ),
+        (
+            past::TURN,
+            "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)",
+        ),
+        (
+            past::TURN,
+            "adjutant_event_once (conversation=? AND step=? AND kind=?)",
+        ),
+        (
+            past::TURN,
+            "SEARCH next USING PRIMARY KEY (conversation=? AND seq>?)",
+        ),
+        (
+            task::OPEN,
+            "SEARCH adjutant_task USING PRIMARY KEY (user_id=?",
+        ),
+        (
+            task::LAST_OPEN,
+            "SEARCH adjutant_task USING PRIMARY KEY (user_id=? AND id<?)",
+        ),
         (journal::CANCELLATION, "adjutant_inbox_untaken"),
         (conversation::NEWEST, "adjutant_conversation_recent"),
         (conversation::SEARCHED, "adjutant_conversation_recent"),
         (log::DECISIONS, "adjutant_decision_recent"),
-        (log::FEEDBACK, "adjutant_decision_feedback (user_id=? AND id>? AND id<?)"),
+        (
+            log::FEEDBACK,
+            "adjutant_decision_feedback (user_id=? AND id>? AND id<?)",
+        ),
     ];
     for (query, index) in queries {
         let plan = plan(&store, query).await;
-        assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{query}: {plan}");
+        assert!(
+            plan.contains(index) && !plan.contains("TEMP B-TREE"),
+            "{query}: {plan}"
+        );
     }
     let facts = plan(&store, fact::FOUND).await;
-    assert!(facts.contains("adjutant_fact USING INDEX") && facts.contains("(user_id=?)"), "{facts}");
-    assert!(facts.contains("adjutant_memory_change USING INDEX") && facts.contains("(scope=?"), "{facts}");
+    assert!(
+        facts.contains("adjutant_fact USING INDEX") && facts.contains("(user_id=?)"),
+        "{facts}"
+    );
+    assert!(
+        facts.contains("adjutant_memory_change USING INDEX") && facts.contains("(scope=?"),
+        "{facts}"
+    );
     let newer = plan(&store, passage::UNINDEXED).await;
     let index = "USING INDEX adjutant_conversation_unindexed (agent=?)";
-    assert!(newer.contains(index) && !newer.contains("TEMP B-TREE"), "{newer}");
+    assert!(
+        newer.contains(index) && !newer.contains("TEMP B-TREE"),
+        "{newer}"
+    );
     // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
     let plan = plan(&store, journal::EXPIRED).await;
     assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
@@ -443,35 +627,82 @@ async fn looking_for_work_reads_an_index() {
 async fn an_operator_reads_indices() {
     let store = Store::in_memory().await.unwrap();
     let queries = [
-        (operator::ALL, "SEARCH decision USING INDEX adjutant_decision_newest"),
-        (operator::FAILED, "SEARCH decision USING INDEX adjutant_decision_failed"),
-        (operator::RATED, "SEARCH decision USING INDEX adjutant_decision_rated"),
-        (operator::OF_REQUEST, "SEARCH decision USING INDEX adjutant_decision_request (request_id=?)"),
+        (
+            operator::ALL,
+            "SEARCH decision USING INDEX adjutant_decision_newest",
+        ),
+        (
+            operator::FAILED,
+            "SEARCH decision USING INDEX adjutant_decision_failed",
+        ),
+        (
+            operator::RATED,
+            "SEARCH decision USING INDEX adjutant_decision_rated",
+        ),
+        (
+            operator::OF_REQUEST,
+            "SEARCH decision USING INDEX adjutant_decision_request (request_id=?)",
+        ),
         // All ids are looked through, and not the rows.
-        (operator::NAMED, "SCAN named USING COVERING INDEX adjutant_decision_newest"),
-        (operator::NAMED_IN_PART, "SCAN named USING COVERING INDEX adjutant_decision_newest"),
-        (operator::WAITING, "SEARCH adjutant_conversation USING INDEX adjutant_conversation_asking"),
-        (people::NAMES[0], "SEARCH adjutant_decision USING COVERING INDEX"),
-        (people::NAMES[1], "SEARCH adjutant_task USING PRIMARY KEY (user_id>?)"),
-        (people::NAMES[2], "SEARCH adjutant_token USING COVERING INDEX adjutant_token_user (user_id>?)"),
+        (
+            operator::NAMED,
+            "SCAN named USING COVERING INDEX adjutant_decision_newest",
+        ),
+        (
+            operator::NAMED_IN_PART,
+            "SCAN named USING COVERING INDEX adjutant_decision_newest",
+        ),
+        (
+            operator::WAITING,
+            "SEARCH adjutant_conversation USING INDEX adjutant_conversation_asking",
+        ),
+        (
+            people::NAMES[0],
+            "SEARCH adjutant_decision USING COVERING INDEX",
+        ),
+        (
+            people::NAMES[1],
+            "SEARCH adjutant_task USING PRIMARY KEY (user_id>?)",
+        ),
+        (
+            people::NAMES[2],
+            "SEARCH adjutant_token USING COVERING INDEX adjutant_token_user (user_id>?)",
+        ),
         (
             people::NAMES[3],
             "SEARCH adjutant_memory_change USING COVERING INDEX adjutant_memory_change_user (user_id>?)",
         ),
-        (people::NAMES_OF_AGENT, "SEARCH adjutant_conversation USING COVERING INDEX"),
-        (people::AGENTS, "SEARCH adjutant_conversation USING COVERING INDEX"),
+        (
+            people::NAMES_OF_AGENT,
+            "SEARCH adjutant_conversation USING COVERING INDEX",
+        ),
+        (
+            people::AGENTS,
+            "SEARCH adjutant_conversation USING COVERING INDEX",
+        ),
         (people::TURNS, "SEARCH adjutant_decision USING INDEX"),
     ];
     for (query, part) in queries {
         let plan = plan(&store, query).await;
         assert!(plan.contains(part), "{query}: {plan}");
     }
-    for by in [GroupBy::User, GroupBy::Model, GroupBy::Day, GroupBy::Outcome, GroupBy::Error] {
+    for by in [
+        GroupBy::User,
+        GroupBy::Model,
+        GroupBy::Day,
+        GroupBy::Outcome,
+        GroupBy::Error,
+    ] {
         let (of_all, of_user) = operator::totals_statements(by);
-        for (query, index) in [(of_all, ["_newest", "_failed"]), (of_user, ["_recent", "_failed"])] {
+        for (query, index) in [
+            (of_all, ["_newest", "_failed"]),
+            (of_user, ["_recent", "_failed"]),
+        ] {
             let plan = plan(&store, query).await;
             let found = index.iter().any(|index| {
-                plan.contains(&format!("SEARCH adjutant_decision USING INDEX adjutant_decision{index}"))
+                plan.contains(&format!(
+                    "SEARCH adjutant_decision USING INDEX adjutant_decision{index}"
+                ))
             });
             assert!(found, "{query}: {plan}");
         }
@@ -483,7 +714,10 @@ async fn what_is_taken_of_a_day_is_read_without_the_other_users() {
     let store = Store::in_memory().await.unwrap();
     for (query, bookings) in [
         (budget::TAKEN_BY_ALL, "adjutant_budget_booking_day (day=?)"),
-        (budget::TAKEN_BY_USER, "adjutant_budget_booking_day (day=? AND user_id=?)"),
+        (
+            budget::TAKEN_BY_USER,
+            "adjutant_budget_booking_day (day=? AND user_id=?)",
+        ),
     ] {
         let plan = plan(&store, query).await;
         for part in [
@@ -501,7 +735,9 @@ async fn what_is_taken_of_a_day_is_read_without_the_other_users() {
 async fn a_database_of_the_first_schema_is_brought_up_to_date_and_keeps_its_rows() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
     let mut old = options.connect().await.unwrap();
     let first = Migration::new(
         1,
@@ -510,7 +746,10 @@ async fn a_database_of_the_first_schema_is_brought_up_to_date_and_keeps_its_rows
         SqlStr::from_static(include_str!("migrations/0001_initial.sql")),
         false,
     );
-    Migrator::with_migrations(vec![first]).run(&mut old).await.unwrap();
+    Migrator::with_migrations(vec![first])
+        .run(&mut old)
+        .await
+        .unwrap();
     let rows = "
         INSERT INTO conversation (key, user_id, id, title, created_at, updated_at)
         VALUES (1, 'local', '00000000-0000-7000-8000-000000000001', 'milk', '2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z');
@@ -522,18 +761,34 @@ async fn a_database_of_the_first_schema_is_brought_up_to_date_and_keeps_its_rows
     old.close().await.unwrap();
 
     let store = Store::open(&path).await.unwrap();
-    let decisions = store.decisions(&UserId::local(), &DecisionFilter::default()).await.unwrap();
+    let decisions = store
+        .decisions(&UserId::local(), &DecisionFilter::default())
+        .await
+        .unwrap();
     assert_eq!(decisions.len(), 1);
-    assert_eq!((decisions[0].message.as_str(), decisions[0].usage.input_tokens), ("add milk", Some(12)));
+    assert_eq!(
+        (
+            decisions[0].message.as_str(),
+            decisions[0].usage.input_tokens
+        ),
+        ("add milk", Some(12))
+    );
     // Nobody wrote down what it cost: that is not known, and not nothing.
     assert_eq!((decisions[0].cost, decisions[0].notices.len()), (None, 0));
 }
 
 /// Every statement that made the schema, and how many rows there are to lose.
 async fn whole(path: &Path) -> (Vec<String>, i64) {
-    let mut hand = sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let mut hand = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(path)
+        .connect()
+        .await
+        .unwrap();
     let schema = "SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name";
-    let schema = sqlx::query_scalar(schema).fetch_all(&mut hand).await.unwrap();
+    let schema = sqlx::query_scalar(schema)
+        .fetch_all(&mut hand)
+        .await
+        .unwrap();
     let rows = "SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM conversation) + (SELECT count(*) FROM _sqlx_migrations)";
     let rows = sqlx::query_scalar(rows).fetch_one(&mut hand).await.unwrap();
     hand.close().await.unwrap();
@@ -544,14 +799,22 @@ async fn whole(path: &Path) -> (Vec<String>, i64) {
 async fn a_migration_that_breaks_off_leaves_the_first_version_as_it_was() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
     let mut hand = options.connect().await.unwrap();
     let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
     sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
     let before = whole(&path).await;
     // Everything is done but the last statement.
-    let statements = concat!(include_str!("migrations/0009_agent.sql"), "INSERT INTO nowhere VALUES (1);");
-    let breaks_off = Migrations { prefix: (9, "agent", statements), ..open::MIGRATIONS };
+    let statements = concat!(
+        include_str!("migrations/0009_agent.sql"),
+        "INSERT INTO nowhere VALUES (1);"
+    );
+    let breaks_off = Migrations {
+        prefix: (9, "agent", statements),
+        ..open::MIGRATIONS
+    };
     hand.close().await.unwrap();
     let mut rows = Rows::new(rusqlite::Connection::open(&path).unwrap());
     let failure = open::run_migrations(&mut rows, &breaks_off).unwrap_err();
@@ -559,7 +822,14 @@ async fn a_migration_that_breaks_off_leaves_the_first_version_as_it_was() {
     assert_eq!(whole(&path).await, before);
 
     let store = Store::open(&path).await.unwrap();
-    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().len(), 2);
+    assert_eq!(
+        store
+            .unsettled(&AgentName::adjutant(), None)
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 /// A row that refers to nothing would be lost without a word: the database is left as it was.
@@ -567,23 +837,35 @@ async fn a_migration_that_breaks_off_leaves_the_first_version_as_it_was() {
 async fn a_migration_checks_what_refers_to_what() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
     let mut hand = options.foreign_keys(false).connect().await.unwrap();
     let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
     sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
-    sqlx::raw_sql("UPDATE inbox SET conversation = 99 WHERE accepted = 1").execute(&mut hand).await.unwrap();
+    sqlx::raw_sql("UPDATE inbox SET conversation = 99 WHERE accepted = 1")
+        .execute(&mut hand)
+        .await
+        .unwrap();
     hand.close().await.unwrap();
     let before = whole(&path).await;
     let refused = Store::open(&path).await.unwrap_err();
-    let StoreError::Unreadable { message } = &refused else { panic!("{refused:?}") };
+    let StoreError::Unreadable { message } = &refused else {
+        panic!("{refused:?}")
+    };
     assert!(message.contains("1 of its rows"), "{message}");
     assert_eq!(whole(&path).await, before);
 }
 
 async fn plan(store: &Store, query: &'static str) -> String {
     let asked = store.0.writer.visit(move |rows| {
-        let mut plan = rows.connection.prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
-        let steps = plan.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>, _>>()?;
+        let mut plan = rows
+            .connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
+        let steps = plan
+            .raw_query()
+            .mapped(|row| row.get::<_, String>(3))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(steps.join("; "))
     });
     asked.await.unwrap()

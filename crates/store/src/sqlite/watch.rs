@@ -20,7 +20,9 @@ pub(super) async fn watch(file: Weak<impl Watched>) {
     let mut seen = None;
     loop {
         tokio::time::sleep(LOOK).await;
-        let Some(file) = file.upgrade().filter(|file| file.news().goes_on()) else { return };
+        let Some(file) = file.upgrade().filter(|file| file.news().goes_on()) else {
+            return;
+        };
         // What was written until now may have been missed; a look that fails is one look later.
         if let Ok(version) = file.version().await
             && seen != Some(version)

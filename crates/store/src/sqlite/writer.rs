@@ -37,7 +37,11 @@ pub(super) struct Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.sender = None;
-        if let Some(thread) = self.thread.take().filter(|it| it.thread().id() != thread::current().id()) {
+        if let Some(thread) = self
+            .thread
+            .take()
+            .filter(|it| it.thread().id() != thread::current().id())
+        {
             // A thread that broke down has ended, too.
             let _ = thread.join();
         }
@@ -54,10 +58,23 @@ enum Message {
 impl Writer {
     pub(super) fn start(rows: Rows) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let thread = Thread { rows, queue: Queue { receiver, held: None } };
-        let started = thread::Builder::new().name("adjutant-sqlite".to_owned()).spawn(move || thread.run());
-        let failed = |error| StoreError::Unavailable { message: format!("no thread to write with: {error}") };
-        let writer = |thread| Self { sender: Some(sender), thread: Some(thread) };
+        let thread = Thread {
+            rows,
+            queue: Queue {
+                receiver,
+                held: None,
+            },
+        };
+        let started = thread::Builder::new()
+            .name("adjutant-sqlite".to_owned())
+            .spawn(move || thread.run());
+        let failed = |error| StoreError::Unavailable {
+            message: format!("no thread to write with: {error}"),
+        };
+        let writer = |thread| Self {
+            sender: Some(sender),
+            thread: Some(thread),
+        };
         started.map(writer).map_err(failed)
     }
 
@@ -68,7 +85,13 @@ impl Writer {
         T: Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        self.send(Message::Write(Box::new(Call { data, work, done: None, answer }))).await?;
+        self.send(Message::Write(Box::new(Call {
+            data,
+            work,
+            done: None,
+            answer,
+        })))
+        .await?;
         answered.await.map_err(|_| closed())?
     }
 
@@ -98,7 +121,9 @@ impl Writer {
 
     /// Returns the number of calls that wait for the thread.
     pub(super) fn waiting(&self) -> usize {
-        self.sender.as_ref().map_or(0, |sender| sender.max_capacity() - sender.capacity())
+        self.sender
+            .as_ref()
+            .map_or(0, |sender| sender.max_capacity() - sender.capacity())
     }
 
     async fn send(&self, message: Message) -> Result<(), Failure> {
@@ -108,7 +133,10 @@ impl Writer {
 }
 
 pub(super) fn closed() -> Failure {
-    StoreError::Unavailable { message: "it is closed".to_owned() }.into()
+    StoreError::Unavailable {
+        message: "it is closed".to_owned(),
+    }
+    .into()
 }
 
 /// A call that can be done a second time, as long as nobody has been told what came out of it.
@@ -236,11 +264,17 @@ impl Thread {
     fn again_in_savepoints(&mut self, done: Vec<Done>) {
         self.rows.roll_back();
         if let Err(failure) = self.begin() {
-            return done.into_iter().for_each(|(job, _)| job.answer(Err(error::copy(&failure))));
+            return done
+                .into_iter()
+                .for_each(|(job, _)| job.answer(Err(error::copy(&failure))));
         }
         let mut again: Vec<Done> = Vec::with_capacity(done.len());
         let mut rest = done.into_iter();
-        while let Some(mut job) = rest.next().map(|(job, _)| job).or_else(|| self.joining(again.len())) {
+        while let Some(mut job) = rest
+            .next()
+            .map(|(job, _)| job)
+            .or_else(|| self.joining(again.len()))
+        {
             match self.call_in_savepoint(job.as_mut()) {
                 Ok(ended) => again.push((job, ended)),
                 // The transaction is lost, and with it what the others did in it.
@@ -335,7 +369,9 @@ impl Thread {
     /// No transaction can be begun. All who wait hear it now: each of them would wait as long for the same answer.
     fn refuse(&mut self, first: Box<dyn Job>, failure: Failure) {
         for _ in 1..BATCH {
-            let Some(job) = self.queue.waiting() else { break };
+            let Some(job) = self.queue.waiting() else {
+                break;
+            };
             job.answer(Err(error::copy(&failure)));
         }
         first.answer(Err(failure));

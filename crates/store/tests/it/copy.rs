@@ -19,13 +19,21 @@ const LEFT_OUT: &str = "('adjutant_migration', 'adjutant_worker', 'adjutant_work
 const ODD: &str = r#"{"nul": "\u0000", "large": 1e400, "twice": 1, "twice": 2, "half": "\ud800", "quotes": "'\\'' $1 E'\\n'"}"#;
 
 async fn hand(path: &Path) -> SqliteConnection {
-    SqliteConnectOptions::new().filename(path).foreign_keys(false).connect().await.unwrap()
+    SqliteConnectOptions::new()
+        .filename(path)
+        .foreign_keys(false)
+        .connect()
+        .await
+        .unwrap()
 }
 
 /// Changes a file beside whoever has it open.
 async fn change(path: &Path, statements: &str) {
     let mut connection = hand(path).await;
-    sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut connection).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(statements))
+        .execute(&mut connection)
+        .await
+        .unwrap();
     connection.close().await.unwrap();
 }
 
@@ -38,12 +46,18 @@ async fn rows(path: &Path) -> Vec<String> {
          WHERE tables.type = 'table' AND tables.name LIKE 'adjutant%' AND tables.name NOT IN {LEFT_OUT}
          GROUP BY tables.name ORDER BY tables.name"
     );
-    let tables = sqlx::query(AssertSqlSafe(tables)).fetch_all(&mut connection).await.unwrap();
+    let tables = sqlx::query(AssertSqlSafe(tables))
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
     let mut found = Vec::new();
     for table in tables {
         let (name, values): (String, String) = (table.get(0), table.get(1));
         let statement = format!("SELECT '{name}: ' || {values} FROM {name} ORDER BY 1");
-        let rows = sqlx::query(AssertSqlSafe(statement)).fetch_all(&mut connection).await.unwrap();
+        let rows = sqlx::query(AssertSqlSafe(statement))
+            .fetch_all(&mut connection)
+            .await
+            .unwrap();
         found.extend(rows.iter().map(|row| row.get::<String, _>(0)));
     }
     connection.close().await.unwrap();
@@ -100,16 +114,33 @@ async fn a_copy_in_a_file_is_the_same() {
     let (from, there) = (odd(&path).await, folder.path().join("copy.db"));
     let to = sqlite::Store::open(&there).await.unwrap();
     let told = RefCell::new(Vec::new());
-    let copied =
-        copy(&from, &to, |rows| told.borrow_mut().push((rows.name.clone(), rows.rows))).await.unwrap();
+    let copied = copy(&from, &to, |rows| {
+        told.borrow_mut().push((rows.name.clone(), rows.rows))
+    })
+    .await
+    .unwrap();
     assert_eq!(rows(&there).await, rows(&path).await);
     // What is made from other rows is made there.
     let found = "SELECT count(*) FROM adjutant_passage_words WHERE adjutant_passage_words MATCH '\"en:one\"'";
-    let found: i64 = sqlx::query_scalar(found).fetch_one(&mut hand(&there).await).await.unwrap();
+    let found: i64 = sqlx::query_scalar(found)
+        .fetch_one(&mut hand(&there).await)
+        .await
+        .unwrap();
     assert_eq!(found, 2);
-    assert_eq!(copied.iter().find(|table| table.name == "event").unwrap().rows, 1204);
-    let events: Vec<u64> =
-        told.take().into_iter().filter(|(name, _)| name == "event").map(|(_, rows)| rows).collect();
+    assert_eq!(
+        copied
+            .iter()
+            .find(|table| table.name == "event")
+            .unwrap()
+            .rows,
+        1204
+    );
+    let events: Vec<u64> = told
+        .take()
+        .into_iter()
+        .filter(|(name, _)| name == "event")
+        .map(|(_, rows)| rows)
+        .collect();
     assert_eq!(events, [500, 1000, 1204]);
 }
 
@@ -119,11 +150,18 @@ async fn what_has_something_in_it_is_left_as_it_is() {
     let (from, there) = (odd(&path).await, folder.path().join("copy.db"));
     let to = sqlite::Store::open(&there).await.unwrap();
     let description = TaskDescription::new("mine").unwrap();
-    to.apply(&UserId::local(), &TaskChange::Add { description }, None).await.unwrap();
+    to.apply(&UserId::local(), &TaskChange::Add { description }, None)
+        .await
+        .unwrap();
     let before = rows(&there).await;
     let refused = copy(&from, &to, |_| {}).await.unwrap_err();
-    let StoreError::Unusable { message } = refused else { panic!("{refused:?}") };
-    assert!(message.contains("copy.db") && message.contains("it is not empty (adjutant_task)"), "{message}");
+    let StoreError::Unusable { message } = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        message.contains("copy.db") && message.contains("it is not empty (adjutant_task)"),
+        "{message}"
+    );
     assert_eq!(rows(&there).await, before);
     // And nothing can be copied onto itself.
     assert!(copy(&from, &from, |_| {}).await.is_err());
@@ -150,7 +188,10 @@ async fn a_copy_that_breaks_off_leaves_nothing() {
     )
     .await;
     let broken = copy(&from, &to, |_| {}).await.unwrap_err().to_string();
-    assert!(broken.contains("copy.db") && broken.contains("no more"), "{broken}");
+    assert!(
+        broken.contains("copy.db") && broken.contains("no more"),
+        "{broken}"
+    );
     assert_eq!(rows(&there).await, [""; 0]);
     change(&there, "DROP TRIGGER full").await;
     copy(&from, &to, |_| {}).await.unwrap();
@@ -177,8 +218,14 @@ async fn the_copy_has_what_was_there_when_it_began() {
             tokio::task::yield_now().await;
         }
         let description = TaskDescription::new("later").unwrap();
-        from.apply(&user, &TaskChange::Add { description }, None).await.unwrap();
-        change(&path, "DELETE FROM adjutant_event WHERE seq > 600; DELETE FROM adjutant_memory_change").await;
+        from.apply(&user, &TaskChange::Add { description }, None)
+            .await
+            .unwrap();
+        change(
+            &path,
+            "DELETE FROM adjutant_event WHERE seq > 600; DELETE FROM adjutant_memory_change",
+        )
+        .await;
     };
     let (copied, ()) = tokio::join!(copying, writing);
     copied.unwrap();
@@ -216,16 +263,19 @@ mod server {
         let server = Server::start();
         let (_folder, path) = place();
         let from = odd(&path).await;
-        let middle = postgres::Store::connect(&server.create_database("odd").await, 2).await.unwrap();
+        let middle = postgres::Store::connect(&server.create_database("odd").await, 2)
+            .await
+            .unwrap();
         let back = there_and_back(&middle, &from).await;
         assert_eq!(rows(&back).await, rows(&path).await);
 
         let mut connection = connect(&server.url("odd")).await;
-        let body: String =
-            sqlx::query_scalar("SELECT body FROM adjutant_event WHERE conversation = 7 AND seq = 1203")
-                .fetch_one(&mut connection)
-                .await
-                .unwrap();
+        let body: String = sqlx::query_scalar(
+            "SELECT body FROM adjutant_event WHERE conversation = 7 AND seq = 1203",
+        )
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
         assert_eq!(body, ODD);
         // Whatever comes next has the next number.
         let key = contract_key();
@@ -248,14 +298,18 @@ mod server {
             "SELECT table_name || '.' || column_name FROM information_schema.columns
              WHERE table_name LIKE 'adjutant%' AND table_name NOT IN {LEFT_OUT} AND is_generated = 'NEVER' ORDER BY 1"
         );
-        let mut of_server: Vec<String> =
-            sqlx::query_scalar(AssertSqlSafe(of_server)).fetch_all(&mut connection).await.unwrap();
+        let mut of_server: Vec<String> = sqlx::query_scalar(AssertSqlSafe(of_server))
+            .fetch_all(&mut connection)
+            .await
+            .unwrap();
         let of_file = format!(
             "SELECT tables.name || '.' || columns.name FROM sqlite_schema AS tables JOIN pragma_table_xinfo(tables.name) AS columns
              WHERE tables.type = 'table' AND tables.name LIKE 'adjutant%' AND tables.name NOT IN {LEFT_OUT} AND columns.hidden = 0"
         );
-        let mut of_file: Vec<String> =
-            sqlx::query_scalar(AssertSqlSafe(of_file)).fetch_all(&mut hand(&path).await).await.unwrap();
+        let mut of_file: Vec<String> = sqlx::query_scalar(AssertSqlSafe(of_file))
+            .fetch_all(&mut hand(&path).await)
+            .await
+            .unwrap();
         of_server.sort();
         of_file.sort();
         assert_eq!(of_server, of_file);
@@ -314,9 +368,15 @@ mod server {
         let mut connection = connect(&url).await;
         let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no more'; END $$;
                       CREATE TRIGGER refuse BEFORE INSERT ON adjutant_token FOR EACH ROW EXECUTE FUNCTION refuse()";
-        sqlx::raw_sql(refuse).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(refuse)
+            .execute(&mut connection)
+            .await
+            .unwrap();
         let broken = copy(&from, &to, |_| {}).await.unwrap_err().to_string();
-        assert!(broken.contains("refusing") && broken.contains("no more"), "{broken}");
+        assert!(
+            broken.contains("refusing") && broken.contains("no more"),
+            "{broken}"
+        );
         let left: i64 = sqlx::query_scalar(
             "SELECT (SELECT count(*) FROM adjutant_conversation) + (SELECT count(*) FROM adjutant_task)",
         )
@@ -324,9 +384,15 @@ mod server {
         .await
         .unwrap();
         assert_eq!(left, 0);
-        sqlx::raw_sql("DROP TRIGGER refuse ON adjutant_token").execute(&mut connection).await.unwrap();
+        sqlx::raw_sql("DROP TRIGGER refuse ON adjutant_token")
+            .execute(&mut connection)
+            .await
+            .unwrap();
         copy(&from, &to, |_| {}).await.unwrap();
         let refused = copy(&from, &to, |_| {}).await.unwrap_err().to_string();
-        assert!(refused.contains("it is not empty (adjutant_task)"), "{refused}");
+        assert!(
+            refused.contains("it is not empty (adjutant_task)"),
+            "{refused}"
+        );
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{Journal as _, TaskStore as _};
 use adjutant_core::{
-    AgentName, ConversationKey, IdempotencyKey, Input, InputBody, InputId, TaskChange, TaskDescription,
-    TaskFilter, UserId,
+    AgentName, ConversationKey, IdempotencyKey, Input, InputBody, InputId, TaskChange,
+    TaskDescription, TaskFilter, UserId,
 };
 use adjutant_store::{contract, sqlite::Store, worker_id};
 
@@ -18,18 +18,31 @@ use crate::place;
 const CHILD: &str = "ADJUTANT_STORE_TEST_CHILD";
 
 fn key(number: usize) -> ConversationKey {
-    let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    let conversation = format!("00000000-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap();
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
 fn input(number: usize) -> Input {
     let body = InputBody::message(format!("message {number}"));
-    Input::new(InputId::new(format!("i{number}")).unwrap(), jiff::Timestamp::UNIX_EPOCH, body)
+    Input::new(
+        InputId::new(format!("i{number}")).unwrap(),
+        jiff::Timestamp::UNIX_EPOCH,
+        body,
+    )
 }
 
 fn change(number: usize) -> (TaskChange, IdempotencyKey) {
     let description = TaskDescription::new(&format!("task {number}")).unwrap();
-    (TaskChange::Add { description }, IdempotencyKey::new(format!("key {number}")).unwrap())
+    (
+        TaskChange::Add { description },
+        IdempotencyKey::new(format!("key {number}")).unwrap(),
+    )
 }
 
 /// Writes and claims until it is killed, saying what has been confirmed.
@@ -42,9 +55,18 @@ async fn child(path: &Path) -> ! {
     writeln!(out, "\nworker {}", worker_id()).unwrap();
     for number in 1.. {
         store.submit(&key(number), &input(number)).await.unwrap();
-        assert!(store.claim(&key(number), worker_id(), Duration::from_secs(3600)).await.unwrap().is_held());
+        assert!(
+            store
+                .claim(&key(number), worker_id(), Duration::from_secs(3600))
+                .await
+                .unwrap()
+                .is_held()
+        );
         let (change, key) = change(number);
-        store.apply(&UserId::local(), &change, Some(&key)).await.unwrap();
+        store
+            .apply(&UserId::local(), &change, Some(&key))
+            .await
+            .unwrap();
         writeln!(out, "done {number}").unwrap();
         out.flush().unwrap();
     }
@@ -53,7 +75,10 @@ async fn child(path: &Path) -> ! {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "how a test tells itself that it is the child")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how a test tells itself that it is the child"
+)]
 async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path)).await;
@@ -73,7 +98,9 @@ async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let lines = BufReader::new(process.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
         for line in lines {
             if let Some(worker) = line.strip_prefix("worker ") {
                 worker.clone_into(&mut dead);
@@ -93,18 +120,37 @@ async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
         let tasks = store.list(&UserId::local(), TaskFilter::All).await.unwrap();
         assert!(tasks.len() >= confirmed);
         for (number, task) in (1..).zip(&tasks) {
-            assert_eq!((task.id.get(), task.description.to_string()), (number, format!("task {number}")));
+            assert_eq!(
+                (task.id.get(), task.description.to_string()),
+                (number, format!("task {number}"))
+            );
         }
         let unsettled = store.unsettled(&AgentName::adjutant(), None).await.unwrap();
         assert!(unsettled.len() >= tasks.len());
         for number in 1..=confirmed {
-            assert!(unsettled.contains(&key(number)), "{number} is claimed by nobody alive");
-            assert_eq!(store.load(&key(number)).await.unwrap().inbox, [input(number)]);
+            assert!(
+                unsettled.contains(&key(number)),
+                "{number} is claimed by nobody alive"
+            );
+            assert_eq!(
+                store.load(&key(number)).await.unwrap().inbox,
+                [input(number)]
+            );
         }
         // A repeat after the restart has no second effect.
         let (change, key) = change(confirmed);
-        store.apply(&UserId::local(), &change, Some(&key)).await.unwrap();
-        assert_eq!(store.list(&UserId::local(), TaskFilter::All).await.unwrap().len(), tasks.len());
+        store
+            .apply(&UserId::local(), &change, Some(&key))
+            .await
+            .unwrap();
+        assert_eq!(
+            store
+                .list(&UserId::local(), TaskFilter::All)
+                .await
+                .unwrap()
+                .len(),
+            tasks.len()
+        );
         store.close().await;
     }
     contract::a_dead_workers_claim_is_free_at_once(&Store::in_memory().await.unwrap(), &dead).await;

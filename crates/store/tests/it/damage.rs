@@ -33,14 +33,21 @@ async fn filled(path: &Path) {
     let store = Store::open(path).await.unwrap();
     for number in 0..200 {
         let description = TaskDescription::new(&format!("{number} {}", "x".repeat(900))).unwrap();
-        store.apply(&UserId::local(), &TaskChange::Add { description }, None).await.unwrap();
+        store
+            .apply(&UserId::local(), &TaskChange::Add { description }, None)
+            .await
+            .unwrap();
     }
     store.close().await;
 }
 
 async fn execute(path: &Path, sql: &'static str) {
-    let mut connection =
-        SqliteConnectOptions::new().filename(path).create_if_missing(true).connect().await.unwrap();
+    let mut connection = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .connect()
+        .await
+        .unwrap();
     sqlx::query(sql).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 }
@@ -101,17 +108,29 @@ async fn a_file_that_may_not_be_written_is_told() {
     assert_eq!(refused.is_err(), bound, "{refused:?}");
     if let Err(error) = refused {
         let told = matches!(error, StoreError::ReadOnly { .. });
-        assert!(told && error.to_string().contains(path.to_str().unwrap()), "{error:?}");
+        assert!(
+            told && error.to_string().contains(path.to_str().unwrap()),
+            "{error:?}"
+        );
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 }
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_left_alone() {
-    for content in ["# Key Facts\n".to_owned(), "not a database ".repeat(1000), "\0".repeat(8192)] {
+    for content in [
+        "# Key Facts\n".to_owned(),
+        "not a database ".repeat(1000),
+        "\0".repeat(8192),
+    ] {
         let (_folder, path) = place();
         std::fs::write(&path, content).unwrap();
-        check_refused(&path, unusable, &["not a database", "left as it is", "backup"]).await;
+        check_refused(
+            &path,
+            unusable,
+            &["not a database", "left as it is", "backup"],
+        )
+        .await;
     }
 }
 
@@ -137,9 +156,21 @@ async fn a_truncated_file_is_told() {
     let (_folder, path) = place();
     filled(&path).await;
     let bytes = std::fs::read(&path).unwrap();
-    for length in [bytes.len() - 4097, bytes.len() - 4096, bytes.len() / 2, 4096, 1000, 100] {
+    for length in [
+        bytes.len() - 4097,
+        bytes.len() - 4096,
+        bytes.len() / 2,
+        4096,
+        1000,
+        100,
+    ] {
         std::fs::write(&path, &bytes[..length]).unwrap();
-        check_refused(&path, |error| unusable(error) || unreadable(error), &["left as it is"]).await;
+        check_refused(
+            &path,
+            |error| unusable(error) || unreadable(error),
+            &["left as it is"],
+        )
+        .await;
     }
 }
 
@@ -153,8 +184,14 @@ async fn damage_inside_is_told_when_it_is_met() {
     bytes[tail..].fill(0xa5);
     std::fs::write(&path, &bytes).unwrap();
     let store = Store::open(&path).await.unwrap();
-    let error = store.list(&UserId::local(), TaskFilter::All).await.unwrap_err();
-    assert!(unreadable(&error) && error.to_string().contains("damaged and left as it is"), "{error:?}");
+    let error = store
+        .list(&UserId::local(), TaskFilter::All)
+        .await
+        .unwrap_err();
+    assert!(
+        unreadable(&error) && error.to_string().contains("damaged and left as it is"),
+        "{error:?}"
+    );
     assert!(error.to_string().contains(path.to_str().unwrap()));
     store.close().await;
     assert!(std::fs::read(&path).unwrap() == bytes);
@@ -169,7 +206,12 @@ async fn a_schema_of_a_newer_program_is_left_alone() {
         "INSERT INTO adjutant_migration (version, description, checksum) VALUES (99, 'from the future', x'00')",
     )
     .await;
-    check_refused(&path, unreadable, &["schema version 99", "knows up to", "use the newer program"]).await;
+    check_refused(
+        &path,
+        unreadable,
+        &["schema version 99", "knows up to", "use the newer program"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -178,5 +220,8 @@ async fn a_file_that_vanishes_is_made_again_only_on_the_next_start() {
     Store::open(&path).await.unwrap().close().await;
     std::fs::remove_file(&path).unwrap();
     let store = Store::open(&path).await.unwrap();
-    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
+    assert_eq!(
+        store.unsettled(&AgentName::adjutant(), None).await.unwrap(),
+        []
+    );
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationFilter, ConversationStore, Deleted, Journal, LogStore, MemoryLedger, TaskStore,
-    TokenStore,
+    BudgetStore, ConversationFilter, ConversationStore, Deleted, Journal, LogStore, MemoryLedger,
+    TaskStore, TokenStore,
 };
 use adjutant_core::{AgentName, ConversationKey, DecisionFilter, MemoryScope, TaskFilter, UserId};
 use adjutant_store::{Maintenance, sqlite};
@@ -52,7 +52,11 @@ where
             .collect();
         assert_eq!(json!(events), known["events"], "{key:?}");
         assert_eq!(json!(loaded.inbox), known["inbox"], "{key:?}");
-        assert_eq!(json!(store.summary(&key).await.unwrap()), known["summary"], "{key:?}");
+        assert_eq!(
+            json!(store.summary(&key).await.unwrap()),
+            known["summary"],
+            "{key:?}"
+        );
         keys.push(key);
     }
     for (name, known) in read["users"].as_object().unwrap() {
@@ -61,40 +65,91 @@ where
         for decision in decisions.as_array_mut().unwrap() {
             decision["agent"] = json!("adjutant");
         }
-        assert_eq!(json!(store.decisions(&user, &DecisionFilter::default()).await.unwrap()), decisions);
-        let tasks = TaskStore::list(store, &user, TaskFilter::All).await.unwrap();
+        assert_eq!(
+            json!(
+                store
+                    .decisions(&user, &DecisionFilter::default())
+                    .await
+                    .unwrap()
+            ),
+            decisions
+        );
+        let tasks = TaskStore::list(store, &user, TaskFilter::All)
+            .await
+            .unwrap();
         assert_eq!(json!(tasks), known["tasks"]);
         let all = ConversationFilter::newest(100);
-        let list = ConversationStore::list(store, &agent, &user, &all).await.unwrap();
+        let list = ConversationStore::list(store, &agent, &user, &all)
+            .await
+            .unwrap();
         assert_eq!(json!(list), known["list"]);
-        assert_eq!(ConversationStore::list(store, &other, &user, &all).await.unwrap(), []);
-        assert_eq!(store.parked(&agent, Some(&user)).await.unwrap().len(), known["parked"]);
+        assert_eq!(
+            ConversationStore::list(store, &other, &user, &all)
+                .await
+                .unwrap(),
+            []
+        );
+        assert_eq!(
+            store.parked(&agent, Some(&user)).await.unwrap().len(),
+            known["parked"]
+        );
         let unsettled = store.unsettled(&agent, Some(&user)).await.unwrap();
         let unsettled: Vec<_> = unsettled.into_iter().map(|key| key.conversation).collect();
         assert_eq!(json!(unsettled), known["unsettled"]);
         let spent = store.spent(Some(&user), date(2026, 1, 1)).await.unwrap();
         assert_eq!(spent.tokens, known["tokens_spent"].as_u64().unwrap());
-        assert_eq!(store.tokens(Some(&user)).await.unwrap().len(), known["tokens"]);
+        assert_eq!(
+            store.tokens(Some(&user)).await.unwrap().len(),
+            known["tokens"]
+        );
     }
-    let all_spent =
-        read["users"].as_object().unwrap().values().map(|known| known["tokens_spent"].as_u64().unwrap());
-    assert_eq!(store.spent(None, date(2026, 1, 1)).await.unwrap().tokens, all_spent.sum::<u64>());
-    let scope = MemoryScope { user: UserId::local(), vault: "/srv/ana/vault".to_owned() };
-    assert_eq!(store.newest(&scope, 9).await.unwrap().len(), read["memory_changes"]);
-    assert_eq!(store.unsettled(&agent, None).await.unwrap().len(), UNSETTLED);
+    let all_spent = read["users"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|known| known["tokens_spent"].as_u64().unwrap());
+    assert_eq!(
+        store.spent(None, date(2026, 1, 1)).await.unwrap().tokens,
+        all_spent.sum::<u64>()
+    );
+    let scope = MemoryScope {
+        user: UserId::local(),
+        vault: "/srv/ana/vault".to_owned(),
+    };
+    assert_eq!(
+        store.newest(&scope, 9).await.unwrap().len(),
+        read["memory_changes"]
+    );
+    assert_eq!(
+        store.unsettled(&agent, None).await.unwrap().len(),
+        UNSETTLED
+    );
     assert_eq!(store.unsettled(&other, None).await.unwrap(), []);
     assert_eq!(store.check().await.unwrap(), []);
     keys
 }
 
 /// What a conversation has goes with it, as before.
-async fn deletes_with_everything<S: ConversationStore + Maintenance>(store: &S, keys: &[ConversationKey]) {
+async fn deletes_with_everything<S: ConversationStore + Maintenance>(
+    store: &S,
+    keys: &[ConversationKey],
+) {
     for key in keys {
-        assert_eq!(ConversationStore::delete(store, key).await.unwrap(), Deleted::Yes);
+        assert_eq!(
+            ConversationStore::delete(store, key).await.unwrap(),
+            Deleted::Yes
+        );
     }
     assert_eq!(store.check().await.unwrap(), []);
     for table in store.status().await.unwrap().tables {
-        let is_theirs = ["conversation", "inbox", "event", "blob", "decision", "tool_invocation"];
+        let is_theirs = [
+            "conversation",
+            "inbox",
+            "event",
+            "blob",
+            "decision",
+            "tool_invocation",
+        ];
         if is_theirs.contains(&table.name.as_str()) {
             assert_eq!(table.rows, 0, "{}", table.name);
         }
@@ -103,7 +158,9 @@ async fn deletes_with_everything<S: ConversationStore + Maintenance>(store: &S, 
 
 async fn sqlite_of_first_version() -> (tempfile::TempDir, std::path::PathBuf) {
     let (folder, path) = place();
-    let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let options = SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
     let mut hand = options.connect().await.unwrap();
     sqlx::raw_sql(SQLITE).execute(&mut hand).await.unwrap();
     hand.close().await.unwrap();
@@ -112,7 +169,11 @@ async fn sqlite_of_first_version() -> (tempfile::TempDir, std::path::PathBuf) {
 
 /// Every table, column, index and foreign key, in no order.
 async fn sqlite_schema(path: &std::path::Path) -> BTreeSet<String> {
-    let mut hand = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let mut hand = SqliteConnectOptions::new()
+        .filename(path)
+        .connect()
+        .await
+        .unwrap();
     let parts = "
         SELECT 'column ' || t.name || ' ' || c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' '
                || coalesce(c.dflt_value, '') || ' ' || c.pk || ' ' || c.hidden
@@ -127,7 +188,9 @@ async fn sqlite_schema(path: &std::path::Path) -> BTreeSet<String> {
         UNION ALL SELECT 'strict ' || name || ' ' || strict || ' ' || wr FROM pragma_table_list";
     let rows = sqlx::query(parts).fetch_all(&mut hand).await.unwrap();
     let parts = rows.iter().map(|row| row.get::<String, _>(0));
-    parts.filter(|part| !part.contains("_sqlx_migrations")).collect()
+    parts
+        .filter(|part| !part.contains("_sqlx_migrations"))
+        .collect()
 }
 
 #[tokio::test]
@@ -143,7 +206,11 @@ async fn a_file_is_opened_and_holds_everything() {
     assert_eq!(sqlite_schema(&path).await, upgraded);
     let (_other_folder, new) = place();
     sqlite::Store::open(&new).await.unwrap().close().await;
-    assert_eq!(sqlite_schema(&new).await, upgraded, "a new database has the same schema");
+    assert_eq!(
+        sqlite_schema(&new).await,
+        upgraded,
+        "a new database has the same schema"
+    );
     deletes_with_everything(&store, &keys).await;
 }
 
@@ -151,10 +218,16 @@ async fn a_file_is_opened_and_holds_everything() {
 async fn a_program_of_the_first_version_finds_a_newer_schema() {
     let (_folder, path) = sqlite_of_first_version().await;
     sqlite::Store::open(&path).await.unwrap().close().await;
-    let mut hand = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let mut hand = SqliteConnectOptions::new()
+        .filename(&path)
+        .connect()
+        .await
+        .unwrap();
     // What it looks at; it knows up to 8.
-    let found: i64 =
-        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut hand).await.unwrap();
+    let found: i64 = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+        .fetch_one(&mut hand)
+        .await
+        .unwrap();
     assert_eq!(found, 9);
 }
 
@@ -171,7 +244,11 @@ mod server {
     const POSTGRES_READ: &str = include_str!("../fixtures/first_version.postgres.json");
 
     async fn hand(url: &str) -> PgConnection {
-        url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap()
+        url.parse::<PgConnectOptions>()
+            .unwrap()
+            .connect()
+            .await
+            .unwrap()
     }
 
     async fn schema(url: &str) -> BTreeSet<String> {
@@ -187,16 +264,24 @@ mod server {
             WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace
             UNION ALL SELECT 'function ' || pg_get_functiondef(oid) FROM pg_proc
             WHERE pronamespace = 'public'::regnamespace";
-        let rows = sqlx::query(parts).fetch_all(&mut hand(url).await).await.unwrap();
+        let rows = sqlx::query(parts)
+            .fetch_all(&mut hand(url).await)
+            .await
+            .unwrap();
         let parts = rows.iter().map(|row| row.get::<String, _>(0));
-        parts.filter(|part| !part.contains("_sqlx_migrations")).collect()
+        parts
+            .filter(|part| !part.contains("_sqlx_migrations"))
+            .collect()
     }
 
     #[tokio::test]
     async fn a_server_is_opened_and_holds_everything() {
         let server = Server::start();
         let url = server.create_database("old").await;
-        sqlx::raw_sql(POSTGRES).execute(&mut hand(&url).await).await.unwrap();
+        sqlx::raw_sql(POSTGRES)
+            .execute(&mut hand(&url).await)
+            .await
+            .unwrap();
         let store = postgres::Store::connect(&url, 2).await.unwrap();
         holds_everything(&store, POSTGRES_READ).await;
         store.close().await;
@@ -206,8 +291,16 @@ mod server {
         let keys = holds_everything(&store, POSTGRES_READ).await;
         assert_eq!(schema(&url).await, upgraded);
         let new = server.create_database("new").await;
-        postgres::Store::connect(&new, 1).await.unwrap().close().await;
-        assert_eq!(schema(&new).await, upgraded, "a new database has the same schema");
+        postgres::Store::connect(&new, 1)
+            .await
+            .unwrap()
+            .close()
+            .await;
+        assert_eq!(
+            schema(&new).await,
+            upgraded,
+            "a new database has the same schema"
+        );
         deletes_with_everything(&store, &keys).await;
         store.close().await;
     }
@@ -225,14 +318,29 @@ mod server {
                 execution_time BIGINT NOT NULL);
             INSERT INTO _sqlx_migrations VALUES (1, 'theirs', now(), TRUE, 'x', 1);
             INSERT INTO task VALUES ('wash the car');";
-        sqlx::raw_sql(theirs).execute(&mut hand(&url).await).await.unwrap();
+        sqlx::raw_sql(theirs)
+            .execute(&mut hand(&url).await)
+            .await
+            .unwrap();
         let store = postgres::Store::connect(&url, 1).await.unwrap();
-        assert_eq!(TaskStore::list(&store, &UserId::local(), TaskFilter::All).await.unwrap(), []);
+        assert_eq!(
+            TaskStore::list(&store, &UserId::local(), TaskFilter::All)
+                .await
+                .unwrap(),
+            []
+        );
         assert_eq!(store.check().await.unwrap(), []);
         store.close().await;
-        postgres::Store::connect(&url, 1).await.unwrap().close().await;
+        postgres::Store::connect(&url, 1)
+            .await
+            .unwrap()
+            .close()
+            .await;
         let kept = "SELECT (SELECT count(*) FROM task), (SELECT count(*) FROM _sqlx_migrations)";
-        let kept: (i64, i64) = sqlx::query_as(kept).fetch_one(&mut hand(&url).await).await.unwrap();
+        let kept: (i64, i64) = sqlx::query_as(kept)
+            .fetch_one(&mut hand(&url).await)
+            .await
+            .unwrap();
         assert_eq!(kept, (1, 1));
     }
 }

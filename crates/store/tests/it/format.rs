@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use adjutant_core::port::{Branching, ConversationStore as _, Deleted, Journal as _, StoreError};
-use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
+use adjutant_core::{
+    AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId,
+};
 use adjutant_store::sqlite::Store;
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -35,7 +37,11 @@ const KINDS_V1: [&str; 15] = [
 
 fn key() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
 /// A store with one conversation, and a hand that reaches around it.
@@ -43,9 +49,17 @@ async fn tampered() -> (TempDir, Store, SqliteConnection) {
     let (folder, path) = place();
     let store = Store::open(&path).await.unwrap();
     let body = InputBody::message("hello");
-    let input = Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, body);
+    let input = Input::new(
+        InputId::new("i1").unwrap(),
+        jiff::Timestamp::UNIX_EPOCH,
+        body,
+    );
     store.submit(&key(), &input).await.unwrap();
-    let hand = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let hand = SqliteConnectOptions::new()
+        .filename(&path)
+        .connect()
+        .await
+        .unwrap();
     (folder, store, hand)
 }
 
@@ -63,10 +77,20 @@ async fn insert(hand: &mut SqliteConnection, seq: i64, v: i64, kind: &str, body:
 #[tokio::test]
 async fn events_of_version_1_are_read_and_nothing_of_them_is_lost() {
     let (_folder, store, mut hand) = tampered().await;
-    let lines: Vec<Value> = EVENTS_V1.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = EVENTS_V1
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     for (seq, line) in (1..).zip(&lines) {
         let kind = line["event"]["event"].as_str().unwrap();
-        insert(&mut hand, seq, line["v"].as_i64().unwrap(), kind, &line["event"].to_string()).await;
+        insert(
+            &mut hand,
+            seq,
+            line["v"].as_i64().unwrap(),
+            kind,
+            &line["event"].to_string(),
+        )
+        .await;
     }
     let loaded = store.load(&key()).await.unwrap().events;
     assert_eq!(loaded.len(), lines.len());
@@ -74,7 +98,10 @@ async fn events_of_version_1_are_read_and_nothing_of_them_is_lost() {
         let written = serde_json::to_value(&*recorded.event).unwrap();
         check_kept(&line["event"], &written, recorded.event.kind());
     }
-    let kinds: BTreeSet<_> = loaded.iter().map(|recorded| recorded.event.kind()).collect();
+    let kinds: BTreeSet<_> = loaded
+        .iter()
+        .map(|recorded| recorded.event.kind())
+        .collect();
     assert_eq!(kinds, BTreeSet::from(KINDS_V1));
 }
 
@@ -84,7 +111,13 @@ fn check_kept(stored: &Value, written: &Value, place: &str) {
         (Value::Object(stored), Value::Object(written)) => {
             for (name, value) in stored {
                 let place = format!("{place}.{name}");
-                check_kept(value, written.get(name).unwrap_or_else(|| panic!("{place} is lost")), &place);
+                check_kept(
+                    value,
+                    written
+                        .get(name)
+                        .unwrap_or_else(|| panic!("{place} is lost")),
+                    &place,
+                );
             }
         }
         (Value::Array(stored), Value::Array(written)) => {
@@ -101,20 +134,47 @@ fn check_kept(stored: &Value, written: &Value, place: &str) {
 async fn what_cannot_be_understood_is_named_and_left_as_it_is() {
     let ignored = r#"{"event":"input_ignored","input":"i0","reason":"none"}"#;
     let cases = [
-        (2, "input_ignored", ignored, "format version 2, this program reads 1"),
-        (1, "mind_changed", r#"{"event":"mind_changed"}"#, "mind_changed"),
-        (1, "input_ignored", r#"{"event":"input_ignored"}"#, "missing field"),
+        (
+            2,
+            "input_ignored",
+            ignored,
+            "format version 2, this program reads 1",
+        ),
+        (
+            1,
+            "mind_changed",
+            r#"{"event":"mind_changed"}"#,
+            "mind_changed",
+        ),
+        (
+            1,
+            "input_ignored",
+            r#"{"event":"input_ignored"}"#,
+            "missing field",
+        ),
         (1, "input_ignored", r#"{"event":"#, "EOF"),
-        (1, "turn_started", ignored, "its body says it is input_ignored"),
+        (
+            1,
+            "turn_started",
+            ignored,
+            "its body says it is input_ignored",
+        ),
     ];
     for (v, kind, body, words) in cases {
         let (_folder, store, mut hand) = tampered().await;
         insert(&mut hand, 1, 1, "input_ignored", ignored).await;
         insert(&mut hand, 2, v, kind, body).await;
         let error = store.load(&key()).await.unwrap_err();
-        let StoreError::Unreadable { message } = &error else { panic!("{error:?}") };
+        let StoreError::Unreadable { message } = &error else {
+            panic!("{error:?}")
+        };
         let place = format!("event 2 ({kind}) of conversation {}", key().conversation);
-        for word in [words, &place, "left as it is", store.path().unwrap().to_str().unwrap()] {
+        for word in [
+            words,
+            &place,
+            "left as it is",
+            store.path().unwrap().to_str().unwrap(),
+        ] {
             assert!(message.contains(word), "{word:?} is not in {message:?}");
         }
         let kept: (i64, String, String) =
@@ -128,15 +188,18 @@ async fn what_cannot_be_understood_is_named_and_left_as_it_is() {
 
 #[tokio::test]
 async fn an_input_that_cannot_be_understood_is_named() {
-    for change in
-        ["UPDATE adjutant_inbox SET v = 7", "UPDATE adjutant_inbox SET body = '{\"kind\":\"song\"}'"]
-    {
+    for change in [
+        "UPDATE adjutant_inbox SET v = 7",
+        "UPDATE adjutant_inbox SET body = '{\"kind\":\"song\"}'",
+    ] {
         let (_folder, store, mut hand) = tampered().await;
         sqlx::query(change).execute(&mut hand).await.unwrap();
         let error = store.load(&key()).await.unwrap_err();
         assert!(matches!(error, StoreError::Unreadable { .. }), "{error:?}");
         assert!(
-            error.to_string().contains(&format!("input i1 of conversation {}", key().conversation)),
+            error
+                .to_string()
+                .contains(&format!("input i1 of conversation {}", key().conversation)),
             "{error}"
         );
     }
@@ -145,33 +208,79 @@ async fn an_input_that_cannot_be_understood_is_named() {
 #[tokio::test]
 async fn a_long_value_is_kept_once_and_goes_with_its_conversation() {
     let (_folder, store, mut hand) = tampered().await;
-    let ignored =
-        |chars: usize| Event::InputIgnored { input: InputId::new("i0").unwrap(), reason: "x".repeat(chars) };
-    let events = [ignored(1000), ignored(300_000), ignored(300_000), ignored(400_000)];
-    store.append(&key(), &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
+    let ignored = |chars: usize| Event::InputIgnored {
+        input: InputId::new("i0").unwrap(),
+        reason: "x".repeat(chars),
+    };
+    let events = [
+        ignored(1000),
+        ignored(300_000),
+        ignored(300_000),
+        ignored(400_000),
+    ];
+    store
+        .append(
+            &key(),
+            &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events),
+        )
+        .await
+        .unwrap();
     let kept: Vec<i64> = sqlx::query_scalar("SELECT length(body) FROM adjutant_event ORDER BY seq")
         .fetch_all(&mut hand)
         .await
         .unwrap();
-    assert!(kept[0] > 1000 && kept[1..].iter().all(|length| *length < 200), "{kept:?}");
+    assert!(
+        kept[0] > 1000 && kept[1..].iter().all(|length| *length < 200),
+        "{kept:?}"
+    );
     let values = "SELECT length(body) FROM adjutant_blob ORDER BY 1";
-    let lengths: Vec<i64> = sqlx::query_scalar(values).fetch_all(&mut hand).await.unwrap();
+    let lengths: Vec<i64> = sqlx::query_scalar(values)
+        .fetch_all(&mut hand)
+        .await
+        .unwrap();
     assert_eq!(lengths, [300_002, 400_002]);
 
-    let other = ConversationKey { agent: AgentName::adjutant(), user: UserId::new("bert").unwrap(), ..key() };
-    let input =
-        Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, InputBody::message("hello"));
+    let other = ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::new("bert").unwrap(),
+        ..key()
+    };
+    let input = Input::new(
+        InputId::new("i1").unwrap(),
+        jiff::Timestamp::UNIX_EPOCH,
+        InputBody::message("hello"),
+    );
     store.submit(&other, &input).await.unwrap();
-    store.append(&other, &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
-    let lengths: Vec<i64> = sqlx::query_scalar(values).fetch_all(&mut hand).await.unwrap();
-    assert_eq!(lengths.len(), 4, "nothing of one user's is shared with another's");
+    store
+        .append(
+            &other,
+            &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events),
+        )
+        .await
+        .unwrap();
+    let lengths: Vec<i64> = sqlx::query_scalar(values)
+        .fetch_all(&mut hand)
+        .await
+        .unwrap();
+    assert_eq!(
+        lengths.len(),
+        4,
+        "nothing of one user's is shared with another's"
+    );
     assert_eq!(store.delete(&other).await.unwrap(), Deleted::Yes);
-    let lengths: Vec<i64> = sqlx::query_scalar(values).fetch_all(&mut hand).await.unwrap();
+    let lengths: Vec<i64> = sqlx::query_scalar(values)
+        .fetch_all(&mut hand)
+        .await
+        .unwrap();
     assert_eq!(lengths.len(), 2);
 
-    sqlx::query("DELETE FROM adjutant_blob").execute(&mut hand).await.unwrap();
+    sqlx::query("DELETE FROM adjutant_blob")
+        .execute(&mut hand)
+        .await
+        .unwrap();
     let error = store.load(&key()).await.unwrap_err();
-    let says = |part: &str| matches!(&error, StoreError::Unreadable { message } if message.contains(part));
+    let says =
+        |part: &str| matches!(&error, StoreError::Unreadable { message } if message.contains(part));
     assert!(says("event 2") && says("missing"), "{error:?}");
 }
 
@@ -181,16 +290,40 @@ async fn a_branch_keeps_the_long_values_of_its_own_events_and_no_others() {
     let at = jiff::Timestamp::UNIX_EPOCH;
     let ignored = |letter: &str, chars: usize| {
         let reason = letter.repeat(chars);
-        Recorded::sequence(1, at, &[Event::InputIgnored { input: InputId::new("i0").unwrap(), reason }])
-            .remove(0)
+        Recorded::sequence(
+            1,
+            at,
+            &[Event::InputIgnored {
+                input: InputId::new("i0").unwrap(),
+                reason,
+            }],
+        )
+        .remove(0)
     };
     let [shared, left, own] = [ignored("a", 2000), ignored("b", 3000), ignored("c", 4000)];
-    store.append(&key(), &[shared.clone(), Recorded { seq: 2, ..left }]).await.unwrap();
+    store
+        .append(&key(), &[shared.clone(), Recorded { seq: 2, ..left }])
+        .await
+        .unwrap();
     let id = "00000000-0000-7000-8000-000000000002".parse().unwrap();
-    let branch = ConversationKey { conversation: id, ..key() };
-    store.branch(Branching { from: &key(), seq: 1, id, at }).await.unwrap();
+    let branch = ConversationKey {
+        conversation: id,
+        ..key()
+    };
+    store
+        .branch(Branching {
+            from: &key(),
+            seq: 1,
+            id,
+            at,
+        })
+        .await
+        .unwrap();
     let own = Recorded { seq: 2, ..own };
-    store.append(&branch, std::slice::from_ref(&own)).await.unwrap();
+    store
+        .append(&branch, std::slice::from_ref(&own))
+        .await
+        .unwrap();
     assert_eq!(store.delete(&key()).await.unwrap(), Deleted::Yes);
 
     assert_eq!(store.load(&branch).await.unwrap().events, [shared, own]);
@@ -206,8 +339,14 @@ async fn a_branch_keeps_the_long_values_of_its_own_events_and_no_others() {
 async fn a_body_that_is_kept_apart_as_a_whole_is_read() {
     let (_folder, store, mut hand) = tampered().await;
     insert(&mut hand, 1, 1, "input_ignored", "").await;
-    sqlx::query("UPDATE adjutant_event SET blob = 'its hash'").execute(&mut hand).await.unwrap();
-    sqlx::query("UPDATE adjutant_conversation SET next_seq = 2").execute(&mut hand).await.unwrap();
+    sqlx::query("UPDATE adjutant_event SET blob = 'its hash'")
+        .execute(&mut hand)
+        .await
+        .unwrap();
+    sqlx::query("UPDATE adjutant_conversation SET next_seq = 2")
+        .execute(&mut hand)
+        .await
+        .unwrap();
     sqlx::query("INSERT INTO adjutant_blob VALUES (1, 'its hash', '{\"event\":\"input_ignored\",\"input\":\"i0\",\"reason\":\"x\"}')")
         .execute(&mut hand)
         .await
@@ -219,18 +358,32 @@ async fn a_body_that_is_kept_apart_as_a_whole_is_read() {
 #[tokio::test]
 async fn what_is_said_where_nothing_can_be_read_waits_for_a_version_that_can() {
     let (_folder, store, mut hand) = tampered().await;
-    insert(&mut hand, 1, 2, "mind_changed", r#"{"event":"mind_changed"}"#).await;
+    insert(
+        &mut hand,
+        1,
+        2,
+        "mind_changed",
+        r#"{"event":"mind_changed"}"#,
+    )
+    .await;
     let input = Input::new(
         InputId::new("i2").unwrap(),
         jiff::Timestamp::UNIX_EPOCH,
         InputBody::message("are you there?"),
     );
     store.submit(&key(), &input).await.unwrap();
-    assert!(matches!(store.load(&key()).await, Err(StoreError::Unreadable { .. })));
-    let waiting: i64 = sqlx::query_scalar("SELECT count(*) FROM adjutant_inbox WHERE taken_seq IS NULL")
-        .fetch_one(&mut hand)
-        .await
-        .unwrap();
+    assert!(matches!(
+        store.load(&key()).await,
+        Err(StoreError::Unreadable { .. })
+    ));
+    let waiting: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM adjutant_inbox WHERE taken_seq IS NULL")
+            .fetch_one(&mut hand)
+            .await
+            .unwrap();
     assert_eq!(waiting, 2);
-    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), [key()]);
+    assert_eq!(
+        store.unsettled(&AgentName::adjutant(), None).await.unwrap(),
+        [key()]
+    );
 }

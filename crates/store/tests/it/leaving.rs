@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal, TaskStore};
 use adjutant_core::{
-    AgentName, ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter, UserId,
+    AgentName, ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter,
+    UserId,
 };
 use tokio::task::{LocalSet, spawn_local, yield_now};
 
@@ -18,13 +19,23 @@ const STAYING: usize = 10;
 const CALLS: usize = 100;
 
 fn key(number: usize) -> ConversationKey {
-    let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    let conversation = format!("00000000-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap();
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
 fn input(number: usize) -> Input {
     let body = InputBody::message(format!("message {number}"));
-    Input::new(InputId::new(format!("i{number}")).unwrap(), jiff::Timestamp::UNIX_EPOCH, body)
+    Input::new(
+        InputId::new(format!("i{number}")).unwrap(),
+        jiff::Timestamp::UNIX_EPOCH,
+        body,
+    )
 }
 
 /// One call, another one for each number; the error it ended with.
@@ -37,14 +48,24 @@ async fn call<S: Journal + ConversationStore + TaskStore>(
     let outcome = match number % 5 {
         0 => store.submit(&key, &input(number)).await,
         1 => store.load(&key).await.map(drop),
-        2 => ConversationStore::list(store, &AgentName::adjutant(), &user, &ConversationFilter::newest(10))
-            .await
-            .map(drop),
+        2 => ConversationStore::list(
+            store,
+            &AgentName::adjutant(),
+            &user,
+            &ConversationFilter::newest(10),
+        )
+        .await
+        .map(drop),
         3 => {
             let description = TaskDescription::new("buy milk").unwrap();
-            store.apply(&user, &TaskChange::Add { description }, None).await.map(drop)
+            store
+                .apply(&user, &TaskChange::Add { description }, None)
+                .await
+                .map(drop)
         }
-        _ => TaskStore::list(store, &user, TaskFilter::Pending).await.map(drop),
+        _ => TaskStore::list(store, &user, TaskFilter::Pending)
+            .await
+            .map(drop),
     };
     outcome.err().map(|error| error.to_string())
 }
@@ -125,12 +146,21 @@ async fn who_leaves_a_file_harms_nobody() {
 
     let (_folder, path) = crate::place();
     let store = adjutant_store::sqlite::Store::open(&path).await.unwrap();
-    assert_eq!(errors_beside_leavers(store.clone()).await, Vec::<String>::new());
+    assert_eq!(
+        errors_beside_leavers(store.clone()).await,
+        Vec::<String>::new()
+    );
     // What was begun ends, and then nobody is inside a transaction: the log can be written back as a whole and emptied,
     // which neither a writer nor a reader of an older state would allow.
-    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
-    let (busy, ..): (i64, i64, i64) =
-        sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut other).await.unwrap();
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .connect()
+        .await
+        .unwrap();
+    let (busy, ..): (i64, i64, i64) = sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)")
+        .fetch_one(&mut other)
+        .await
+        .unwrap();
     assert_eq!(busy, 0);
     other.close().await.unwrap();
     assert_eq!(call(&store, 0, 0).await, None);
@@ -143,8 +173,13 @@ async fn who_leaves_a_server_harms_nobody() {
 
     let server = crate::server::Server::start();
     let url = server.create_database("leaving").await;
-    let store = adjutant_store::postgres::Store::connect(&url, 4).await.unwrap();
-    assert_eq!(errors_beside_leavers(store.clone()).await, Vec::<String>::new());
+    let store = adjutant_store::postgres::Store::connect(&url, 4)
+        .await
+        .unwrap();
+    assert_eq!(
+        errors_beside_leavers(store.clone()).await,
+        Vec::<String>::new()
+    );
     let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
     let mut other = options.connect().await.unwrap();
     // What was begun ends by itself; what nobody will end is still there after any number of looks.

@@ -1,5 +1,9 @@
 //! The store against real files.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "panicking is how a test fails, in its helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "panicking is how a test fails, in its helpers too"
+)]
 
 mod copy;
 mod crash;

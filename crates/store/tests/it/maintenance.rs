@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
+use adjutant_core::port::{
+    ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore,
+};
 use adjutant_core::{AgentName, TaskChange, TaskDescription, TaskFilter, UserId};
 use adjutant_store::{Maintenance as _, contract, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -14,7 +16,9 @@ use crate::place;
 
 /// Changes a file by hand, beside whoever has it open.
 async fn hand(path: &Path, sql: &'static str) {
-    let options = SqliteConnectOptions::new().filename(path).foreign_keys(false);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .foreign_keys(false);
     let mut connection = options.connect().await.unwrap();
     sqlx::query(sql).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
@@ -25,13 +29,19 @@ const AGE: &str = "UPDATE adjutant_applied_change SET at = '2020-01-01T00:00:00.
 async fn add_tasks(store: &sqlite::Store, number: usize) {
     for number in 0..number {
         let description = TaskDescription::new(&format!("{number} {}", "x".repeat(900))).unwrap();
-        store.apply(&UserId::local(), &TaskChange::Add { description }, None).await.unwrap();
+        store
+            .apply(&UserId::local(), &TaskChange::Add { description }, None)
+            .await
+            .unwrap();
     }
 }
 
 async fn tasks(path: &Path) -> usize {
     let store = sqlite::Store::open(path).await.unwrap();
-    let tasks = TaskStore::list(&store, &UserId::local(), TaskFilter::All).await.unwrap().len();
+    let tasks = TaskStore::list(&store, &UserId::local(), TaskFilter::All)
+        .await
+        .unwrap()
+        .len();
     store.close().await;
     tasks
 }
@@ -48,8 +58,14 @@ async fn a_file_is_looked_after() {
     let store = sqlite::Store::open(&path).await.unwrap();
     let status = store.status().await.unwrap();
     assert_eq!(status.journal_mode.as_deref(), Some("wal"));
-    assert!(status.product.starts_with("SQLite 3.") && status.place.contains("adjutant.db"), "{status:?}");
-    contract::a_change_is_remembered_while_it_may_be_repeated(&store, async || hand(&path, AGE).await).await;
+    assert!(
+        status.product.starts_with("SQLite 3.") && status.place.contains("adjutant.db"),
+        "{status:?}"
+    );
+    contract::a_change_is_remembered_while_it_may_be_repeated(&store, async || {
+        hand(&path, AGE).await
+    })
+    .await;
     let number = Cell::new(0);
     contract::what_does_not_fit_together_is_found(async || {
         number.set(number.get() + 1);
@@ -98,10 +114,27 @@ async fn a_server_is_looked_after() {
     contract::the_status_counts_what_is_there(&fresh().await.0).await;
     contract::users_are_those_who_have_something(&fresh().await.0).await;
     let (store, url) = fresh().await;
-    contract::a_change_is_remembered_while_it_may_be_repeated(&store, async || hand(&url, AGE).await).await;
-    let refused = store.backup(Path::new("copy.dump")).await.unwrap_err().to_string();
-    assert!(refused.contains("pg_dump") && refused.contains("--file=copy.dump"), "{refused}");
-    assert!(store.status().await.unwrap().product.starts_with("PostgreSQL 1"));
+    contract::a_change_is_remembered_while_it_may_be_repeated(&store, async || {
+        hand(&url, AGE).await
+    })
+    .await;
+    let refused = store
+        .backup(Path::new("copy.dump"))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("pg_dump") && refused.contains("--file=copy.dump"),
+        "{refused}"
+    );
+    assert!(
+        store
+            .status()
+            .await
+            .unwrap()
+            .product
+            .starts_with("PostgreSQL 1")
+    );
     contract::what_does_not_fit_together_is_found(async || {
         let (store, url) = fresh().await;
         (store, async move |sql| hand(&url, sql).await)
@@ -128,7 +161,9 @@ async fn a_row_that_refers_to_nothing_is_found() {
     let findings = store.check().await.unwrap();
     assert_eq!(findings.len(), 1);
     assert!(
-        findings[0].to_string().contains("row 1 of adjutant_inbox refers to a row of adjutant_conversation"),
+        findings[0]
+            .to_string()
+            .contains("row 1 of adjutant_inbox refers to a row of adjutant_conversation"),
         "{findings:?}"
     );
 }
@@ -146,23 +181,44 @@ async fn a_copy_is_whole_sound_private_and_never_in_the_way() {
     assert!((50..=70).contains(&there), "{there}");
     let other = sqlite::Store::open(&copy).await.unwrap();
     assert_eq!(other.check().await.unwrap(), []);
-    assert_eq!(other.status().await.unwrap().journal_mode.as_deref(), Some("wal"));
+    assert_eq!(
+        other.status().await.unwrap().journal_mode.as_deref(),
+        Some("wal")
+    );
     other.close().await;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
     let before = std::fs::read(&copy).unwrap();
-    let StoreError::Unusable { message } = store.backup(&copy).await.unwrap_err() else { panic!() };
+    let StoreError::Unusable { message } = store.backup(&copy).await.unwrap_err() else {
+        panic!()
+    };
     assert!(message.contains("copy.db is there already"), "{message}");
     assert_eq!(std::fs::read(&copy).unwrap(), before);
 
-    let nowhere = store.backup(&folder.path().join("no/such/folder.db")).await.unwrap_err();
-    assert!(matches!(nowhere, StoreError::Unusable { .. }), "{nowhere:?}");
+    let nowhere = store
+        .backup(&folder.path().join("no/such/folder.db"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(nowhere, StoreError::Unusable { .. }),
+        "{nowhere:?}"
+    );
     let memory = sqlite::Store::in_memory().await.unwrap();
-    let refused = memory.backup(&folder.path().join("memory.db")).await.unwrap_err().to_string();
-    assert!(refused.contains("the database in memory: it is gone with this process"), "{refused}");
+    let refused = memory
+        .backup(&folder.path().join("memory.db"))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("the database in memory: it is gone with this process"),
+        "{refused}"
+    );
     store.close().await;
     assert_eq!(names(&folder), ["adjutant.db", "copy.db"]);
 }
@@ -181,11 +237,23 @@ async fn a_damaged_file_is_found_out_and_not_copied() {
 
     let store = sqlite::Store::open(&path).await.unwrap();
     let findings = store.check().await.unwrap();
-    assert!(!findings.is_empty() && findings[0].place.contains("adjutant.db"), "{findings:?}");
-    let refused = store.backup(&folder.path().join("copy.db")).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Unreadable { .. }), "{refused:?}");
+    assert!(
+        !findings.is_empty() && findings[0].place.contains("adjutant.db"),
+        "{findings:?}"
+    );
+    let refused = store
+        .backup(&folder.path().join("copy.db"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, StoreError::Unreadable { .. }),
+        "{refused:?}"
+    );
     // What is not damaged is still there.
-    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
+    assert_eq!(
+        store.unsettled(&AgentName::adjutant(), None).await.unwrap(),
+        []
+    );
     assert_eq!(
         ConversationStore::list(
             &store,
@@ -203,7 +271,9 @@ async fn a_damaged_file_is_found_out_and_not_copied() {
 
 fn names(folder: &TempDir) -> Vec<String> {
     let files = std::fs::read_dir(folder.path()).unwrap();
-    let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use adjutant_core::port::{
-    Begin, Begun, Change, Claim, Finished, Journal, Known, LogStore, PastConversations as _, StoreError,
-    TaskStore,
+    Begin, Begun, Change, Claim, Finished, Journal, Known, LogStore, PastConversations as _,
+    StoreError, TaskStore,
 };
 use adjutant_core::{
-    AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, TaskChange, TaskDescription,
-    TaskFilter, UserId,
+    AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, TaskChange,
+    TaskDescription, TaskFilter, UserId,
 };
 use adjutant_store::{Maintenance as _, postgres::Store};
 use serde_json::{Value, json};
@@ -39,15 +39,20 @@ struct Counter {
 impl Counter {
     fn start(server: &Server) -> Self {
         let folder = folder(server);
-        let counter =
-            Self { asked: Arc::default(), queries: Arc::default(), stands_still_at: Arc::default() };
+        let counter = Self {
+            asked: Arc::default(),
+            queries: Arc::default(),
+            stands_still_at: Arc::default(),
+        };
         let listener = UnixListener::bind(folder.join(format!(".s.PGSQL.{PORT}"))).unwrap();
         let (asked, queries) = (counter.asked.clone(), counter.queries.clone());
         let still = counter.stands_still_at.clone();
         std::thread::spawn(move || {
             for client in listener.incoming() {
-                let (client, server) =
-                    (client.unwrap(), UnixStream::connect(folder.join(".s.PGSQL.5432")).unwrap());
+                let (client, server) = (
+                    client.unwrap(),
+                    UnixStream::connect(folder.join(".s.PGSQL.5432")).unwrap(),
+                );
                 let (mut from_server, mut to_client) =
                     (server.try_clone().unwrap(), client.try_clone().unwrap());
                 std::thread::spawn(move || {
@@ -67,7 +72,10 @@ impl Counter {
 
     /// Returns how many messages were sent, and what the queries among them were, since this was asked last.
     fn since(&self) -> (u64, Vec<String>) {
-        (self.asked.swap(0, Ordering::SeqCst), std::mem::take(&mut *self.queries.lock().unwrap()))
+        (
+            self.asked.swap(0, Ordering::SeqCst),
+            std::mem::take(&mut *self.queries.lock().unwrap()),
+        )
     }
 }
 
@@ -95,7 +103,9 @@ fn forward(
             match kind[0] {
                 b'Q' => {
                     let query = String::from_utf8_lossy(&body);
-                    let still = stands_still_at.get().is_some_and(|text| query.contains(text));
+                    let still = stands_still_at
+                        .get()
+                        .is_some_and(|text| query.contains(text));
                     asked.fetch_add(1, Ordering::SeqCst);
                     queries.lock().unwrap().push(query.into_owned());
                     if still {
@@ -127,8 +137,14 @@ fn at(seconds: i64) -> jiff::Timestamp {
 }
 
 fn key(number: usize) -> ConversationKey {
-    let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    let conversation = format!("00000000-0000-7000-8000-{number:012}")
+        .parse()
+        .unwrap();
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
 fn input(number: usize) -> Input {
@@ -196,24 +212,53 @@ fn finished(number: usize) -> Event {
 
 fn begin<'a>(input: Option<&'a Input>, turn: &'a [Event], known: Option<Known>) -> Begin<'a> {
     let lease = std::time::Duration::from_secs(3600);
-    Begin { input, turn, first: None, worker: "a".into(), lease, known, at: at(1) }
+    Begin {
+        input,
+        turn,
+        first: None,
+        worker: "a".into(),
+        lease,
+        known,
+        at: at(1),
+    }
 }
 
 /// A turn with a call of a tool that has an effect; returns what is known afterwards.
-async fn take_a_turn(store: &Store, key: &ConversationKey, number: usize, known: Option<Known>) -> Known {
+async fn take_a_turn(
+    store: &Store,
+    key: &ConversationKey,
+    number: usize,
+    known: Option<Known>,
+) -> Known {
     let (input, turn) = (input(number), [started(number)]);
-    let begun = store.begin(key, begin(Some(&input), &turn, known)).await.unwrap();
-    let Begun::Started(newer) = begun else { panic!("{begun:?}") };
-    let [Recorded { seq, .. }] = newer.events[..] else { panic!("{newer:?}") };
+    let begun = store
+        .begin(key, begin(Some(&input), &turn, known))
+        .await
+        .unwrap();
+    let Begun::Started(newer) = begun else {
+        panic!("{begun:?}")
+    };
+    let [Recorded { seq, .. }] = newer.events[..] else {
+        panic!("{newer:?}")
+    };
     assert_eq!(newer.events, Recorded::sequence(seq, at(1), &turn));
     let write = async |after: u64, events: &[Event]| {
-        store.append(key, &Recorded::sequence(seq + after, at(2), events)).await.unwrap();
+        store
+            .append(key, &Recorded::sequence(seq + after, at(2), events))
+            .await
+            .unwrap();
     };
     write(1, &[replied(number, 1), call_started(number)]).await;
     write(3, &[call_finished(number)]).await;
     let end = Recorded::sequence(seq + 4, at(3), &[replied(number, 2), finished(number)]);
-    assert_eq!(store.finish(key, "a".into(), &end, None).await.unwrap(), Finished::Released);
-    Known { seq: seq + 5, created_at: newer.created_at }
+    assert_eq!(
+        store.finish(key, "a".into(), &end, None).await.unwrap(),
+        Finished::Released
+    );
+    Known {
+        seq: seq + 5,
+        created_at: newer.created_at,
+    }
 }
 
 /// A process that stands still in the middle of a transaction keeps nobody for long from the rows that it has changed.
@@ -222,18 +267,30 @@ async fn who_stands_still_in_a_transaction_loses_it() {
     let server = Server::start();
     let counter = Counter::start(&server);
     let url = server.create_database("turns").await;
-    let still = Store::connect(&format!("{url}&port={PORT}"), 1).await.unwrap();
+    let still = Store::connect(&format!("{url}&port={PORT}"), 1)
+        .await
+        .unwrap();
     let other = Store::connect(&url, 1).await.unwrap();
     counter.stands_still_at.set("COMMIT").unwrap();
-    let add = |words: &str| TaskChange::Add { description: TaskDescription::new(words).unwrap() };
+    let add = |words: &str| TaskChange::Add {
+        description: TaskDescription::new(words).unwrap(),
+    };
     let (user, first, second) = (UserId::local(), add("first"), add("second"));
     let owner = user.clone();
     let standing = tokio::spawn(async move { still.apply(&owner, &first, None).await });
-    while !counter.queries.lock().unwrap().iter().any(|query| query.contains("COMMIT")) {
+    while !counter
+        .queries
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|query| query.contains("COMMIT"))
+    {
         yield_now().await;
     }
     other.apply(&user, &second, None).await.unwrap();
-    let there = TaskStore::list(&other, &user, TaskFilter::All).await.unwrap();
+    let there = TaskStore::list(&other, &user, TaskFilter::All)
+        .await
+        .unwrap();
     assert_eq!(there.len(), 1, "{there:?}");
     standing.abort();
 }
@@ -244,22 +301,41 @@ async fn a_turn_of_two_processes_is_five_messages() {
     let server = Server::start();
     let counter = Counter::start(&server);
     let url = format!("{}&port={PORT}", server.create_database("turns").await);
-    let (front, back) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
+    let (front, back) = (
+        Store::connect(&url, 2).await.unwrap(),
+        Store::connect(&url, 2).await.unwrap(),
+    );
     front.release(&key(1), "b".into()).await.unwrap();
     back.release(&key(1), "a".into()).await.unwrap();
     counter.since();
     for number in 1..10 {
-        front.submit_with_turn(&key(1), &input(number), &started(number)).await.unwrap();
+        front
+            .submit_with_turn(&key(1), &input(number), &started(number))
+            .await
+            .unwrap();
         let begun = back.begin(&key(1), begin(None, &[], None)).await.unwrap();
-        let Begun::Claimed { claim: Claim::Granted, newer } = begun else { panic!("{begun:?}") };
-        let Some(Recorded { seq, .. }) = newer.events.last() else { panic!("{newer:?}") };
+        let Begun::Claimed {
+            claim: Claim::Granted,
+            newer,
+        } = begun
+        else {
+            panic!("{begun:?}")
+        };
+        let Some(Recorded { seq, .. }) = newer.events.last() else {
+            panic!("{newer:?}")
+        };
         let write = async |after: u64, events: &[Event]| {
-            back.append(&key(1), &Recorded::sequence(seq + after, at(2), events)).await.unwrap();
+            back.append(&key(1), &Recorded::sequence(seq + after, at(2), events))
+                .await
+                .unwrap();
         };
         write(1, &[replied(number, 1), call_started(number)]).await;
         write(3, &[call_finished(number)]).await;
         let end = Recorded::sequence(seq + 4, at(3), &[replied(number, 2), finished(number)]);
-        assert_eq!(back.finish(&key(1), "a".into(), &end, None).await.unwrap(), Finished::Released);
+        assert_eq!(
+            back.finish(&key(1), "a".into(), &end, None).await.unwrap(),
+            Finished::Released
+        );
         let (asked, queries) = counter.since();
         assert_eq!((asked, queries.len()), (5, 5), "{queries:#?}");
     }
@@ -277,9 +353,20 @@ async fn a_turn_is_four_messages() {
     counter.since();
     let known = take_a_turn(&store, &key(1), 1, None).await;
     let (asked, queries) = counter.since();
-    let functions = ["adjutant_begin_2", "adjutant_append_1", "adjutant_append_1", "adjutant_append_1"];
+    let functions = [
+        "adjutant_begin_2",
+        "adjutant_append_1",
+        "adjutant_append_1",
+        "adjutant_append_1",
+    ];
     assert_eq!((asked, queries.len()), (4, 4), "{queries:#?}");
-    assert!(functions.iter().zip(&queries).all(|(name, query)| query.contains(name)), "{queries:#?}");
+    assert!(
+        functions
+            .iter()
+            .zip(&queries)
+            .all(|(name, query)| query.contains(name)),
+        "{queries:#?}"
+    );
     // It does not depend on what came before.
     let mut known = known;
     for number in 2..10 {
@@ -288,8 +375,19 @@ async fn a_turn_is_four_messages() {
     }
     for asks in [0, 1] {
         store.release(&key(1), "a".into()).await.unwrap();
-        assert_eq!(store.claim(&key(1), "b", std::time::Duration::ZERO).await.unwrap(), Claim::Granted);
-        assert!(store.renew(&key(1), "b".into(), std::time::Duration::ZERO).await.unwrap());
+        assert_eq!(
+            store
+                .claim(&key(1), "b", std::time::Duration::ZERO)
+                .await
+                .unwrap(),
+            Claim::Granted
+        );
+        assert!(
+            store
+                .renew(&key(1), "b".into(), std::time::Duration::ZERO)
+                .await
+                .unwrap()
+        );
         store.release(&key(1), "b".into()).await.unwrap();
         store.cancellation(&key(1)).await.unwrap();
         store.submit(&key(2 + asks), &input(1)).await.unwrap();
@@ -297,10 +395,23 @@ async fn a_turn_is_four_messages() {
     }
     assert_eq!(store.check().await.unwrap(), []);
     let turn = started(9).turn().unwrap();
-    let decision = store.decision(&UserId::local(), turn).await.unwrap().unwrap();
-    assert_eq!((decision.model_calls, decision.model_ms, decision.tool_ms), (2, 500, 7));
-    assert_eq!((decision.message.as_str(), decision.total_ms), ("drop the milk", Some(2000)));
-    let invocations = store.tool_invocations(&UserId::local(), turn).await.unwrap();
+    let decision = store
+        .decision(&UserId::local(), turn)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (decision.model_calls, decision.model_ms, decision.tool_ms),
+        (2, 500, 7)
+    );
+    assert_eq!(
+        (decision.message.as_str(), decision.total_ms),
+        ("drop the milk", Some(2000))
+    );
+    let invocations = store
+        .tool_invocations(&UserId::local(), turn)
+        .await
+        .unwrap();
     assert_eq!(invocations.len(), 1);
 }
 
@@ -327,11 +438,21 @@ async fn calls_that_wait(
         while counter.asked.load(Ordering::SeqCst) < 2 {
             yield_now().await;
         }
-        let mut waiting: Vec<_> = (1..=20).map(|number| submit(number, input(number))).collect();
-        waiting.push(submit(0, Input { fingerprint: Some("y".to_owned()), ..input(0) }));
+        let mut waiting: Vec<_> = (1..=20)
+            .map(|number| submit(number, input(number)))
+            .collect();
+        waiting.push(submit(
+            0,
+            Input {
+                fingerprint: Some("y".to_owned()),
+                ..input(0)
+            },
+        ));
         if let Some(events) = append {
             let store = store.clone();
-            waiting.push(spawn_local(async move { store.append(&key(50), &events).await }));
+            waiting.push(spawn_local(
+                async move { store.append(&key(50), &events).await },
+            ));
         }
         let left = submit(40, input(40));
         // Each runs up to where it waits for its turn.
@@ -356,13 +477,29 @@ async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
     let server = Server::start();
     let counter = Counter::start(&server);
     let direct = server.create_database("together").await;
-    let store = Store::connect(&format!("{direct}&port={PORT}"), 1).await.unwrap();
-    let named = Input { fingerprint: Some("x".to_owned()), ..input(0) };
+    let store = Store::connect(&format!("{direct}&port={PORT}"), 1)
+        .await
+        .unwrap();
+    let named = Input {
+        fingerprint: Some("x".to_owned()),
+        ..input(0)
+    };
     store.submit(&key(0), &named).await.unwrap();
     let (i50, turn) = (input(50), [started(50)]);
-    store.begin(&key(50), begin(Some(&i50), &turn, None)).await.unwrap();
-    store.append(&key(50), &Recorded::sequence(2, at(1), &[replied(50, 1)])).await.unwrap();
-    let mut other = direct.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    store
+        .begin(&key(50), begin(Some(&i50), &turn, None))
+        .await
+        .unwrap();
+    store
+        .append(&key(50), &Recorded::sequence(2, at(1), &[replied(50, 1)]))
+        .await
+        .unwrap();
+    let mut other = direct
+        .parse::<PgConnectOptions>()
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
 
     let (answers, queries) = calls_that_wait(&store, &counter, &mut other, None).await;
     assert_eq!(queries.len(), 3, "{queries:#?}");
@@ -375,15 +512,28 @@ async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
     let (answers, queries) = calls_that_wait(&store, &counter, &mut other, Some(events)).await;
     assert_eq!(queries.len(), 3 + 22, "{queries:#?}");
     assert!(answers[..20].iter().all(Result::is_ok), "{answers:?}");
-    assert_eq!(answers[20..], [Err(StoreError::Reused), Err(StoreError::Conflict)]);
+    assert_eq!(
+        answers[20..],
+        [Err(StoreError::Reused), Err(StoreError::Conflict)]
+    );
 
-    assert_eq!(store.load(&key(40)).await.unwrap().inbox, [], "who left before it was sent left nothing");
+    assert_eq!(
+        store.load(&key(40)).await.unwrap().inbox,
+        [],
+        "who left before it was sent left nothing"
+    );
     assert_eq!(store.load(&key(50)).await.unwrap().events.len(), 2);
     for number in 1..=20 {
-        assert_eq!(store.load(&key(number)).await.unwrap().inbox, [input(number)]);
+        assert_eq!(
+            store.load(&key(number)).await.unwrap().inbox,
+            [input(number)]
+        );
     }
     // The turn goes on.
-    store.append(&key(50), &Recorded::sequence(3, at(1), &[replied(50, 2)])).await.unwrap();
+    store
+        .append(&key(50), &Recorded::sequence(3, at(1), &[replied(50, 2)]))
+        .await
+        .unwrap();
     assert_eq!(store.check().await.unwrap(), []);
     other.close().await.unwrap();
 }
@@ -396,7 +546,12 @@ async fn a_locked_conversation_is_waited_for_by_those_who_want_it_only() {
     let store = Store::connect(&url, 4).await.unwrap();
     let begun = begin(None, &[], None);
     store.submit(&key(1), &input(1)).await.unwrap();
-    let mut other = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    let mut other = url
+        .parse::<PgConnectOptions>()
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
     sqlx::raw_sql("BEGIN; SELECT key FROM adjutant_conversation FOR UPDATE")
         .execute(&mut other)
         .await
@@ -410,7 +565,16 @@ async fn a_locked_conversation_is_waited_for_by_those_who_want_it_only() {
     sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
     for wanted in wanted {
         let begun = wanted.await.unwrap().unwrap();
-        assert!(matches!(begun, Begun::Claimed { claim: Claim::Granted, .. }), "{begun:?}");
+        assert!(
+            matches!(
+                begun,
+                Begun::Claimed {
+                    claim: Claim::Granted,
+                    ..
+                }
+            ),
+            "{begun:?}"
+        );
     }
     other.close().await.unwrap();
 }
@@ -420,28 +584,83 @@ async fn a_locked_conversation_is_waited_for_by_those_who_want_it_only() {
 async fn of_two_processes_the_one_that_is_behind_is_refused() {
     let server = Server::start();
     let url = server.create_database("two").await;
-    let (a, b) = (Store::connect(&url, 1).await.unwrap(), Store::connect(&url, 1).await.unwrap());
+    let (a, b) = (
+        Store::connect(&url, 1).await.unwrap(),
+        Store::connect(&url, 1).await.unwrap(),
+    );
     let (key, input, turn) = (key(1), input(1), [started(1)]);
     let short = std::time::Duration::ZERO;
-    let begun = a.begin(&key, Begin { lease: short, ..begin(Some(&input), &turn, None) }).await.unwrap();
+    let begun = a
+        .begin(
+            &key,
+            Begin {
+                lease: short,
+                ..begin(Some(&input), &turn, None)
+            },
+        )
+        .await
+        .unwrap();
     assert!(matches!(begun, Begun::Started(_)), "{begun:?}");
-    a.append(&key, &Recorded::sequence(2, at(2), &[replied(1, 1)])).await.unwrap();
-    let begun = b.begin(&key, Begin { worker: "b".into(), ..begin(None, &[], None) }).await.unwrap();
-    let Begun::Claimed { claim: Claim::TakenOver, newer } = begun else { panic!("{begun:?}") };
+    a.append(&key, &Recorded::sequence(2, at(2), &[replied(1, 1)]))
+        .await
+        .unwrap();
+    let begun = b
+        .begin(
+            &key,
+            Begin {
+                worker: "b".into(),
+                ..begin(None, &[], None)
+            },
+        )
+        .await
+        .unwrap();
+    let Begun::Claimed {
+        claim: Claim::TakenOver,
+        newer,
+    } = begun
+    else {
+        panic!("{begun:?}")
+    };
     assert_eq!(newer.events.len(), 2);
-    b.append(&key, &Recorded::sequence(3, at(3), &[call_started(1), call_finished(1)])).await.unwrap();
+    b.append(
+        &key,
+        &Recorded::sequence(3, at(3), &[call_started(1), call_finished(1)]),
+    )
+    .await
+    .unwrap();
     for _ in 0..2 {
-        let late = a.append(&key, &Recorded::sequence(3, at(3), &[call_started(1)])).await;
+        let late = a
+            .append(&key, &Recorded::sequence(3, at(3), &[call_started(1)]))
+            .await;
         assert_eq!(late, Err(StoreError::Conflict));
     }
     // Nobody is excluded but by the place.
-    a.append(&key, &Recorded::sequence(5, at(4), &[replied(1, 2)])).await.unwrap();
-    let late = b.finish(&key, "b".into(), &Recorded::sequence(5, at(4), &[finished(1)]), None).await;
+    a.append(&key, &Recorded::sequence(5, at(4), &[replied(1, 2)]))
+        .await
+        .unwrap();
+    let late = b
+        .finish(
+            &key,
+            "b".into(),
+            &Recorded::sequence(5, at(4), &[finished(1)]),
+            None,
+        )
+        .await;
     assert_eq!(late, Err(StoreError::Conflict));
     let end = Recorded::sequence(6, at(5), &[finished(1)]);
-    assert_eq!(b.finish(&key, "b".into(), &end, None).await.unwrap(), Finished::Released);
-    let decision = b.decision(&key.user, turn[0].turn().unwrap()).await.unwrap().unwrap();
-    assert_eq!((decision.model_calls, decision.model_ms, decision.tool_ms), (2, 500, 7));
+    assert_eq!(
+        b.finish(&key, "b".into(), &end, None).await.unwrap(),
+        Finished::Released
+    );
+    let decision = b
+        .decision(&key.user, turn[0].turn().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (decision.model_calls, decision.model_ms, decision.tool_ms),
+        (2, 500, 7)
+    );
     assert_eq!(a.check().await.unwrap(), []);
 }
 
@@ -463,7 +682,10 @@ async fn an_index_that_has_everything_costs_one_message() {
         take_a_turn(&store, &key(number), number, None).await;
         assert_eq!(counter.since().0, 4);
         let newer = store.unindexed(&agent, 9).await.unwrap();
-        let parts: Vec<_> = newer.into_iter().map(|part| (part.key, part.part, Vec::new())).collect();
+        let parts: Vec<_> = newer
+            .into_iter()
+            .map(|part| (part.key, part.part, Vec::new()))
+            .collect();
         assert_eq!(store.index(&parts).await.unwrap(), 1);
     }
 }
@@ -492,22 +714,47 @@ async fn words_are_words_whatever_is_in_them() {
     for conforming in ["on", "off"] {
         let name = format!("words_{conforming}");
         let url = server.create_database(&name).await;
-        let mut hand = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+        let mut hand = url
+            .parse::<PgConnectOptions>()
+            .unwrap()
+            .connect()
+            .await
+            .unwrap();
         let set = format!("ALTER DATABASE {name} SET standard_conforming_strings = {conforming}");
-        sqlx::query(sqlx::AssertSqlSafe(set)).execute(&mut hand).await.unwrap();
+        sqlx::query(sqlx::AssertSqlSafe(set))
+            .execute(&mut hand)
+            .await
+            .unwrap();
         hand.close().await.unwrap();
         let store = Store::connect(&url, 1).await.unwrap();
         for (number, words) in words.iter().enumerate() {
             let user = UserId::new(format!("user {words}").replace(['\n', '\t'], " ")).unwrap();
             let description = TaskDescription::new(words).unwrap();
-            let change = TaskChange::Add { description: description.clone() };
+            let change = TaskChange::Add {
+                description: description.clone(),
+            };
             store.apply(&user, &change, None).await.unwrap();
-            let tasks = TaskStore::list(&store, &user, TaskFilter::All).await.unwrap();
-            assert_eq!(tasks.iter().map(|task| &task.description).collect::<Vec<_>>(), [&description]);
-            let key = ConversationKey { user, ..key(number) };
+            let tasks = TaskStore::list(&store, &user, TaskFilter::All)
+                .await
+                .unwrap();
+            assert_eq!(
+                tasks
+                    .iter()
+                    .map(|task| &task.description)
+                    .collect::<Vec<_>>(),
+                [&description]
+            );
+            let key = ConversationKey {
+                user,
+                ..key(number)
+            };
             let input = Input {
                 fingerprint: Some((*words).to_owned()),
-                ..Input::new(InputId::new(format!("i{number}")).unwrap(), at(0), InputBody::message(*words))
+                ..Input::new(
+                    InputId::new(format!("i{number}")).unwrap(),
+                    at(0),
+                    InputBody::message(*words),
+                )
             };
             store.submit(&key, &input).await.unwrap();
             store.submit(&key, &input).await.unwrap();
@@ -522,7 +769,9 @@ async fn what_is_heard_costs_no_message() {
     let server = Server::start();
     let counter = Counter::start(&server);
     let direct = server.create_database("heard").await;
-    let waits = Store::connect(&format!("{direct}&port={PORT}"), 2).await.unwrap();
+    let waits = Store::connect(&format!("{direct}&port={PORT}"), 2)
+        .await
+        .unwrap();
     let other = Store::connect(&direct, 2).await.unwrap();
     waits.submit(&key(1), &input(0)).await.unwrap();
     waits.begin(&key(1), begin(None, &[], None)).await.unwrap();
@@ -533,7 +782,13 @@ async fn what_is_heard_costs_no_message() {
     };
     // It begins to listen, and looks for what came before.
     send(1).await;
-    assert!(counter.since().1.iter().any(|query| query.contains("LISTEN")));
+    assert!(
+        counter
+            .since()
+            .1
+            .iter()
+            .any(|query| query.contains("LISTEN"))
+    );
     for number in 2..20 {
         send(number).await;
     }

@@ -35,12 +35,21 @@ impl<'a> Pooler<'a> {
         );
         // Debian's place for it is on the path of root only.
         let debian = "/usr/sbin/pgbouncer";
-        let name = if Path::new(debian).is_file() { debian } else { "pgbouncer" };
+        let name = if Path::new(debian).is_file() {
+            debian
+        } else {
+            "pgbouncer"
+        };
         let asked = program(name).arg("--version").output();
-        let version = asked
-            .map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let version = asked.map_or_else(
+            |_| String::new(),
+            |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+        );
         if !version.contains("PgBouncer") {
-            not_run(env!("CARGO_PKG_NAME"), "needs PgBouncer (Debian: apt-get install pgbouncer)");
+            not_run(
+                env!("CARGO_PKG_NAME"),
+                "needs PgBouncer (Debian: apt-get install pgbouncer)",
+            );
             return None;
         }
         // Versions before 1.21 do not know named statements in this mode at all, and later ones only if they are told to.
@@ -50,9 +59,16 @@ impl<'a> Pooler<'a> {
         };
         let file = folder.join("pgbouncer.ini");
         std::fs::write(&file, settings).unwrap();
-        let mut process = program(name).arg(&file).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = program(name)
+            .arg(&file)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut words = BufReader::new(process.stderr.take().unwrap()).lines();
-        let ready = words.by_ref().map(Result::unwrap).any(|line| line.contains("process up"));
+        let ready = words
+            .by_ref()
+            .map(Result::unwrap)
+            .any(|line| line.contains("process up"));
         assert!(ready, "the pooler ended before it was ready");
         // Its words are read on, so that it never waits for a reader.
         std::thread::spawn(move || words.for_each(drop));
@@ -64,13 +80,17 @@ impl<'a> Pooler<'a> {
         let url = format!("{}&port={PORT}", self.server.url(database));
         let options: PgConnectOptions = url.parse().unwrap();
         let options = options.statement_cache_capacity(0).extra_float_digits(None);
-        let pool = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
+        let pool = PgPoolOptions::new()
+            .max_connections(2)
+            .connect_with(options)
+            .await
+            .unwrap();
         // Both at once, so that each has its own.
         let (mut one, mut two) = (pool.begin().await.unwrap(), pool.begin().await.unwrap());
         let mut counts = [0; 2];
         for (transaction, count) in [&mut one, &mut two].into_iter().zip(&mut counts) {
-            let channels =
-                sqlx::query_scalar("select count(*) from pg_listening_channels()").persistent(false);
+            let channels = sqlx::query_scalar("select count(*) from pg_listening_channels()")
+                .persistent(false);
             *count = channels.fetch_one(&mut **transaction).await.unwrap();
         }
         counts
@@ -91,17 +111,30 @@ impl Drop for Pooler<'_> {
 
 /// The second number of `PgBouncer 1.18.0`.
 fn minor(version: &str) -> Option<u32> {
-    version.split_whitespace().nth(1)?.split('.').nth(1)?.parse().ok()
+    version
+        .split_whitespace()
+        .nth(1)?
+        .split('.')
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 #[tokio::test]
 async fn it_keeps_the_contracts() {
     let server = Server::start();
-    let Some(pooler) = Pooler::start(&server) else { return };
+    let Some(pooler) = Pooler::start(&server) else {
+        return;
+    };
     let number = Cell::new(0);
     let fresh = async || {
         number.set(number.get() + 1);
-        Store::connect(&pooler.create_database(&format!("d{}", number.get())).await, 4).await.unwrap()
+        Store::connect(
+            &pooler.create_database(&format!("d{}", number.get())).await,
+            4,
+        )
+        .await
+        .unwrap()
     };
     contract::task_store(&fresh).await;
     contract::journal(&fresh).await;
@@ -114,14 +147,23 @@ async fn it_keeps_the_contracts() {
     contract::past_conversations(&fresh).await;
     contract::what_is_old_goes_and_what_is_pending_never(&fresh().await).await;
     let store = fresh().await;
-    assert!(store.status().await.unwrap().product.starts_with("PostgreSQL 1"));
+    assert!(
+        store
+            .status()
+            .await
+            .unwrap()
+            .product
+            .starts_with("PostgreSQL 1")
+    );
     assert_eq!(store.check().await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn many_clients_of_several_processes_share_two_connections() {
     let server = Server::start();
-    let Some(pooler) = Pooler::start(&server) else { return };
+    let Some(pooler) = Pooler::start(&server) else {
+        return;
+    };
     let url = pooler.create_database("shared").await;
     let open = || Store::connect(&url, 20);
     let (a, b) = tokio::join!(open(), open());
@@ -134,14 +176,23 @@ async fn many_clients_of_several_processes_share_two_connections() {
 #[tokio::test]
 async fn what_another_process_writes_is_seen_where_it_cannot_be_heard() {
     let server = Server::start();
-    let Some(pooler) = Pooler::start(&server) else { return };
+    let Some(pooler) = Pooler::start(&server) else {
+        return;
+    };
     let url = pooler.create_database("told").await;
-    let (one, two) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
+    let (one, two) = (
+        Store::connect(&url, 2).await.unwrap(),
+        Store::connect(&url, 2).await.unwrap(),
+    );
     assert!(!one.hears_others().await);
     assert_eq!(pooler.listening_sessions("told").await, [0, 0]);
     contract::changes_are_told_to_other_processes(&one, &two).await;
-    let direct = Store::connect_and_listen(&url, &server.url("told"), 2).await.unwrap();
+    let direct = Store::connect_and_listen(&url, &server.url("told"), 2)
+        .await
+        .unwrap();
     assert!(direct.hears_others().await);
-    let other = Store::connect_and_listen(&url, &server.url("told"), 2).await.unwrap();
+    let other = Store::connect_and_listen(&url, &server.url("told"), 2)
+        .await
+        .unwrap();
     contract::words_reach_other_processes(&direct, &other).await;
 }

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use adjutant_core::port::{
-    Begin, Begun, Claim, ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore, Worker,
+    Begin, Begun, Claim, ConversationFilter, ConversationStore, Journal as _, StoreError,
+    TaskStore, Worker,
 };
 use adjutant_core::{
     AgentName, ConversationKey, Input, InputBody, InputId, LogContent, TaskChange, TaskDescription,
@@ -18,16 +19,26 @@ use crate::server::Server;
 
 fn key() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+    ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation,
+    }
 }
 
 fn input(number: usize) -> Input {
     let body = InputBody::message(format!("message {number} \0 end"));
-    Input::new(InputId::new(format!("i{number}")).unwrap(), jiff::Timestamp::UNIX_EPOCH, body)
+    Input::new(
+        InputId::new(format!("i{number}")).unwrap(),
+        jiff::Timestamp::UNIX_EPOCH,
+        body,
+    )
 }
 
 fn add(words: &str) -> TaskChange {
-    TaskChange::Add { description: TaskDescription::new(words).unwrap() }
+    TaskChange::Add {
+        description: TaskDescription::new(words).unwrap(),
+    }
 }
 
 #[tokio::test]
@@ -36,7 +47,12 @@ async fn it_keeps_both_contracts() {
     let number = Cell::new(0);
     let fresh = async || {
         number.set(number.get() + 1);
-        Store::connect(&server.create_database(&format!("d{}", number.get())).await, 4).await.unwrap()
+        Store::connect(
+            &server.create_database(&format!("d{}", number.get())).await,
+            4,
+        )
+        .await
+        .unwrap()
     };
     contract::task_store(&fresh).await;
     contract::journal(&fresh).await;
@@ -53,10 +69,13 @@ async fn it_keeps_both_contracts() {
     contract::task_index(&fresh).await;
     contract::past_conversations(&fresh).await;
     let url = server.create_database("reopened").await;
-    contract::everything_is_there_after_reopening(Store::connect(&url, 2).await.unwrap(), async |store| {
-        store.close().await;
-        Store::connect(&url, 2).await.unwrap()
-    })
+    contract::everything_is_there_after_reopening(
+        Store::connect(&url, 2).await.unwrap(),
+        async |store| {
+            store.close().await;
+            Store::connect(&url, 2).await.unwrap()
+        },
+    )
     .await;
 }
 
@@ -77,9 +96,19 @@ async fn of_many_who_start_at_once_one_makes_the_schema_and_all_can_write() {
         // A conversation that all of them begin at once begins once.
         store.submit(&key(), &input(1)).await.unwrap();
     };
-    tokio::join!(write(&stores[0]), write(&stores[1]), write(&stores[2]), write(&stores[3]));
-    let tasks = TaskStore::list(&stores[0], &user, TaskFilter::All).await.unwrap();
-    assert_eq!(tasks.iter().map(|task| task.id.get()).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    tokio::join!(
+        write(&stores[0]),
+        write(&stores[1]),
+        write(&stores[2]),
+        write(&stores[3])
+    );
+    let tasks = TaskStore::list(&stores[0], &user, TaskFilter::All)
+        .await
+        .unwrap();
+    assert_eq!(
+        tasks.iter().map(|task| task.id.get()).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5]
+    );
     assert_eq!(stores[1].load(&key()).await.unwrap().inbox, [input(1)]);
 }
 
@@ -91,11 +120,16 @@ async fn a_lost_connection_is_told_and_passes() {
     store.submit(&key(), &input(1)).await.unwrap();
     server.crash();
     let refused = store.submit(&key(), &input(2)).await.unwrap_err();
-    let StoreError::Unavailable { message } = &refused else { panic!("{refused:?}") };
+    let StoreError::Unavailable { message } = &refused else {
+        panic!("{refused:?}")
+    };
     assert!(message.contains("PostgreSQL database lost"), "{message}");
     server.run();
     store.submit(&key(), &input(2)).await.unwrap();
-    assert_eq!(store.load(&key()).await.unwrap().inbox, [input(1), input(2)]);
+    assert_eq!(
+        store.load(&key()).await.unwrap().inbox,
+        [input(1), input(2)]
+    );
 }
 
 #[tokio::test]
@@ -105,9 +139,14 @@ async fn its_sessions_have_the_name_that_the_address_gives() {
     let server = Server::start();
     let url = server.create_database("named").await;
     let mut other = sqlx::PgConnection::connect(&url).await.unwrap();
-    for (address, name) in [(url.clone(), "adjutant"), (format!("{url}&application_name=team"), "team")] {
+    for (address, name) in [
+        (url.clone(), "adjutant"),
+        (format!("{url}&application_name=team"), "team"),
+    ] {
         let store = Store::connect(&address, 1).await.unwrap();
-        TaskStore::list(&store, &UserId::local(), TaskFilter::All).await.unwrap();
+        TaskStore::list(&store, &UserId::local(), TaskFilter::All)
+            .await
+            .unwrap();
         let named = sqlx::query_scalar(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = 'named' AND application_name = $1",
         );
@@ -125,20 +164,34 @@ async fn what_cannot_be_used_says_why() {
         other => panic!("{other:?}"),
     };
     let missing = refused(server.url("nowhere")).await;
-    assert!(missing.contains("nowhere") && missing.contains("does not exist"), "{missing}");
+    assert!(
+        missing.contains("nowhere") && missing.contains("does not exist"),
+        "{missing}"
+    );
     let none = refused("postgres//user:secret@x".to_owned()).await;
-    assert!(none.contains("postgres://") && !none.contains("secret"), "{none}");
+    assert!(
+        none.contains("postgres://") && !none.contains("secret"),
+        "{none}"
+    );
     let unreachable = refused("postgres://user:secret@127.0.0.1:9/x".to_owned()).await;
-    assert!(unreachable.contains("127.0.0.1:9") && !unreachable.contains("secret"), "{unreachable}");
+    assert!(
+        unreachable.contains("127.0.0.1:9") && !unreachable.contains("secret"),
+        "{unreachable}"
+    );
     // Somebody else's tables are not touched.
     let url = server.create_database("others").await;
     let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
     let pool = sqlx::PgPool::connect_with(options).await.unwrap();
-    sqlx::query("CREATE TABLE adjutant_task (mine text)").execute(&pool).await.unwrap();
+    sqlx::query("CREATE TABLE adjutant_task (mine text)")
+        .execute(&pool)
+        .await
+        .unwrap();
     pool.close().await;
     let foreign = refused(url).await;
     assert!(foreign.contains("another program"), "{foreign}");
-    let store = Store::connect(&server.create_database("closed").await, 1).await.unwrap();
+    let store = Store::connect(&server.create_database("closed").await, 1)
+        .await
+        .unwrap();
     store.close().await;
     let closed = ConversationStore::list(
         &store,
@@ -147,14 +200,20 @@ async fn what_cannot_be_used_says_why() {
         &ConversationFilter::newest(1),
     )
     .await;
-    assert!(matches!(closed, Err(StoreError::Unavailable { .. })), "{closed:?}");
+    assert!(
+        matches!(closed, Err(StoreError::Unavailable { .. })),
+        "{closed:?}"
+    );
 }
 
 #[tokio::test]
 async fn what_another_process_writes_is_told() {
     let server = Server::start();
     let url = server.create_database("told").await;
-    let (one, two) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
+    let (one, two) = (
+        Store::connect(&url, 2).await.unwrap(),
+        Store::connect(&url, 2).await.unwrap(),
+    );
     assert!(one.hears_others().await);
     contract::changes_are_told_to_other_processes(&one, &two).await;
     contract::words_reach_other_processes(&one, &two).await;
@@ -162,17 +221,31 @@ async fn what_another_process_writes_is_told() {
 
 /// Claims a conversation for an hour, under this name, with something to do in it.
 async fn begin(store: &Store, worker: &str, id: &str) -> Begun {
-    let conversation = format!("00000000-0000-7000-8000-{id:0>12}").parse().unwrap();
+    let conversation = format!("00000000-0000-7000-8000-{id:0>12}")
+        .parse()
+        .unwrap();
     let begin = Begin {
         input: Some(&input(1)),
         turn: &[],
         first: None,
-        worker: Worker { id: worker, epoch: 1 },
+        worker: Worker {
+            id: worker,
+            epoch: 1,
+        },
         lease: Duration::from_secs(3600),
         known: None,
         at: jiff::Timestamp::UNIX_EPOCH,
     };
-    store.begin(&ConversationKey { conversation, ..key() }, begin).await.unwrap()
+    store
+        .begin(
+            &ConversationKey {
+                conversation,
+                ..key()
+            },
+            begin,
+        )
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -180,21 +253,50 @@ async fn what_a_process_had_that_is_gone_is_free_at_once() {
     let server = Server::start();
     let url = server.create_database("gone").await;
     let [one, silent, other] = [(); 3].map(|()| Store::connect(&url, 2));
-    let (one, silent, other) = (one.await.unwrap(), silent.await.unwrap(), other.await.unwrap());
+    let (one, silent, other) = (
+        one.await.unwrap(),
+        silent.await.unwrap(),
+        other.await.unwrap(),
+    );
     let changes = one.changes();
     while one.relay().name().is_none() {
         tokio::task::yield_now().await;
     }
-    let mut hand = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
-    assert!(matches!(begin(&one, "one", "1").await, Begun::Claimed { claim: Claim::Granted, .. }));
-    assert!(matches!(begin(&silent, "silent", "2").await, Begun::Claimed { claim: Claim::Granted, .. }));
+    let mut hand = url
+        .parse::<PgConnectOptions>()
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    assert!(matches!(
+        begin(&one, "one", "1").await,
+        Begun::Claimed {
+            claim: Claim::Granted,
+            ..
+        }
+    ));
+    assert!(matches!(
+        begin(&silent, "silent", "2").await,
+        Begun::Claimed {
+            claim: Claim::Granted,
+            ..
+        }
+    ));
     // It is noted beside the work.
     let noted = "SELECT count(*) FROM adjutant_worker_session WHERE worker = 'one'";
-    while sqlx::query_scalar::<_, i64>(noted).fetch_one(&mut hand).await.unwrap() == 0 {
+    while sqlx::query_scalar::<_, i64>(noted)
+        .fetch_one(&mut hand)
+        .await
+        .unwrap()
+        == 0
+    {
         tokio::task::yield_now().await;
     }
     for conversation in ["1", "2"] {
-        assert!(matches!(begin(&other, "other", conversation).await, Begun::Elsewhere));
+        assert!(matches!(
+            begin(&other, "other", conversation).await,
+            Begun::Elsewhere
+        ));
     }
     drop((changes, one, silent));
     let taken = loop {
@@ -203,7 +305,19 @@ async fn what_a_process_had_that_is_gone_is_free_at_once() {
             taken => break taken,
         }
     };
-    assert!(matches!(taken, Begun::Claimed { claim: Claim::TakenOver, .. }), "{taken:?}");
+    assert!(
+        matches!(
+            taken,
+            Begun::Claimed {
+                claim: Claim::TakenOver,
+                ..
+            }
+        ),
+        "{taken:?}"
+    );
     // Of one that nobody could hear nothing is known before its time is over.
-    assert!(matches!(begin(&other, "other", "2").await, Begun::Elsewhere));
+    assert!(matches!(
+        begin(&other, "other", "2").await,
+        Begun::Elsewhere
+    ));
 }

@@ -28,10 +28,25 @@ impl Server {
     pub(crate) fn start_as(durable: bool) -> Self {
         let folder = TempDir::new().unwrap();
         #[cfg(unix)]
-        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-        let mut server = Self { folder, process: None, durable };
+        std::fs::set_permissions(
+            folder.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o777),
+        )
+        .unwrap();
+        let mut server = Self {
+            folder,
+            process: None,
+            durable,
+        };
         let made = program("initdb")
-            .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"])
+            .args([
+                "--no-sync",
+                "--auth=trust",
+                "--username=postgres",
+                "--encoding=UTF8",
+                "--locale=C",
+                "-D",
+            ])
             .arg(server.data())
             .stdout(Stdio::null())
             .status();
@@ -60,13 +75,19 @@ impl Server {
                 "max_connections=300",
                 "-c",
             ])
-            .arg(if self.durable { "fsync=on" } else { "fsync=off" })
+            .arg(if self.durable {
+                "fsync=on"
+            } else {
+                "fsync=off"
+            })
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut words = BufReader::new(process.stderr.take().unwrap()).lines();
-        let ready =
-            words.by_ref().map(Result::unwrap).any(|line| line.contains("ready to accept connections"));
+        let ready = words
+            .by_ref()
+            .map(Result::unwrap)
+            .any(|line| line.contains("ready to accept connections"));
         assert!(ready, "the server ended before it was ready");
         // Its words are read on, so that it never waits for a reader.
         std::thread::spawn(move || words.for_each(drop));
@@ -75,14 +96,23 @@ impl Server {
 
     /// Ends it at once, as a crash would: nothing is written that was not yet.
     pub(crate) fn crash(&mut self) {
-        let Some(mut process) = self.process.take() else { return };
-        Command::new("kill").arg("-QUIT").arg(process.id().to_string()).status().unwrap();
+        let Some(mut process) = self.process.take() else {
+            return;
+        };
+        Command::new("kill")
+            .arg("-QUIT")
+            .arg(process.id().to_string())
+            .status()
+            .unwrap();
         process.wait().unwrap();
     }
 
     /// The address of one of its databases.
     pub(crate) fn url(&self, database: &str) -> String {
-        format!("postgres:///{database}?host={}&user=postgres", self.folder.path().display())
+        format!(
+            "postgres:///{database}?host={}&user=postgres",
+            self.folder.path().display()
+        )
     }
 
     /// An empty database; its address.
@@ -108,15 +138,25 @@ impl Drop for Server {
 
 /// One of PostgreSQL's programs, or one that refuses root as they do: on the path, or where Debian keeps them.
 pub(crate) fn program(name: &str) -> Command {
-    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut places: Vec<PathBuf> = debian.map(|version| version.path().join("bin").join(name)).collect();
+    let debian = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut places: Vec<PathBuf> = debian
+        .map(|version| version.path().join("bin").join(name))
+        .collect();
     places.sort();
-    let place = places.pop().filter(|place| place.is_file()).unwrap_or_else(|| Path::new(name).to_owned());
+    let place = places
+        .pop()
+        .filter(|place| place.is_file())
+        .unwrap_or_else(|| Path::new(name).to_owned());
     let me = Command::new("id").arg("-u").output().unwrap().stdout;
     if me.trim_ascii() != b"0" {
         return Command::new(place);
     }
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(place);
+    command
+        .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])
+        .arg(place);
     command
 }

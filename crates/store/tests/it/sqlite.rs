@@ -53,7 +53,9 @@ async fn a_file_keeps_the_task_contract() {
     let number = std::cell::Cell::new(0);
     contract::task_store(async || {
         number.set(number.get() + 1);
-        Store::open(folder.path().join(format!("{}.db", number.get()))).await.unwrap()
+        Store::open(folder.path().join(format!("{}.db", number.get())))
+            .await
+            .unwrap()
     })
     .await;
 }
@@ -64,7 +66,9 @@ async fn a_file_keeps_the_journal_contract() {
     let number = std::cell::Cell::new(0);
     contract::journal(async || {
         number.set(number.get() + 1);
-        Store::open(folder.path().join(format!("{}.db", number.get()))).await.unwrap()
+        Store::open(folder.path().join(format!("{}.db", number.get())))
+            .await
+            .unwrap()
     })
     .await;
 }
@@ -72,10 +76,13 @@ async fn a_file_keeps_the_journal_contract() {
 #[tokio::test]
 async fn a_file_is_there_after_reopening() {
     let (_folder, path) = place();
-    contract::everything_is_there_after_reopening(Store::open(&path).await.unwrap(), async |store| {
-        store.close().await;
-        Store::open(&path).await.unwrap()
-    })
+    contract::everything_is_there_after_reopening(
+        Store::open(&path).await.unwrap(),
+        async |store| {
+            store.close().await;
+            Store::open(&path).await.unwrap()
+        },
+    )
     .await;
 }
 
@@ -88,14 +95,21 @@ async fn of_many_who_start_at_once_one_makes_the_schema() {
         let (a, b, c, d, e, f) = tokio::join!(open(), open(), open(), open(), open(), open());
         let stores: Vec<_> = [a, b, c, d, e, f].into_iter().map(Result::unwrap).collect();
         let user = UserId::local();
-        let change = TaskChange::Add { description: TaskDescription::new("buy milk").unwrap() };
+        let change = TaskChange::Add {
+            description: TaskDescription::new("buy milk").unwrap(),
+        };
         let add = |at: usize| stores[at].apply(&user, &change, None);
         let (a, b, c, d, e, f) = tokio::join!(add(0), add(1), add(2), add(3), add(4), add(5));
         for added in [a, b, c, d, e, f] {
             added.unwrap();
         }
-        let tasks = TaskStore::list(&stores[0], &user, TaskFilter::All).await.unwrap();
-        assert_eq!(tasks.iter().map(|task| task.id.get()).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        let tasks = TaskStore::list(&stores[0], &user, TaskFilter::All)
+            .await
+            .unwrap();
+        assert_eq!(
+            tasks.iter().map(|task| task.id.get()).collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5, 6]
+        );
     }
 }
 
@@ -125,7 +139,10 @@ async fn a_closed_store_answers_with_an_error() {
         &ConversationFilter::newest(10),
     )
     .await;
-    assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
+    assert!(
+        matches!(answer, Err(StoreError::Unavailable { .. })),
+        "{answer:?}"
+    );
 }
 
 #[cfg(unix)]
@@ -134,16 +151,22 @@ async fn what_is_made_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
 
     let (folder, _) = place();
-    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let path = folder.path().join("data/adjutant/adjutant.db");
     let store = Store::open(&path).await.unwrap();
-    let change = TaskChange::Add { description: TaskDescription::new("buy milk").unwrap() };
+    let change = TaskChange::Add {
+        description: TaskDescription::new("buy milk").unwrap(),
+    };
     store.apply(&UserId::local(), &change, None).await.unwrap();
     for name in ["adjutant.db", "adjutant.db-wal", "adjutant.db-shm"] {
         assert_eq!(mode(&path.with_file_name(name)), 0o600, "{name}");
     }
     assert_eq!(
-        (mode(&folder.path().join("data")), mode(&folder.path().join("data/adjutant"))),
+        (
+            mode(&folder.path().join("data")),
+            mode(&folder.path().join("data/adjutant"))
+        ),
         (0o700, 0o700)
     );
     store.close().await;
@@ -158,7 +181,10 @@ async fn what_is_made_is_for_its_owner_only() {
 #[tokio::test]
 async fn what_another_process_writes_is_told() {
     let (_folder, path) = place();
-    let (one, two) = (Store::open(&path).await.unwrap(), Store::open(&path).await.unwrap());
+    let (one, two) = (
+        Store::open(&path).await.unwrap(),
+        Store::open(&path).await.unwrap(),
+    );
     contract::changes_are_told_to_other_processes(&one, &two).await;
     contract::nobody_else_is_heard(&one).await;
 }

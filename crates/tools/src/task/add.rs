@@ -35,7 +35,10 @@ impl AddTask {
             "Create a new task. Use when user wants to add, create, or remember something.",
             json!({ "description": description_property("Task description") }),
             // The store writes the task and the key of the call in one transaction.
-            Annotations { keyed: true, ..Annotations::default() },
+            Annotations {
+                keyed: true,
+                ..Annotations::default()
+            },
             task_schema(json!({})),
         );
         Self { definition, tasks }
@@ -55,7 +58,10 @@ impl Tool for AddTask {
         Box::pin(async move {
             let args: Args = read(arguments.clone())?;
             let description = words_of_task(&args.description)?;
-            Ok(Prepared::Ready { arguments, preview: Some(format!("Add {}", quoted(description.as_str()))) })
+            Ok(Prepared::Ready {
+                arguments,
+                preview: Some(format!("Add {}", quoted(description.as_str()))),
+            })
         })
     }
 
@@ -83,7 +89,9 @@ impl TaskTool for AddTask {
 
     fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
         let args: Args = read(arguments.clone())?;
-        Ok(TaskChange::Add { description: words_of_task(&args.description)? })
+        Ok(TaskChange::Add {
+            description: words_of_task(&args.description)?,
+        })
     }
 
     fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, Task, TaskChange, TaskChanged, TaskId,
-    TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
+    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, Task, TaskChange, TaskChanged,
+    TaskId, TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::resolve::Prefer;
 use super::words::{quoted, quoted_field, task_schema, to_json};
 use super::{
-    call, definition, no_such_task, prepare_reference, task_id_property, task_references, wrong_outcome,
+    call, definition, no_such_task, prepare_reference, task_id_property, task_references,
+    wrong_outcome,
 };
 use crate::arguments::read;
 
@@ -38,7 +39,11 @@ impl CompleteTask {
             "complete_task",
             "Mark a task as completed. Use when user says done, finished, or completed.",
             json!({ "task_id": task_id_property("Task ID to complete") }),
-            Annotations { idempotent: true, keyed: true, ..Annotations::default() },
+            Annotations {
+                idempotent: true,
+                keyed: true,
+                ..Annotations::default()
+            },
             task_schema(json!({ "already_completed": { "type": "boolean" } })),
         );
         Self { definition, tasks }
@@ -58,8 +63,15 @@ impl Tool for CompleteTask {
         Box::pin(async move {
             let args: Args<String> = read(arguments.clone())?;
             let preview = |task: &Task| format!("Complete {}", quoted(task.description.as_str()));
-            prepare_reference(&*self.tasks, &context.user, &args.task_id, Prefer::Open, arguments, preview)
-                .await
+            prepare_reference(
+                &*self.tasks,
+                &context.user,
+                &args.task_id,
+                Prefer::Open,
+                arguments,
+                preview,
+            )
+            .await
         })
     }
 
@@ -75,17 +87,22 @@ impl Tool for CompleteTask {
         Some(self)
     }
 
-    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+    fn references<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
         Box::pin(task_references(&*self.tasks, user))
     }
 
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
         let words = quoted_field(data, "description")?;
-        Some(if data.get("already_completed") == Some(&Value::Bool(true)) {
-            format!("{words} was already done.")
-        } else {
-            format!("Completed {words}.")
-        })
+        Some(
+            if data.get("already_completed") == Some(&Value::Bool(true)) {
+                format!("{words} was already done.")
+            } else {
+                format!("Completed {words}.")
+            },
+        )
     }
 }
 

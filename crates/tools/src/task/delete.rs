@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, Task, TaskChange, TaskChanged, TaskId,
-    TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
+    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, Task, TaskChange, TaskChanged,
+    TaskId, TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::resolve::Prefer;
 use super::words::{quoted, quoted_field, task_schema, to_json};
 use super::{
-    call, definition, no_such_task, prepare_reference, task_id_property, task_references, wrong_outcome,
+    call, definition, no_such_task, prepare_reference, task_id_property, task_references,
+    wrong_outcome,
 };
 use crate::arguments::read;
 
@@ -38,7 +39,12 @@ impl DeleteTask {
             "delete_task",
             "Delete a task permanently. Use when user wants to remove or delete a task.",
             json!({ "task_id": task_id_property("Task ID to delete") }),
-            Annotations { destructive: true, idempotent: true, keyed: true, ..Annotations::default() },
+            Annotations {
+                destructive: true,
+                idempotent: true,
+                keyed: true,
+                ..Annotations::default()
+            },
             task_schema(json!({ "deleted": { "const": true } })),
         );
         Self { definition, tasks }
@@ -58,8 +64,15 @@ impl Tool for DeleteTask {
         Box::pin(async move {
             let args: Args<String> = read(arguments.clone())?;
             let preview = |task: &Task| format!("Delete {}", quoted(task.description.as_str()));
-            prepare_reference(&*self.tasks, &context.user, &args.task_id, Prefer::Any, arguments, preview)
-                .await
+            prepare_reference(
+                &*self.tasks,
+                &context.user,
+                &args.task_id,
+                Prefer::Any,
+                arguments,
+                preview,
+            )
+            .await
         })
     }
 
@@ -75,7 +88,10 @@ impl Tool for DeleteTask {
         Some(self)
     }
 
-    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+    fn references<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
         Box::pin(task_references(&*self.tasks, user))
     }
 

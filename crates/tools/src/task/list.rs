@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, TaskFilter, Tool, ToolContext, ToolDefinition, ToolError,
+    Annotations, Arguments, BoxFuture, Prepared, TaskFilter, Tool, ToolContext, ToolDefinition,
+    ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,7 +39,11 @@ impl ListTasks {
                 "enum": ["pending", "completed", "all"],
                 "description": "Filter by status (default: all)",
             } }),
-            Annotations { read_only: true, idempotent: true, ..Annotations::default() },
+            Annotations {
+                read_only: true,
+                idempotent: true,
+                ..Annotations::default()
+            },
             list_schema(),
         );
         Self { definition, tasks }
@@ -56,7 +61,10 @@ impl Tool for ListTasks {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         let preview = Some("Show the tasks".to_owned());
-        Box::pin(std::future::ready(Ok(Prepared::Ready { arguments, preview })))
+        Box::pin(std::future::ready(Ok(Prepared::Ready {
+            arguments,
+            preview,
+        })))
     }
 
     fn call<'a>(
@@ -66,9 +74,17 @@ impl Tool for ListTasks {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let Args { status } = read(arguments)?;
-            let tasks = self.tasks.list(&context.user, status).await.map_err(store_failed)?;
+            let tasks = self
+                .tasks
+                .list(&context.user, status)
+                .await
+                .map_err(store_failed)?;
             let tasks: Vec<TaskView> = tasks.iter().map(TaskView::from).collect();
-            Ok(json!(ListView { count: tasks.len(), tasks, status }))
+            Ok(json!(ListView {
+                count: tasks.len(),
+                tasks,
+                status
+            }))
         })
     }
 

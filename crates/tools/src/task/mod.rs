@@ -50,13 +50,19 @@ fn definition(
     annotations: Annotations,
     output_schema: Value,
 ) -> ToolDefinition {
-    let annotations = Annotations { closed_world: true, ..annotations };
+    let annotations = Annotations {
+        closed_world: true,
+        ..annotations
+    };
     let required: Vec<&String> = properties
         .as_object()
         .map(|properties| properties.keys().filter(|name| *name != "status").collect())
         .unwrap_or_default();
     let references = if required.iter().any(|name| *name == "task_id") {
-        vec![ReferenceArgument { argument: "task_id".to_owned(), kind: KIND.to_owned() }]
+        vec![ReferenceArgument {
+            argument: "task_id".to_owned(),
+            kind: KIND.to_owned(),
+        }]
     } else {
         Vec::new()
     };
@@ -65,9 +71,16 @@ fn definition(
         parameters["required"] = json!(required);
     }
     parameters["additionalProperties"] = json!(false);
-    #[expect(clippy::expect_used, reason = "names and descriptions are constants of this folder, tested")]
-    let definition = ToolDefinition::new(name, description, parameters).expect("a valid definition");
-    ToolDefinition { references, ..definition.annotated(annotations).returning(output_schema) }
+    #[expect(
+        clippy::expect_used,
+        reason = "names and descriptions are constants of this folder, tested"
+    )]
+    let definition =
+        ToolDefinition::new(name, description, parameters).expect("a valid definition");
+    ToolDefinition {
+        references,
+        ..definition.annotated(annotations).returning(output_schema)
+    }
 }
 
 /// The schema of a task's words.
@@ -82,7 +95,8 @@ fn task_id_property(description: &str) -> Value {
 
 /// Checks the words of a task.
 fn words_of_task(text: &str) -> Result<TaskDescription, ToolError> {
-    TaskDescription::new(text).map_err(|error: InvalidDescription| ToolError::invalid(error.to_string()))
+    TaskDescription::new(text)
+        .map_err(|error: InvalidDescription| ToolError::invalid(error.to_string()))
 }
 
 /// Puts the id of the task that `text` names into the arguments, or asks which task is meant.
@@ -94,19 +108,31 @@ async fn prepare_reference(
     mut arguments: Arguments,
     preview: impl FnOnce(&Task) -> String,
 ) -> Result<Prepared, ToolError> {
-    let tasks = store.list(user, TaskFilter::All).await.map_err(store_failed)?;
+    let tasks = store
+        .list(user, TaskFilter::All)
+        .await
+        .map_err(store_failed)?;
     Ok(match resolve(text, &tasks, prefer) {
         Ok(task) => {
             arguments.insert("task_id".to_owned(), Value::String(task.id.to_string()));
-            Prepared::Ready { arguments, preview: Some(preview(task)) }
+            Prepared::Ready {
+                arguments,
+                preview: Some(preview(task)),
+            }
         }
         Err(question) => Prepared::Ask { question },
     })
 }
 
 /// The user's tasks as things that arguments may name.
-async fn task_references(store: &dyn TaskStore, user: &UserId) -> Result<Vec<Reference>, ToolError> {
-    let tasks = store.list(user, TaskFilter::All).await.map_err(store_failed)?;
+async fn task_references(
+    store: &dyn TaskStore,
+    user: &UserId,
+) -> Result<Vec<Reference>, ToolError> {
+    let tasks = store
+        .list(user, TaskFilter::All)
+        .await
+        .map_err(store_failed)?;
     Ok(tasks
         .into_iter()
         .map(|task| Reference {
@@ -120,7 +146,10 @@ async fn task_references(store: &dyn TaskStore, user: &UserId) -> Result<Vec<Ref
 
 /// The user has no such task.
 fn no_such_task(id: TaskId) -> ToolError {
-    ToolError::NotFound { what: KIND.to_owned(), id: id.to_string() }
+    ToolError::NotFound {
+        what: KIND.to_owned(),
+        id: id.to_string(),
+    }
 }
 
 /// Calls a tool outside of a journal's transaction.
@@ -131,7 +160,12 @@ async fn call(
     arguments: &Arguments,
 ) -> Result<Value, ToolError> {
     let change = tool.change(arguments)?;
-    tool.result(&store.apply(&context.user, &change, Some(&context.key)).await.map_err(store_failed)?)
+    tool.result(
+        &store
+            .apply(&context.user, &change, Some(&context.key))
+            .await
+            .map_err(store_failed)?,
+    )
 }
 
 /// Words for the person. What the store says may name hosts and files, so it is not repeated here.
@@ -152,7 +186,8 @@ fn store_failed(error: StoreError) -> ToolError {
 /// A store that broke its contract: the outcome of another change came back.
 fn wrong_outcome() -> ToolError {
     ToolError::Unknown {
-        message: "The task list gave an unexpected answer. Please look at the list before trying again."
-            .to_owned(),
+        message:
+            "The task list gave an unexpected answer. Please look at the list before trying again."
+                .to_owned(),
     }
 }

@@ -22,14 +22,22 @@ pub(super) enum Prefer {
 ///
 /// # Errors
 /// The question to ask the person if none or several are meant.
-pub(super) fn resolve<'a>(text: &str, tasks: &'a [Task], prefer: Prefer) -> Result<&'a Task, String> {
+pub(super) fn resolve<'a>(
+    text: &str,
+    tasks: &'a [Task],
+    prefer: Prefer,
+) -> Result<&'a Task, String> {
     let text = text.trim();
     if let Some(task) = by_number(text, tasks) {
         return Ok(task);
     }
     let lower = text.to_lowercase();
     let said = words(text);
-    let wanted = if number(text).is_some() { Vec::new() } else { telling(&said) };
+    let wanted = if number(text).is_some() {
+        Vec::new()
+    } else {
+        telling(&said)
+    };
     // From strict to loose: the first step that fits any task decides.
     let steps: [&dyn Fn(&Task) -> bool; 3] = [
         &|task| task.description.as_str().to_lowercase() == lower,
@@ -50,7 +58,12 @@ pub(super) fn resolve<'a>(text: &str, tasks: &'a [Task], prefer: Prefer) -> Resu
         match found.as_slice() {
             [] => {}
             [task] => return Ok(task),
-            several => return Err(format!("Which one do you mean: {}?", listed(several, "or", false))),
+            several => {
+                return Err(format!(
+                    "Which one do you mean: {}?",
+                    listed(several, "or", false)
+                ));
+            }
         }
     }
     Err(not_found(text, tasks))
@@ -68,7 +81,11 @@ fn by_number<'a>(text: &str, tasks: &'a [Task]) -> Option<&'a Task> {
     // "3. Buy milk", as a list shows it. Without the mark it could be words: "2 apples".
     let (digits, rest) = text.trim_start_matches('#').split_once(['.', ':', ')'])?;
     let said = words(rest);
-    let task = if is_digits(digits) && !said.is_empty() { of(digits) } else { None };
+    let task = if is_digits(digits) && !said.is_empty() {
+        of(digits)
+    } else {
+        None
+    };
     task.filter(|task| words(task.description.as_str()) == said)
 }
 
@@ -103,10 +120,13 @@ fn words(text: &str) -> Vec<String> {
 /// word may be what tells it from another ("Plan A").
 fn telling(said: &[String]) -> Vec<String> {
     const FILLER: &[&str] = &[
-        "a", "about", "an", "and", "for", "from", "in", "it", "item", "my", "of", "on", "one", "please",
-        "task", "that", "the", "them", "these", "this", "those", "to", "todo", "with",
+        "a", "about", "an", "and", "for", "from", "in", "it", "item", "my", "of", "on", "one",
+        "please", "task", "that", "the", "them", "these", "this", "those", "to", "todo", "with",
     ];
-    said.iter().filter(|word| !FILLER.contains(&word.as_str())).cloned().collect()
+    said.iter()
+        .filter(|word| !FILLER.contains(&word.as_str()))
+        .cloned()
+        .collect()
 }
 
 /// Takes an English plural ending off. Both sides go through it, so it need not be right, only the same.
@@ -141,8 +161,15 @@ fn not_found(text: &str, tasks: &[Task]) -> String {
     } else if open.is_empty() {
         format!("{missing}You have no open tasks. Which task do you mean?")
     } else {
-        let verb = if open.len() == 1 { "Your only open task is" } else { "Your open tasks are" };
-        format!("{missing}{verb} {}. Which task do you mean?", listed(&open, "and", digits.is_some()))
+        let verb = if open.len() == 1 {
+            "Your only open task is"
+        } else {
+            "Your open tasks are"
+        };
+        format!(
+            "{missing}{verb} {}. Which task do you mean?",
+            listed(&open, "and", digits.is_some())
+        )
     }
 }
 
@@ -153,7 +180,10 @@ fn listed(tasks: &[&Task], conjunction: &str, with_ids: bool) -> String {
         .take(LISTED_MAX)
         .map(|task| {
             let words = shown(task.description.as_str());
-            let twins = tasks.iter().filter(|other| shown(other.description.as_str()) == words).count();
+            let twins = tasks
+                .iter()
+                .filter(|other| shown(other.description.as_str()) == words)
+                .count();
             match (with_ids || twins > 1, task.completed) {
                 (false, false) => quoted(&words),
                 (false, true) => format!("{} (done)", quoted(&words)),
@@ -165,16 +195,25 @@ fn listed(tasks: &[&Task], conjunction: &str, with_ids: bool) -> String {
     let more = tasks.len() - names.len();
     match names.as_slice() {
         all if more > 0 => format!("{} {conjunction} {more} more", all.join(", ")),
-        [first @ .., last] if !first.is_empty() => format!("{} {conjunction} {last}", first.join(", ")),
+        [first @ .., last] if !first.is_empty() => {
+            format!("{} {conjunction} {last}", first.join(", "))
+        }
         all => all.join(", "),
     }
 }
 
 /// Words on one line and cut to what a question can hold.
 fn shown(words: &str) -> String {
-    let line: String =
-        words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_CHARS_MAX).collect();
-    if words.chars().count() > SHOWN_CHARS_MAX { format!("{}…", line.trim_end()) } else { line }
+    let line: String = words
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(SHOWN_CHARS_MAX)
+        .collect();
+    if words.chars().count() > SHOWN_CHARS_MAX {
+        format!("{}…", line.trim_end())
+    } else {
+        line
+    }
 }
 
 #[cfg(test)]
@@ -217,7 +256,11 @@ mod tests {
     #[track_caller]
     fn means(text: &str, prefer: Prefer, id: u64) {
         let tasks = tasks(HOME);
-        assert_eq!(resolve(text, &tasks, prefer).map(|task| task.id.get()), Ok(id), "{text:?}");
+        assert_eq!(
+            resolve(text, &tasks, prefer).map(|task| task.id.get()),
+            Ok(id),
+            "{text:?}"
+        );
     }
 
     #[track_caller]
@@ -227,9 +270,10 @@ mod tests {
 
     #[test]
     fn ids_in_every_spelling() {
-        for text in
-            ["3", " 3 ", "#3", "task 3", "Task #3", "task 3.", "3.", "03", "number 3", "ID: 3", "id 3"]
-        {
+        for text in [
+            "3", " 3 ", "#3", "task 3", "Task #3", "task 3.", "3.", "03", "number 3", "ID: 3",
+            "id 3",
+        ] {
             means(text, Prefer::Any, 3);
         }
         means("12", Prefer::Any, 12);
@@ -271,8 +315,16 @@ mod tests {
     #[test]
     fn every_word_of_a_task_counts() {
         let plans = &[(1, "Plan a"), (2, "Plan b")];
-        asks("plan", plans, Prefer::Any, expect!["Which one do you mean: “Plan a” or “Plan b”?"]);
-        assert_eq!(resolve("PLAN A!", &tasks(plans), Prefer::Any).map(|task| task.id.get()), Ok(1));
+        asks(
+            "plan",
+            plans,
+            Prefer::Any,
+            expect!["Which one do you mean: “Plan a” or “Plan b”?"],
+        );
+        assert_eq!(
+            resolve("PLAN A!", &tasks(plans), Prefer::Any).map(|task| task.id.get()),
+            Ok(1)
+        );
     }
 
     #[test]
@@ -290,7 +342,12 @@ mod tests {
 
     #[test]
     fn several_become_a_question() {
-        asks("milk", HOME, Prefer::Any, expect!["Which one do you mean: “Buy milk” or “Buy oat milk”?"]);
+        asks(
+            "milk",
+            HOME,
+            Prefer::Any,
+            expect!["Which one do you mean: “Buy milk” or “Buy oat milk”?"],
+        );
         asks(
             "call",
             &[
@@ -303,7 +360,9 @@ mod tests {
                 (7, "Call g"),
             ],
             Prefer::Any,
-            expect!["Which one do you mean: “Call a”, “Call b”, “Call c”, “Call d”, “Call e” or 2 more?"],
+            expect![
+                "Which one do you mean: “Call a”, “Call b”, “Call c”, “Call d”, “Call e” or 2 more?"
+            ],
         );
         asks(
             "water",
@@ -328,7 +387,9 @@ mod tests {
             "yoga",
             &two[..1],
             Prefer::Any,
-            expect!["I can't find a task “yoga”. Your only open task is “Buy milk”. Which task do you mean?"],
+            expect![
+                "I can't find a task “yoga”. Your only open task is “Buy milk”. Which task do you mean?"
+            ],
         );
         asks(
             "yoga",
@@ -336,7 +397,12 @@ mod tests {
             Prefer::Any,
             expect!["I can't find a task “yoga”. You have no open tasks. Which task do you mean?"],
         );
-        asks("yoga", &[], Prefer::Any, expect!["I can't find a task “yoga”. You have no tasks."]);
+        asks(
+            "yoga",
+            &[],
+            Prefer::Any,
+            expect!["I can't find a task “yoga”. You have no tasks."],
+        );
         // Some of the words are not enough: it could be a task that is not there.
         asks(
             "buy milk chocolate",
@@ -351,7 +417,9 @@ mod tests {
             "mil",
             &two[..1],
             Prefer::Any,
-            expect!["I can't find a task “mil”. Your only open task is “Buy milk”. Which task do you mean?"],
+            expect![
+                "I can't find a task “mil”. Your only open task is “Buy milk”. Which task do you mean?"
+            ],
         );
     }
 
@@ -365,14 +433,22 @@ mod tests {
                 "I can't find a task 2. Your only open task is “Water 2 plants” (task 8). Which task do you mean?"
             ],
         );
-        asks("0", &[], Prefer::Any, expect!["I can't find a task 0. You have no tasks."]);
+        asks(
+            "0",
+            &[],
+            Prefer::Any,
+            expect!["I can't find a task 0. You have no tasks."],
+        );
         asks(
             "99999999999999999999999",
             &[],
             Prefer::Any,
             expect!["I can't find a task 99999999999999999999999. You have no tasks."],
         );
-        assert_eq!(resolve("1984", &tasks(&[(2, "1984")]), Prefer::Any).map(|task| task.id.get()), Ok(2));
+        assert_eq!(
+            resolve("1984", &tasks(&[(2, "1984")]), Prefer::Any).map(|task| task.id.get()),
+            Ok(2)
+        );
     }
 
     #[test]
@@ -390,9 +466,11 @@ mod tests {
     #[test]
     fn long_and_odd_words_are_cut_to_one_line() {
         let long = "x".repeat(300);
-        let question = resolve(&format!("yo\nga {long}"), &[], Prefer::Any).expect_err("a question");
+        let question =
+            resolve(&format!("yo\nga {long}"), &[], Prefer::Any).expect_err("a question");
         assert!(
-            question.starts_with("I can't find a task “yo ga xxx") && question.chars().count() < 130,
+            question.starts_with("I can't find a task “yo ga xxx")
+                && question.chars().count() < 130,
             "{question}"
         );
     }
@@ -403,10 +481,13 @@ mod tests {
             "it",
             &[(1, "Buy milk"), (2, "Prepare the IT meeting")],
             Prefer::Any,
-            expect!["Your open tasks are “Buy milk” and “Prepare the IT meeting”. Which task do you mean?"],
+            expect![
+                "Your open tasks are “Buy milk” and “Prepare the IT meeting”. Which task do you mean?"
+            ],
         );
         assert_eq!(
-            resolve("IT", &tasks(&[(1, "IT"), (2, "IT audit")]), Prefer::Any).map(|task| task.id.get()),
+            resolve("IT", &tasks(&[(1, "IT"), (2, "IT audit")]), Prefer::Any)
+                .map(|task| task.id.get()),
             Ok(1)
         );
     }
@@ -414,8 +495,17 @@ mod tests {
     #[test]
     fn other_scripts() {
         let list = tasks(&[(1, "Äpfel kaufen"), (2, "買牛奶"), (3, "Позвонить маме")]);
-        assert_eq!(resolve("ÄPFEL", &list, Prefer::Any).map(|task| task.id.get()), Ok(1));
-        assert_eq!(resolve("買牛奶", &list, Prefer::Any).map(|task| task.id.get()), Ok(2));
-        assert_eq!(resolve("маме", &list, Prefer::Any).map(|task| task.id.get()), Ok(3));
+        assert_eq!(
+            resolve("ÄPFEL", &list, Prefer::Any).map(|task| task.id.get()),
+            Ok(1)
+        );
+        assert_eq!(
+            resolve("買牛奶", &list, Prefer::Any).map(|task| task.id.get()),
+            Ok(2)
+        );
+        assert_eq!(
+            resolve("маме", &list, Prefer::Any).map(|task| task.id.get()),
+            Ok(3)
+        );
     }
 }

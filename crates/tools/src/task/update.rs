@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, TaskChange, TaskChanged, TaskId,
-    TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
+    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, TaskChange, TaskChanged,
+    TaskId, TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -43,7 +43,11 @@ impl UpdateTask {
                 "task_id": task_id_property("Task ID to update"),
                 "description": description_property("New description"),
             }),
-            Annotations { idempotent: true, keyed: true, ..Annotations::default() },
+            Annotations {
+                idempotent: true,
+                keyed: true,
+                ..Annotations::default()
+            },
             task_schema(json!({ "previous_description": { "type": "string" } })),
         );
         Self { definition, tasks }
@@ -64,10 +68,21 @@ impl Tool for UpdateTask {
             let args: Args<String> = read(arguments.clone())?;
             let description = words_of_task(&args.description)?;
             let preview = |task: &adjutant_core::Task| {
-                format!("Rename {} to {}", quoted(task.description.as_str()), quoted(description.as_str()))
+                format!(
+                    "Rename {} to {}",
+                    quoted(task.description.as_str()),
+                    quoted(description.as_str())
+                )
             };
-            prepare_reference(&*self.tasks, &context.user, &args.task_id, Prefer::Any, arguments, preview)
-                .await
+            prepare_reference(
+                &*self.tasks,
+                &context.user,
+                &args.task_id,
+                Prefer::Any,
+                arguments,
+                preview,
+            )
+            .await
         })
     }
 
@@ -83,7 +98,10 @@ impl Tool for UpdateTask {
         Some(self)
     }
 
-    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+    fn references<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
         Box::pin(task_references(&*self.tasks, user))
     }
 
@@ -101,7 +119,10 @@ impl TaskTool for UpdateTask {
 
     fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
         let args: Args<TaskId> = read(arguments.clone())?;
-        Ok(TaskChange::Update { id: args.task_id, description: words_of_task(&args.description)? })
+        Ok(TaskChange::Update {
+            id: args.task_id,
+            description: words_of_task(&args.description)?,
+        })
     }
 
     fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {

@@ -22,12 +22,16 @@ struct Order {
 }
 
 fn order() -> FunctionTool {
-    FunctionTool::typed("order", "Orders something.", |context: ToolContext, order: Order| async move {
-        if order.count == 0 {
-            return Err(ToolError::invalid("nothing to order"));
-        }
-        Ok((context.user, order.item, order.count, order.note))
-    })
+    FunctionTool::typed(
+        "order",
+        "Orders something.",
+        |context: ToolContext, order: Order| async move {
+            if order.count == 0 {
+                return Err(ToolError::invalid("nothing to order"));
+            }
+            Ok((context.user, order.item, order.count, order.note))
+        },
+    )
     .unwrap()
 }
 
@@ -35,11 +39,15 @@ fn order() -> FunctionTool {
 async fn a_typed_closure_gets_its_type_and_the_user() {
     let caller = Caller::new(vec![Arc::new(order())]);
     assert_eq!(
-        caller.call("ana", "order", json!({ "item": "tea", "count": 2 })).await,
+        caller
+            .call("ana", "order", json!({ "item": "tea", "count": 2 }))
+            .await,
         Came::Done(json!(["ana", "tea", 2, null]), None)
     );
     assert_eq!(
-        caller.call("ana", "order", json!({ "item": "tea", "count": 0 })).await,
+        caller
+            .call("ana", "order", json!({ "item": "tea", "count": 0 }))
+            .await,
         Came::Refused("nothing to order".to_owned())
     );
     assert!(matches!(
@@ -78,9 +86,18 @@ async fn arguments_that_do_not_fit_the_type_name_the_place() {
         size: u8,
     }
     let tool = FunctionTool::typed("t", "T.", |_, _: Args| async { Ok(()) }).unwrap();
-    let error =
-        tool.call(&context("ana", 1), object(json!({ "rows": [{ "size": 1 }, { "size": "big" }] }))).await;
-    assert_eq!(error, Err(ToolError::invalid("rows[1].size: invalid type: string \"big\", expected u8")));
+    let error = tool
+        .call(
+            &context("ana", 1),
+            object(json!({ "rows": [{ "size": 1 }, { "size": "big" }] })),
+        )
+        .await;
+    assert_eq!(
+        error,
+        Err(ToolError::invalid(
+            "rows[1].size: invalid type: string \"big\", expected u8"
+        ))
+    );
 }
 
 #[tokio::test]
@@ -89,40 +106,68 @@ async fn a_result_that_is_no_json_is_not_taken_for_a_failure_without_effect() {
         Ok(std::collections::HashMap::from([((1, 2), 3)]))
     })
     .unwrap();
-    assert!(matches!(tool.call(&context("ana", 1), Arguments::new()).await, Err(ToolError::Unknown { .. })));
+    assert!(matches!(
+        tool.call(&context("ana", 1), Arguments::new()).await,
+        Err(ToolError::Unknown { .. })
+    ));
 }
 
 #[tokio::test]
 async fn an_untyped_closure_gets_json() {
-    let parameters =
-        json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    let tool = FunctionTool::new("double", "Doubles.", parameters, |_, arguments: Arguments| async move {
-        Ok(json!(arguments["n"].as_i64().map(|n| 2 * n)))
-    })
+    let parameters = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    let tool = FunctionTool::new(
+        "double",
+        "Doubles.",
+        parameters,
+        |_, arguments: Arguments| async move { Ok(json!(arguments["n"].as_i64().map(|n| 2 * n))) },
+    )
     .unwrap()
-    .annotated(Annotations { read_only: true, ..Annotations::default() })
+    .annotated(Annotations {
+        read_only: true,
+        ..Annotations::default()
+    })
     .with_timeout(Duration::from_secs(3));
     assert_eq!(tool.definition().annotations.effect(), Effect::None);
     assert_eq!(tool.timeout(), Some(Duration::from_secs(3)));
     let caller = Caller::new(vec![Arc::new(tool)]);
-    assert_eq!(caller.call("ana", "double", json!({ "n": 21 })).await, Came::Done(json!(42), None));
+    assert_eq!(
+        caller.call("ana", "double", json!({ "n": 21 })).await,
+        Came::Done(json!(42), None)
+    );
 }
 
 #[test]
 fn what_cannot_be_a_tool_is_refused() {
     let make = |name: &str, description: &str, parameters: Value| {
-        FunctionTool::new(name, description, parameters, |_, _| async { Ok(Value::Null) })
+        FunctionTool::new(name, description, parameters, |_, _| async {
+            Ok(Value::Null)
+        })
     };
-    assert!(matches!(make("Big Name", "Does it.", json!({})), Err(InvalidTool::Name(_))));
-    assert!(matches!(make("t", "  ", json!({})), Err(InvalidTool::Description { .. })));
+    assert!(matches!(
+        make("Big Name", "Does it.", json!({})),
+        Err(InvalidTool::Name(_))
+    ));
+    assert!(matches!(
+        make("t", "  ", json!({})),
+        Err(InvalidTool::Description { .. })
+    ));
 
     let mut registry = ToolRegistry::new();
-    let mut register = |parameters| registry.register(Arc::new(make("t", "Does it.", parameters).unwrap()));
-    assert!(matches!(register(json!({ "type": "string" })), Err(InvalidTool::Schema { .. })));
+    let mut register =
+        |parameters| registry.register(Arc::new(make("t", "Does it.", parameters).unwrap()));
+    assert!(matches!(
+        register(json!({ "type": "string" })),
+        Err(InvalidTool::Schema { .. })
+    ));
     assert!(matches!(
         register(json!({ "type": "object", "properties": 3 })),
         Err(InvalidTool::Schema { .. })
     ));
     assert_eq!(register(json!({ "type": "object" })), Ok(()));
-    assert_eq!(register(json!({ "type": "object" })), Err(InvalidTool::Duplicate { name: "t".to_owned() }));
+    assert_eq!(
+        register(json!({ "type": "object" })),
+        Err(InvalidTool::Duplicate {
+            name: "t".to_owned()
+        })
+    );
 }

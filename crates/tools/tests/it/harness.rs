@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{
-    AgentName, Arguments, BoxFuture, CallId, CancellationToken, ConversationId, IdempotencyKey, Prepared,
-    ProgressListener, Task, TaskChange, TaskChanged, TaskFilter, TaskId, Tool, ToolContext, ToolError,
-    ToolRegistry, TurnId, UserId,
+    AgentName, Arguments, BoxFuture, CallId, CancellationToken, ConversationId, IdempotencyKey,
+    Prepared, ProgressListener, Task, TaskChange, TaskChanged, TaskFilter, TaskId, Tool,
+    ToolContext, ToolError, ToolRegistry, TurnId, UserId,
 };
 use serde_json::Value;
 
@@ -66,7 +66,10 @@ impl State {
                 Some(at) => {
                     let before = std::mem::replace(&mut tasks[at].description, description.clone());
                     tasks[at].updated_at = now;
-                    TaskChanged::Updated { task: tasks[at].clone(), before }
+                    TaskChanged::Updated {
+                        task: tasks[at].clone(),
+                        before,
+                    }
                 }
                 None => TaskChanged::NoSuchTask { id: *id },
             },
@@ -78,12 +81,17 @@ impl State {
                         tasks[at].completed_at = Some(now);
                         tasks[at].updated_at = now;
                     }
-                    TaskChanged::Completed { task: tasks[at].clone(), already }
+                    TaskChanged::Completed {
+                        task: tasks[at].clone(),
+                        already,
+                    }
                 }
                 None => TaskChanged::NoSuchTask { id: *id },
             },
             TaskChange::Delete { id } => match place(id, tasks) {
-                Some(at) => TaskChanged::Deleted { task: tasks.remove(at) },
+                Some(at) => TaskChanged::Deleted {
+                    task: tasks.remove(at),
+                },
                 None => TaskChanged::NoSuchTask { id: *id },
             },
             // No tool asks for it.
@@ -117,8 +125,16 @@ impl TaskStore for MemoryTasks {
         filter: TaskFilter,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
         self.read(|state| {
-            let tasks = state.users.get(user).map(|(_, tasks)| tasks.as_slice()).unwrap_or_default();
-            tasks.iter().filter(|task| filter.takes(task)).cloned().collect()
+            let tasks = state
+                .users
+                .get(user)
+                .map(|(_, tasks)| tasks.as_slice())
+                .unwrap_or_default();
+            tasks
+                .iter()
+                .filter(|task| filter.takes(task))
+                .cloned()
+                .collect()
         })
     }
 
@@ -130,17 +146,39 @@ impl TaskStore for MemoryTasks {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
         self.read(|state| {
-            let tasks = state.users.get(user).map(|(_, tasks)| tasks.as_slice()).unwrap_or_default();
-            let takes = |task: &&Task| filter.takes(task) && before.is_none_or(|before| task.id < before);
-            let mut last: Vec<Task> =
-                tasks.iter().rev().filter(takes).take(limit as usize).cloned().collect();
+            let tasks = state
+                .users
+                .get(user)
+                .map(|(_, tasks)| tasks.as_slice())
+                .unwrap_or_default();
+            let takes =
+                |task: &&Task| filter.takes(task) && before.is_none_or(|before| task.id < before);
+            let mut last: Vec<Task> = tasks
+                .iter()
+                .rev()
+                .filter(takes)
+                .take(limit as usize)
+                .cloned()
+                .collect();
             last.reverse();
             last
         })
     }
 
-    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
-        self.read(|state| state.users.get(user)?.1.iter().find(|task| task.id == id).cloned())
+    fn get<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+        self.read(|state| {
+            state
+                .users
+                .get(user)?
+                .1
+                .iter()
+                .find(|task| task.id == id)
+                .cloned()
+        })
     }
 }
 
@@ -192,7 +230,10 @@ impl Caller {
         for tool in tools {
             registry.register(tool).unwrap();
         }
-        Self { registry, calls: Mutex::new(0) }
+        Self {
+            registry,
+            calls: Mutex::new(0),
+        }
     }
 
     /// A new call, through check, prepare and call.
@@ -220,10 +261,19 @@ impl Caller {
         tool: &str,
         arguments: Arguments,
     ) -> Result<Prepared, ToolError> {
-        self.registry.get(tool).unwrap().prepare(context, arguments).await
+        self.registry
+            .get(tool)
+            .unwrap()
+            .prepare(context, arguments)
+            .await
     }
 
-    pub(crate) async fn run(&self, context: &ToolContext, tool: &str, arguments: Arguments) -> Came {
+    pub(crate) async fn run(
+        &self,
+        context: &ToolContext,
+        tool: &str,
+        arguments: Arguments,
+    ) -> Came {
         let tool = self.registry.get(tool).unwrap();
         match tool.call(context, arguments.clone()).await {
             Ok(data) => {

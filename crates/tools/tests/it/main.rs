@@ -1,6 +1,10 @@
 //! The tools at their boundary: arguments in, data and words out.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are tests too"
+)]
 
 mod function_tool;
 mod harness;

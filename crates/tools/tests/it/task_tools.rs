@@ -23,10 +23,20 @@ async fn caller_with(user: &str, tasks: &[&str]) -> Caller {
 async fn add(caller: &Caller, user: &str, tasks: &[&str]) {
     for task in tasks {
         let done = task.strip_prefix("x ");
-        let added = caller.call(user, "add_task", json!({ "description": done.unwrap_or(task) })).await;
-        let Came::Done(data, _) = added else { panic!("{added:?}") };
+        let added = caller
+            .call(
+                user,
+                "add_task",
+                json!({ "description": done.unwrap_or(task) }),
+            )
+            .await;
+        let Came::Done(data, _) = added else {
+            panic!("{added:?}")
+        };
         if done.is_some() {
-            caller.call(user, "complete_task", json!({ "task_id": data["id"] })).await;
+            caller
+                .call(user, "complete_task", json!({ "task_id": data["id"] }))
+                .await;
         }
     }
 }
@@ -45,7 +55,8 @@ async fn list(caller: &Caller, user: &str) -> String {
 
 #[test]
 fn declarations_are_the_seeds_and_stricter() {
-    let seed: Vec<Value> = serde_json::from_str(include_str!("fixtures/seed_declarations.json")).unwrap();
+    let seed: Vec<Value> =
+        serde_json::from_str(include_str!("fixtures/seed_declarations.json")).unwrap();
     let ours = caller().registry.definitions(None);
     assert_eq!(ours.len(), seed.len());
     for (ours, seed) in ours.iter().zip(&seed) {
@@ -66,14 +77,49 @@ fn annotations_and_references() {
     let registry = caller().registry;
     let of = |name: &str| registry.get(name).unwrap().definition();
     let annotations = |name: &str| of(name).annotations;
-    let none = Annotations { closed_world: true, ..Annotations::default() };
-    assert_eq!(annotations("list_tasks"), Annotations { read_only: true, idempotent: true, ..none });
-    assert_eq!(annotations("add_task"), Annotations { keyed: true, ..none });
-    assert_eq!(annotations("update_task"), Annotations { idempotent: true, keyed: true, ..none });
-    assert_eq!(annotations("complete_task"), Annotations { idempotent: true, keyed: true, ..none });
+    let none = Annotations {
+        closed_world: true,
+        ..Annotations::default()
+    };
+    assert_eq!(
+        annotations("list_tasks"),
+        Annotations {
+            read_only: true,
+            idempotent: true,
+            ..none
+        }
+    );
+    assert_eq!(
+        annotations("add_task"),
+        Annotations {
+            keyed: true,
+            ..none
+        }
+    );
+    assert_eq!(
+        annotations("update_task"),
+        Annotations {
+            idempotent: true,
+            keyed: true,
+            ..none
+        }
+    );
+    assert_eq!(
+        annotations("complete_task"),
+        Annotations {
+            idempotent: true,
+            keyed: true,
+            ..none
+        }
+    );
     assert_eq!(
         annotations("delete_task"),
-        Annotations { destructive: true, idempotent: true, keyed: true, ..none }
+        Annotations {
+            destructive: true,
+            idempotent: true,
+            keyed: true,
+            ..none
+        }
     );
     assert!(
         ["add_task", "update_task", "complete_task", "delete_task"]
@@ -84,7 +130,11 @@ fn annotations_and_references() {
     for name in ["update_task", "complete_task", "delete_task"] {
         let references = &of(name).references;
         assert_eq!(
-            (references.len(), &*references[0].argument, &*references[0].kind),
+            (
+                references.len(),
+                &*references[0].argument,
+                &*references[0].kind
+            ),
             (1, "task_id", "task")
         );
     }
@@ -94,7 +144,9 @@ fn annotations_and_references() {
 #[tokio::test]
 async fn add_gives_the_task_without_its_owner() {
     let caller = caller();
-    let added = caller.call("ana", "add_task", json!({ "description": "  Buy milk " })).await;
+    let added = caller
+        .call("ana", "add_task", json!({ "description": "  Buy milk " }))
+        .await;
     assert_eq!(
         added,
         Came::Done(
@@ -114,7 +166,10 @@ async fn add_gives_the_task_without_its_owner() {
 #[tokio::test]
 async fn a_repeated_call_adds_one_task() {
     let caller = caller();
-    let (context, arguments) = (context("ana", 7), object(json!({ "description": "Buy milk" })));
+    let (context, arguments) = (
+        context("ana", 7),
+        object(json!({ "description": "Buy milk" })),
+    );
     let first = caller.run(&context, "add_task", arguments.clone()).await;
     assert_eq!(first, caller.run(&context, "add_task", arguments).await);
     assert_eq!(list(&caller, "ana").await, "Your tasks:\n  1. Buy milk");
@@ -135,7 +190,13 @@ async fn arguments_that_make_no_task_are_refused() {
         assert!(matches!(came, Came::Refused(_)), "{arguments}: {came:?}");
     }
     assert!(matches!(
-        caller.call("ana", "add_task", json!({ "description": "ä".repeat(1000) })).await,
+        caller
+            .call(
+                "ana",
+                "add_task",
+                json!({ "description": "ä".repeat(1000) })
+            )
+            .await,
         Came::Done(..)
     ));
 }
@@ -143,12 +204,25 @@ async fn arguments_that_make_no_task_are_refused() {
 #[tokio::test]
 async fn list_by_status() {
     let caller = caller_with("ana", &["Buy milk", "x Pay bills", "Call mum"]).await;
-    let came = caller.call("ana", "list_tasks", json!({ "status": "pending" })).await;
-    let Came::Done(data, words) = came else { panic!("{came:?}") };
-    assert_eq!((&data["count"], &data["status"]), (&json!(2), &json!("pending")));
+    let came = caller
+        .call("ana", "list_tasks", json!({ "status": "pending" }))
+        .await;
+    let Came::Done(data, words) = came else {
+        panic!("{came:?}")
+    };
+    assert_eq!(
+        (&data["count"], &data["status"]),
+        (&json!(2), &json!("pending"))
+    );
     assert_eq!(data["tasks"][1]["id"], "3");
-    assert!(!data.to_string().contains("ana"), "the owner is not shown: {data}");
-    assert_eq!(words.as_deref(), Some("Open tasks:\n  1. Buy milk\n  3. Call mum"));
+    assert!(
+        !data.to_string().contains("ana"),
+        "the owner is not shown: {data}"
+    );
+    assert_eq!(
+        words.as_deref(),
+        Some("Open tasks:\n  1. Buy milk\n  3. Call mum")
+    );
     assert_eq!(
         list(&caller, "ana").await,
         "Your tasks:\n  1. Buy milk\n  2. Pay bills (done)\n  3. Call mum"
@@ -158,7 +232,12 @@ async fn list_by_status() {
         self::words(&caller, "ana", "list_tasks", completed).await,
         "Completed tasks:\n  2. Pay bills (done)"
     );
-    assert!(matches!(caller.call("ana", "list_tasks", json!({ "status": "late" })).await, Came::Refused(_)));
+    assert!(matches!(
+        caller
+            .call("ana", "list_tasks", json!({ "status": "late" }))
+            .await,
+        Came::Refused(_)
+    ));
 }
 
 #[tokio::test]
@@ -166,7 +245,10 @@ async fn empty_lists_say_so() {
     let caller = caller_with("ana", &[]).await;
     assert_eq!(list(&caller, "ana").await, "You have no tasks.");
     let status = |status: &str| json!({ "status": status });
-    assert_eq!(words(&caller, "ana", "list_tasks", status("pending")).await, "You have nothing left to do.");
+    assert_eq!(
+        words(&caller, "ana", "list_tasks", status("pending")).await,
+        "You have nothing left to do."
+    );
     assert_eq!(
         words(&caller, "ana", "list_tasks", status("completed")).await,
         "You have no completed tasks."
@@ -178,10 +260,21 @@ async fn update_by_words() {
     let caller = caller_with("ana", &["Buy milk", "Call mum"]).await;
     let arguments = json!({ "task_id": "the milk one", "description": "Buy oat milk" });
     let came = caller.call("ana", "update_task", arguments).await;
-    let Came::Done(data, words) = came else { panic!("{came:?}") };
-    assert_eq!((&data["id"], &data["previous_description"]), (&json!("1"), &json!("Buy milk")));
-    assert_eq!(words.as_deref(), Some("Renamed “Buy milk” to “Buy oat milk”."));
-    assert_eq!(list(&caller, "ana").await, "Your tasks:\n  1. Buy oat milk\n  2. Call mum");
+    let Came::Done(data, words) = came else {
+        panic!("{came:?}")
+    };
+    assert_eq!(
+        (&data["id"], &data["previous_description"]),
+        (&json!("1"), &json!("Buy milk"))
+    );
+    assert_eq!(
+        words.as_deref(),
+        Some("Renamed “Buy milk” to “Buy oat milk”.")
+    );
+    assert_eq!(
+        list(&caller, "ana").await,
+        "Your tasks:\n  1. Buy oat milk\n  2. Call mum"
+    );
     let blank = json!({ "task_id": "1", "description": "  " });
     assert_eq!(
         caller.call("ana", "update_task", blank).await,
@@ -192,22 +285,41 @@ async fn update_by_words() {
 #[tokio::test]
 async fn complete_once_and_again() {
     let caller = caller_with("ana", &["Buy milk"]).await;
-    let came = caller.call("ana", "complete_task", json!({ "task_id": "#1" })).await;
-    let Came::Done(data, words) = came else { panic!("{came:?}") };
-    assert_eq!((&data["completed"], data.get("already_completed")), (&json!(true), None));
+    let came = caller
+        .call("ana", "complete_task", json!({ "task_id": "#1" }))
+        .await;
+    let Came::Done(data, words) = came else {
+        panic!("{came:?}")
+    };
+    assert_eq!(
+        (&data["completed"], data.get("already_completed")),
+        (&json!(true), None)
+    );
     assert_eq!(words.as_deref(), Some("Completed “Buy milk”."));
 
-    let came = caller.call("ana", "complete_task", json!({ "task_id": "milk" })).await;
-    let Came::Done(again, words) = came else { panic!("{came:?}") };
-    assert_eq!((&again["already_completed"], &again["completed_at"]), (&json!(true), &data["completed_at"]));
+    let came = caller
+        .call("ana", "complete_task", json!({ "task_id": "milk" }))
+        .await;
+    let Came::Done(again, words) = came else {
+        panic!("{came:?}")
+    };
+    assert_eq!(
+        (&again["already_completed"], &again["completed_at"]),
+        (&json!(true), &data["completed_at"])
+    );
     assert_eq!(words.as_deref(), Some("“Buy milk” was already done."));
 }
 
 #[tokio::test]
 async fn delete_is_previewed_by_words_and_done_by_id() {
     let caller = caller_with("ana", &["Buy milk", "Call mum"]).await;
-    let prepared =
-        caller.prepare(&context("ana", 90), "delete_task", object(json!({ "task_id": "Milk" }))).await;
+    let prepared = caller
+        .prepare(
+            &context("ana", 90),
+            "delete_task",
+            object(json!({ "task_id": "Milk" })),
+        )
+        .await;
     assert_eq!(
         prepared,
         Ok(Prepared::Ready {
@@ -222,14 +334,19 @@ async fn delete_is_previewed_by_words_and_done_by_id() {
     assert_eq!(list(&caller, "ana").await, "Your tasks:\n  2. Call mum");
     // Its number is not given to another task.
     add(&caller, "ana", &["Water plants"]).await;
-    assert_eq!(list(&caller, "ana").await, "Your tasks:\n  2. Call mum\n  3. Water plants");
+    assert_eq!(
+        list(&caller, "ana").await,
+        "Your tasks:\n  2. Call mum\n  3. Water plants"
+    );
 }
 
 #[tokio::test]
 async fn a_task_that_went_away_since_it_was_prepared_is_not_found() {
     let caller = caller_with("ana", &["Buy milk"]).await;
     for tool in ["complete_task", "delete_task"] {
-        let came = caller.run(&context("ana", 91), tool, object(json!({ "task_id": "4" }))).await;
+        let came = caller
+            .run(&context("ana", 91), tool, object(json!({ "task_id": "4" })))
+            .await;
         assert_eq!(came, Came::Refused("there is no task 4".to_owned()));
     }
     let update = object(json!({ "task_id": "4", "description": "x" }));
@@ -240,8 +357,17 @@ async fn a_task_that_went_away_since_it_was_prepared_is_not_found() {
 #[tokio::test]
 async fn words_that_were_never_resolved_do_not_run() {
     let caller = caller_with("ana", &["Buy milk"]).await;
-    let came = caller.run(&context("ana", 93), "delete_task", object(json!({ "task_id": "milk" }))).await;
-    assert_eq!(came, Came::Refused("task_id: \"milk\" is not a task id".to_owned()));
+    let came = caller
+        .run(
+            &context("ana", 93),
+            "delete_task",
+            object(json!({ "task_id": "milk" })),
+        )
+        .await;
+    assert_eq!(
+        came,
+        Came::Refused("task_id: \"milk\" is not a task id".to_owned())
+    );
     assert_eq!(list(&caller, "ana").await, "Your tasks:\n  1. Buy milk");
 }
 
@@ -250,11 +376,25 @@ async fn what_is_not_clear_becomes_a_question_and_changes_nothing() {
     let caller = caller_with("ana", &["Buy milk", "Buy oat milk"]).await;
     for tool in ["complete_task", "delete_task"] {
         let came = caller.call("ana", tool, json!({ "task_id": "milk" })).await;
-        assert_eq!(came, Came::Asked("Which one do you mean: “Buy milk” or “Buy oat milk”?".to_owned()));
+        assert_eq!(
+            came,
+            Came::Asked("Which one do you mean: “Buy milk” or “Buy oat milk”?".to_owned())
+        );
     }
-    let came = caller.call("ana", "update_task", json!({ "task_id": "9", "description": "x" })).await;
-    assert!(matches!(came, Came::Asked(question) if question.starts_with("I can't find a task 9.")));
-    assert_eq!(list(&caller, "ana").await, "Your tasks:\n  1. Buy milk\n  2. Buy oat milk");
+    let came = caller
+        .call(
+            "ana",
+            "update_task",
+            json!({ "task_id": "9", "description": "x" }),
+        )
+        .await;
+    assert!(
+        matches!(came, Came::Asked(question) if question.starts_with("I can't find a task 9."))
+    );
+    assert_eq!(
+        list(&caller, "ana").await,
+        "Your tasks:\n  1. Buy milk\n  2. Buy oat milk"
+    );
 }
 
 #[tokio::test]
@@ -262,19 +402,35 @@ async fn users_do_not_see_each_other() {
     let caller = caller_with("ana", &["Buy milk", "Call mum"]).await;
     add(&caller, "bob", &["Fix bike"]).await;
     for task_id in ["2", "milk", "Call mum"] {
-        let came = caller.call("bob", "delete_task", json!({ "task_id": task_id })).await;
-        let Came::Asked(question) = came else { panic!("{came:?}") };
-        assert!(question.contains("Fix bike") && !question.contains("“Buy milk”"), "{question}");
+        let came = caller
+            .call("bob", "delete_task", json!({ "task_id": task_id }))
+            .await;
+        let Came::Asked(question) = came else {
+            panic!("{came:?}")
+        };
+        assert!(
+            question.contains("Fix bike") && !question.contains("“Buy milk”"),
+            "{question}"
+        );
     }
     // The same number is another task.
     assert_eq!(
         words(&caller, "bob", "complete_task", json!({ "task_id": "1" })).await,
         "Completed “Fix bike”."
     );
-    assert_eq!(list(&caller, "ana").await, "Your tasks:\n  1. Buy milk\n  2. Call mum");
+    assert_eq!(
+        list(&caller, "ana").await,
+        "Your tasks:\n  1. Buy milk\n  2. Call mum"
+    );
     assert_eq!(list(&caller, "eve").await, "You have no tasks.");
     // Not even an id that was resolved for somebody else.
-    let came = caller.run(&context("bob", 94), "delete_task", object(json!({ "task_id": "2" }))).await;
+    let came = caller
+        .run(
+            &context("bob", 94),
+            "delete_task",
+            object(json!({ "task_id": "2" })),
+        )
+        .await;
     assert_eq!(came, Came::Refused("there is no task 2".to_owned()));
 }
 
@@ -289,8 +445,14 @@ async fn references_are_the_users_tasks() {
         done,
     };
     assert_eq!(
-        caller.registry.references(&UserId::new("ana").unwrap()).await,
-        Ok(vec![reference("1", "Buy milk", false), reference("2", "Pay bills", true)])
+        caller
+            .registry
+            .references(&UserId::new("ana").unwrap())
+            .await,
+        Ok(vec![
+            reference("1", "Buy milk", false),
+            reference("2", "Pay bills", true)
+        ])
     );
 }
 
@@ -314,8 +476,13 @@ async fn trouble_of_the_store_names_no_internals() {
             ("delete_task", json!({ "task_id": "1" })),
         ] {
             let came = caller.call("ana", tool, arguments).await;
-            let Came::Refused(message) = came else { panic!("{tool}: {came:?}") };
-            assert!(message.starts_with("The task list") && !message.contains("postgres"), "{message}");
+            let Came::Refused(message) = came else {
+                panic!("{tool}: {came:?}")
+            };
+            assert!(
+                message.starts_with("The task list") && !message.contains("postgres"),
+                "{message}"
+            );
         }
     }
 }
@@ -327,6 +494,10 @@ fn registering_the_pack_twice_is_an_error() {
     for tool in task_tools(store.clone()) {
         registry.register(tool).unwrap();
     }
-    assert!(task_tools(store).into_iter().all(|tool| registry.register(tool).is_err()));
+    assert!(
+        task_tools(store)
+            .into_iter()
+            .all(|tool| registry.register(tool).is_err())
+    );
     assert_eq!(registry.len(), 5);
 }

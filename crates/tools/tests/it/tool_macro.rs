@@ -26,7 +26,10 @@ async fn weather(
     #[serde(default)] mut details: bool,
 ) -> Result<String, ToolError> {
     if city == "Atlantis" {
-        return Err(ToolError::NotFound { what: "city".to_owned(), id: city });
+        return Err(ToolError::NotFound {
+            what: "city".to_owned(),
+            id: city,
+        });
     }
     details |= days.is_some();
     Ok(format!("sunny in {city}, {days:?}, {details}"))
@@ -37,7 +40,13 @@ fn the_definition_is_read_from_the_function() {
     let definition = weather.definition();
     assert_eq!(definition.name.as_str(), "weather");
     assert_eq!(definition.description, "Weather for a city, today or soon.");
-    assert_eq!(definition.annotations, Annotations { read_only: true, ..Annotations::default() });
+    assert_eq!(
+        definition.annotations,
+        Annotations {
+            read_only: true,
+            ..Annotations::default()
+        }
+    );
     assert_eq!(
         definition.parameters,
         json!({
@@ -58,11 +67,15 @@ fn the_definition_is_read_from_the_function() {
 async fn it_is_called_with_its_arguments() {
     let caller = Caller::new(vec![Arc::new(weather)]);
     assert_eq!(
-        caller.call("ana", "weather", json!({ "city": "Oslo" })).await,
+        caller
+            .call("ana", "weather", json!({ "city": "Oslo" }))
+            .await,
         Came::Done(json!("sunny in Oslo, None, false"), None)
     );
     assert_eq!(
-        caller.call("ana", "weather", json!({ "city": "Oslo", "days": 3 })).await,
+        caller
+            .call("ana", "weather", json!({ "city": "Oslo", "days": 3 }))
+            .await,
         Came::Done(json!("sunny in Oslo, Some(3), true"), None)
     );
     for wrong in [
@@ -75,13 +88,26 @@ async fn it_is_called_with_its_arguments() {
         assert!(matches!(came, Came::Refused(_)), "{wrong}: {came:?}");
     }
     // Without the gate's check the type still refuses, and names the place.
-    let unchecked = weather.call(&context("ana", 1), object(json!({ "city": "Oslo", "days": "soon" }))).await;
-    assert_eq!(unchecked, Err(ToolError::invalid("days: invalid type: string \"soon\", expected u8")));
+    let unchecked = weather
+        .call(
+            &context("ana", 1),
+            object(json!({ "city": "Oslo", "days": "soon" })),
+        )
+        .await;
+    assert_eq!(
+        unchecked,
+        Err(ToolError::invalid(
+            "days: invalid type: string \"soon\", expected u8"
+        ))
+    );
 }
 
 #[tokio::test]
 async fn the_function_can_be_called_itself() {
-    assert_eq!(weather::run("Oslo".to_owned(), None, true).await, Ok("sunny in Oslo, None, true".to_owned()));
+    assert_eq!(
+        weather::run("Oslo".to_owned(), None, true).await,
+        Ok("sunny in Oslo, None, true".to_owned())
+    );
 }
 
 /// Forgets a note.
@@ -102,7 +128,10 @@ async fn forget(context: &ToolContext, id: u32) -> serde_json::Value {
 #[tokio::test]
 async fn options_and_context() {
     let definition = forget.definition();
-    assert_eq!((definition.name.as_str(), definition.description.as_str()), ("forget_note", "Forget it."));
+    assert_eq!(
+        (definition.name.as_str(), definition.description.as_str()),
+        ("forget_note", "Forget it.")
+    );
     assert_eq!(
         definition.annotations,
         Annotations {
@@ -158,7 +187,10 @@ impl std::fmt::Display for Missing {
 
 impl From<Missing> for ToolError {
     fn from(_: Missing) -> Self {
-        Self::NotFound { what: "note".to_owned(), id: "7".to_owned() }
+        Self::NotFound {
+            what: "note".to_owned(),
+            id: "7".to_owned(),
+        }
     }
 }
 
@@ -190,18 +222,31 @@ async fn every_kind_of_result() {
         call(&parse, json!({ "number": "x" })).await,
         Err(ToolError::failed("invalid digit found in string"))
     );
-    assert_eq!(call(&refuse, json!({})).await, Err(ToolError::failed("not today")));
+    assert_eq!(
+        call(&refuse, json!({})).await,
+        Err(ToolError::failed("not today"))
+    );
     assert_eq!(
         call(&find, json!({})).await,
-        Err(ToolError::NotFound { what: "note".to_owned(), id: "7".to_owned() })
+        Err(ToolError::NotFound {
+            what: "note".to_owned(),
+            id: "7".to_owned()
+        })
     );
     assert_eq!(
         call(&weather, json!({ "city": "Atlantis" })).await,
-        Err(ToolError::NotFound { what: "city".to_owned(), id: "Atlantis".to_owned() })
+        Err(ToolError::NotFound {
+            what: "city".to_owned(),
+            id: "Atlantis".to_owned()
+        })
     );
     assert_eq!(r#match.definition().name.as_str(), "match");
     assert_eq!(
-        call(&r#match, json!({ "type": "t", "arguments": 1, "__arguments": 2 })).await,
+        call(
+            &r#match,
+            json!({ "type": "t", "arguments": 1, "__arguments": 2 })
+        )
+        .await,
         Ok(json!(["t", 3]))
     );
 }

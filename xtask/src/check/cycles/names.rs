@@ -32,9 +32,16 @@ impl<'a> Names<'a> {
     /// # Errors
     /// A module that has no file.
     pub(super) fn read(root: &'a str, files: &BTreeMap<&'a str, &'a str>) -> Result<Self, String> {
-        let mut names = Self { places: BTreeMap::new() };
-        let text = files.get(root).ok_or_else(|| format!("{root}: there is no such file"))?;
-        let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let mut names = Self {
+            places: BTreeMap::new(),
+        };
+        let text = files
+            .get(root)
+            .ok_or_else(|| format!("{root}: there is no such file"))?;
+        let folder = root
+            .rsplit_once('/')
+            .map_or("", |(folder, _)| folder)
+            .to_owned();
         names.place(Path::new(), root, &folder, source::read(text), files)?;
         Ok(names)
     }
@@ -57,14 +64,23 @@ impl<'a> Names<'a> {
         for name in std::mem::take(&mut module.files) {
             let inside = format!("{folder}/{name}");
             let places = [format!("{inside}.rs"), format!("{inside}/mod.rs")];
-            let found = places.iter().find_map(|place| files.get_key_value(place.as_str()));
+            let found = places
+                .iter()
+                .find_map(|place| files.get_key_value(place.as_str()));
             let (file, text) =
                 found.ok_or_else(|| format!("{file}: no file of the module {name} is found"))?;
             let path = [path.as_slice(), std::slice::from_ref(&name)].concat();
             self.place(path, file, &inside, source::read(text), files)?;
             children.insert(name);
         }
-        self.places.insert(path, Place { file, module, children });
+        self.places.insert(
+            path,
+            Place {
+                file,
+                module,
+                children,
+            },
+        );
         Ok(())
     }
 
@@ -82,7 +98,9 @@ impl<'a> Names<'a> {
             for import in &place.module.imports {
                 if import.all {
                     // Of all names that it makes known, those count that stand in the file.
-                    let Some(Meant::Module(from)) = self.resolve(at, &import.path) else { continue };
+                    let Some(Meant::Module(from)) = self.resolve(at, &import.path) else {
+                        continue;
+                    };
                     let used = place
                         .module
                         .names
@@ -90,12 +108,19 @@ impl<'a> Names<'a> {
                         .chain(place.module.paths.iter().filter_map(|path| path.first()));
                     used.for_each(|name| takes(self.item(&from, name, &mut BTreeSet::new())));
                 } else if !import.handed_on
-                    || import.name.as_ref().is_some_and(|name| place.module.uses(name))
+                    || import
+                        .name
+                        .as_ref()
+                        .is_some_and(|name| place.module.uses(name))
                 {
                     takes(self.resolve(at, &import.path));
                 }
             }
-            place.module.paths.iter().for_each(|path| takes(self.resolve(at, path)));
+            place
+                .module
+                .paths
+                .iter()
+                .for_each(|path| takes(self.resolve(at, path)));
         }
         uses
     }
@@ -135,7 +160,9 @@ impl<'a> Names<'a> {
                 // What follows belongs to the item, such as a variant.
                 (inner, _) => {
                     let item = self.item(&module, name, seen);
-                    return item.or_else(|| inner.map(Meant::Module)).or_else(|| self.unseen(&module, name));
+                    return item
+                        .or_else(|| inner.map(Meant::Module))
+                        .or_else(|| self.unseen(&module, name));
                 }
             }
         }
@@ -143,7 +170,12 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the module that a name is in a module.
-    fn module(&self, at: &[String], name: &str, seen: &mut BTreeSet<(Path, String)>) -> Option<Path> {
+    fn module(
+        &self,
+        at: &[String],
+        name: &str,
+        seen: &mut BTreeSet<(Path, String)>,
+    ) -> Option<Path> {
         let place = self.places.get(at)?;
         if place.children.contains(name) {
             return Some([at, &[name.to_owned()]].concat());
@@ -154,11 +186,20 @@ impl<'a> Names<'a> {
         }
         let found = self.lookup(at, &import.path, seen);
         seen.remove(&(at.to_vec(), format!("mod {name}")));
-        if let Meant::Module(module) = found? { Some(module) } else { None }
+        if let Meant::Module(module) = found? {
+            Some(module)
+        } else {
+            None
+        }
     }
 
     /// Returns the item or module that a name is in a module, if that is known.
-    fn item(&self, at: &[String], name: &str, seen: &mut BTreeSet<(Path, String)>) -> Option<Meant<'a>> {
+    fn item(
+        &self,
+        at: &[String],
+        name: &str,
+        seen: &mut BTreeSet<(Path, String)>,
+    ) -> Option<Meant<'a>> {
         let place = self.places.get(at)?;
         if place.module.defined.contains(name) || place.module.import(name).is_some() {
             return self.named(at, name, seen);
@@ -166,19 +207,34 @@ impl<'a> Names<'a> {
         if !seen.insert((at.to_vec(), name.to_owned())) {
             return None;
         }
-        let found = place.module.imports.iter().filter(|import| import.all).find_map(|import| {
-            let Meant::Module(from) = self.lookup(at, &import.path, seen)? else { return None };
-            self.item(&from, name, seen)
-        });
+        let found = place
+            .module
+            .imports
+            .iter()
+            .filter(|import| import.all)
+            .find_map(|import| {
+                let Meant::Module(from) = self.lookup(at, &import.path, seen)? else {
+                    return None;
+                };
+                self.item(&from, name, seen)
+            });
         seen.remove(&(at.to_vec(), name.to_owned()));
         found
     }
 
     /// The same, if it is defined there or imported by its name.
-    fn named(&self, at: &[String], name: &str, seen: &mut BTreeSet<(Path, String)>) -> Option<Meant<'a>> {
+    fn named(
+        &self,
+        at: &[String],
+        name: &str,
+        seen: &mut BTreeSet<(Path, String)>,
+    ) -> Option<Meant<'a>> {
         let place = self.places.get(at)?;
         if place.module.defined.contains(name) {
-            return Some(Meant::Item { file: place.file, name: name.to_owned() });
+            return Some(Meant::Item {
+                file: place.file,
+                name: name.to_owned(),
+            });
         }
         let import = place.module.import(name)?;
         if !seen.insert((at.to_vec(), name.to_owned())) {
@@ -199,17 +255,25 @@ impl<'a> Names<'a> {
                 .imports
                 .iter()
                 .any(|import| import.all && self.resolve(at, &import.path).is_none());
-        (!from_elsewhere).then(|| Meant::Item { file: place.file, name: name.to_owned() })
+        (!from_elsewhere).then(|| Meant::Item {
+            file: place.file,
+            name: name.to_owned(),
+        })
     }
 }
 
 impl Module {
     fn import(&self, name: &str) -> Option<&Import> {
-        self.imports.iter().find(|import| import.name.as_deref() == Some(name))
+        self.imports
+            .iter()
+            .find(|import| import.name.as_deref() == Some(name))
     }
 
     fn uses(&self, name: &str) -> bool {
         self.names.contains(name)
-            || self.paths.iter().any(|path| path.first().is_some_and(|first| first == name))
+            || self
+                .paths
+                .iter()
+                .any(|path| path.first().is_some_and(|first| first == name))
     }
 }

@@ -37,7 +37,10 @@ pub(super) struct Module {
 /// Reads a file.
 pub(super) fn read(source: &str) -> Module {
     let tokens = tokens(source);
-    let mut reader = Reader { tokens: &tokens, at: 0 };
+    let mut reader = Reader {
+        tokens: &tokens,
+        at: 0,
+    };
     let mut module = Module::default();
     while reader.at < tokens.len() {
         reader.module(&mut module);
@@ -48,8 +51,8 @@ pub(super) fn read(source: &str) -> Module {
 }
 
 const ITEMS: [&str; 14] = [
-    "fn", "struct", "enum", "trait", "type", "const", "static", "union", "mod", "use", "impl", "extern",
-    "unsafe", "async",
+    "fn", "struct", "enum", "trait", "type", "const", "static", "union", "mod", "use", "impl",
+    "extern", "unsafe", "async",
 ];
 
 struct Reader<'a> {
@@ -67,7 +70,11 @@ impl<'a> Reader<'a> {
     }
 
     fn word(&self, ahead: usize) -> Option<&'a str> {
-        if let Some(Token::Word(word)) = self.token(ahead) { Some(word) } else { None }
+        if let Some(Token::Word(word)) = self.token(ahead) {
+            Some(word)
+        } else {
+            None
+        }
     }
 
     /// Reads until the brace that closes the module, which is left, or to the end.
@@ -89,7 +96,9 @@ impl<'a> Reader<'a> {
                 Token::Word("pub") => {
                     visible = true;
                     self.at += 1;
-                    if self.is(0, '(') && matches!(self.word(1), Some("crate" | "super" | "self" | "in")) {
+                    if self.is(0, '(')
+                        && matches!(self.word(1), Some("crate" | "super" | "self" | "in"))
+                    {
                         self.skip_group();
                     }
                     continue;
@@ -156,7 +165,9 @@ impl<'a> Reader<'a> {
             Some(Token::Sign('.') | Token::Path) => {}
             _ if path.len() > 1 => drop(module.paths.insert(path)),
             // Its own name, or a field's.
-            Some(Token::Word("fn" | "struct" | "enum" | "trait" | "type" | "const" | "static" | "mod")) => {}
+            Some(Token::Word(
+                "fn" | "struct" | "enum" | "trait" | "type" | "const" | "static" | "mod",
+            )) => {}
             _ if self.is(0, ':') => {}
             // A variable may be called like a function: only a call is surely none.
             _ if path.iter().any(|name| name.starts_with(char::is_uppercase))
@@ -180,7 +191,12 @@ impl<'a> Reader<'a> {
                     let name = self.word(1).filter(|name| *name != "_").map(str::to_owned);
                     self.at += 2;
                     if !foreign {
-                        imports.push(Import { path: meant(path), name, all: false, handed_on });
+                        imports.push(Import {
+                            path: meant(path),
+                            name,
+                            all: false,
+                            handed_on,
+                        });
                     }
                     break;
                 }
@@ -192,7 +208,12 @@ impl<'a> Reader<'a> {
                 Some(Token::Sign('*')) => {
                     self.at += 1;
                     if !foreign {
-                        imports.push(Import { path, name: None, all: true, handed_on });
+                        imports.push(Import {
+                            path,
+                            name: None,
+                            all: true,
+                            handed_on,
+                        });
                     }
                     break;
                 }
@@ -219,7 +240,12 @@ impl<'a> Reader<'a> {
                     if !foreign && !path.is_empty() {
                         let path = meant(path);
                         let name = path.last().cloned();
-                        imports.push(Import { path, name, all: false, handed_on });
+                        imports.push(Import {
+                            path,
+                            name,
+                            all: false,
+                            handed_on,
+                        });
                     } else if self.token(0).is_some()
                         && !self.is(0, ',')
                         && !self.is(0, '}')
@@ -240,11 +266,14 @@ impl<'a> Reader<'a> {
 
     /// Says whether the attribute here lets an item be there for tests only.
     fn is_for_tests(&self) -> bool {
-        let Some(Token::Word("cfg")) = self.token(2) else { return false };
+        let Some(Token::Word("cfg")) = self.token(2) else {
+            return false;
+        };
         let alone = self.is(3, '(') && self.word(4) == Some("test") && self.is(5, ')');
         let with_more = self.is(3, '(') && self.word(4) == Some("all") && self.is(5, '(');
-        let mut conditions =
-            (6..).map_while(|ahead| self.token(ahead)).take_while(|token| *token != Token::Sign(']'));
+        let mut conditions = (6..)
+            .map_while(|ahead| self.token(ahead))
+            .take_while(|token| *token != Token::Sign(']'));
         // `not(test)` and `any(test, …)` inside it are no such condition.
         alone || with_more && conditions.next() == Some(Token::Word("test"))
     }
@@ -322,7 +351,11 @@ mod tests {
 
     fn imports(source: &str) -> Vec<String> {
         let shown = |import: Import| {
-            let name = if import.all { "*".to_owned() } else { import.name.unwrap_or("_".to_owned()) };
+            let name = if import.all {
+                "*".to_owned()
+            } else {
+                import.name.unwrap_or("_".to_owned())
+            };
             let on = if import.handed_on { "pub " } else { "" };
             format!("{on}{} = {name}", import.path.join("::"))
         };
@@ -330,7 +363,11 @@ mod tests {
     }
 
     fn paths(source: &str) -> Vec<String> {
-        read(source).paths.into_iter().map(|path| path.join("::")).collect()
+        read(source)
+            .paths
+            .into_iter()
+            .map(|path| path.join("::"))
+            .collect()
     }
 
     #[test]
@@ -356,9 +393,17 @@ mod tests {
 
     #[test]
     fn paths_are_found_wherever_they_stand() {
-        let source =
-            "fn f<T: crate::a::B>(x: &super::c::D) { let y = x.e::<self::g::H>(); z!(crate::i::j(k::l)); }";
-        assert_eq!(paths(source), ["crate::a::B", "crate::i::j", "k::l", "self::g::H", "super::c::D"]);
+        let source = "fn f<T: crate::a::B>(x: &super::c::D) { let y = x.e::<self::g::H>(); z!(crate::i::j(k::l)); }";
+        assert_eq!(
+            paths(source),
+            [
+                "crate::a::B",
+                "crate::i::j",
+                "k::l",
+                "self::g::H",
+                "super::c::D"
+            ]
+        );
     }
 
     #[test]
@@ -386,7 +431,11 @@ mod tests {
              impl D { fn method() {} } macro_rules! e { () => {} } trait F { fn g(); } mod h; mod i { enum J {} }",
         );
         assert_eq!(
-            module.defined.iter().map(String::as_str).collect::<Vec<_>>(),
+            module
+                .defined
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
             ["B", "C", "D", "F", "a", "e"]
         );
         assert_eq!(module.files, ["h"]);
@@ -395,8 +444,12 @@ mod tests {
 
     #[test]
     fn fields_variables_and_methods_are_no_names_that_are_used() {
-        let module =
-            read("struct S { x: u8 } fn f(a: A) { a.x; a.g(); B::c(); let v = D; S { v, x: h(v) }; k!() }");
-        assert_eq!(module.names.iter().map(String::as_str).collect::<Vec<_>>(), ["A", "D", "S", "h", "k"]);
+        let module = read(
+            "struct S { x: u8 } fn f(a: A) { a.x; a.g(); B::c(); let v = D; S { v, x: h(v) }; k!() }",
+        );
+        assert_eq!(
+            module.names.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["A", "D", "S", "h", "k"]
+        );
     }
 }

@@ -56,11 +56,16 @@ fn next(source: &str, first: char) -> (Option<Token<'_>>, usize) {
         let length = word(text);
         return (Some(Token::Word(&text[..length])), start + length);
     }
-    ((!first.is_whitespace()).then_some(Token::Sign(first)), first.len_utf8())
+    (
+        (!first.is_whitespace()).then_some(Token::Sign(first)),
+        first.len_utf8(),
+    )
 }
 
 fn word(source: &str) -> usize {
-    source.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(source.len())
+    source
+        .find(|c: char| c != '_' && !c.is_alphanumeric())
+        .unwrap_or(source.len())
 }
 
 /// Returns the length of a block comment; they nest.
@@ -86,7 +91,8 @@ fn block_comment(source: &str) -> usize {
 fn string(source: &str) -> Option<usize> {
     let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
         source.strip_prefix(prefix).is_some_and(|rest| {
-            rest.starts_with('"') || prefix.ends_with('r') && rest.trim_start_matches('#').starts_with('"')
+            rest.starts_with('"')
+                || prefix.ends_with('r') && rest.trim_start_matches('#').starts_with('"')
         })
     })?;
     let text = &source[prefix.len()..];
@@ -94,7 +100,9 @@ fn string(source: &str) -> Option<usize> {
         let hashes = text.len() - text.trim_start_matches('#').len();
         let end = format!("\"{}", "#".repeat(hashes));
         let body = text.get(hashes + 1..)?;
-        return Some(prefix.len() + hashes + 1 + body.find(&end).map_or(body.len(), |at| at + end.len()));
+        return Some(
+            prefix.len() + hashes + 1 + body.find(&end).map_or(body.len(), |at| at + end.len()),
+        );
     }
     Some(prefix.len() + 1 + until(&text[1..], '"'))
 }
@@ -128,26 +136,44 @@ mod tests {
     use super::*;
 
     fn words(source: &str) -> Vec<&str> {
-        let word = |token| if let Token::Word(word) = token { Some(word) } else { None };
+        let word = |token| {
+            if let Token::Word(word) = token {
+                Some(word)
+            } else {
+                None
+            }
+        };
         tokens(source).into_iter().filter_map(word).collect()
     }
 
     #[test]
     fn what_comments_and_literals_say_is_no_name() {
         assert_eq!(words("a // b\nc /* d /* e */ f */ g"), ["a", "c", "g"]);
-        assert_eq!(words(r##"a "b \" c" d r"e" r#"f " g"# h b"i" br#"j"# k"##), ["a", "d", "h", "k"]);
-        assert_eq!(words(r"a 'b' '\'' '\\' 'ü' c 1_000u64 0xff 1.5e3 d"), ["a", "c", "d"]);
+        assert_eq!(
+            words(r##"a "b \" c" d r"e" r#"f " g"# h b"i" br#"j"# k"##),
+            ["a", "d", "h", "k"]
+        );
+        assert_eq!(
+            words(r"a 'b' '\'' '\\' 'ü' c 1_000u64 0xff 1.5e3 d"),
+            ["a", "c", "d"]
+        );
         assert_eq!(words("a \"never ends"), ["a"]);
     }
 
     #[test]
     fn a_lifetime_is_neither_a_name_nor_a_character() {
-        assert_eq!(words("fn f<'a>(x: &'a str, y: &'static u8) -> 'x'"), ["fn", "f", "x", "str", "y", "u8"]);
+        assert_eq!(
+            words("fn f<'a>(x: &'a str, y: &'static u8) -> 'x'"),
+            ["fn", "f", "x", "str", "y", "u8"]
+        );
     }
 
     #[test]
     fn names_may_be_raw_and_of_any_alphabet() {
         assert_eq!(words("r#type größe"), ["type", "größe"]);
-        assert_eq!(tokens("a::b"), [Token::Word("a"), Token::Path, Token::Word("b")]);
+        assert_eq!(
+            tokens("a::b"),
+            [Token::Word("a"), Token::Path, Token::Word("b")]
+        );
     }
 }

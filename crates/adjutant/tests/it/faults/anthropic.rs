@@ -32,11 +32,26 @@ impl Dialect for Anthropic {
         let filtered = || ends(ContentFilter, "refused").says(&["can't help"]);
         let limited = anthropic::error("rate_limit_error", "The server's words.");
         let refused = anthropic::error("invalid_request_error", "The server's words.");
-        let both = |body: String| Reply::Own { whole: body.clone(), events: vec![body] };
+        let both = |body: String| Reply::Own {
+            whole: body.clone(),
+            events: vec![body],
+        };
         vec![
-            Row::new("a refusal", [Said::default().end(End::Filtered).into(), fine()], filtered()),
-            Row::new("a refusal behind a call", [add_milk().end(End::Filtered).into(), fine()], filtered()),
-            Row::new("a limit inside a 200", [both(limited.clone()), fine()], recovers()),
+            Row::new(
+                "a refusal",
+                [Said::default().end(End::Filtered).into(), fine()],
+                filtered(),
+            ),
+            Row::new(
+                "a refusal behind a call",
+                [add_milk().end(End::Filtered).into(), fine()],
+                filtered(),
+            ),
+            Row::new(
+                "a limit inside a 200",
+                [both(limited.clone()), fine()],
+                recovers(),
+            ),
             Row::new(
                 "a limit inside a 200 for ever",
                 [both(limited.clone()), both(limited), fine()],

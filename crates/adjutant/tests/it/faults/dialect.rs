@@ -46,10 +46,17 @@ pub(super) enum Wire {
 pub(super) fn render(dialect: &dyn Dialect, wire: Wire, reply: &Reply) -> Answer {
     let form = dialect.form();
     let fine = |body: String| match wire {
-        Wire::Streamed | Wire::Drained => Answer::new(200, body).header("content-type", "text/event-stream"),
+        Wire::Streamed | Wire::Drained => {
+            Answer::new(200, body).header("content-type", "text/event-stream")
+        }
         Wire::Whole => Answer::new(200, body).header("content-type", "application/json"),
     };
-    let framed = |events: &[String]| events.iter().map(|event| form.frame(event)).collect::<String>();
+    let framed = |events: &[String]| {
+        events
+            .iter()
+            .map(|event| form.frame(event))
+            .collect::<String>()
+    };
     let all = |said: &Said| match wire {
         Wire::Streamed | Wire::Drained => {
             let Events { said, end } = form.events(said);
@@ -77,10 +84,20 @@ pub(super) fn render(dialect: &dyn Dialect, wire: Wire, reply: &Reply) -> Answer
             }
             Wire::Whole => fine(form.error(503, Trouble::Plain)),
         },
-        Reply::Page { status } => Answer::new(*status, "<html><body><h1>Bad Gateway</h1></body></html>"),
-        Reply::Status { status, trouble, header } => {
+        Reply::Page { status } => {
+            Answer::new(*status, "<html><body><h1>Bad Gateway</h1></body></html>")
+        }
+        Reply::Status {
+            status,
+            trouble,
+            header,
+        } => {
             let body = form.error(*status, *trouble);
-            let status = if *trouble == Trouble::Quota { dialect.quota_status() } else { *status };
+            let status = if *trouble == Trouble::Quota {
+                dialect.quota_status()
+            } else {
+                *status
+            };
             let answer = Answer::new(status, body);
             match header {
                 Some((name, value)) => answer.header(name, *value),

@@ -34,7 +34,8 @@ impl Dialect for Gemini {
     fn own(&self) -> Vec<Row> {
         let filtered = || ends(ContentFilter, "refused").says(&["can't help"]);
         let malformed = || own(json!({ "finishReason": "MALFORMED_FUNCTION_CALL" }));
-        let called = json!([{ "functionCall": { "name": "add_note", "args": { "text": "milk" } } }]);
+        let called =
+            json!([{ "functionCall": { "name": "add_note", "args": { "text": "milk" } } }]);
         let limited = json!({ "error": {
             "code": 429,
             "message": "Slow down.",
@@ -42,25 +43,47 @@ impl Dialect for Gemini {
         } });
         let blocked = gemini::blocked("PROHIBITED_CONTENT");
         let nobody = json!({ "candidates": [] }).to_string();
-        let both = |body: String| Reply::Own { whole: body.clone(), events: vec![body] };
+        let both = |body: String| Reply::Own {
+            whole: body.clone(),
+            events: vec![body],
+        };
         vec![
             Row::new("MALFORMED_FUNCTION_CALL", [malformed(), fine()], recovers()),
             Row::new(
                 "MALFORMED_FUNCTION_CALL for ever",
                 [malformed(), malformed(), fine()],
-                ends(LlmFailure, "invalid_response").asked(2).cause(&["malformed"]),
+                ends(LlmFailure, "invalid_response")
+                    .asked(2)
+                    .cause(&["malformed"]),
             ),
-            Row::new("SAFETY", [own(json!({ "finishReason": "SAFETY" })), fine()], filtered()),
+            Row::new(
+                "SAFETY",
+                [own(json!({ "finishReason": "SAFETY" })), fine()],
+                filtered(),
+            ),
             Row::new(
                 "SAFETY behind a call",
-                [own(json!({ "content": { "parts": called }, "finishReason": "SAFETY" })), fine()],
+                [
+                    own(json!({ "content": { "parts": called }, "finishReason": "SAFETY" })),
+                    fine(),
+                ],
                 filtered(),
             ),
             Row::new("a blocked prompt", [both(blocked), fine()], filtered()),
-            Row::new("no candidates", [both(nobody), fine()], ends(LlmFailure, "invalid_response")),
+            Row::new(
+                "no candidates",
+                [both(nobody), fine()],
+                ends(LlmFailure, "invalid_response"),
+            ),
             Row::new(
                 "RetryInfo beyond the turn's time",
-                [Reply::OwnStatus { status: 429, body: limited.to_string() }, fine()],
+                [
+                    Reply::OwnStatus {
+                        status: 429,
+                        body: limited.to_string(),
+                    },
+                    fine(),
+                ],
                 ends(RateLimited, "rate_limit").cause(&["asks to wait 3600 s"]),
             ),
         ]
@@ -70,5 +93,8 @@ impl Dialect for Gemini {
 /// An answer with this candidate alone.
 fn own(candidate: Value) -> Reply {
     let body = json!({ "candidates": [candidate] }).to_string();
-    Reply::Own { whole: body.clone(), events: vec![body] }
+    Reply::Own {
+        whole: body.clone(),
+        events: vec![body],
+    }
 }

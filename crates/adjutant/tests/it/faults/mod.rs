@@ -6,7 +6,10 @@ mod play; // a row through the engine
 mod said; // what a vendor does
 mod table; // the faults, and what has to come of them
 #[path = "../../../../providers/tests/wire/mod.rs"]
-#[allow(dead_code, reason = "each vendor uses a part of it, and the recorded set of the adapters more")]
+#[allow(
+    dead_code,
+    reason = "each vendor uses a part of it, and the recorded set of the adapters more"
+)]
 mod wire; // answers in each vendor's form
 
 #[cfg(feature = "openai")]
@@ -36,7 +39,11 @@ async fn anthropic_keeps_the_fault_table() {
 #[cfg(feature = "gemini")]
 #[tokio::test]
 async fn gemini_keeps_the_fault_table() {
-    play(&[&gemini::Gemini { provider: "gemini" }, &gemini::Gemini { provider: "vertex" }]).await;
+    play(&[
+        &gemini::Gemini { provider: "gemini" },
+        &gemini::Gemini { provider: "vertex" },
+    ])
+    .await;
 }
 
 #[cfg(feature = "ollama")]
@@ -56,8 +63,18 @@ async fn openai_keeps_the_fault_table() {
 #[tokio::test]
 async fn everybody_who_speaks_chat_completions_keeps_the_fault_table() {
     let others = ["anthropic", "gemini", "vertex", "ollama", "openai"];
-    let names = Provider::all().map(|provider| provider.name).filter(|name| !others.contains(name));
-    let rows: Vec<_> = names.map(|provider| openai_chat::OpenAiChat { provider }).collect();
+    let names = Provider::all()
+        .map(|provider| provider.name)
+        .filter(|name| !others.contains(name));
+    let rows: Vec<_> = names
+        .map(|provider| openai_chat::OpenAiChat { provider })
+        .collect();
     assert!(rows.len() > 15, "the table has {} rows", rows.len());
-    play(&rows.iter().map(|row| row as &dyn Dialect).collect::<Vec<_>>()).await;
+    play(
+        &rows
+            .iter()
+            .map(|row| row as &dyn Dialect)
+            .collect::<Vec<_>>(),
+    )
+    .await;
 }

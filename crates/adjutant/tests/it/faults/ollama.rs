@@ -29,16 +29,19 @@ impl Dialect for Ollama {
     }
 
     fn own(&self) -> Vec<Row> {
-        let tagged =
-            "<tool_call>\n{\"name\": \"add_note\", \"arguments\": {\"text\": \"milk\"}}\n</tool_call>";
+        let tagged = "<tool_call>\n{\"name\": \"add_note\", \"arguments\": {\"text\": \"milk\"}}\n</tool_call>";
         let cut = "<tool_call>\n{\"name\": \"add_note\", \"arguments\": {\"text\": \"mi";
-        let missing = json!({ "error": "model \"qwen3:4b\" not found, try pulling it first" }).to_string();
+        let missing =
+            json!({ "error": "model \"qwen3:4b\" not found, try pulling it first" }).to_string();
         let toolless = json!({ "error": "qwen3:4b does not support tools" }).to_string();
         vec![
             Row::new(
                 "a call that comes as text",
                 [text(tagged).into(), fine()],
-                ends(TaskCompleted, None).asked(2).effects(1).told(&["milk added"]),
+                ends(TaskCompleted, None)
+                    .asked(2)
+                    .effects(1)
+                    .told(&["milk added"]),
             ),
             Row::new(
                 "a cut call that comes as text",
@@ -52,12 +55,24 @@ impl Dialect for Ollama {
             ),
             Row::new(
                 "a model that was not pulled",
-                [Reply::OwnStatus { status: 404, body: missing }, fine()],
+                [
+                    Reply::OwnStatus {
+                        status: 404,
+                        body: missing,
+                    },
+                    fine(),
+                ],
                 ends(LlmFailure, "not_found").cause(&["ollama pull qwen3:4b"]),
             ),
             Row::new(
                 "a model without tools",
-                [Reply::OwnStatus { status: 400, body: toolless }, fine()],
+                [
+                    Reply::OwnStatus {
+                        status: 400,
+                        body: toolless,
+                    },
+                    fine(),
+                ],
                 ends(LlmFailure, "bad_request").cause(&["does not support tools"]),
             ),
         ]

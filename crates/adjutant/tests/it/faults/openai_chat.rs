@@ -20,7 +20,10 @@ impl Dialect for OpenAiChat {
     }
 
     fn form(&self) -> &dyn Form {
-        &openai_chat::OpenAiChat { model: "gpt-4.1", thinking: Some("reasoning_content") }
+        &openai_chat::OpenAiChat {
+            model: "gpt-4.1",
+            thinking: Some("reasoning_content"),
+        }
     }
 
     fn error_event(&self) -> String {
@@ -29,10 +32,18 @@ impl Dialect for OpenAiChat {
 
     fn own(&self) -> Vec<Row> {
         let filtered = || ends(ContentFilter, "refused").says(&["can't help"]);
-        let declined = Said { refusal: "I won't.", ..Said::default() };
-        let choiceless = json!({ "id": "x", "object": "chat.completion", "model": "m", "choices": [] });
+        let declined = Said {
+            refusal: "I won't.",
+            ..Said::default()
+        };
+        let choiceless =
+            json!({ "id": "x", "object": "chat.completion", "model": "m", "choices": [] });
         let mut rows = vec![
-            Row::new("content_filter", [Said::default().end(End::Filtered).into(), fine()], filtered()),
+            Row::new(
+                "content_filter",
+                [Said::default().end(End::Filtered).into(), fine()],
+                filtered(),
+            ),
             Row::new(
                 "content_filter behind a call",
                 [add_milk().end(End::Filtered).into(), fine()],
@@ -64,7 +75,10 @@ impl Dialect for OpenAiChat {
                 Row::new(
                     "a call that comes as text",
                     [text(tagged).into(), fine()],
-                    ends(TaskCompleted, None).asked(2).effects(1).told(&["milk added"]),
+                    ends(TaskCompleted, None)
+                        .asked(2)
+                        .effects(1)
+                        .told(&["milk added"]),
                 ),
                 Row::new(
                     "a cut call that comes as text",

@@ -31,13 +31,20 @@ impl Dialect for OpenAiResponses {
 
     fn own(&self) -> Vec<Row> {
         let filtered = || ends(ContentFilter, "refused").says(&["can't help"]);
-        let refusal = Said { refusal: "I won't.", ..Said::default() };
+        let refusal = Said {
+            refusal: "I won't.",
+            ..Said::default()
+        };
         let failed = |code: &str| {
             let error = json!({ "code": code, "message": "The server's words." });
             own(&Said::default(), "failed", error)
         };
         vec![
-            Row::new("content_filter", [Said::default().end(End::Filtered).into(), fine()], filtered()),
+            Row::new(
+                "content_filter",
+                [Said::default().end(End::Filtered).into(), fine()],
+                filtered(),
+            ),
             Row::new(
                 "content_filter behind a call",
                 [add_milk().end(End::Filtered).into(), fine()],
@@ -48,13 +55,23 @@ impl Dialect for OpenAiResponses {
                 [refusal.into(), fine()],
                 ends(ContentFilter, "refused").cause(&["I won't."]),
             ),
-            Row::new("a failed response", [failed("server_error"), fine()], recovers()),
+            Row::new(
+                "a failed response",
+                [failed("server_error"), fine()],
+                recovers(),
+            ),
             Row::new(
                 "a failed response for ever",
                 [failed("server_error"), failed("server_error"), fine()],
-                ends(LlmFailure, "server").asked(2).cause(&["The server's words."]),
+                ends(LlmFailure, "server")
+                    .asked(2)
+                    .cause(&["The server's words."]),
             ),
-            Row::new("a response that failed for its prompt", [failed("invalid_prompt"), fine()], filtered()),
+            Row::new(
+                "a response that failed for its prompt",
+                [failed("invalid_prompt"), fine()],
+                filtered(),
+            ),
             Row::new(
                 "a response that failed for want of credit",
                 [failed("insufficient_quota"), fine()],
@@ -75,5 +92,8 @@ fn own(said: &Said, status: &str, error: Value) -> Reply {
     let mut response = response(said);
     (response["status"], response["error"]) = (status.into(), error);
     let Events { said, end } = openai_responses::events(&response);
-    Reply::Own { whole: response.to_string(), events: [said, end].concat() }
+    Reply::Own {
+        whole: response.to_string(),
+        events: [said, end].concat(),
+    }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use adjutant::port::DeltaStream;
 use adjutant::{
-    Agent, AgentResponse, Arguments, BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse,
-    LanguageModel, ModelError, ModelId, RunContext, RunEvent, Tool, ToolContext, ToolDefinition, ToolError,
-    TurnLimits,
+    Agent, AgentResponse, Arguments, BoxFuture, Capabilities, Delta, GenerateRequest,
+    GenerateResponse, LanguageModel, ModelError, ModelId, RunContext, RunEvent, Tool, ToolContext,
+    ToolDefinition, ToolError, TurnLimits,
 };
 use adjutant_providers::{Connection, HttpModel, Provider, Transport};
 use futures::{StreamExt as _, stream};
@@ -57,7 +57,10 @@ pub(super) async fn play(dialects: &[&dyn Dialect]) {
         .map(async |(dialect, row, drive, wire)| {
             let found = play_one(dialect, &row, drive, wire, transport.clone()).await;
             let place = format!("{}: {} ({drive:?}, {wire:?})", dialect.provider(), row.name);
-            found.into_iter().map(|found| format!("{place}: {found}")).collect()
+            found
+                .into_iter()
+                .map(|found| format!("{place}: {found}"))
+                .collect()
         })
         .buffer_unordered(AT_ONCE)
         .collect()
@@ -74,20 +77,32 @@ async fn play_one(
     wire: Wire,
     transport: Transport,
 ) -> Vec<String> {
-    let server = Server::start(row.replies.iter().map(|reply| render(dialect, wire, reply)).collect()).await;
+    let server = Server::start(
+        row.replies
+            .iter()
+            .map(|reply| render(dialect, wire, reply))
+            .collect(),
+    )
+    .await;
     let provider = Provider::find(dialect.provider()).unwrap();
     let mut connection = Connection::new(transport).with_key(KEY.to_owned().into());
     connection.base_url = Some(server.url.clone());
     connection.timeout = Some(row.circumstances.patience);
     connection.retries = row.circumstances.retries;
-    let model = Reached { model: provider.model(dialect.form().model(), connection).unwrap(), wire };
+    let model = Reached {
+        model: provider.model(dialect.form().model(), connection).unwrap(),
+        wire,
+    };
     let note = AddNote::new();
     let effects = note.effects.clone();
     let agent = Agent::builder("notes")
         .instruction("Keep notes.")
         .model(model)
         .tool(note)
-        .limits(TurnLimits { turn_deadline: Some(row.circumstances.turn_deadline), ..TurnLimits::default() })
+        .limits(TurnLimits {
+            turn_deadline: Some(row.circumstances.turn_deadline),
+            ..TurnLimits::default()
+        })
         .build()
         .unwrap();
     let mut found = Vec::new();
@@ -107,7 +122,13 @@ async fn play_one(
         MODEL => dialect.form().model().to_owned(),
         word => word.to_owned(),
     };
-    found.extend(differences(expected, &response, &asked, effects.load(Ordering::Relaxed), known));
+    found.extend(differences(
+        expected,
+        &response,
+        &asked,
+        effects.load(Ordering::Relaxed),
+        known,
+    ));
     found
 }
 
@@ -139,18 +160,40 @@ fn differences(
         }
     };
     let cause = response.error.as_ref();
-    differs("the outcome", response.outcome.to_string(), expected.outcome.to_string());
-    differs("the code", format!("{:?}", cause.map(|error| error.code())), format!("{:?}", expected.code));
-    differs("the number of requests", asked.len().to_string(), expected.asked.to_string());
-    differs("the number of effects", effects.to_string(), expected.effects.to_string());
-    let told = asked.last().map(|body| words(&serde_json::from_str(body).unwrap())).unwrap_or_default();
+    differs(
+        "the outcome",
+        response.outcome.to_string(),
+        expected.outcome.to_string(),
+    );
+    differs(
+        "the code",
+        format!("{:?}", cause.map(|error| error.code())),
+        format!("{:?}", expected.code),
+    );
+    differs(
+        "the number of requests",
+        asked.len().to_string(),
+        expected.asked.to_string(),
+    );
+    differs(
+        "the number of effects",
+        effects.to_string(),
+        expected.effects.to_string(),
+    );
+    let told = asked
+        .last()
+        .map(|body| words(&serde_json::from_str(body).unwrap()))
+        .unwrap_or_default();
     let cause = cause.map(ToString::to_string).unwrap_or_default();
     for (what, wanted, text) in [
         ("the model was not told", expected.told, &told),
         ("the person does not read", expected.says, &response.content),
         ("the cause does not say", expected.cause, &cause),
     ] {
-        let missing = wanted.iter().map(|word| known(word)).filter(|word| !text.contains(word.as_str()));
+        let missing = wanted
+            .iter()
+            .map(|word| known(word))
+            .filter(|word| !text.contains(word.as_str()));
         found.extend(missing.map(|word| format!("{what} {word:?}, but {text:?}")));
     }
     if response.content.trim().is_empty() {
@@ -197,7 +240,10 @@ impl LanguageModel for Reached {
         self.model.generate(request)
     }
 
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         match self.wire {
             Wire::Streamed => self.model.stream(request),
             Wire::Drained | Wire::Whole => Box::pin(async move {

@@ -22,7 +22,11 @@ pub(super) enum Reply {
     /// A page of a proxy in between.
     Page { status: u16 },
     /// Refuses with this status.
-    Status { status: u16, trouble: Trouble, header: Option<(&'static str, &'static str)> },
+    Status {
+        status: u16,
+        trouble: Trouble,
+        header: Option<(&'static str, &'static str)>,
+    },
     /// The connection closes without an answer.
     Reset,
     /// A 200 with this body, whatever was asked for.
@@ -34,15 +38,27 @@ pub(super) enum Reply {
 }
 
 pub(super) fn status(status: u16) -> Reply {
-    Reply::Status { status, trouble: Trouble::Plain, header: None }
+    Reply::Status {
+        status,
+        trouble: Trouble::Plain,
+        header: None,
+    }
 }
 
 pub(super) fn trouble(status: u16, trouble: Trouble) -> Reply {
-    Reply::Status { status, trouble, header: None }
+    Reply::Status {
+        status,
+        trouble,
+        header: None,
+    }
 }
 
 pub(super) fn slow_down(seconds: &'static str) -> Reply {
-    Reply::Status { status: 429, trouble: Trouble::Plain, header: Some(("retry-after", seconds)) }
+    Reply::Status {
+        status: 429,
+        trouble: Trouble::Plain,
+        header: Some(("retry-after", seconds)),
+    }
 }
 
 impl From<Said> for Reply {

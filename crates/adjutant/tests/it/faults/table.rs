@@ -52,7 +52,11 @@ pub(super) struct Circumstances {
 
 impl Default for Circumstances {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(30), retries: 1, turn_deadline: Duration::from_secs(120) }
+        Self {
+            patience: Duration::from_secs(30),
+            retries: 1,
+            turn_deadline: Duration::from_secs(120),
+        }
     }
 }
 
@@ -67,7 +71,11 @@ impl Circumstances {
 }
 
 impl Row {
-    pub(super) fn new(name: &'static str, replies: impl Into<Vec<Reply>>, expected: Expected) -> Self {
+    pub(super) fn new(
+        name: &'static str,
+        replies: impl Into<Vec<Reply>>,
+        expected: Expected,
+    ) -> Self {
         Self {
             name,
             replies: replies.into(),
@@ -81,18 +89,27 @@ impl Row {
 
     /// What comes of it where the answer is asked for as a whole: nobody has seen a word of it yet.
     pub(super) fn whole(self, expected: Expected) -> Self {
-        Self { whole: expected, ..self }
+        Self {
+            whole: expected,
+            ..self
+        }
     }
 
     /// Sets what is expected where a stream is read to its end for an answer that is asked for as a whole.
     #[cfg(feature = "openai")]
     pub(super) fn drained(self, expected: Expected) -> Self {
-        Self { drained: Some(expected), ..self }
+        Self {
+            drained: Some(expected),
+            ..self
+        }
     }
 
     /// Sets the expectation for a self-hosted server: it may still be reading the prompt, and is not asked again.
     fn own_server(self, expected: Expected) -> Self {
-        Self { own_server: Some(expected), ..self }
+        Self {
+            own_server: Some(expected),
+            ..self
+        }
     }
 
     fn impatient(mut self) -> Self {
@@ -130,7 +147,15 @@ impl Expected {
 
 /// The turn ends like this, the vendor asked once.
 pub(super) fn ends(outcome: OutcomeCategory, code: impl Into<Option<&'static str>>) -> Expected {
-    Expected { outcome, code: code.into(), asked: 1, effects: 0, told: &[], says: &[], cause: &[] }
+    Expected {
+        outcome,
+        code: code.into(),
+        asked: 1,
+        effects: 0,
+        told: &[],
+        says: &[],
+        cause: &[],
+    }
 }
 
 /// The fault is got over: the second request is answered in words.
@@ -140,7 +165,9 @@ pub(super) fn recovers() -> Expected {
 
 /// A call was refused and not made well: whatever the second answer says, that is no success.
 pub(super) fn undone() -> Expected {
-    ends(ToolFailure, "tool_failure").asked(2).says(&[FINE, CALL_NOT_DONE])
+    ends(ToolFailure, "tool_failure")
+        .asked(2)
+        .says(&[FINE, CALL_NOT_DONE])
 }
 
 const FINE: &str = "Fine, schön.";
@@ -172,37 +199,84 @@ pub(super) fn rows() -> Vec<Row> {
 fn no_fault() -> Vec<Row> {
     vec![
         Row::new("an answer", [fine()], recovers().asked(1)),
-        Row::new("an answer, byte by byte", [Reply::ByteByByte(text(FINE))], recovers().asked(1)),
-        Row::new("a call and an answer", [add_milk().into(), fine()], recovers_with(1).told(&["milk added"])),
+        Row::new(
+            "an answer, byte by byte",
+            [Reply::ByteByByte(text(FINE))],
+            recovers().asked(1),
+        ),
+        Row::new(
+            "a call and an answer",
+            [add_milk().into(), fine()],
+            recovers_with(1).told(&["milk added"]),
+        ),
         Row::new(
             "a call and an answer, byte by byte",
-            [Reply::ByteByByte(add_milk().thinking("They want müsli.")), fine()],
+            [
+                Reply::ByteByByte(add_milk().thinking("They want müsli.")),
+                fine(),
+            ],
             recovers_with(1),
         ),
         Row::new(
             "calls in parallel",
-            [add_milk().and_call("add_note", r#"{"text": "bread"}"#).into(), fine()],
+            [
+                add_milk()
+                    .and_call("add_note", r#"{"text": "bread"}"#)
+                    .into(),
+                fine(),
+            ],
             recovers_with(2).told(&["milk added", "bread added"]),
         ),
     ]
 }
 
 fn recovers_with(effects: usize) -> Expected {
-    ends(TaskCompleted, None).asked(2).effects(effects).says(&[FINE])
+    ends(TaskCompleted, None)
+        .asked(2)
+        .effects(effects)
+        .says(&[FINE])
 }
 
 fn calls() -> Vec<Row> {
     let bad = |name, arguments: &'static str, told| {
-        Row::new(name, [call("add_note", arguments).into(), fine()], undone().told(told))
+        Row::new(
+            name,
+            [call("add_note", arguments).into(), fine()],
+            undone().told(told),
+        )
     };
     vec![
-        bad("arguments cut in a text", r#"{"text": "mi"#, &["not a JSON object", "line 1 column 12"]),
-        bad("arguments cut in a name", r#"{"te"#, &["not a JSON object", "line 1 column"]),
-        bad("arguments that are no JSON", "text=milk", &["not a JSON object", "line 1 column"]),
-        bad("arguments of the wrong type", r#"{"text": 7}"#, &["/text", "string"]),
-        bad("a missing argument", "{}", &["\"text\" is a required property"]),
+        bad(
+            "arguments cut in a text",
+            r#"{"text": "mi"#,
+            &["not a JSON object", "line 1 column 12"],
+        ),
+        bad(
+            "arguments cut in a name",
+            r#"{"te"#,
+            &["not a JSON object", "line 1 column"],
+        ),
+        bad(
+            "arguments that are no JSON",
+            "text=milk",
+            &["not a JSON object", "line 1 column"],
+        ),
+        bad(
+            "arguments of the wrong type",
+            r#"{"text": 7}"#,
+            &["/text", "string"],
+        ),
+        bad(
+            "a missing argument",
+            "{}",
+            &["\"text\" is a required property"],
+        ),
         bad("no arguments", "", &["\"text\" is a required property"]),
-        bad("an unknown extra argument", r#"{"text": "milk", "user_id": "root"}"#, &["user_id"]),
+        bad(
+            "an unknown extra argument",
+            r#"{"text": "milk", "user_id": "root"}"#,
+            &["user_id"],
+        ),
         Row::new(
             "an unknown tool",
             [call("ad_note", ADD).into(), fine()],
@@ -210,12 +284,19 @@ fn calls() -> Vec<Row> {
         ),
         Row::new(
             "a good call beside a bad one",
-            [add_milk().and_call("add_note", r#"{"text": []}"#).into(), fine()],
+            [
+                add_milk().and_call("add_note", r#"{"text": []}"#).into(),
+                fine(),
+            ],
             undone().effects(1).told(&["milk added", "/text"]),
         ),
         Row::new(
             "a bad call that is then made well",
-            [call("add_note", r#"{"text": "mi"#).into(), add_milk().into(), fine()],
+            [
+                call("add_note", r#"{"text": "mi"#).into(),
+                add_milk().into(),
+                fine(),
+            ],
             recovers_with(1).asked(3),
         ),
     ]
@@ -239,8 +320,16 @@ fn unusable_answers() -> Vec<Row> {
             call("add_note", r#"{"text": "mi"#).end(End::MaxTokens),
             cut.clone(),
         ),
-        unusable("max_tokens behind a call", add_milk().end(End::MaxTokens), cut.clone()),
-        unusable("max_tokens in thinking", Said::default().thinking("Hm").end(End::MaxTokens), cut.clone()),
+        unusable(
+            "max_tokens behind a call",
+            add_milk().end(End::MaxTokens),
+            cut.clone(),
+        ),
+        unusable(
+            "max_tokens in thinking",
+            Said::default().thinking("Hm").end(End::MaxTokens),
+            cut.clone(),
+        ),
     ]
     .concat();
     rows.extend([
@@ -266,13 +355,33 @@ fn unusable_answers() -> Vec<Row> {
 fn refused_requests() -> Vec<Row> {
     let set_up = |code| ends(LlmFailure, code).says(&["not set up correctly"]);
     vec![
-        Row::new("400", [status(400), fine()], set_up("bad_request").cause(&["The server's words."])),
+        Row::new(
+            "400",
+            [status(400), fine()],
+            set_up("bad_request").cause(&["The server's words."]),
+        ),
         // The name of the variable to set, or whatever the vendor's row advises.
-        Row::new("401", [status(401), fine()], set_up("auth").cause(&["The server's words.", KEY_ADVICE])),
-        Row::new("403", [status(403), fine()], set_up("auth").cause(&["The server's words.", KEY_ADVICE])),
-        Row::new("404", [status(404), fine()], set_up("not_found").cause(&["The server's words.", MODEL])),
+        Row::new(
+            "401",
+            [status(401), fine()],
+            set_up("auth").cause(&["The server's words.", KEY_ADVICE]),
+        ),
+        Row::new(
+            "403",
+            [status(403), fine()],
+            set_up("auth").cause(&["The server's words.", KEY_ADVICE]),
+        ),
+        Row::new(
+            "404",
+            [status(404), fine()],
+            set_up("not_found").cause(&["The server's words.", MODEL]),
+        ),
         Row::new("422", [status(422), fine()], set_up("bad_request")),
-        Row::new("a redirect", [status(307), fine()], set_up("bad_request").cause(&["base URL"])),
+        Row::new(
+            "a redirect",
+            [status(307), fine()],
+            set_up("bad_request").cause(&["base URL"]),
+        ),
         Row::new(
             "a request that is too long",
             [trouble(400, Trouble::TooLong), fine()],
@@ -289,9 +398,17 @@ pub(super) const MODEL: &str = "MODEL";
 fn limited_requests() -> Vec<Row> {
     let limited = ends(RateLimited, "rate_limit").says(&["too many requests"]);
     vec![
-        Row::new("429 that asks for a moment", [slow_down("0.1"), fine()], recovers()),
+        Row::new(
+            "429 that asks for a moment",
+            [slow_down("0.1"), fine()],
+            recovers(),
+        ),
         Row::new("429 without a word", [status(429), fine()], recovers()),
-        Row::new("429 for ever", [slow_down("0"), slow_down("0"), fine()], limited.clone().asked(2)),
+        Row::new(
+            "429 for ever",
+            [slow_down("0"), slow_down("0"), fine()],
+            limited.clone().asked(2),
+        ),
         Row::new(
             "429 that asks for more than the turn has",
             [slow_down("3600"), fine()],
@@ -309,46 +426,97 @@ fn broken_answers() -> Vec<Row> {
     let unavailable = |code| ends(LlmFailure, code).says(&["temporarily unavailable"]);
     let silent = || {
         unavailable("timeout")
-            .says(&["temporarily unavailable", "nothing came from the model for 2 s"])
+            .says(&[
+                "temporarily unavailable",
+                "nothing came from the model for 2 s",
+            ])
             .cause(&["said nothing for 2 s"])
     };
     let half = || text("Half of it");
     let truncated = || ends(LlmFailure, "truncated").says(&["trouble processing"]);
     vec![
         Row::new("500", [status(500), fine()], recovers()),
-        Row::new("502 with a page", [Reply::Page { status: 502 }, fine()], recovers()),
+        Row::new(
+            "502 with a page",
+            [Reply::Page { status: 502 }, fine()],
+            recovers(),
+        ),
         Row::new("503", [status(503), fine()], recovers()),
         Row::new("529", [status(529), fine()], recovers()),
-        Row::new("500 for ever", [status(500), status(500), fine()], unavailable("server").asked(2)),
+        Row::new(
+            "500 for ever",
+            [status(500), status(500), fine()],
+            unavailable("server").asked(2),
+        ),
         Row::new("a reset", [Reply::Reset, fine()], recovers()),
-        Row::new("resets for ever", [Reply::Reset, Reply::Reset, fine()], unavailable("network").asked(2)),
-        Row::new("a break before the first word", [Reply::Breaks(Said::default()), fine()], recovers()),
+        Row::new(
+            "resets for ever",
+            [Reply::Reset, Reply::Reset, fine()],
+            unavailable("network").asked(2),
+        ),
+        Row::new(
+            "a break before the first word",
+            [Reply::Breaks(Said::default()), fine()],
+            recovers(),
+        ),
         Row::new("silence from the start", [Reply::Mute, fine()], recovers())
             .own_server(silent())
             .impatient(),
-        Row::new("silence for ever", [Reply::Mute, Reply::Mute, fine()], silent().asked(2))
-            .own_server(silent())
-            .impatient(),
+        Row::new(
+            "silence for ever",
+            [Reply::Mute, Reply::Mute, fine()],
+            silent().asked(2),
+        )
+        .own_server(silent())
+        .impatient(),
         // It was at work, and what it did may be paid for: it is not asked twice.
-        Row::new("silence behind the status", [Reply::Stalls(None), fine()], silent()).impatient(),
-        Row::new("silence in the middle", [Reply::Stalls(Some(half())), fine()], silent()).impatient(),
+        Row::new(
+            "silence behind the status",
+            [Reply::Stalls(None), fine()],
+            silent(),
+        )
+        .impatient(),
+        Row::new(
+            "silence in the middle",
+            [Reply::Stalls(Some(half())), fine()],
+            silent(),
+        )
+        .impatient(),
         Row::new(
             "silence beyond the turn's time",
             [Reply::Stalls(None), fine()],
             ends(DeadlineLimit, "limit_reached").says(&["took too long"]),
         )
         .deadline(),
-        Row::new("a stream without its end", [Reply::Cut(half()), fine()], truncated()).whole(recovers()),
-        Row::new("a call in a stream without its end", [Reply::Cut(add_milk()), fine()], truncated())
-            .whole(recovers()),
+        Row::new(
+            "a stream without its end",
+            [Reply::Cut(half()), fine()],
+            truncated(),
+        )
+        .whole(recovers()),
+        Row::new(
+            "a call in a stream without its end",
+            [Reply::Cut(add_milk()), fine()],
+            truncated(),
+        )
+        .whole(recovers()),
         Row::new(
             "whole answers that are cut, for ever",
             [Reply::Cut(half()), Reply::Cut(half()), fine()],
             truncated(),
         )
         .whole(truncated().asked(2)),
-        Row::new("a break in the middle", [Reply::Breaks(half()), fine()], truncated()).whole(recovers()),
-        Row::new("an error inside a 200", [Reply::ErrorInside(None), fine()], recovers()),
+        Row::new(
+            "a break in the middle",
+            [Reply::Breaks(half()), fine()],
+            truncated(),
+        )
+        .whole(recovers()),
+        Row::new(
+            "an error inside a 200",
+            [Reply::ErrorInside(None), fine()],
+            recovers(),
+        ),
         Row::new(
             "an error inside a 200, behind words",
             [Reply::ErrorInside(Some(half())), fine()],
@@ -364,45 +532,88 @@ fn broken_answers() -> Vec<Row> {
         Row::new("nothing in a 200", [Reply::Body(""), fine()], recovers()),
         Row::new(
             "a page in a 200",
-            [Reply::Body("<html><body>Log in first.</body></html>"), fine()],
+            [
+                Reply::Body("<html><body>Log in first.</body></html>"),
+                fine(),
+            ],
             ends(LlmFailure, "invalid_response").says(&["trouble processing"]),
         ),
     ]
 }
 
 fn endless_turns() -> Vec<Row> {
-    let other: Vec<Reply> = ["{\"text\": \"1\"}", "{\"text\": \"2\"}", "{\"text\": \"3\"}"]
-        .into_iter()
-        .chain(["{\"text\": \"4\"}", "{\"text\": \"5\"}", "{\"text\": \"6\"}"])
-        .map(|arguments| call("add_note", arguments).into())
-        .collect();
+    let other: Vec<Reply> = [
+        "{\"text\": \"1\"}",
+        "{\"text\": \"2\"}",
+        "{\"text\": \"3\"}",
+    ]
+    .into_iter()
+    .chain([
+        "{\"text\": \"4\"}",
+        "{\"text\": \"5\"}",
+        "{\"text\": \"6\"}",
+    ])
+    .map(|arguments| call("add_note", arguments).into())
+    .collect();
     let same = |said: Said| vec![Reply::from(said); 6];
-    let complex = |outcome, asked| ends(outcome, "limit_reached").asked(asked).says(&["too complex"]);
+    let complex = |outcome, asked| {
+        ends(outcome, "limit_reached")
+            .asked(asked)
+            .says(&["too complex"])
+    };
     let identical = || complex(IdenticalCallsLimit, 4).cause(&["3", "agent.identical_calls_max"]);
     vec![
         Row::new(
             "calls without end",
             other,
-            complex(IterationsLimit, 5).effects(5).cause(&["5", "agent.max_tool_iterations"]),
+            complex(IterationsLimit, 5)
+                .effects(5)
+                .cause(&["5", "agent.max_tool_iterations"]),
         ),
-        Row::new("the same call without end", same(add_milk()), identical().effects(3)),
-        Row::new("an unknown tool without end", same(call("ad_note", ADD)), identical()),
+        Row::new(
+            "the same call without end",
+            same(add_milk()),
+            identical().effects(3),
+        ),
+        Row::new(
+            "an unknown tool without end",
+            same(call("ad_note", ADD)),
+            identical(),
+        ),
         Row::new(
             "cut arguments without end",
             same(call("add_note", r#"{"text": "mi"#)),
-            ends(LlmFailure, "invalid_response").asked(4).says(&["trouble processing"]),
+            ends(LlmFailure, "invalid_response")
+                .asked(4)
+                .says(&["trouble processing"]),
         ),
     ]
 }
 
 fn tools() -> Vec<Row> {
     let fails = |name, arguments: &'static str, told| {
-        let failed = ends(ToolFailure, "tool_failure").asked(2).effects(1).told(told).says(&[FINE]);
+        let failed = ends(ToolFailure, "tool_failure")
+            .asked(2)
+            .effects(1)
+            .told(told)
+            .says(&[FINE]);
         Row::new(name, [call("add_note", arguments).into(), fine()], failed)
     };
     vec![
-        fails("a tool that fails", r#"{"text": "fail"}"#, &["the paper is gone"]),
-        fails("a tool that panics", r#"{"text": "panic"}"#, &["the tool broke down"]),
-        fails("a tool that does not end", r#"{"text": "hang"}"#, &["did not finish within", "tool_timeout"]),
+        fails(
+            "a tool that fails",
+            r#"{"text": "fail"}"#,
+            &["the paper is gone"],
+        ),
+        fails(
+            "a tool that panics",
+            r#"{"text": "panic"}"#,
+            &["the tool broke down"],
+        ),
+        fails(
+            "a tool that does not end",
+            r#"{"text": "hang"}"#,
+            &["did not finish within", "tool_timeout"],
+        ),
     ]
 }

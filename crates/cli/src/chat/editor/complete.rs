@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use reedline::{ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, ReedlineMenu, Span, Suggestion};
+use reedline::{
+    ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, ReedlineMenu, Span, Suggestion,
+};
 
 use super::prompt::PROMPT;
 use crate::chat::commands::COMMANDS;
@@ -27,32 +29,42 @@ pub(super) struct Words {
 }
 
 pub(super) fn menu() -> ReedlineMenu {
-    let menu = ColumnarMenu::default().with_name(MENU).with_columns(1).with_marker(PROMPT);
+    let menu = ColumnarMenu::default()
+        .with_name(MENU)
+        .with_columns(1)
+        .with_marker(PROMPT);
     ReedlineMenu::EngineCompleter(Box::new(menu))
 }
 
 impl Completer for Words {
     fn complete(&mut self, line: &str, cursor: usize) -> CompletionResult {
         let before = line.get(..cursor).unwrap_or_default();
-        let suggestions: Vec<Suggestion> = if before.starts_with('/') && !before.contains(char::is_whitespace)
-        {
-            commands(before, cursor)
-        } else if let Some((command, word)) = before.split_once(' ').filter(|_| before.starts_with('/')) {
-            self.behind(command, word.trim_start(), cursor)
-        } else {
-            self.names_at(before, cursor)
-        };
+        let suggestions: Vec<Suggestion> =
+            if before.starts_with('/') && !before.contains(char::is_whitespace) {
+                commands(before, cursor)
+            } else if let Some((command, word)) =
+                before.split_once(' ').filter(|_| before.starts_with('/'))
+            {
+                self.behind(command, word.trim_start(), cursor)
+            } else {
+                self.names_at(before, cursor)
+            };
         CompletionResult::fresh(suggestions)
     }
 }
 
 fn commands(word: &str, cursor: usize) -> Vec<Suggestion> {
-    let fitting = COMMANDS.iter().filter(|command| command.name.starts_with(word));
+    let fitting = COMMANDS
+        .iter()
+        .filter(|command| command.name.starts_with(word));
     fitting
         .map(|command| Suggestion {
             value: command.name.to_owned(),
             description: Some(command.meaning.to_owned()),
-            span: Span { start: 0, end: cursor },
+            span: Span {
+                start: 0,
+                end: cursor,
+            },
             append_whitespace: !command.argument.is_empty(),
             ..Suggestion::default()
         })
@@ -64,19 +76,29 @@ impl Words {
     fn behind(&self, command: &str, word: &str, cursor: usize) -> Vec<Suggestion> {
         let typed = word.to_lowercase();
         let fits = |found: &Candidate| {
-            found.value.to_lowercase().contains(&typed) || found.help.to_lowercase().contains(&typed)
+            found.value.to_lowercase().contains(&typed)
+                || found.help.to_lowercase().contains(&typed)
         };
         let suggestion = |Candidate { value, help }: Candidate| Suggestion {
             value,
             description: Some(help).filter(|help| !help.is_empty()),
-            span: Span { start: cursor.saturating_sub(word.len()), end: cursor },
+            span: Span {
+                start: cursor.saturating_sub(word.len()),
+                end: cursor,
+            },
             ..Suggestion::default()
         };
-        (self.arguments)(command).into_iter().filter(fits).map(suggestion).collect()
+        (self.arguments)(command)
+            .into_iter()
+            .filter(fits)
+            .map(suggestion)
+            .collect()
     }
 
     fn names_at(&self, before: &str, cursor: usize) -> Vec<Suggestion> {
-        let Some((start, word)) = mention::open_mention(before) else { return Vec::new() };
+        let Some((start, word)) = mention::open_mention(before) else {
+            return Vec::new();
+        };
         (self.names)(word)
             .into_iter()
             .take(NAMES_MAX)
@@ -99,18 +121,31 @@ mod tests {
         let all = ["Projects/Diana", "Two words"];
         let names: Names = Arc::new(move |start: &str| {
             let fits = |name: &&&str| name.to_lowercase().contains(&start.to_lowercase());
-            all.iter().filter(fits).map(|name| (*name).to_owned()).collect()
+            all.iter()
+                .filter(fits)
+                .map(|name| (*name).to_owned())
+                .collect()
         });
         let arguments: Arguments = Arc::new(|command: &str| {
-            let found =
-                |value: &str, help: &str| Candidate { value: value.to_owned(), help: help.to_owned() };
+            let found = |value: &str, help: &str| Candidate {
+                value: value.to_owned(),
+                help: help.to_owned(),
+            };
             match command {
-                "/resume" => vec![found("5aaa5c0d", "Shopping"), found("77aa0001", "Trip to Oslo")],
+                "/resume" => vec![
+                    found("5aaa5c0d", "Shopping"),
+                    found("77aa0001", "Trip to Oslo"),
+                ],
                 _ => Vec::new(),
             }
         });
         let mut words = Words { names, arguments };
-        words.complete(line, line.len()).suggestions().iter().map(|found| found.value.clone()).collect()
+        words
+            .complete(line, line.len())
+            .suggestions()
+            .iter()
+            .map(|found| found.value.clone())
+            .collect()
     }
 
     #[test]

@@ -84,7 +84,11 @@ impl History for Said {
         Ok(found)
     }
 
-    fn update(&mut self, id: HistoryItemId, updater: &dyn Fn(HistoryItem) -> HistoryItem) -> Result<()> {
+    fn update(
+        &mut self,
+        id: HistoryItemId,
+        updater: &dyn Fn(HistoryItem) -> HistoryItem,
+    ) -> Result<()> {
         self.inner.update(id, updater)
     }
 
@@ -129,12 +133,19 @@ mod tests {
             history.save(line(text)).unwrap();
         }
         history.sync().unwrap();
-        assert!(lines(&file).starts_with("add buy milk\np<"), "{}", lines(&file));
+        assert!(
+            lines(&file).starts_with("add buy milk\np<"),
+            "{}",
+            lines(&file)
+        );
         assert!(!lines(&file).contains("pasted") && !lines(&file).contains("xxx"));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
         }
     }
 

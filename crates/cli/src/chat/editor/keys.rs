@@ -1,8 +1,8 @@
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use crossterm::event::Event;
 use reedline::{
-    EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, PromptEditMode, ReedlineEvent, ReedlineRawEvent,
-    default_emacs_keybindings,
+    EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, PromptEditMode, ReedlineEvent,
+    ReedlineRawEvent, default_emacs_keybindings,
 };
 
 use super::paste::Pastes;
@@ -18,7 +18,11 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn new(pastes: Pastes) -> Self {
         let mut keys = default_emacs_keybindings();
-        let (control, alt, shift) = (KeyModifiers::CONTROL, KeyModifiers::ALT, KeyModifiers::SHIFT);
+        let (control, alt, shift) = (
+            KeyModifiers::CONTROL,
+            KeyModifiers::ALT,
+            KeyModifiers::SHIFT,
+        );
         let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
         let host = |command: &str| ReedlineEvent::ExecuteHostCommand(command.to_owned());
         keys.add_binding(alt, KeyCode::Enter, newline());
@@ -33,7 +37,10 @@ impl Keys {
         ]);
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, next);
         keys.add_binding(shift, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
-        Self { emacs: Emacs::new(keys), pastes }
+        Self {
+            emacs: Emacs::new(keys),
+            pastes,
+        }
     }
 }
 

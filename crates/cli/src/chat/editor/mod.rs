@@ -120,7 +120,10 @@ impl Editor {
             }
             let pastes = Pastes::default();
             let (history, notice) = history::open(options.history.clone(), pastes.clone());
-            let words = Words { names: options.names.clone(), arguments: Arc::clone(&options.arguments) };
+            let words = Words {
+                names: options.names.clone(),
+                arguments: Arc::clone(&options.arguments),
+            };
             let line = Watched::default();
             let mut reedline = reedline(&options, words, pastes.clone(), stopped)
                 .with_highlighter(Box::new(line.clone()))
@@ -131,17 +134,32 @@ impl Editor {
             while let Ok(wish) = wished.recv() {
                 if let Wish::ReadFrom(text) = wish {
                     let text = pastes.shorten(&text);
-                    reedline.run_edit_commands(&[EditCommand::Clear, EditCommand::InsertString(text)]);
+                    reedline
+                        .run_edit_commands(&[EditCommand::Clear, EditCommand::InsertString(text)]);
                 }
-                if send.blocking_send(read(&mut reedline, &pastes, &line)).is_err() {
+                if send
+                    .blocking_send(read(&mut reedline, &pastes, &line))
+                    .is_err()
+                {
                     return;
                 }
             }
         });
         match ready.await {
-            Ok(Ok(notice)) => Ok((Self { wishes, typed, stop, waiting: false, _between: between }, notice)),
+            Ok(Ok(notice)) => Ok((
+                Self {
+                    wishes,
+                    typed,
+                    stop,
+                    waiting: false,
+                    _between: between,
+                },
+                notice,
+            )),
             Ok(Err(none)) => Err(none),
-            Err(_) => Err(NoTerminal { typed: String::new() }),
+            Err(_) => Err(NoTerminal {
+                typed: String::new(),
+            }),
         }
     }
 
@@ -165,7 +183,10 @@ impl Editor {
             return;
         }
         self.stop.store(true, Ordering::Relaxed);
-        if tokio::time::timeout(STOP_WITHIN, self.typed.recv()).await.is_err() {
+        if tokio::time::timeout(STOP_WITHIN, self.typed.recv())
+            .await
+            .is_err()
+        {
             // Its thread hangs in a read of a terminal that is gone. What can be put right is.
             let _ = crossterm::terminal::disable_raw_mode();
             return;
@@ -176,8 +197,9 @@ impl Editor {
 }
 
 fn reedline(options: &Options, words: Words, pastes: Pastes, stop: Arc<AtomicBool>) -> Reedline {
-    let hinter =
-        reedline::DefaultHinter::default().with_style(reedline::Color::DarkGray.normal()).with_min_chars(2);
+    let hinter = reedline::DefaultHinter::default()
+        .with_style(reedline::Color::DarkGray.normal())
+        .with_min_chars(2);
     Reedline::create()
         .use_bracketed_paste(true)
         .use_kitty_keyboard_enhancement(true)

@@ -19,8 +19,11 @@ impl Pastes {
         }
         let mut pastes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = pastes.len() + 1;
-        let size =
-            if lines > 1 { format!("{lines} lines") } else { format!("{} characters", text.chars().count()) };
+        let size = if lines > 1 {
+            format!("{lines} lines")
+        } else {
+            format!("{} characters", text.chars().count())
+        };
         let word = format!("[pasted text {number}: {size}]");
         pastes.push((word.clone(), text.to_owned()));
         word
@@ -32,7 +35,10 @@ impl Pastes {
         let mut whole = String::with_capacity(line.len());
         let mut rest = line;
         loop {
-            let first = pastes.iter().filter_map(|(word, text)| Some((rest.find(word)?, word, text))).min();
+            let first = pastes
+                .iter()
+                .filter_map(|(word, text)| Some((rest.find(word)?, word, text)))
+                .min();
             let Some((at, word, text)) = first else { break };
             let (before, after) = rest.split_at(at);
             whole.push_str(before);
@@ -44,7 +50,10 @@ impl Pastes {
     }
 
     pub(super) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 
@@ -62,7 +71,10 @@ mod tests {
         let second = pastes.shorten(&wide);
         assert_eq!(second, "[pasted text 2: 2001 characters]");
         let line = format!("before {second} between {word}{word} after");
-        assert_eq!(pastes.expand(&line), format!("before {wide} between {lines}{lines} after"));
+        assert_eq!(
+            pastes.expand(&line),
+            format!("before {wide} between {lines}{lines} after")
+        );
         pastes.clear();
         assert_eq!(pastes.expand(&line), line);
     }

@@ -41,21 +41,27 @@ const FRAGMENTS: &[&str] = &[
 /// Numbers that look random and are the same every time.
 fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
     move |below| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(seed >> 33).unwrap() % below
     }
 }
 
 fn document(seed: u64) -> String {
     let mut number = numbers(seed);
-    (0..=number(14)).map(|_| FRAGMENTS[number(FRAGMENTS.len())]).collect()
+    (0..=number(14))
+        .map(|_| FRAGMENTS[number(FRAGMENTS.len())])
+        .collect()
 }
 
 /// Pieces of so many bytes, or of one character where that is longer.
 fn pieces(text: &str, bytes: usize) -> Vec<&str> {
     let (mut pieces, mut start) = (Vec::new(), 0);
     while start < text.len() {
-        let end = (start + bytes..text.len()).find(|end| text.is_char_boundary(*end)).unwrap_or(text.len());
+        let end = (start + bytes..text.len())
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(text.len());
         pieces.push(&text[start..end]);
         start = end;
     }
@@ -64,7 +70,10 @@ fn pieces(text: &str, bytes: usize) -> Vec<&str> {
 
 fn blocks<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
     let mut blocks = Blocks::default();
-    let mut done: Vec<Block> = pieces.into_iter().flat_map(|piece| blocks.push(piece)).collect();
+    let mut done: Vec<Block> = pieces
+        .into_iter()
+        .flat_map(|piece| blocks.push(piece))
+        .collect();
     done.extend(blocks.finish());
     assert_eq!(blocks.unfinished(99), "");
     done
@@ -89,10 +98,18 @@ fn blocks_do_not_depend_on_the_pieces_and_lose_nothing() {
         let document = document(seed);
         let whole = blocks([document.as_str()]);
         for bytes in [1, 2, 3, 5, 7, 11] {
-            assert_eq!(blocks(pieces(&document, bytes)), whole, "{seed}: {document:?}");
+            assert_eq!(
+                blocks(pieces(&document, bytes)),
+                whole,
+                "{seed}: {document:?}"
+            );
         }
         let given: String = whole.iter().map(|block| text(&block.content)).collect();
-        assert_eq!(without_blanks(&given), without_blanks(&document), "{seed}: {document:?}");
+        assert_eq!(
+            without_blanks(&given),
+            without_blanks(&document),
+            "{seed}: {document:?}"
+        );
     }
 }
 
@@ -131,7 +148,12 @@ fn lists_come_item_by_item() {
         ("", &[]),
         ("Words.", &["- three"]),
     ]);
-    check(&[("9. nine", &[]), ("10. ten", &["9. nine"]), ("", &[]), ("11. eleven", &["10. ten"])]);
+    check(&[
+        ("9. nine", &[]),
+        ("10. ten", &["9. nine"]),
+        ("", &[]),
+        ("11. eleven", &["10. ten"]),
+    ]);
 }
 
 #[test]
@@ -148,7 +170,10 @@ fn a_heading_comes_at_once_and_a_table_when_it_is_over() {
 #[test]
 fn a_blank_line_is_kept_once_and_only_between() {
     let given = blocks(["\n\n# A\ntext\n\n\n\n- x\n- y\n\n```\ncode\n```\nend"]);
-    let gaps: Vec<(bool, &str)> = given.iter().map(|block| (block.gap, text(&block.content))).collect();
+    let gaps: Vec<(bool, &str)> = given
+        .iter()
+        .map(|block| (block.gap, text(&block.content)))
+        .collect();
     assert_eq!(
         gaps,
         [

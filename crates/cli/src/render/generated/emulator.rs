@@ -22,13 +22,24 @@ struct State {
 
 impl Emulator {
     pub(crate) fn new(columns: usize, rows: usize, up_too_far: usize) -> Self {
-        let config = Config { scrolling_history: 10_000, ..Config::default() };
+        let config = Config {
+            scrolling_history: 10_000,
+            ..Config::default()
+        };
         let term = Term::new(config, &TermSize::new(columns, rows), VoidListener);
-        Self(Arc::new(Mutex::new(State { term, parser: Processor::new(), up_too_far })))
+        Self(Arc::new(Mutex::new(State {
+            term,
+            parser: Processor::new(),
+            up_too_far,
+        })))
     }
 
     pub(crate) fn resize(&self, columns: usize, rows: usize) {
-        self.0.lock().unwrap().term.resize(TermSize::new(columns, rows));
+        self.0
+            .lock()
+            .unwrap()
+            .term
+            .resize(TermSize::new(columns, rows));
     }
 
     pub(crate) fn size(&self) -> impl Fn() -> (usize, usize) + Send + Sync + 'static {
@@ -45,7 +56,10 @@ impl Emulator {
         let mut text = text.replace("\r\n", "\n").replace('\n', "\r\n");
         if state.up_too_far > 0 {
             for up in (1..9_usize).rev() {
-                text = text.replace(&format!("\u{1b}[{up}A"), &format!("\u{1b}[{}A", up + state.up_too_far));
+                text = text.replace(
+                    &format!("\u{1b}[{up}A"),
+                    &format!("\u{1b}[{}A", up + state.up_too_far),
+                );
             }
         }
         state.parser.advance(&mut state.term, text.as_bytes());
@@ -62,7 +76,10 @@ impl Emulator {
             for column in 0..grid.columns() {
                 let cell = &row[Column(column)];
                 wraps = cell.flags.contains(Flags::WRAPLINE);
-                if !cell.flags.intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER) {
+                if !cell
+                    .flags
+                    .intersects(Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER)
+                {
                     line.push(cell.c);
                     line.extend(cell.zerowidth().unwrap_or_default());
                 }

@@ -3,9 +3,13 @@
 
 /// Returns numbers below a bound that look random and are the same for every seed.
 pub(crate) fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1_442_695_040_888_963_407);
+    let mut state = seed
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .wrapping_add(1_442_695_040_888_963_407);
     move |below| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(state >> 33).unwrap_or_default() % below.max(1)
     }
 }
@@ -22,7 +26,11 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn of(seed: u64) -> Self {
-        let mut maker = Maker { number: numbers(seed), words: 0, tables: Vec::new() };
+        let mut maker = Maker {
+            number: numbers(seed),
+            words: 0,
+            tables: Vec::new(),
+        };
         let mut source = String::new();
         for _ in 0..=maker.number(6) {
             for line in maker.block(3) {
@@ -39,14 +47,19 @@ impl Answer {
         if maker.number(2) == 0 {
             source.truncate(source.trim_end().len());
         }
-        Self { source, words: maker.words, tables: maker.tables }
+        Self {
+            source,
+            words: maker.words,
+            tables: maker.tables,
+        }
     }
 
     /// Returns what is wrong with the words that somebody sees, if anything is.
     pub(crate) fn differs_from(&self, seen: &str) -> Option<String> {
         let mut words = words(seen);
         for (first, last) in &self.tables {
-            let runs = words.chunk_by_mut(|a, b| (first..=last).contains(&a) == (first..=last).contains(&b));
+            let runs = words
+                .chunk_by_mut(|a, b| (first..=last).contains(&a) == (first..=last).contains(&b));
             runs.for_each(|run| {
                 if (first..=last).contains(&&run[0]) {
                     run.sort_unstable();
@@ -64,8 +77,12 @@ impl Answer {
             return Some(format!("w{word} follows the last word"));
         }
         MARKS.iter().find_map(|mark| {
-            let (expected, there) = (self.source.matches(*mark).count(), seen.matches(*mark).count());
-            (expected != there).then(|| format!("{there} of {mark:?}, where {expected} are expected"))
+            let (expected, there) = (
+                self.source.matches(*mark).count(),
+                seen.matches(*mark).count(),
+            );
+            (expected != there)
+                .then(|| format!("{there} of {mark:?}, where {expected} are expected"))
         })
     }
 }
@@ -74,7 +91,9 @@ impl Answer {
 fn words(text: &str) -> Vec<usize> {
     let mut words = Vec::new();
     for part in text.split('w').skip(1) {
-        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let digits = part
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(part.len());
         words.extend(part[..digits].parse::<usize>());
     }
     words
@@ -132,13 +151,19 @@ impl<N: FnMut(usize) -> usize> Maker<N> {
 
     fn paragraph(&mut self) -> Vec<String> {
         let lines = self.pick(&[1, 1, 1, 2, 3]);
-        (0..lines).map(|_| self.spans(24) + self.pick(&["", "", "", " ", "  "])).collect()
+        (0..lines)
+            .map(|_| self.spans(24) + self.pick(&["", "", "", " ", "  "]))
+            .collect()
     }
 
     fn block(&mut self, depth: usize) -> Vec<String> {
         match self.number(if depth == 0 { 9 } else { 16 }) {
             0..=2 => self.paragraph(),
-            3 => vec![format!("{} {}", "#".repeat(1 + self.number(6)), self.spans(8))],
+            3 => vec![format!(
+                "{} {}",
+                "#".repeat(1 + self.number(6)),
+                self.spans(8)
+            )],
             4 => self.code(),
             5 => vec![self.pick(&["---", "***", "- - -"]).to_owned()],
             6 => self.table(),
@@ -147,9 +172,15 @@ impl<N: FnMut(usize) -> usize> Maker<N> {
                 1 => vec![format!("<!-- {} -->", self.word())],
                 2 => {
                     let label = self.words;
-                    vec![format!("[ref{label}]: https://e.org/{} '{}'", self.word(), self.word())]
+                    vec![format!(
+                        "[ref{label}]: https://e.org/{} '{}'",
+                        self.word(),
+                        self.word()
+                    )]
                 }
-                3 => (0..=self.number(3)).map(|_| format!("    {}", self.spans(10))).collect(),
+                3 => (0..=self.number(3))
+                    .map(|_| format!("    {}", self.spans(10)))
+                    .collect(),
                 _ => vec![self.spans(10), self.pick(&["===", "---"]).to_owned()],
             },
             8 => vec![String::new(), String::new()],
@@ -166,7 +197,12 @@ impl<N: FnMut(usize) -> usize> Maker<N> {
             lines.push(match self.number(6) {
                 0 => String::new(),
                 1 => format!("# {}", self.spans(4)),
-                2 => format!("\tlet {} = \"{}\"; // {}", self.word(), self.word(), self.word()),
+                2 => format!(
+                    "\tlet {} = \"{}\"; // {}",
+                    self.word(),
+                    self.word(),
+                    self.word()
+                ),
                 3 => format!("- {}", self.word()),
                 4 => format!("    {}", "x".repeat(60 + self.number(150))),
                 _ => format!("/* {} */ fn {}()", self.word(), self.word()),
@@ -192,7 +228,9 @@ impl<N: FnMut(usize) -> usize> Maker<N> {
             format!("| {} |", cells.join(" | "))
         };
         let mut lines = vec![row(self)];
-        let rule: Vec<&str> = (0..columns).map(|_| self.pick(&["---", ":--", "--:", ":-:"])).collect();
+        let rule: Vec<&str> = (0..columns)
+            .map(|_| self.pick(&["---", ":--", "--:", ":-:"]))
+            .collect();
         lines.push(format!("|{}|", rule.join("|")));
         for _ in 0..self.number(5) {
             lines.push(row(self));
@@ -211,7 +249,10 @@ impl<N: FnMut(usize) -> usize> Maker<N> {
                 lines.push(String::new());
             }
         }
-        lines.iter().map(|line| format!("> {line}").trim_end().to_owned()).collect()
+        lines
+            .iter()
+            .map(|line| format!("> {line}").trim_end().to_owned())
+            .collect()
     }
 
     fn list(&mut self, depth: usize) -> Vec<String> {

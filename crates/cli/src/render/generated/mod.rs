@@ -49,7 +49,9 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
     let columns = 20 + number(181);
     let rows = 5 + number(56);
     let terminal = Emulator::new(columns, rows, up_too_far);
-    let above: Vec<String> = (0..ABOVE).map(|line| format!("shell {}", 100 + line)).collect();
+    let above: Vec<String> = (0..ABOVE)
+        .map(|line| format!("shell {}", 100 + line))
+        .collect();
     terminal.print(&format!("{}\n", above.join("\n")));
     let screen = Screen::of_test(terminal.clone(), styled, terminal.size());
     let mut renderer = Renderer::new(&screen, true, None);
@@ -59,7 +61,9 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
     let pauses = number(3) > 0;
     while !rest.is_empty() {
         let bytes = 1 + number(most);
-        let end = (bytes..rest.len()).find(|end| rest.is_char_boundary(*end)).unwrap_or(rest.len());
+        let end = (bytes..rest.len())
+            .find(|end| rest.is_char_boundary(*end))
+            .unwrap_or(rest.len());
         renderer.event(&RunEvent::Text(rest[..end].to_owned()));
         rest = &rest[end..];
         if pauses && number(12) == 0 {
@@ -73,7 +77,10 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
             terminal.resize(20 + number(181), least + number(47));
         }
     }
-    renderer.event(&RunEvent::ModelFinished { number: 1, usage: Default::default() });
+    renderer.event(&RunEvent::ModelFinished {
+        number: 1,
+        usage: Default::default(),
+    });
     renderer.finish(&response(answer.source.trim()), false);
     drop(renderer);
     drop(screen);
@@ -83,7 +90,10 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
     let seen = terminal.lines();
     let wrong = |what: String| {
         let text = seen.join("\n");
-        Err(format!("seed {seed}: {what}\n--- written ---\n{}\n--- seen ---\n{text}", answer.source))
+        Err(format!(
+            "seed {seed}: {what}\n--- written ---\n{}\n--- seen ---\n{text}",
+            answer.source
+        ))
     };
     if seen.get(..ABOVE) != Some(&above[..]) {
         return wrong("the lines above are others".to_owned());
@@ -99,8 +109,13 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
         let expected = plain(&answer.source, styled, columns);
         let seen: Vec<&str> = below.trim_end().lines().map(str::trim_end).collect();
         if seen != expected {
-            let at = seen.iter().zip(&expected).position(|(seen, expected)| seen != expected);
-            return wrong(format!("line {at:?} of the answer is not as it is laid out at once"));
+            let at = seen
+                .iter()
+                .zip(&expected)
+                .position(|(seen, expected)| seen != expected);
+            return wrong(format!(
+                "line {at:?} of the answer is not as it is laid out at once"
+            ));
         }
     }
     Ok(())
@@ -111,7 +126,11 @@ fn plain(source: &str, styled: bool, columns: usize) -> Vec<String> {
     let terminal = Emulator::new(columns, 60, 0);
     terminal.print(&Layout::new(Look::new(styled)).whole(source.trim(), columns));
     let lines = terminal.lines().join("\n");
-    lines.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
+    lines
+        .trim_end()
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,9 +144,15 @@ async fn the_screen_is_the_answer() {
         }
     }
     let first = failures.first().map_or("", String::as_str);
-    let all: Vec<&str> = failures.iter().filter_map(|failure| failure.lines().next()).collect();
+    let all: Vec<&str> = failures
+        .iter()
+        .filter_map(|failure| failure.lines().next())
+        .collect();
     let (failed, all) = (failures.len(), all.join("\n"));
-    assert!(failures.is_empty(), "{failed} of {cases} failed:\n{all}\nThe first:\n{first}");
+    assert!(
+        failures.is_empty(),
+        "{failed} of {cases} failed:\n{all}\nThe first:\n{first}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

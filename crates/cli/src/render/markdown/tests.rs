@@ -15,7 +15,10 @@ fn words(shown: &str) -> String {
 #[track_caller]
 fn check(source: &str, columns: usize, expected: Expect) {
     let styled = shown(source, columns, true);
-    let lines: Vec<String> = words(&styled).lines().map(|line| line.trim_end().to_owned()).collect();
+    let lines: Vec<String> = words(&styled)
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
     expected.assert_eq(&lines.join("\n"));
 }
 
@@ -23,7 +26,10 @@ fn check(source: &str, columns: usize, expected: Expect) {
 fn check_plain(source: &str, columns: usize, expected: Expect) {
     let plain = shown(source, columns, false);
     assert!(!plain.contains('\u{1b}'), "{plain:?}");
-    let lines: Vec<String> = plain.lines().map(|line| line.trim_end().to_owned()).collect();
+    let lines: Vec<String> = plain
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
     expected.assert_eq(&lines.join("\n"));
 }
 
@@ -157,7 +163,10 @@ fn an_entity_is_no_way_around_the_filter() {
                 "{source:?} became {shown:?}"
             );
             // What is left are our own styles.
-            assert!(!shown.contains("\u{1b}[2J") && !shown.contains("\u{1b}[31m"), "{shown:?}");
+            assert!(
+                !shown.contains("\u{1b}[2J") && !shown.contains("\u{1b}[31m"),
+                "{shown:?}"
+            );
         }
     }
 }
@@ -181,7 +190,10 @@ fn no_text_steers_the_terminal_wherever_it_stands() {
             for styled in [true, false] {
                 // Our own styles are taken out; theirs would leave their words behind.
                 let shown = words(&shown(&source, 60, styled));
-                assert!(!shown.chars().any(|c| c != '\n' && is_control(c)), "{source:?} became {shown:?}");
+                assert!(
+                    !shown.chars().any(|c| c != '\n' && is_control(c)),
+                    "{source:?} became {shown:?}"
+                );
                 assert!(
                     !shown.contains("\u{200b}") && !shown.contains("\u{ad}"),
                     "{source:?} became {shown:?}"
@@ -197,34 +209,52 @@ fn lines_fit_and_keep_their_words() {
         for styled in [true, false] {
             let shown = words(&shown(ANSWER, columns, styled));
             // Code and addresses stay whole.
-            for line in
-                shown.lines().filter(|line| !line.contains("adjutant   tasks") && !line.contains("(https:"))
+            for line in shown
+                .lines()
+                .filter(|line| !line.contains("adjutant   tasks") && !line.contains("(https:"))
             {
                 assert!(line.chars().count() <= columns, "{columns}: {line:?}");
             }
-            for word in ["today", "milk", "report", "second", "easy", "never", "https://example.org/tasks"] {
+            for word in [
+                "today",
+                "milk",
+                "report",
+                "second",
+                "easy",
+                "never",
+                "https://example.org/tasks",
+            ] {
                 let joined: String = shown.split_whitespace().collect();
                 assert!(joined.contains(word), "{columns}: no {word} in {shown}");
             }
-            assert!(shown.contains("adjutant   tasks list"), "code is left as it is: {shown}");
+            assert!(
+                shown.contains("adjutant   tasks list"),
+                "code is left as it is: {shown}"
+            );
         }
     }
 }
 
 #[test]
 fn depth_does_not_push_words_off_the_page_or_end_the_process() {
-    for source in
-        [">".repeat(20_000), "- ".repeat(5_000), "*".repeat(9_999), format!("{}deep", "> ".repeat(50))]
-    {
+    for source in [
+        ">".repeat(20_000),
+        "- ".repeat(5_000),
+        "*".repeat(9_999),
+        format!("{}deep", "> ".repeat(50)),
+    ] {
         let shown = words(&shown(&source, 40, true));
-        assert!(shown.lines().all(|line| line.chars().count() <= 40), "{}", &shown[..shown.len().min(400)]);
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= 40),
+            "{}",
+            &shown[..shown.len().min(400)]
+        );
     }
 }
 
 #[test]
 fn a_table_that_does_not_fit_loses_neither_words_nor_columns() {
-    let source =
-        "| one | two | three | four | five |\n|---|---|---|---|---|\n| a | b **c** | https://e.org/d | | e |";
+    let source = "| one | two | three | four | five |\n|---|---|---|---|---|\n| a | b **c** | https://e.org/d | | e |";
     check(
         source,
         20,

@@ -31,16 +31,25 @@ fn calls(tool: &str, args: &Value) -> String {
 fn pid_behind(child: &mut Child, word: &str) -> u32 {
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let mut lines = stderr.lines();
-    let line =
-        lines.by_ref().map(Result::unwrap).find(|line| line.contains(word)).expect("the server says so");
+    let line = lines
+        .by_ref()
+        .map(Result::unwrap)
+        .find(|line| line.contains(word))
+        .expect("the server says so");
     // What it says from now on is nobody's business, and must not stop it.
     std::thread::spawn(move || lines.count());
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 fn runs(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .trim_start()
+            .starts_with('Z')
+    })
 }
 
 /// Whoever kills it does not wait for it, so its end is looked for; five minutes are for machines that stand still.
@@ -48,7 +57,10 @@ fn runs(pid: u32) -> bool {
 fn is_gone(pid: u32) {
     let began = Instant::now();
     while runs(pid) {
-        assert!(began.elapsed() < Duration::from_secs(300), "the server {pid} outlived adjutant");
+        assert!(
+            began.elapsed() < Duration::from_secs(300),
+            "the server {pid} outlived adjutant"
+        );
         std::thread::yield_now();
     }
 }
@@ -67,8 +79,14 @@ fn they_are_listed_with_their_origin_and_what_is_asked() {
             .clone()
     };
     let wipe = tool("shell__wipe");
-    assert_eq!((wipe["server"].as_str(), wipe["title"].as_str()), (Some("shell"), Some("Wipe the disk")));
-    assert_eq!((wipe["destructive"].as_bool(), wipe["permission"].as_str()), (Some(true), Some("asks")));
+    assert_eq!(
+        (wipe["server"].as_str(), wipe["title"].as_str()),
+        (Some("shell"), Some("Wipe the disk"))
+    );
+    assert_eq!(
+        (wipe["destructive"].as_bool(), wipe["permission"].as_str()),
+        (Some(true), Some("asks"))
+    );
     assert_eq!(tool("shell__look")["permission"], "runs");
     assert!(tool("add_task")["server"].is_null());
     let server = &listed["servers"][0];
@@ -78,21 +96,40 @@ fn they_are_listed_with_their_origin_and_what_is_asked() {
     );
     assert_eq!(server["left_out"][0]["original_name"], "hang");
     let shown = home.run(&["tools"]).succeeds();
-    assert!(shown.stdout.contains("MCP server shell: connected, 3 tools"), "{shown:?}");
+    assert!(
+        shown
+            .stdout
+            .contains("MCP server shell: connected, 3 tools"),
+        "{shown:?}"
+    );
 }
 
 #[test]
 fn one_that_reads_runs_and_its_words_stay_off_standard_output() {
     let home = home("");
-    let model = home.script(&[&calls("shell__look", &json!({})), r#"{"text": "Seen: {{result}}"}"#]);
+    let model = home.script(&[
+        &calls("shell__look", &json!({})),
+        r#"{"text": "Seen: {{result}}"}"#,
+    ]);
     let (code, answer) = home.ask(&model, "look");
     assert_eq!(code, 0, "{answer}");
-    assert_eq!(answer["tools_used"][0]["result"]["data"], "token from-the-env-file");
-    let quiet = home.run(&["ask", "-m", &home.script(&[r#"{"text": "Hello."}"#]), "hi"]).succeeds();
+    assert_eq!(
+        answer["tools_used"][0]["result"]["data"],
+        "token from-the-env-file"
+    );
+    let quiet = home
+        .run(&["ask", "-m", &home.script(&[r#"{"text": "Hello."}"#]), "hi"])
+        .succeeds();
     assert!(!quiet.stderr.contains("started"), "{quiet:?}");
-    home.run(&["-v", "ask", "-m", &home.script(&[r#"{"text": "Hello."}"#]), "hi"])
-        .succeeds()
-        .says("shell: started");
+    home.run(&[
+        "-v",
+        "ask",
+        "-m",
+        &home.script(&[r#"{"text": "Hello."}"#]),
+        "hi",
+    ])
+    .succeeds()
+    .says("shell: started");
 }
 
 #[test]
@@ -101,13 +138,25 @@ fn one_that_may_destroy_waits_for_a_yes_across_processes() {
     let words = json!({"disk": "C"});
     let model = home.script(&[&calls("shell__wipe", &words), r#"{"text": "It is gone."}"#]);
     let (code, answer) = home.ask(&model, "wipe it");
-    assert_eq!((code, answer["outcome"].as_str()), (4, Some("PENDING:CONFIRMATION")), "{answer}");
-    assert_eq!(answer["pending"][0]["preview"], "Wipe the disk (shell: wipe) with disk “C”");
+    assert_eq!(
+        (code, answer["outcome"].as_str()),
+        (4, Some("PENDING:CONFIRMATION")),
+        "{answer}"
+    );
+    assert_eq!(
+        answer["pending"][0]["preview"],
+        "Wipe the disk (shell: wipe) with disk “C”"
+    );
     assert!(!home.path("project/wiped").exists());
     let id = answer["pending"][0]["id"].as_str().unwrap();
-    let done = home.run(&["pending", "approve", id, "-m", &model]).succeeds();
+    let done = home
+        .run(&["pending", "approve", id, "-m", &model])
+        .succeeds();
     assert_eq!(done.stdout, "It is gone.\n");
-    assert_eq!(std::fs::read_to_string(home.path("project/wiped")).unwrap(), "wiped\n");
+    assert_eq!(
+        std::fs::read_to_string(home.path("project/wiped")).unwrap(),
+        "wiped\n"
+    );
     // In the logs under the name it has here.
     let (_, log) = home.json(&["log", "show"]);
     assert!(log.to_string().contains("shell__wipe"), "{log}");
@@ -119,43 +168,86 @@ fn rules_of_the_person_count_over_what_the_server_says() {
     let model = confirmed.script(&[&calls("shell__look", &json!({}))]);
     assert_eq!(confirmed.ask(&model, "look").0, 4);
     let trusted = home("read_only = [\"wipe\"]");
-    let model = trusted.script(&[&calls("shell__wipe", &json!({"disk": "C"})), r#"{"text": "Done."}"#]);
+    let model = trusted.script(&[
+        &calls("shell__wipe", &json!({"disk": "C"})),
+        r#"{"text": "Done."}"#,
+    ]);
     assert_eq!(trusted.ask(&model, "wipe").0, 0);
     let forbidden = home("\n[agent]\ndeny = [\"shell__look\"]");
-    let model = forbidden.script(&[&calls("shell__look", &json!({})), r#"{"text": "{{result}}"}"#]);
+    let model = forbidden.script(&[
+        &calls("shell__look", &json!({})),
+        r#"{"text": "{{result}}"}"#,
+    ]);
     let (_, answer) = forbidden.ask(&model, "look");
-    assert!(answer["content"].as_str().unwrap().contains("not allowed here"), "{answer}");
+    assert!(
+        answer["content"]
+            .as_str()
+            .unwrap()
+            .contains("not allowed here"),
+        "{answer}"
+    );
     // A command that starts no servers does not stumble over the names of their tools.
     forbidden.run(&["tasks", "list"]).succeeds();
     let misspelt = home("\n[agent]\ndeny = [\"shell__lok\"]");
-    misspelt.run(&["tools"]).ends_with(3).says("shell__look, if that is what you mean");
+    misspelt
+        .run(&["tools"])
+        .ends_with(3)
+        .says("shell__look, if that is what you mean");
 }
 
 #[test]
 fn a_server_that_is_killed_in_a_call_leaves_it_in_doubt_and_says_so() {
     let home = home("");
-    let model = home.script(&[&calls("shell__die", &json!({})), r#"{"text": "{{result}}"}"#]);
+    let model = home.script(&[
+        &calls("shell__die", &json!({})),
+        r#"{"text": "{{result}}"}"#,
+    ]);
     let (code, answer) = home.ask(&model, "end it");
-    assert_eq!((code, answer["outcome"].as_str()), (4, Some("INTERRUPTED:IN_DOUBT")), "{answer}");
-    assert!(answer["content"].as_str().unwrap().contains("may or may not have been done"), "{answer}");
+    assert_eq!(
+        (code, answer["outcome"].as_str()),
+        (4, Some("INTERRUPTED:IN_DOUBT")),
+        "{answer}"
+    );
+    assert!(
+        answer["content"]
+            .as_str()
+            .unwrap()
+            .contains("may or may not have been done"),
+        "{answer}"
+    );
     let id = answer["pending"][0]["id"].as_str().unwrap();
-    home.run(&["pending", "resolve", id, "leave", "-m", &model]).ends_with(1);
+    home.run(&["pending", "resolve", id, "leave", "-m", &model])
+        .ends_with(1);
 }
 
 #[test]
 fn one_that_is_required_has_to_start_and_another_is_only_missed() {
     let home = Home::new();
-    let broken = "[mcp.servers.broken]\ncommand = [\"sh\", \"-c\", \"echo no licence >&2; exit 7\"]\n";
+    let broken =
+        "[mcp.servers.broken]\ncommand = [\"sh\", \"-c\", \"echo no licence >&2; exit 7\"]\n";
     home.config(broken);
     let model = home.script(&[r#"{"text": "Hello."}"#]);
-    let run = home.run(&["ask", "-m", &model, "hi"]).succeeds().says("MCP server broken did not start");
-    assert!(run.stderr.contains("exit status: 7") && run.stderr.contains("no licence"), "{run:?}");
+    let run = home
+        .run(&["ask", "-m", &model, "hi"])
+        .succeeds()
+        .says("MCP server broken did not start");
+    assert!(
+        run.stderr.contains("exit status: 7") && run.stderr.contains("no licence"),
+        "{run:?}"
+    );
     home.config(&format!("{broken}required = true\n"));
-    let run = home.run(&["ask", "-m", &model, "hi"]).ends_with(3).says("no licence");
+    let run = home
+        .run(&["ask", "-m", &model, "hi"])
+        .ends_with(3)
+        .says("no licence");
     assert_eq!(run.stdout, "");
     home.run(&["tasks", "list"]).succeeds();
-    home.config("[mcp.servers.locked]\ncommand = [\"sh\"]\nenv = { TOKEN = \"${NOT_SET_ANYWHERE}\" }\n");
-    home.run(&["ask", "-m", &model, "hi"]).succeeds().says("not set in the environment: NOT_SET_ANYWHERE");
+    home.config(
+        "[mcp.servers.locked]\ncommand = [\"sh\"]\nenv = { TOKEN = \"${NOT_SET_ANYWHERE}\" }\n",
+    );
+    home.run(&["ask", "-m", &model, "hi"])
+        .succeeds()
+        .says("not set in the environment: NOT_SET_ANYWHERE");
 }
 
 #[test]
@@ -201,12 +293,29 @@ fn ctrl_c_stops_the_call_and_leaves_no_child() {
 #[test]
 fn a_service_has_them_too_and_ends_them_with_itself() {
     let home = home("");
-    let script = format!("{}\n{}", calls("shell__look", &json!({})), r#"{"text": "Seen."}"#);
+    let script = format!(
+        "{}\n{}",
+        calls("shell__look", &json!({})),
+        r#"{"text": "Seen."}"#
+    );
     let model = home.script(&[&script]);
-    let args = ["-v", "serve", "--json", "-m", &model, "--bind", "127.0.0.1:0", "--drain-delay", "0s"];
+    let args = [
+        "-v",
+        "serve",
+        "--json",
+        "-m",
+        &model,
+        "--bind",
+        "127.0.0.1:0",
+        "--drain-delay",
+        "0s",
+    ];
     let mut serving = Serving::start(&mut home.command(&args));
     let answer = serving.chat(serving.token(), &json!({"message": "look"}));
-    assert_eq!(answer.body["tools_used"][0]["result"]["data"], "token from-the-env-file", "{answer:?}");
+    assert_eq!(
+        answer.body["tools_used"][0]["result"]["data"], "token from-the-env-file",
+        "{answer:?}"
+    );
     serving.signal("-TERM");
     assert!(serving.wait().success());
 }
@@ -217,17 +326,31 @@ fn a_service_without_a_server_that_is_required_is_not_ready() {
     let server = home.file("server.sh", include_str!("server.sh"));
     // It starts once, and never again.
     let once = format!("mkdir once || exit 9; . {}", arg(&server));
-    home.config(&format!("[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{once}\"]\nrequired = true\n"));
+    home.config(&format!(
+        "[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{once}\"]\nrequired = true\n"
+    ));
     let model = home.script(&[&calls("shell__die", &json!({}))]);
-    let serving =
-        Serving::start(&mut home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]));
+    let serving = Serving::start(&mut home.command(&[
+        "serve",
+        "--json",
+        "-m",
+        &model,
+        "--bind",
+        "127.0.0.1:0",
+    ]));
     let ready = || send(&serving.address, "GET", "/readyz", &[], "").unwrap();
     assert_eq!(ready().status, 200);
     let answer = serving.chat(serving.token(), &json!({"message": "end it"}));
-    assert_eq!(answer.body["decision"], "REQUEST_CONFIRMATION", "{answer:?}");
+    assert_eq!(
+        answer.body["decision"], "REQUEST_CONFIRMATION",
+        "{answer:?}"
+    );
     let answer = ready();
     assert_eq!(answer.status, 503);
-    assert_eq!(answer.json()["reasons"], json!(["an MCP server that is required does not answer"]));
+    assert_eq!(
+        answer.json()["reasons"],
+        json!(["an MCP server that is required does not answer"])
+    );
 }
 
 #[test]
@@ -243,25 +366,58 @@ fn what_is_wrong_in_its_table_is_named_with_its_place() {
     let table = "[mcp.servers.a]\ncommand = [\"x\"]\n";
     check(
         &format!("{table}comfirm = []\n"),
-        &["config.toml:3:1: unknown key mcp.servers.a.comfirm", "did you mean confirm?"],
+        &[
+            "config.toml:3:1: unknown key mcp.servers.a.comfirm",
+            "did you mean confirm?",
+        ],
     );
-    check(&format!("{table}url = \"https://x\"\n"), &["both `command` and `url`"]);
-    check("[mcp.servers.a]\nallow = []\n", &["needs `command` or `url`", "config.toml:1:14"]);
-    check("[mcp.servers.a]\ncommand = \"x\"\n", &["must be a list of words", "not \"x\""]);
-    check("[mcp.servers.a]\nurl = \"ftp://x\"\n", &["begins with https:// or http://"]);
-    check("[mcp.servers.a]\nurl = \"https://me:secret-7@x\"\n", &["has a user or a password"]);
-    check(&format!("{table}timeout = 3\n"), &["must be a time with its unit"]);
+    check(
+        &format!("{table}url = \"https://x\"\n"),
+        &["both `command` and `url`"],
+    );
+    check(
+        "[mcp.servers.a]\nallow = []\n",
+        &["needs `command` or `url`", "config.toml:1:14"],
+    );
+    check(
+        "[mcp.servers.a]\ncommand = \"x\"\n",
+        &["must be a list of words", "not \"x\""],
+    );
+    check(
+        "[mcp.servers.a]\nurl = \"ftp://x\"\n",
+        &["begins with https:// or http://"],
+    );
+    check(
+        "[mcp.servers.a]\nurl = \"https://me:secret-7@x\"\n",
+        &["has a user or a password"],
+    );
+    check(
+        &format!("{table}timeout = 3\n"),
+        &["must be a time with its unit"],
+    );
     check(
         &format!("{table}inject = {{ userid = \"x\" }}\n"),
         &["userid is nothing that can be filled in", "user_id"],
     );
-    check("[mcp.servers.\"a b\"]\ncommand = [\"x\"]\n", &["cannot be the name of an MCP server"]);
-    check("[mcp.server.a]\ncommand = [\"x\"]\n", &["did you mean [mcp.servers.NAME]?"]);
+    check(
+        "[mcp.servers.\"a b\"]\ncommand = [\"x\"]\n",
+        &["cannot be the name of an MCP server"],
+    );
+    check(
+        "[mcp.server.a]\ncommand = [\"x\"]\n",
+        &["did you mean [mcp.servers.NAME]?"],
+    );
     let run = home.run(&["config", "show"]);
     assert!(!run.stderr.contains("secret-7"), "{run:?}");
     home.config("");
-    home.file("project/adjutant.toml", "[mcp.servers.evil]\ncommand = [\"sh\"]\n");
-    home.run(&["config", "show"]).succeeds().says("is not trusted").says("mcp.servers");
+    home.file(
+        "project/adjutant.toml",
+        "[mcp.servers.evil]\ncommand = [\"sh\"]\n",
+    );
+    home.run(&["config", "show"])
+        .succeeds()
+        .says("is not trusted")
+        .says("mcp.servers");
 }
 
 #[test]
@@ -273,7 +429,12 @@ fn what_is_secret_in_its_table_is_not_shown() {
     );
     let shown = home.run(&["config", "show", "--origin"]).succeeds();
     assert!(!shown.stdout.contains("secret-"), "{shown:?}");
-    for words in ["mcp.servers.a.headers", "X-Key = (not shown)", "config.toml:2", "mcp.servers.b.env"] {
+    for words in [
+        "mcp.servers.a.headers",
+        "X-Key = (not shown)",
+        "config.toml:2",
+        "mcp.servers.b.env",
+    ] {
         assert!(shown.stdout.contains(words), "no {words:?} in {shown:#?}");
     }
 }

@@ -56,7 +56,11 @@ impl vt100::Callbacks for Answers {
     ) {
         let answer = match (self.kind, first, command) {
             (Kind::Silent, ..) => return,
-            (_, None, 'n') if params.first().is_some_and(|param| param.first() == Some(&6)) => {
+            (_, None, 'n')
+                if params
+                    .first()
+                    .is_some_and(|param| param.first() == Some(&6)) =>
+            {
                 let (row, column) = screen.cursor_position();
                 format!("\x1b[{};{}R", row + 1, column + 1)
             }
@@ -73,11 +77,21 @@ impl vt100::Callbacks for Answers {
 /// `ptyprocess` gives a terminal another size and no echo, and does so when the process runs already. So the shell in between
 /// waits for a line, which the caller sends once the process is started, and then sets both before the program can ask.
 pub(crate) fn in_terminal(command: &Command, columns: u16, rows: u16) -> Command {
-    let begin = format!("read -r begin && stty echo cols {columns} rows {rows} && exec \"$0\" \"$@\"");
+    let begin =
+        format!("read -r begin && stty echo cols {columns} rows {rows} && exec \"$0\" \"$@\"");
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", &begin]).arg(command.get_program()).args(command.get_args());
-    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::inherit());
+    shell
+        .args(["-c", &begin])
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell.env_clear().envs(
+        command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    shell
+        .current_dir(command.get_current_dir().unwrap())
+        .stdin(Stdio::inherit());
     shell
 }
 
@@ -93,12 +107,25 @@ impl Terminal {
             command.env("TERM", "xterm-256color");
         }
         let mut process = UnixProcess::spawn_command(in_terminal(&command, 80, 50)).unwrap();
-        let (mut output, mut answers) = (process.open_stream().unwrap(), process.open_stream().unwrap());
+        let (mut output, mut answers) = (
+            process.open_stream().unwrap(),
+            process.open_stream().unwrap(),
+        );
         let mut keys = process.open_stream().unwrap();
         keys.write_all(b"\n").and_then(|()| keys.flush()).unwrap();
-        let callbacks = Answers { kind, open: Vec::new() };
+        let callbacks = Answers {
+            kind,
+            open: Vec::new(),
+        };
         let screen = vt100::Parser::new_with_callbacks(size(50), size(80), 1_000, callbacks);
-        let seen = Arc::new((Mutex::new(Seen { raw: Vec::new(), screen, ended: false }), Condvar::new()));
+        let seen = Arc::new((
+            Mutex::new(Seen {
+                raw: Vec::new(),
+                screen,
+                ended: false,
+            }),
+            Condvar::new(),
+        ));
         let shared = Arc::clone(&seen);
         std::thread::spawn(move || {
             let mut piece = [0; 65_536];
@@ -121,7 +148,11 @@ impl Terminal {
                 let _ = answers.write_all(&open).and_then(|()| answers.flush());
             }
         });
-        Self { process, keys, seen }
+        Self {
+            process,
+            keys,
+            seen,
+        }
     }
 
     /// Presses keys.
@@ -153,19 +184,30 @@ impl Terminal {
         self.waits(&format!("{words} … you>"), |screen| {
             let contents = screen.contents();
             let below = contents.rfind(words).and_then(|at| contents.get(at..));
-            below.is_some_and(|below| below.trim_end().ends_with("you>")) && screen.bracketed_paste()
+            below.is_some_and(|below| below.trim_end().ends_with("you>"))
+                && screen.bracketed_paste()
         })
     }
 
     #[track_caller]
-    pub(crate) fn waits(&mut self, what: &str, there: impl Fn(&vt100::Screen) -> bool) -> &mut Self {
+    pub(crate) fn waits(
+        &mut self,
+        what: &str,
+        there: impl Fn(&vt100::Screen) -> bool,
+    ) -> &mut Self {
         let (lock, changed) = &*self.seen;
         let seen = lock.lock().unwrap();
         let (seen, late) = changed
-            .wait_timeout_while(seen, PATIENCE, |seen| !there(seen.screen.screen()) && !seen.ended)
+            .wait_timeout_while(seen, PATIENCE, |seen| {
+                !there(seen.screen.screen()) && !seen.ended
+            })
             .unwrap();
         let contents = seen.screen.screen().contents();
-        assert!(there(seen.screen.screen()), "no {what:?} (late: {}):\n{contents}", late.timed_out());
+        assert!(
+            there(seen.screen.screen()),
+            "no {what:?} (late: {}):\n{contents}",
+            late.timed_out()
+        );
         drop(seen);
         self
     }
@@ -181,7 +223,12 @@ impl Terminal {
     }
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
-        self.seen.0.lock().unwrap().screen.set_size(size(rows), size(columns));
+        self.seen
+            .0
+            .lock()
+            .unwrap()
+            .screen
+            .set_size(size(rows), size(columns));
         self.process.set_window_size(columns, rows).unwrap();
         self
     }
@@ -197,8 +244,12 @@ impl Terminal {
 
     /// The memory that the process holds, in KiB, as Linux tells it.
     pub(crate) fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.pid())).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
@@ -206,7 +257,10 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn ends(&mut self) -> i32 {
         let (lock, changed) = &*self.seen;
-        let seen = changed.wait_timeout_while(lock.lock().unwrap(), PATIENCE, |seen| !seen.ended).unwrap().0;
+        let seen = changed
+            .wait_timeout_while(lock.lock().unwrap(), PATIENCE, |seen| !seen.ended)
+            .unwrap()
+            .0;
         let (ended, contents) = (seen.ended, seen.screen.screen().contents());
         drop(seen);
         assert!(ended, "it does not end:\n{contents}");

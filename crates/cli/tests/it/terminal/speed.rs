@@ -13,10 +13,16 @@ const RUNS: usize = 21;
 /// The same command with the binary that `ADJUTANT_BIN` names, if it does: the one that ships.
 #[expect(clippy::disallowed_methods, reason = "whoever measures says what")]
 fn shipped(command: Command) -> Command {
-    let Some(program) = std::env::var_os("ADJUTANT_BIN").map(PathBuf::from) else { return command };
+    let Some(program) = std::env::var_os("ADJUTANT_BIN").map(PathBuf::from) else {
+        return command;
+    };
     let mut other = Command::new(program);
     other.args(command.get_args()).env_clear();
-    other.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    other.envs(
+        command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     other.current_dir(command.get_current_dir().unwrap());
     other
 }
@@ -24,7 +30,10 @@ fn shipped(command: Command) -> Command {
 fn figures(what: &str, mut times: Vec<Duration>) {
     times.sort();
     let (first, median, last) = (times[0], times[times.len() / 2], times[times.len() - 1]);
-    println!("{what}: median {median:.1?}, {first:.1?} to {last:.1?} of {}", times.len());
+    println!(
+        "{what}: median {median:.1?}, {first:.1?} to {last:.1?} of {}",
+        times.len()
+    );
 }
 
 #[test]
@@ -33,7 +42,13 @@ fn how_fast_it_is() {
     let home = Home::new();
     let version = (0..RUNS).map(|_| {
         let began = Instant::now();
-        assert!(shipped(home.command(&["--version"])).output().unwrap().status.success());
+        assert!(
+            shipped(home.command(&["--version"]))
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
         began.elapsed()
     });
     figures("adjutant --version", version.collect());
@@ -42,7 +57,10 @@ fn how_fast_it_is() {
     let model = home.script(&[ECHO]);
     for (what, args) in [
         ("the prompt", vec!["-m", model.as_str()]),
-        ("the prompt, with a vault", vec!["-m", model.as_str(), "--vault", vault.to_str().unwrap()]),
+        (
+            "the prompt, with a vault",
+            vec!["-m", model.as_str(), "--vault", vault.to_str().unwrap()],
+        ),
     ] {
         let mut resident = Vec::new();
         let prompt = (0..RUNS).map(|_| {
@@ -57,6 +75,9 @@ fn how_fast_it_is() {
         });
         figures(what, prompt.collect());
         resident.sort_unstable();
-        println!("    resident memory there: median {} MB", resident[RUNS / 2] / 1024);
+        println!(
+            "    resident memory there: median {} MB",
+            resident[RUNS / 2] / 1024
+        );
     }
 }

@@ -26,7 +26,17 @@ impl Tmux {
     fn start(socket: PathBuf, columns: usize, rows: usize, command: &str) -> Self {
         let tmux = Self { socket };
         let (columns, rows) = (columns.to_string(), rows.to_string());
-        tmux.run(&["new-session", "-d", "-x", &columns, "-y", &rows, "-s", "main", "cat"]);
+        tmux.run(&[
+            "new-session",
+            "-d",
+            "-x",
+            &columns,
+            "-y",
+            &rows,
+            "-s",
+            "main",
+            "cat",
+        ]);
         tmux.run(&["set-option", "-g", "history-limit", "20000"]);
         // The limit holds for windows that begin afterwards.
         tmux.run(&["new-window", "-t", "main:1", "sh", "-c", command]);
@@ -37,10 +47,21 @@ impl Tmux {
 
     fn run(&self, args: &[&str]) -> String {
         let mut command = Command::new("tmux");
-        command.arg("-S").arg(&self.socket).args(["-f", "/dev/null"]).args(args);
-        command.env_remove("TMUX").env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+        command
+            .arg("-S")
+            .arg(&self.socket)
+            .args(["-f", "/dev/null"])
+            .args(args);
+        command
+            .env_remove("TMUX")
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::null());
         let output = command.output().unwrap();
-        assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "tmux {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 }
@@ -49,7 +70,12 @@ impl Drop for Tmux {
     fn drop(&mut self) {
         let mut command = Command::new("tmux");
         // A server that is gone already is what is wanted.
-        let _ = command.arg("-S").arg(&self.socket).arg("kill-server").stderr(Stdio::null()).status();
+        let _ = command
+            .arg("-S")
+            .arg(&self.socket)
+            .arg("kill-server")
+            .stderr(Stdio::null())
+            .status();
     }
 }
 
@@ -58,7 +84,9 @@ fn script(home: &Home, cases: &[u64]) -> String {
     let program = home.command(&[]);
     let variables: Vec<String> = program
         .get_envs()
-        .filter_map(|(name, value)| Some(format!("{}={}", name.to_str()?, quoted(value?.to_str()?))))
+        .filter_map(|(name, value)| {
+            Some(format!("{}={}", name.to_str()?, quoted(value?.to_str()?)))
+        })
         .collect();
     let mut lines = vec![
         format!("export {}", variables.join(" ")),
@@ -77,7 +105,11 @@ fn script(home: &Home, cases: &[u64]) -> String {
         }
         let model = home.script(&[&line.to_string()]);
         lines.push(format!("tmux wait-for go{case}; clear; tmux clear-history"));
-        lines.push(format!("seq {} {}; printf 'begin%s\\n' {case}", 100, 99 + ABOVE));
+        lines.push(format!(
+            "seq {} {}; printf 'begin%s\\n' {case}",
+            100,
+            99 + ABOVE
+        ));
         let program = quoted(arg(std::path::Path::new(program.get_program())));
         lines.push(format!(
             "{program} -q -m {} hello; echo \"code $?\"; tmux wait-for -S done{case}",
@@ -103,7 +135,15 @@ fn shown(cases: &[u64]) -> Vec<String> {
         let mut number = numbers(case ^ 0x7A);
         let size = |number: &mut dyn FnMut(usize) -> usize| {
             let (columns, rows) = (20 + number(181), 10 + number(51));
-            tmux.run(&["resize-window", "-t", "main:1", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+            tmux.run(&[
+                "resize-window",
+                "-t",
+                "main:1",
+                "-x",
+                &columns.to_string(),
+                "-y",
+                &rows.to_string(),
+            ]);
         };
         size(&mut number);
         tmux.run(&["wait-for", "-S", &format!("go{case}")]);
@@ -115,7 +155,10 @@ fn shown(cases: &[u64]) -> Vec<String> {
         tmux.run(&["wait-for", &format!("done{case}")]);
         let seen = tmux.run(&["capture-pane", "-p", "-J", "-t", "main:1", "-S", "-"]);
         let begin = format!("begin{case}\n");
-        let text: String = seen.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+        let text: String = seen
+            .lines()
+            .map(|line| line.trim_end().to_owned() + "\n")
+            .collect();
         let Some((above, below)) = text.split_once(&begin) else {
             wrong.push(format!("case {case}: what stood above is gone\n{text}"));
             continue;
@@ -127,7 +170,10 @@ fn shown(cases: &[u64]) -> Vec<String> {
             Some((answered, _)) => answer.differs_from(answered),
         };
         wrong.extend(what.map(|what| {
-            format!("case {case}: {what}\n--- written ---\n{}\n--- seen ---\n{text}", answer.source)
+            format!(
+                "case {case}: {what}\n--- written ---\n{}\n--- seen ---\n{text}",
+                answer.source
+            )
         }));
     }
     wrong
@@ -136,7 +182,10 @@ fn shown(cases: &[u64]) -> Vec<String> {
 #[test]
 fn in_tmux_the_screen_is_the_answer() {
     if Command::new("tmux").arg("-V").output().is_err() {
-        return not_run("adjutant-cli", "it needs tmux (Debian: apt-get install tmux)");
+        return not_run(
+            "adjutant-cli",
+            "it needs tmux (Debian: apt-get install tmux)",
+        );
     }
     let windows: Vec<_> = (0..WINDOWS)
         .map(|window| {
@@ -144,8 +193,19 @@ fn in_tmux_the_screen_is_the_answer() {
             std::thread::spawn(move || shown(&cases))
         })
         .collect();
-    let wrong: Vec<String> = windows.into_iter().flat_map(|window| window.join().unwrap()).collect();
+    let wrong: Vec<String> = windows
+        .into_iter()
+        .flat_map(|window| window.join().unwrap())
+        .collect();
     let first = wrong.first().map_or("", String::as_str);
-    let all: Vec<&str> = wrong.iter().filter_map(|wrong| wrong.lines().next()).collect();
-    assert!(wrong.is_empty(), "{} of {CASES} failed:\n{}\nThe first:\n{first}", wrong.len(), all.join("\n"));
+    let all: Vec<&str> = wrong
+        .iter()
+        .filter_map(|wrong| wrong.lines().next())
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {CASES} failed:\n{}\nThe first:\n{first}",
+        wrong.len(),
+        all.join("\n")
+    );
 }

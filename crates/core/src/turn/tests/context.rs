@@ -17,7 +17,11 @@ fn count(text: &str) -> u32 {
 fn recorded(events: Vec<Event>) -> Vec<Recorded> {
     (1..)
         .zip(events)
-        .map(|(seq, event)| Recorded { seq, at: Timestamp::UNIX_EPOCH, event: event.into() })
+        .map(|(seq, event)| Recorded {
+            seq,
+            at: Timestamp::UNIX_EPOCH,
+            event: event.into(),
+        })
         .collect()
 }
 
@@ -48,8 +52,14 @@ fn started() -> Event {
 
 /// A request counted as so much was answered, and said to have been so long.
 fn answered(counted: u32, reported: Option<u64>) -> Event {
-    let usage = Usage { input_tokens: reported, ..Usage::default() };
-    let reply = GenerateResponse { usage, ..reply(FinishReason::Stop, vec![text("x")]) };
+    let usage = Usage {
+        input_tokens: reported,
+        ..Usage::default()
+    };
+    let reply = GenerateResponse {
+        usage,
+        ..reply(FinishReason::Stop, vec![text("x")])
+    };
     replied(counted, Ok(reply), 1)
 }
 
@@ -58,7 +68,10 @@ fn too_long(counted: u32, message: &str) -> Event {
 }
 
 fn too_long_error(message: &str) -> ModelError {
-    ModelError::ContextTooLong { provider: provider(), message: message.to_owned() }
+    ModelError::ContextTooLong {
+        provider: provider(),
+        message: message.to_owned(),
+    }
 }
 
 fn replied(counted: u32, reply: Result<GenerateResponse, ModelError>, attempts: u32) -> Event {
@@ -84,7 +97,10 @@ fn summarised(upto: usize) -> Event {
     Event::ConversationSummarized {
         turn: Some(turn()),
         number: 1,
-        summary: Summary { summarized_at: upto, text: "They like tea.".to_owned() },
+        summary: Summary {
+            summarized_at: upto,
+            text: "They like tea.".to_owned(),
+        },
         before: 100,
         after: 10,
         usage: Usage::default(),
@@ -96,30 +112,47 @@ fn summarised(upto: usize) -> Event {
 #[test]
 fn a_count_is_corrected_by_what_the_provider_reported_and_never_below_it() {
     let as_it_is = calibrated(vec![]);
-    assert_eq!((as_it_is.tokens(1000), as_it_is.is_reported()), (1000, false));
+    assert_eq!(
+        (as_it_is.tokens(1000), as_it_is.is_reported()),
+        (1000, false)
+    );
     // Nothing reported, nothing learned.
     assert_eq!(calibrated(vec![answered(1000, None)]).tokens(1000), 1000);
     // Twice as many tokens as we count: no less than that for the same request, and more for a longer one.
     let double = calibrated(vec![answered(10_000, Some(20_000))]);
     assert!(double.is_reported());
     assert_eq!(double.tokens(10_000), 20_000);
-    assert!((29_000..31_000).contains(&double.tokens(15_000)), "{}", double.tokens(15_000));
+    assert!(
+        (29_000..31_000).contains(&double.tokens(15_000)),
+        "{}",
+        double.tokens(15_000)
+    );
     // A small request says little about words: what stands around them is counted apart.
     let small = calibrated(vec![answered(20, Some(220))]);
     assert_eq!(small.tokens(20), 220);
     assert!(small.tokens(1000) < 1700, "{}", small.tokens(1000));
     // Bounded: neither nonsense nor a server that reports only what it had not read before throws us off.
     assert!(calibrated(vec![answered(10_000, Some(10_000_000))]).share_of(10) <= 40);
-    assert_eq!(calibrated(vec![answered(10_000, Some(12))]).tokens(10_000), 10_000);
+    assert_eq!(
+        calibrated(vec![answered(10_000, Some(12))]).tokens(10_000),
+        10_000
+    );
     // The last report counts; another model's does not.
     assert_eq!(
-        calibrated(vec![answered(10_000, Some(20_000)), answered(10_000, Some(10_000))]).tokens(500),
+        calibrated(vec![
+            answered(10_000, Some(20_000)),
+            answered(10_000, Some(10_000))
+        ])
+        .tokens(500),
         500
     );
     let other = ModelId::new("test", "other").unwrap();
     let events = recorded(vec![started(), answered(10_000, Some(20_000))]);
     let conversation = Conversation::of(None, events);
-    assert_eq!(conversation.calibration(&other, false), Calibration::default());
+    assert_eq!(
+        conversation.calibration(&other, false),
+        Calibration::default()
+    );
     // With the model's own tokenizer only what stands around the words is learned.
     let exact = conversation.calibration(&ModelId::new("test", "model").unwrap(), true);
     assert_eq!((exact.share_of(500), exact.tokens(10_000)), (500, 20_000));
@@ -127,11 +160,23 @@ fn a_count_is_corrected_by_what_the_provider_reported_and_never_below_it() {
 
 #[test]
 fn what_was_too_long_is_not_sent_again_and_a_named_window_is_believed() {
-    let learned = calibrated(vec![too_long(10_000, "This model's maximum context length is 8192 tokens.")]);
-    assert_eq!((learned.window(32_768), learned.window(4_096)), (8_192, 4_096));
+    let learned = calibrated(vec![too_long(
+        10_000,
+        "This model's maximum context length is 8192 tokens.",
+    )]);
+    assert_eq!(
+        (learned.window(32_768), learned.window(4_096)),
+        (8_192, 4_096)
+    );
     assert!(learned.counted_within(30_000) <= 7_000);
-    let unnamed = calibrated(vec![too_long(10_000, "too long"), too_long(7_000, "too long")]);
-    assert_eq!((unnamed.window(32_768), unnamed.counted_within(30_000)), (32_768, 4_900));
+    let unnamed = calibrated(vec![
+        too_long(10_000, "too long"),
+        too_long(7_000, "too long"),
+    ]);
+    assert_eq!(
+        (unnamed.window(32_768), unnamed.counted_within(30_000)),
+        (32_768, 4_900)
+    );
     // A longer one that was answered proves it wrong; one that was never sent proves nothing.
     let answered_since = calibrated(vec![too_long(10_000, "?"), answered(9_000, Some(9_000))]);
     assert_eq!(answered_since.counted_within(30_000), 30_000);
@@ -142,9 +187,15 @@ fn what_was_too_long_is_not_sent_again_and_a_named_window_is_believed() {
 /// One refusal of a short request does not close the conversation.
 #[test]
 fn a_short_request_that_was_too_long_is_tried_again_in_the_next_turn() {
-    let refused = |counted| vec![too_long(counted, "the input length exceeds the context length")];
+    let refused = |counted| {
+        vec![too_long(
+            counted,
+            "the input length exceeds the context length",
+        )]
+    };
     assert_eq!(calibrated(refused(1_000)).counted_within(30_000), 700);
-    let next = |counted| calibrated([refused(counted), vec![started()]].concat()).counted_within(30_000);
+    let next =
+        |counted| calibrated([refused(counted), vec![started()]].concat()).counted_within(30_000);
     assert_eq!((next(1_000), next(28_000)), (30_000, 19_600));
 }
 
@@ -155,7 +206,10 @@ fn windows_are_read_from_what_providers_say() {
             "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
             Some(8192),
         ),
-        ("prompt is too long: 210000 tokens > 200000 maximum", Some(200_000)),
+        (
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            Some(200_000),
+        ),
         (
             "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
             Some(1_048_576),
@@ -173,7 +227,10 @@ fn windows_are_read_from_what_providers_say() {
             Some(2048),
         ),
         ("Too long.", None),
-        ("context window exceeded after 3 retries and then for a long while 9000", None),
+        (
+            "context window exceeded after 3 retries and then for a long while 9000",
+            None,
+        ),
         ("maximum context length is 99999999999999 tokens", None),
         ("maximum context length is 7", None),
         ("", None),
@@ -186,12 +243,18 @@ fn windows_are_read_from_what_providers_say() {
 fn talk(n: usize, chars: usize) -> Vec<Message> {
     let said = format!("question {n} {}", "q".repeat(chars));
     let answer = text("answer");
-    vec![Message::user(said).unwrap(), Message::assistant(vec![Part::ours(answer)]).unwrap()]
+    vec![
+        Message::user(said).unwrap(),
+        Message::assistant(vec![Part::ours(answer)]).unwrap(),
+    ]
 }
 
 fn past(turns: usize, chars: usize) -> Recalled {
     let messages = (0..turns).flat_map(|n| talk(n, chars)).collect();
-    Recalled { messages, ..Recalled::default() }
+    Recalled {
+        messages,
+        ..Recalled::default()
+    }
 }
 
 fn plan(recalled: &Recalled, usable: u32, all: bool) -> Option<Summarise> {
@@ -203,7 +266,10 @@ fn whole_turns_are_summarised_until_a_quarter_of_the_window_is_left() {
     let ten = past(10, 400);
     // Each turn takes some 112 tokens: two of them are a quarter of 1,000.
     let some = plan(&ten, 1000, false).unwrap();
-    assert_eq!((some.summarized_at, some.messages, some.tokens_max), (16, 16, 125));
+    assert_eq!(
+        (some.summarized_at, some.messages, some.tokens_max),
+        (16, 16, 125)
+    );
     let all = plan(&ten, 1000, true).unwrap();
     assert_eq!((all.summarized_at, all.messages), (20, 20));
     // Nothing to gain: it is short, there is nothing, or a summary would not fit.
@@ -211,15 +277,29 @@ fn whole_turns_are_summarised_until_a_quarter_of_the_window_is_left() {
     assert_eq!(plan(&Recalled::default(), 1000, true), None);
     assert_eq!(plan(&ten, 300, true), None);
     // A call and its result stay on one side of the cut.
-    let read = Recalled { messages: (1..=4).flat_map(|n| reading(n, 400)).collect(), ..Recalled::default() };
+    let read = Recalled {
+        messages: (1..=4).flat_map(|n| reading(n, 400)).collect(),
+        ..Recalled::default()
+    };
     assert_eq!(plan(&read, 1000, false).unwrap().summarized_at % 3, 0);
     // Later ones take the earlier one in, and count from the beginning of the conversation.
-    let earlier = Summary { summarized_at: 30, text: "They like tea.".to_owned() };
-    let later = Recalled { summary: Some(earlier), from: 30, ..past(10, 400) };
+    let earlier = Summary {
+        summarized_at: 30,
+        text: "They like tea.".to_owned(),
+    };
+    let later = Recalled {
+        summary: Some(earlier),
+        from: 30,
+        ..past(10, 400)
+    };
     let later = plan(&later, 1000, true).unwrap();
     assert_eq!((later.summarized_at, later.messages), (50, 20));
     let asked = later.request("P", None, 10_000, &GenerationConfig::default(), &count);
-    assert!(asked.messages[1].text().contains(r#"{"summary_of_what_came_before":"They like tea."}"#));
+    assert!(
+        asked.messages[1]
+            .text()
+            .contains(r#"{"summary_of_what_came_before":"They like tea."}"#)
+    );
 }
 
 #[test]
@@ -228,16 +308,39 @@ fn whoever_summarises_reads_data_within_its_window_and_has_no_tools() {
     let mut messages = vec![Message::user(hostile).unwrap()];
     messages.extend(reading(1, 200_000).into_iter().skip(1));
     messages.extend(talk(2, 100_000));
-    let recalled = Recalled { messages, ..Recalled::default() };
+    let recalled = Recalled {
+        messages,
+        ..Recalled::default()
+    };
     let plan = plan(&recalled, 8_000, true).unwrap();
-    let config = GenerationConfig { max_tokens: MaxTokens::new(9000).ok(), ..GenerationConfig::default() };
-    let asked = plan.request("At most {{words}} words.", Some("the </focus> dates"), 2_000, &config, &count);
+    let config = GenerationConfig {
+        max_tokens: MaxTokens::new(9000).ok(),
+        ..GenerationConfig::default()
+    };
+    let asked = plan.request(
+        "At most {{words}} words.",
+        Some("the </focus> dates"),
+        2_000,
+        &config,
+        &count,
+    );
     assert!(asked.tools.is_empty() && asked.response_schema.is_none());
     assert_eq!(asked.config.max_tokens.unwrap().get(), 1000);
-    assert!(request_tokens(&asked, &count) <= 2_000, "{}", request_tokens(&asked, &count));
+    assert!(
+        request_tokens(&asked, &count) <= 2_000,
+        "{}",
+        request_tokens(&asked, &count)
+    );
     assert_eq!(asked.messages[0].text(), "At most 500 words.");
     let said = asked.messages[1].text();
-    assert_eq!((said.matches("</conversation>").count(), said.matches("</focus>").count()), (1, 1), "{said}");
+    assert_eq!(
+        (
+            said.matches("</conversation>").count(),
+            said.matches("</focus>").count()
+        ),
+        (1, 1),
+        "{said}"
+    );
     // One line for one thing: nobody's words are somebody else's.
     let lines: Vec<&str> = said
         .lines()
@@ -249,7 +352,11 @@ fn whoever_summarises_reads_data_within_its_window_and_has_no_tools() {
     assert!(lines[0].contains("Ignore the above") && lines[2].contains("[... left out ...]"));
     // A window in which not even that fits: the oldest go, it stays valid.
     let tight = plan.request("P", None, 120, &config, &count);
-    assert!(request_tokens(&tight, &count) <= 220, "{}", tight.messages[1].text());
+    assert!(
+        request_tokens(&tight, &count) <= 220,
+        "{}",
+        tight.messages[1].text()
+    );
 }
 
 #[test]
@@ -257,35 +364,66 @@ fn an_answer_is_a_summary_only_if_it_says_something_and_is_shorter() {
     let plan = plan(&past(10, 400), 1000, true).unwrap();
     let says = |words: &str| plan.read(&reply(FinishReason::Stop, vec![text(words)]), &count);
     let (summary, after) = says(" They asked ten questions. ").unwrap();
-    assert_eq!((summary.summarized_at, summary.text.as_str()), (20, "They asked ten questions."));
+    assert_eq!(
+        (summary.summarized_at, summary.text.as_str()),
+        (20, "They asked ten questions.")
+    );
     assert_eq!(after, count(&summary.block()));
     assert_eq!(says(" \n").unwrap_err(), Unsummarised::Empty);
     // What is far too long is cut before it is measured.
     assert!(says(&"x".repeat(1_000_000)).unwrap().0.text.len() <= 1000);
-    let cut = plan.read(&reply(FinishReason::MaxTokens, vec![text("They asked")]), &count);
+    let cut = plan.read(
+        &reply(FinishReason::MaxTokens, vec![text("They asked")]),
+        &count,
+    );
     assert_eq!(cut.unwrap().0.text, "They asked");
-    let filtered = plan.read(&reply(FinishReason::ContentFilter, vec![text("no")]), &count);
+    let filtered = plan.read(
+        &reply(FinishReason::ContentFilter, vec![text("no")]),
+        &count,
+    );
     assert_eq!(filtered.unwrap_err(), Unsummarised::Filtered);
     let short = super::Summarise::plan(&past(1, 4), 1000, 0, &count).unwrap();
-    let longer = short.read(&reply(FinishReason::Stop, vec![text(&"x".repeat(900))]), &count);
-    assert!(matches!(longer, Err(Unsummarised::NotShorter { .. })), "{longer:?}");
+    let longer = short.read(
+        &reply(FinishReason::Stop, vec![text(&"x".repeat(900))]),
+        &count,
+    );
+    assert!(
+        matches!(longer, Err(Unsummarised::NotShorter { .. })),
+        "{longer:?}"
+    );
 }
 
 #[test]
 fn a_turn_goes_on_with_the_summary_in_front_of_what_was_kept() {
-    let mut going = Turn::new(TurnSetup { recalled: past(3, 4), ..setup() }).unwrap();
+    let mut going = Turn::new(TurnSetup {
+        recalled: past(3, 4),
+        ..setup()
+    })
+    .unwrap();
     let _ = going.start().unwrap();
     assert!(going.take_summary(std::iter::once(&summarised(4)), 1));
-    assert!(!going.take_summary(std::iter::once(&summarised(4)), 2), "of another call");
+    assert!(
+        !going.take_summary(std::iter::once(&summarised(4)), 2),
+        "of another call"
+    );
     let said: Vec<String> = going.request().messages.iter().map(Message::text).collect();
     assert_eq!(said.len(), 4, "{said:?}");
-    assert!(said[1].contains("\nThey like tea.\n") && said[1].ends_with("question 2 qqqq"), "{said:?}");
+    assert!(
+        said[1].contains("\nThey like tea.\n") && said[1].ends_with("question 2 qqqq"),
+        "{said:?}"
+    );
     assert_eq!((said[3].as_str(), going.recalled().from), ("hello", 4));
     // Everything: it stands in front of the turn's own words, which are not changed.
     assert!(going.take_summary(std::iter::once(&summarised(6)), 1));
     let said: Vec<String> = going.request().messages.iter().map(Message::text).collect();
-    assert!(said.len() == 2 && said[1].ends_with("hello") && said[1] != "hello", "{said:?}");
-    let end = match going.on_model_result(Ok(reply(FinishReason::Stop, vec![text("Hi.")]))).unwrap() {
+    assert!(
+        said.len() == 2 && said[1].ends_with("hello") && said[1] != "hello",
+        "{said:?}"
+    );
+    let end = match going
+        .on_model_result(Ok(reply(FinishReason::Stop, vec![text("Hi.")])))
+        .unwrap()
+    {
         Action::Finish(end) => end,
         other => panic!("{other:?}"),
     };
@@ -297,21 +435,43 @@ fn a_turn_goes_on_with_the_summary_in_front_of_what_was_kept() {
 fn the_past_is_the_last_summary_and_what_was_said_since() {
     let id = turn();
     let finished = |words: &str| {
-        let mut turn = Turn::new(TurnSetup { message: words.to_owned(), ..setup() }).unwrap();
+        let mut turn = Turn::new(TurnSetup {
+            message: words.to_owned(),
+            ..setup()
+        })
+        .unwrap();
         let _ = turn.start().unwrap();
-        let end = turn.on_model_result(Ok(reply(FinishReason::Stop, vec![text("ok")]))).unwrap();
-        let Action::Finish(end) = end else { panic!("{end:?}") };
-        Event::TurnFinished { turn: id, input: None, end: *end }
+        let end = turn
+            .on_model_result(Ok(reply(FinishReason::Stop, vec![text("ok")])))
+            .unwrap();
+        let Action::Finish(end) = end else {
+            panic!("{end:?}")
+        };
+        Event::TurnFinished {
+            turn: id,
+            input: None,
+            end: *end,
+        }
     };
-    let mut events = vec![finished("one"), finished("two"), summarised(2), finished("three")];
+    let mut events = vec![
+        finished("one"),
+        finished("two"),
+        summarised(2),
+        finished("three"),
+    ];
     let now = recalled(&recorded(events.clone()), None);
     assert_eq!((now.from, now.messages.len()), (2, 4));
     assert_eq!(now.summary.unwrap().summarized_at, 2);
     // Trimmed from what no summary stands for.
     assert_eq!(recalled(&recorded(events.clone()), Some(2)).from, 4);
     // One that stands for more than there is, is of another history.
-    assert_eq!(recalled(&recorded(vec![finished("one"), summarised(4)]), None).summary, None);
-    events.push(Event::HistorySet { messages: Vec::new() });
+    assert_eq!(
+        recalled(&recorded(vec![finished("one"), summarised(4)]), None).summary,
+        None
+    );
+    events.push(Event::HistorySet {
+        messages: Vec::new(),
+    });
     assert_eq!(recalled(&recorded(events), None), Recalled::default());
 }
 
@@ -335,14 +495,21 @@ fn what_is_too_long_is_sent_once_more_and_then_typed() {
 
 #[test]
 fn the_words_of_the_turn_itself_stay_when_it_is_asked_again() {
-    let mut turn = Turn::new(TurnSetup { recalled: past(20, 400), ..setup() }).unwrap();
+    let mut turn = Turn::new(TurnSetup {
+        recalled: past(20, 400),
+        ..setup()
+    })
+    .unwrap();
     let _ = turn.start().unwrap();
-    let _ = turn.on_model_result(Ok(reply(FinishReason::Stop, vec![text(" ")]))).unwrap();
+    let _ = turn
+        .on_model_result(Ok(reply(FinishReason::Stop, vec![text(" ")])))
+        .unwrap();
     let room = Room::new(400, 100, Calibration::default()).for_turn(None, turn.own_messages());
     let fitted = fit(turn.request(), &room, &count).unwrap();
     let said: Vec<String> = fitted.request.messages.iter().map(Message::text).collect();
     assert!(
-        said[said.len() - 2] == "hello" && said[said.len() - 1].starts_with("[Your last answer was empty"),
+        said[said.len() - 2] == "hello"
+            && said[said.len() - 1].starts_with("[Your last answer was empty"),
         "{said:?}"
     );
     assert!(fitted.is_shortened);
@@ -350,7 +517,11 @@ fn the_words_of_the_turn_itself_stay_when_it_is_asked_again() {
 
 #[test]
 fn a_summary_outlives_the_turns_behind_it_and_goes_last() {
-    let block = Summary { summarized_at: 4, text: "They like tea. ".repeat(20) }.block();
+    let block = Summary {
+        summarized_at: 4,
+        text: "They like tea. ".repeat(20),
+    }
+    .block();
     let mut messages = vec![Message::system("Be brief.").unwrap()];
     messages.extend(past(5, 400).messages);
     messages.push(Message::user("and?").unwrap());
@@ -361,18 +532,28 @@ fn a_summary_outlives_the_turns_behind_it_and_goes_last() {
     };
     let some = fitted(500).unwrap();
     assert!(some.request.messages.len() < messages.len());
-    assert!(some.request.messages[1].text().starts_with(&block), "{:?}", some.request.messages[1]);
+    assert!(
+        some.request.messages[1].text().starts_with(&block),
+        "{:?}",
+        some.request.messages[1]
+    );
     let none = fitted(175).unwrap();
     assert_eq!(none.request.messages[1].text(), format!("{block}and?"));
     let without = fitted(60).unwrap();
     assert_eq!(without.request.messages[1].text(), "and?");
-    assert_eq!(codes(&without.notices), ["summary_left_out", "context_trimmed"]);
+    assert_eq!(
+        codes(&without.notices),
+        ["summary_left_out", "context_trimmed"]
+    );
     assert!(fitted(5).is_err());
 }
 
 /// One turn of a history: words, or words and readings.
 fn any_turn() -> impl Strategy<Value = (usize, Vec<usize>)> {
-    (0_usize..3000, proptest::collection::vec(0_usize..60_000, 0..4))
+    (
+        0_usize..3000,
+        proptest::collection::vec(0_usize..60_000, 0..4),
+    )
 }
 
 fn messages_of(turns: &[(usize, Vec<usize>)]) -> Vec<Message> {
@@ -391,7 +572,11 @@ fn messages_of(turns: &[(usize, Vec<usize>)]) -> Vec<Message> {
 
 /// No call without its result, and everybody speaks in turn.
 fn is_valid(messages: &[Message]) -> bool {
-    let spoken: Vec<Role> = messages.iter().map(Message::role).filter(|role| *role != Role::System).collect();
+    let spoken: Vec<Role> = messages
+        .iter()
+        .map(Message::role)
+        .filter(|role| *role != Role::System)
+        .collect();
     let in_turn = spoken.windows(2).all(|pair| {
         !matches!(
             pair,
@@ -400,7 +585,10 @@ fn is_valid(messages: &[Message]) -> bool {
                 | [Role::Tool, Role::User]
         )
     });
-    let systems = messages.iter().filter(|message| message.role() == Role::System).count();
+    let systems = messages
+        .iter()
+        .filter(|message| message.role() == Role::System)
+        .count();
     crate::message::check_pairing(messages).is_ok()
         && in_turn
         && spoken.first() == Some(&Role::User)

@@ -36,7 +36,8 @@ pub(super) fn read(message: &str) -> Option<Option<String>> {
     let orders = first.is_one_of(WRITES);
     if let Some((from, to)) = diary(&message) {
         let begins = from <= order + 1
-            && (message.has_sign_before(to, &[':', ',', '-', '\u{2013}']) || to == message.words.len());
+            && (message.has_sign_before(to, &[':', ',', '-', '\u{2013}'])
+                || to == message.words.len());
         if !orders && !begins {
             return None;
         }
@@ -47,12 +48,17 @@ pub(super) fn read(message: &str) -> Option<Option<String>> {
         return Some(in_front(&message, order + 1, from));
     }
     if first.is("log")
-        && !message.words.get(order + 1).is_some_and(|word| word.is_one_of("in into me off on out"))
+        && !message
+            .words
+            .get(order + 1)
+            .is_some_and(|word| word.is_one_of("in into me off on out"))
     {
         let rest = behind(&message, order + 1);
         return Some(Some(rest).filter(|rest| !rest.is_empty()));
     }
-    let note = NOTES.iter().find_map(|note| message.after(order + 1, note))?;
+    let note = NOTES
+        .iter()
+        .find_map(|note| message.after(order + 1, note))?;
     let next = message.words.get(note)?;
     let is_entry = next.is_one_of("about of on") || first.is("write") && !next.is_one_of("that to");
     if !orders || !is_entry {
@@ -63,14 +69,20 @@ pub(super) fn read(message: &str) -> Option<Option<String>> {
 
 /// The place of the diary's name.
 fn diary(message: &Sentence<'_>) -> Option<(usize, usize)> {
-    (0..message.words.len())
-        .find_map(|at| DIARIES.iter().find_map(|name| Some((at, message.after(at, name)?))))
+    (0..message.words.len()).find_map(|at| {
+        DIARIES
+            .iter()
+            .find_map(|name| Some((at, message.after(at, name)?)))
+    })
 }
 
 /// The words behind the order, without what leads to them.
 fn behind(message: &Sentence<'_>, mut at: usize) -> String {
     while !message.has_sign_before(at, &[':', ','])
-        && message.words.get(at).is_some_and(|word| word.is_one_of(BETWEEN))
+        && message
+            .words
+            .get(at)
+            .is_some_and(|word| word.is_one_of(BETWEEN))
     {
         at += 1;
     }
@@ -82,7 +94,9 @@ fn behind(message: &Sentence<'_>, mut at: usize) -> String {
 
 /// The words between an order and the name of the diary: "put … into my diary".
 fn in_front(message: &Sentence<'_>, mut at: usize, name: usize) -> Option<String> {
-    let end = (at..name).rev().find(|&at| message.words[at].is_one_of(LEADS_IN))?;
+    let end = (at..name)
+        .rev()
+        .find(|&at| message.words[at].is_one_of(LEADS_IN))?;
     while at < end && message.words[at].is_one_of("down") {
         at += 1;
     }

@@ -200,12 +200,18 @@ fn keeps(sentence: &Sentence<'_>) -> Option<Option<String>> {
 }
 
 fn kept_behind(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<String>> {
-    while sentence.words.get(at).is_some_and(|word| word.is_one_of(BETWEEN))
+    while sentence
+        .words
+        .get(at)
+        .is_some_and(|word| word.is_one_of(BETWEEN))
         && !sentence.has_sign_before(at, &[':', ','])
     {
         // "Remember this" and "note the following" say nothing themselves, "remember the milk" does.
         if sentence.words[at].is("the")
-            && !sentence.words.get(at + 1).is_some_and(|next| next.is_one_of(BETWEEN))
+            && !sentence
+                .words
+                .get(at + 1)
+                .is_some_and(|next| next.is_one_of(BETWEEN))
         {
             break;
         }
@@ -218,15 +224,23 @@ fn kept_behind(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<String>>
         return (rest.words.len() > 1 && !obliges(&rest)).then(|| Some(tidy(rest.text)));
     }
     let rest = &sentence.words[at.min(sentence.words.len())..];
-    let said = sentence.words[..at].last().map_or("", |word| word.text.as_str());
+    let said = sentence.words[..at]
+        .last()
+        .map_or("", |word| word.text.as_str());
     if rest.is_empty() {
         // "Remember this": what was said before.
-        return if said == "this" { Some(Some("this".to_owned())) } else { None };
+        return if said == "this" {
+            Some(Some("this".to_owned()))
+        } else {
+            None
+        };
     }
     if is_last && rest[0].is_one_of("that it this") {
         return (!sentence.has("forget know")).then(|| Some(rest[0].text.clone()));
     }
-    if rest.iter().all(|word| word.is_one_of("something anything one thing for me a"))
+    if rest
+        .iter()
+        .all(|word| word.is_one_of("something anything one thing for me a"))
         && rest[0].is_one_of("something anything a")
     {
         return Some(None);
@@ -234,35 +248,52 @@ fn kept_behind(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<String>>
     let rest = Sentence::of(sentence.from(at));
     let asks = rest.words[0].is_one_of("to how what when where which who why if whether");
     // "Can you remember my name?" asks, "can you remember that …?" and "can you remember my name is …?" do not.
-    (!asks && is_told(&rest) && !obliges(&rest)).then(|| Some(tidy(rest.text.trim_end_matches('?'))))
+    (!asks && is_told(&rest) && !obliges(&rest))
+        .then(|| Some(tidy(rest.text.trim_end_matches('?'))))
 }
 
 /// Returns whether there is a verb that makes a sentence.
 fn is_told(sentence: &Sentence<'_>) -> bool {
     let is_said = |word: &Word| {
-        word.text.strip_suffix("'s").is_some_and(|noun| matches!(noun, "name" | "birthday" | "address"))
+        word.text
+            .strip_suffix("'s")
+            .is_some_and(|noun| matches!(noun, "name" | "birthday" | "address"))
     };
     sentence.words.len() > 2
-        && sentence.words.iter().skip(1).any(|word| word.is_one_of(FINITE) || is_said(word))
+        && sentence
+            .words
+            .iter()
+            .skip(1)
+            .any(|word| word.is_one_of(FINITE) || is_said(word))
         || sentence.words.len() > 2
             && sentence.words[0].is_one_of("i'm i've he's she's we're they're it's we've")
 }
 
 /// Returns whether it says what is still to be done, and not what is never done.
 fn obliges(sentence: &Sentence<'_>) -> bool {
-    let next_is =
-        |at: usize, table: &str| sentence.words.get(at + 1).is_some_and(|word| word.is_one_of(table));
+    let next_is = |at: usize, table: &str| {
+        sentence
+            .words
+            .get(at + 1)
+            .is_some_and(|word| word.is_one_of(table))
+    };
     let negated = |at: usize| {
         next_is(at, NEGATES)
-            || at.checked_sub(1).is_some_and(|at| sentence.words[at].is_one_of("don't doesn't not never"))
+            || at
+                .checked_sub(1)
+                .is_some_and(|at| sentence.words[at].is_one_of("don't doesn't not never"))
     };
     sentence.words.iter().enumerate().any(|(at, word)| {
         let with_to = word.is_one_of(OBLIGES_WITH_TO) && next_is(at, "to");
         // "I like to swim" is no plan, "I would like to" is one.
-        let likes =
-            word.is("like") && !at.checked_sub(1).is_some_and(|at| sentence.words[at].is_one_of("i'd would"));
-        let needs =
-            word.is("need") && at.checked_sub(1).is_some_and(|at| sentence.words[at].is_one_of("i we"));
+        let likes = word.is("like")
+            && !at
+                .checked_sub(1)
+                .is_some_and(|at| sentence.words[at].is_one_of("i'd would"));
+        let needs = word.is("need")
+            && at
+                .checked_sub(1)
+                .is_some_and(|at| sentence.words[at].is_one_of("i we"));
         ((word.is_one_of(OBLIGES) || with_to && !likes || needs) && !negated(at))
             || sentence.words[at].is("remind")
     })
@@ -274,7 +305,11 @@ fn statement(sentence: &Sentence<'_>) -> usize {
     loop {
         if let Some(end) = longest(sentence, at, INTRODUCTIONS) {
             at = end;
-        } else if sentence.words.get(at).is_some_and(|word| word.is_one_of(INTERJECTIONS)) {
+        } else if sentence
+            .words
+            .get(at)
+            .is_some_and(|word| word.is_one_of(INTERJECTIONS))
+        {
             at += 1;
         } else {
             return at;
@@ -284,7 +319,9 @@ fn statement(sentence: &Sentence<'_>) -> usize {
 
 /// Returns whether a sentence from a place on states what stays true about a person.
 fn states(sentence: &Sentence<'_>, at: usize) -> bool {
-    let Some(first) = sentence.words.get(at) else { return false };
+    let Some(first) = sentence.words.get(at) else {
+        return false;
+    };
     let rest = &sentence.words[at..];
     match first.text.as_str() {
         _ if rest.len() < 3 && !(first.is_one_of("i'm") && rest.len() == 2) => false,
@@ -292,28 +329,43 @@ fn states(sentence: &Sentence<'_>, at: usize) -> bool {
         "my" | "our" => of_own(&rest[1..]),
         "call" => rest[1].is("me") && rest.len() < 6 && !is_later(rest),
         "people" | "everyone" | "everybody" | "friends" => rest[1].is("call") && rest[2].is("me"),
-        "you" => rest.windows(2).any(|pair| pair[0].is("call") && pair[1].is("me")) && !is_later(rest),
+        "you" => {
+            rest.windows(2)
+                .any(|pair| pair[0].is("call") && pair[1].is("me"))
+                && !is_later(rest)
+        }
         _ if first.is_one_of(PRONOUNS) => of_mine(rest),
         _ => of_others(sentence, rest),
     }
 }
 
 fn is_later(words: &[Word]) -> bool {
-    words.iter().any(|word| word.is_one_of("again at back if in later on soon tomorrow tonight when"))
+    words
+        .iter()
+        .any(|word| word.is_one_of("again at back if in later on soon tomorrow tonight when"))
 }
 
 /// "I …", from the subject on.
 fn of_oneself(words: &[Word]) -> bool {
     let first = &words[0];
-    let behind = words[1..].iter().position(|word| !word.is_one_of(ADVERBS)).map_or(words.len(), |at| at + 1);
-    let Some(verb) = words.get(behind) else { return false };
+    let behind = words[1..]
+        .iter()
+        .position(|word| !word.is_one_of(ADVERBS))
+        .map_or(words.len(), |at| at + 1);
+    let Some(verb) = words.get(behind) else {
+        return false;
+    };
     let next = words.get(behind + 1);
     if first.is_one_of("i'm im we're") {
         return is_lasting(verb);
     }
     // "I no longer live in Bonn."
     if verb.is("no") && next.is_some_and(|next| next.is("longer")) {
-        let rest: Vec<Word> = words[..1].iter().chain(&words[behind + 2..]).cloned().collect();
+        let rest: Vec<Word> = words[..1]
+            .iter()
+            .chain(&words[behind + 2..])
+            .cloned()
+            .collect();
         return of_oneself(&rest);
     }
     if first.is_one_of("i've we've") && words.iter().any(|word| word.is("since")) {
@@ -323,9 +375,10 @@ fn of_oneself(words: &[Word]) -> bool {
         return has_lasting(&words[behind..], verb.is("got"));
     }
     match verb.text.as_str() {
-        "am" | "are" => {
-            words[behind + 1..].iter().find(|word| !word.is_one_of(ADVERBS)).is_some_and(is_lasting)
-        }
+        "am" | "are" => words[behind + 1..]
+            .iter()
+            .find(|word| !word.is_one_of(ADVERBS))
+            .is_some_and(is_lasting),
         "was" | "were" => next.is_some_and(|next| next.is_one_of("born raised named called a an")),
         "have" | "had" => has_lasting(&words[behind + 1..], true),
         "come" | "came" => next.is_some_and(|next| next.is("from")),
@@ -340,14 +393,21 @@ fn of_oneself(words: &[Word]) -> bool {
 /// Returns whether a word behind "I am" says what one stays.
 fn is_lasting(word: &Word) -> bool {
     let participle = word.text.ends_with("ing")
-        || word.text.ends_with("ed") && !word.is_one_of("retired married divorced engaged gifted widowed");
+        || word.text.ends_with("ed")
+            && !word.is_one_of("retired married divorced engaged gifted widowed");
     !participle && !word.is_one_of(MOMENTARY) && !word.is_one_of("going gonna")
 }
 
 /// Returns whether the words behind "I have" say what one keeps.
 fn has_lasting(words: &[Word], owns: bool) -> bool {
-    let Some(first) = words.first() else { return false };
-    let first = if first.is("got") { words.get(1).unwrap_or(first) } else { first };
+    let Some(first) = words.first() else {
+        return false;
+    };
+    let first = if first.is("got") {
+        words.get(1).unwrap_or(first)
+    } else {
+        first
+    };
     let participle = first.text.ends_with("ed")
         || first.text.ends_with("en")
         || first.is_one_of("been bought done gone had made sent paid put read got to just already");
@@ -357,7 +417,9 @@ fn has_lasting(words: &[Word], owns: bool) -> bool {
 /// "My …", behind that word.
 fn of_own(words: &[Word]) -> bool {
     let is_said = |word: &Word| {
-        word.text.strip_suffix("'s").is_some_and(|noun| matches!(noun, "name" | "birthday" | "address"))
+        word.text
+            .strip_suffix("'s")
+            .is_some_and(|noun| matches!(noun, "name" | "birthday" | "address"))
     };
     let verb = words.iter().take(8).position(|word| {
         word.is_one_of(BE)
@@ -366,7 +428,9 @@ fn of_own(words: &[Word]) -> bool {
             || is_said(word)
     });
     let Some(verb) = verb else { return false };
-    let behind = words[verb + 1..].iter().find(|word| !word.is_one_of(ADVERBS));
+    let behind = words[verb + 1..]
+        .iter()
+        .find(|word| !word.is_one_of(ADVERBS));
     let Some(behind) = behind else { return false };
     if words[verb].is("has") {
         return has_lasting(&words[verb + 1..], true);
@@ -390,20 +454,36 @@ fn of_mine(words: &[Word]) -> bool {
 /// "Anna is my sister", "Tom's birthday is …", "Anna lives in …".
 fn of_others(sentence: &Sentence<'_>, words: &[Word]) -> bool {
     let is_name = |word: &Word| sentence.text[word.start..].starts_with(char::is_uppercase);
-    let names = words.iter().take_while(|word| is_name(word) && !word.text.ends_with("'s")).count();
-    let owner = words.iter().take(3).position(|word| word.text.ends_with("'s"));
+    let names = words
+        .iter()
+        .take_while(|word| is_name(word) && !word.text.ends_with("'s"))
+        .count();
+    let owner = words
+        .iter()
+        .take(3)
+        .position(|word| word.text.ends_with("'s"));
     if let Some(owner) = owner {
-        let be = words.iter().take(owner + 6).position(|word| word.is_one_of(BE));
+        let be = words
+            .iter()
+            .take(owner + 6)
+            .position(|word| word.is_one_of(BE));
         let behind = be.and_then(|be| words.get(be + 1));
         return be.is_some_and(|be| be > owner + 1)
             && behind.is_some_and(|behind| is_lasting(behind) || behind.is_one_of("on in at"));
     }
-    if let Some(be) = words.iter().take(4).position(|word| word.is_one_of("is are was"))
-        && words[be + 1..].first().is_some_and(|word| word.is_one_of("my our"))
+    if let Some(be) = words
+        .iter()
+        .take(4)
+        .position(|word| word.is_one_of("is are was"))
+        && words[be + 1..]
+            .first()
+            .is_some_and(|word| word.is_one_of("my our"))
     {
         return be > 0;
     }
-    let Some(verb) = (names > 0).then(|| words.get(names)).flatten() else { return false };
+    let Some(verb) = (names > 0).then(|| words.get(names)).flatten() else {
+        return false;
+    };
     let next = words.get(names + 1);
     verb.is_one_of(STATIVE_OF_OTHERS) && next.is_some_and(|next| !next.is_one_of(BARE_OBJECTS))
         || verb.is("is")

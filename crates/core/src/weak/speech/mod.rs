@@ -14,7 +14,8 @@ use sentence::{Sentence, sentences};
 
 /// Words that stand for the message before: "remember that".
 const POINTS_BACK: &str = "it that this";
-const AGREES: &str = "absolutely do exactly it ok okay please right sure that this yeah yep yes yup";
+const AGREES: &str =
+    "absolutely do exactly it ok okay please right sure that this yeah yep yes yup";
 /// Verbs of what one does with notes and files.
 const FILE_VERBS: &str =
     "append attach copy create delete edit export import merge move open read rename start upload";
@@ -51,7 +52,12 @@ pub(super) struct Speech {
 
 impl Speech {
     pub(super) fn read(said: &Said) -> Self {
-        let earlier = || said.earlier.as_deref().map(|text| Self::of(text, None)).unwrap_or_default();
+        let earlier = || {
+            said.earlier
+                .as_deref()
+                .map(|text| Self::of(text, None))
+                .unwrap_or_default()
+        };
         if said.answers() {
             let before = said.before.as_deref().unwrap_or_default();
             if let Some(answered) = earlier().answered(&said.message, before) {
@@ -68,7 +74,13 @@ impl Speech {
                 Some(text) => vec![text],
                 None => Vec::new(),
             };
-            return Self { entry: Some(Quoted { texts, certain: true }), ..Self::default() };
+            return Self {
+                entry: Some(Quoted {
+                    texts,
+                    certain: true,
+                }),
+                ..Self::default()
+            };
         }
         let mut speech = Self::default();
         for sentence in sentences(message) {
@@ -86,7 +98,11 @@ impl Speech {
             Some(Told::Keep(text)) => add(&mut self.keep, text.into_iter().collect(), true),
             Some(Told::State(text)) => add(&mut self.keep, vec![text], false),
             None => match question::read(sentence) {
-                Some(asked) => add(&mut self.seek, asked.text.into_iter().collect(), asked.certain),
+                Some(asked) => add(
+                    &mut self.seek,
+                    asked.text.into_iter().collect(),
+                    asked.certain,
+                ),
                 None => {
                     self.beyond = orders_of_files(sentence) && (self.beyond || !self.has_more);
                     self.has_more |= sentence.says_something();
@@ -98,29 +114,58 @@ impl Speech {
     /// Returns what this message is together with the answer to a question about it. `None`: it is as if nothing had been asked.
     fn answered(self, answer: &str, question: &str) -> Option<Self> {
         let words = sentence::words(answer);
-        let is_all = |table: &str| !words.is_empty() && words.iter().all(|word| word.is_one_of(table));
+        let is_all =
+            |table: &str| !words.is_empty() && words.iter().all(|word| word.is_one_of(table));
         if is_all(LEAVES_IT) {
             return Some(Self::default());
         }
-        let asked_for =
-            |quoted: &Option<Quoted>| quoted.as_ref().is_some_and(|quoted| quoted.texts.is_empty());
-        let given = || Some(Quoted { texts: vec![answer.trim().to_owned()], certain: true });
+        let asked_for = |quoted: &Option<Quoted>| {
+            quoted
+                .as_ref()
+                .is_some_and(|quoted| quoted.texts.is_empty())
+        };
+        let given = || {
+            Some(Quoted {
+                texts: vec![answer.trim().to_owned()],
+                certain: true,
+            })
+        };
         if asked_for(&self.keep) {
-            return Some(Self { keep: given(), ..Self::default() });
+            return Some(Self {
+                keep: given(),
+                ..Self::default()
+            });
         }
         if asked_for(&self.entry) {
-            return Some(Self { entry: given(), ..Self::default() });
+            return Some(Self {
+                entry: given(),
+                ..Self::default()
+            });
         }
         if asked_for(&self.forget) {
-            return Some(Self { forget: given(), ..Self::default() });
+            return Some(Self {
+                forget: given(),
+                ..Self::default()
+            });
         }
-        let keep = self.keep.filter(|keep| keep.texts.iter().any(|text| question.contains(text)))?;
-        is_all(AGREES).then(|| Self { keep: Some(Quoted { certain: true, ..keep }), ..Self::default() })
+        let keep = self
+            .keep
+            .filter(|keep| keep.texts.iter().any(|text| question.contains(text)))?;
+        is_all(AGREES).then(|| Self {
+            keep: Some(Quoted {
+                certain: true,
+                ..keep
+            }),
+            ..Self::default()
+        })
     }
 }
 
 fn add(quoted: &mut Option<Quoted>, texts: Vec<String>, certain: bool) {
-    let quoted = quoted.get_or_insert_with(|| Quoted { texts: Vec::new(), certain });
+    let quoted = quoted.get_or_insert_with(|| Quoted {
+        texts: Vec::new(),
+        certain,
+    });
     quoted.certain |= certain;
     quoted.texts.extend(texts);
 }
@@ -128,10 +173,15 @@ fn add(quoted: &mut Option<Quoted>, texts: Vec<String>, certain: bool) {
 /// "Create a new note", "rename my file".
 fn orders_of_files(sentence: &Sentence<'_>) -> bool {
     let order = sentence.order();
-    let Some(verb) = sentence.words.get(order) else { return false };
+    let Some(verb) = sentence.words.get(order) else {
+        return false;
+    };
     let near = sentence.words.iter().skip(order + 1).take(NEAR);
-    let orders = verb.is_one_of(FILE_VERBS) || verb.is("make") && near.clone().any(|word| word.is("new"));
-    orders && near.clone().any(|word| word.is_one_of(FILES)) && !sentence.has("list task tasks todo todos")
+    let orders =
+        verb.is_one_of(FILE_VERBS) || verb.is("make") && near.clone().any(|word| word.is("new"));
+    orders
+        && near.clone().any(|word| word.is_one_of(FILES))
+        && !sentence.has("list task tasks todo todos")
 }
 
 fn points_back(text: &str) -> bool {
@@ -141,9 +191,12 @@ fn points_back(text: &str) -> bool {
 
 /// The statements of a message, as they are.
 fn whole(message: &str) -> Vec<String> {
-    let stated =
-        sentences(message).into_iter().filter(|sentence| !sentence.is_question && sentence.says_something());
-    stated.map(|sentence| sentence::tidy(sentence.text)).collect()
+    let stated = sentences(message)
+        .into_iter()
+        .filter(|sentence| !sentence.is_question && sentence.says_something());
+    stated
+        .map(|sentence| sentence::tidy(sentence.text))
+        .collect()
 }
 
 #[cfg(test)]

@@ -100,8 +100,8 @@ pub(super) fn read(sentence: &Sentence<'_>) -> Option<Asked> {
         .iter()
         .any(|row| sentence.after(order, row).is_some() || sentence.after(0, row).is_some());
     let asks = sentence.is_question || english::asks_for_a_fact(sentence.text);
-    let is_known =
-        KNOWN.iter().any(|row| sentence.has_row(row)) || searches && sentence.has("diary journal note notes");
+    let is_known = KNOWN.iter().any(|row| sentence.has_row(row))
+        || searches && sentence.has("diary journal note notes");
     let asks_all = sentence.has("know remember told tell")
         && sentence.has("you")
         && sentence
@@ -112,21 +112,30 @@ pub(super) fn read(sentence: &Sentence<'_>) -> Option<Asked> {
         return None;
     }
     if asks_all || sentence.has_row("who am i") || (is_known && nothing_else(sentence)) {
-        return Some(Asked { text: None, certain: true });
+        return Some(Asked {
+            text: None,
+            certain: true,
+        });
     }
     let about_the_list =
         sentence.has(OBLIGATION) || sentence.has_row("have to") || is_about_the_list(sentence);
     if about_the_list && !is_known || sentence.has("task tasks list todo todos") {
         return None;
     }
-    let begins = sentence.words.first().is_some_and(|word| word.is_one_of(ASKS_FIRST)) || searches;
+    let begins = sentence
+        .words
+        .first()
+        .is_some_and(|word| word.is_one_of(ASKS_FIRST))
+        || searches;
     let own = sentence.has("my our mine") || possessive(sentence);
     let certain = is_known || (begins && own);
     let of_the_person =
         sentence.has("i i'm i've we we've") && !sentence.has("you") && sentence.says_something();
     let named = begins && has_name(sentence);
-    (certain || own && !sentence.has("you") || of_the_person || named)
-        .then(|| Asked { text: Some(sentence.text.trim().to_owned()), certain })
+    (certain || own && !sentence.has("you") || of_the_person || named).then(|| Asked {
+        text: Some(sentence.text.trim().to_owned()),
+        certain,
+    })
 }
 
 /// "Do" is a word of a list only as what is to be done: "what do I have to do?"
@@ -139,12 +148,18 @@ fn is_about_the_list(sentence: &Sentence<'_>) -> bool {
 }
 
 fn nothing_else(sentence: &Sentence<'_>) -> bool {
-    sentence.words.iter().all(|word| word.is_one_of(EVERYTHING) || english::is_plain(&word.text))
+    sentence
+        .words
+        .iter()
+        .all(|word| word.is_one_of(EVERYTHING) || english::is_plain(&word.text))
         && !sentence.has("my our notes note diary journal")
 }
 
 fn possessive(sentence: &Sentence<'_>) -> bool {
-    sentence.words.iter().any(|word| word.text.ends_with("'s") && !word.is_one_of(CONTRACTED))
+    sentence
+        .words
+        .iter()
+        .any(|word| word.text.ends_with("'s") && !word.is_one_of(CONTRACTED))
 }
 
 /// Returns whether somebody is named behind the first word.

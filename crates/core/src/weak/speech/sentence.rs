@@ -42,7 +42,11 @@ pub(super) struct Sentence<'a> {
 impl<'a> Sentence<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let is_question = text.trim_end().ends_with('?');
-        Self { text, words: words(text), is_question }
+        Self {
+            text,
+            words: words(text),
+            is_question,
+        }
     }
 
     /// Returns whether a word of it may name something.
@@ -57,7 +61,9 @@ impl<'a> Sentence<'a> {
     /// Returns whether these words stand in it, one after the other.
     pub(super) fn has_row(&self, row: &str) -> bool {
         let row: Vec<&str> = row.split_whitespace().collect();
-        self.words.windows(row.len()).any(|words| words.iter().zip(&row).all(|(word, other)| word.is(other)))
+        self.words
+            .windows(row.len())
+            .any(|words| words.iter().zip(&row).all(|(word, other)| word.is(other)))
     }
 
     /// The place of the first word behind politeness.
@@ -90,12 +96,17 @@ impl<'a> Sentence<'a> {
 
     /// The text from a word on.
     pub(super) fn from(&self, at: usize) -> &'a str {
-        self.words.get(at).map_or("", |word| &self.text[word.start..])
+        self.words
+            .get(at)
+            .map_or("", |word| &self.text[word.start..])
     }
 
     /// The text from a word up to another.
     pub(super) fn between(&self, from: usize, to: usize) -> &'a str {
-        match (self.words.get(from), to.checked_sub(1).and_then(|last| self.words.get(last))) {
+        match (
+            self.words.get(from),
+            to.checked_sub(1).and_then(|last| self.words.get(last)),
+        ) {
             (Some(first), Some(last)) if from < to => &self.text[first.start..last.end],
             _ => "",
         }
@@ -103,9 +114,17 @@ impl<'a> Sentence<'a> {
 
     /// Returns whether one of these signs stands in front of a word.
     pub(super) fn has_sign_before(&self, at: usize, signs: &[char]) -> bool {
-        let end = self.words.get(at).map_or(self.text.len(), |word| word.start);
-        let start = at.checked_sub(1).and_then(|before| self.words.get(before)).map_or(0, |word| word.end);
-        self.text.get(start..end).is_some_and(|between| between.contains(signs))
+        let end = self
+            .words
+            .get(at)
+            .map_or(self.text.len(), |word| word.start);
+        let start = at
+            .checked_sub(1)
+            .and_then(|before| self.words.get(before))
+            .map_or(0, |word| word.end);
+        self.text
+            .get(start..end)
+            .is_some_and(|between| between.contains(signs))
     }
 }
 
@@ -118,10 +137,18 @@ pub(super) fn words(text: &str) -> Vec<Word> {
         match (is_of_word(c), start) {
             (true, None) => start = Some(at),
             (false, Some(from)) => {
-                let raw = text.get(from..at).unwrap_or_default().to_lowercase().replace('\u{2019}', "'");
+                let raw = text
+                    .get(from..at)
+                    .unwrap_or_default()
+                    .to_lowercase()
+                    .replace('\u{2019}', "'");
                 let text = raw.trim_matches('\'').to_owned();
                 if !text.is_empty() {
-                    words.push(Word { text, start: from, end: at });
+                    words.push(Word {
+                        text,
+                        start: from,
+                        end: at,
+                    });
                 }
                 start = None;
             }
@@ -137,7 +164,10 @@ pub(super) fn sentences(message: &str) -> Vec<Sentence<'_>> {
     let mut start = 0;
     for (at, c) in message.char_indices() {
         let end = at + c.len_utf8();
-        let follows_blank = message[end..].chars().next().is_none_or(char::is_whitespace);
+        let follows_blank = message[end..]
+            .chars()
+            .next()
+            .is_none_or(char::is_whitespace);
         let ends = match c {
             '\n' => true,
             '!' | '?' | ';' => follows_blank,
@@ -163,15 +193,21 @@ pub(super) fn sentences(message: &str) -> Vec<Sentence<'_>> {
 /// Returns whether a full stop belongs to a word or a number: "Dr. Weiss", "on 3.5. from Oslo".
 fn is_shortened(before: &str, behind: &str) -> bool {
     let goes_on = behind.trim_start().starts_with(char::is_lowercase);
-    words(before).last().filter(|word| word.end == before.len()).is_some_and(|word| {
-        word.is_one_of(SHORT) || goes_on && word.text.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    words(before)
+        .last()
+        .filter(|word| word.end == before.len())
+        .is_some_and(|word| {
+            word.is_one_of(SHORT) || goes_on && word.text.bytes().all(|byte| byte.is_ascii_digit())
+        })
 }
 
 /// "… and add milk" is a sentence of its own.
 fn split_at_order(piece: &str) -> Vec<&str> {
     let words = words(piece);
-    let order = words.windows(2).skip(2).find(|pair| pair[0].is("and") && pair[1].is_one_of(ORDERS));
+    let order = words
+        .windows(2)
+        .skip(2)
+        .find(|pair| pair[0].is("and") && pair[1].is_one_of(ORDERS));
     match order {
         Some(pair) => vec![&piece[..pair[0].start], &piece[pair[1].start..]],
         None => vec![piece],
@@ -182,19 +218,35 @@ fn split_at_order(piece: &str) -> Vec<&str> {
 pub(super) fn tidy(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let ends = |c: char| {
-        c.is_whitespace() || matches!(c, ',' | ';' | ':' | '.' | '!' | '-' | '\u{2013}' | '\u{2014}')
+        c.is_whitespace()
+            || matches!(
+                c,
+                ',' | ';' | ':' | '.' | '!' | '-' | '\u{2013}' | '\u{2014}'
+            )
     };
     let line = line.trim_start_matches(ends).trim_end_matches(ends);
-    let line = line.strip_suffix(", please").or_else(|| line.strip_suffix(" please")).unwrap_or(line);
+    let line = line
+        .strip_suffix(", please")
+        .or_else(|| line.strip_suffix(" please"))
+        .unwrap_or(line);
     let line = unquoted(line.trim_end_matches(ends));
     let mut chars = line.chars();
-    chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
+    chars
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(chars)
+        .collect()
 }
 
 /// Without quotation marks around all of it.
 fn unquoted(line: &str) -> &str {
-    const MARKS: [(char, char); 4] =
-        [('"', '"'), ('\'', '\''), ('\u{201c}', '\u{201d}'), ('\u{ab}', '\u{bb}')];
+    const MARKS: [(char, char); 4] = [
+        ('"', '"'),
+        ('\'', '\''),
+        ('\u{201c}', '\u{201d}'),
+        ('\u{ab}', '\u{bb}'),
+    ];
     let inside = MARKS.iter().find_map(|(open, close)| {
         let inside = line.strip_prefix(*open)?.strip_suffix(*close)?;
         (!inside.contains([*open, *close])).then_some(inside)

@@ -6,8 +6,14 @@ fn read(said: &Said) -> String {
     let speech = Speech::read(said);
     let shown = |name: &str, quoted: &Option<Quoted>| {
         quoted.as_ref().map(|Quoted { texts, certain }| {
-            let name = if *certain { name.to_uppercase() } else { name.to_owned() };
-            format!("{name} {}", texts.join(" | ")).trim_end().to_owned()
+            let name = if *certain {
+                name.to_uppercase()
+            } else {
+                name.to_owned()
+            };
+            format!("{name} {}", texts.join(" | "))
+                .trim_end()
+                .to_owned()
         })
     };
     let all = [
@@ -15,15 +21,24 @@ fn read(said: &Said) -> String {
         shown("log", &speech.entry),
         shown("seek", &speech.seek),
         shown("forget", &speech.forget),
-        speech.has_more.then(|| if speech.beyond { "beyond" } else { "more" }.to_owned()),
+        speech
+            .has_more
+            .then(|| if speech.beyond { "beyond" } else { "more" }.to_owned()),
     ];
     let all: Vec<String> = all.into_iter().flatten().collect();
-    if all.is_empty() { "-".to_owned() } else { all.join(" + ") }
+    if all.is_empty() {
+        "-".to_owned()
+    } else {
+        all.join(" + ")
+    }
 }
 
 fn check(table: &[(&str, &str)]) {
     for (message, expected) in table {
-        let said = Said { message: (*message).to_owned(), ..Said::default() };
+        let said = Said {
+            message: (*message).to_owned(),
+            ..Said::default()
+        };
         assert_eq!(read(&said), *expected, "{message}");
     }
 }
@@ -31,27 +46,54 @@ fn check(table: &[(&str, &str)]) {
 #[test]
 fn an_order_to_keep_has_the_words_that_are_to_be_kept() {
     check(&[
-        ("Remember that my sister's name is Anna", "KEEP My sister's name is Anna"),
-        ("please remember that I take my coffee black.", "KEEP I take my coffee black"),
+        (
+            "Remember that my sister's name is Anna",
+            "KEEP My sister's name is Anna",
+        ),
+        (
+            "please remember that I take my coffee black.",
+            "KEEP I take my coffee black",
+        ),
         (
             "Can you remember that the spare key hangs behind the boiler?",
             "KEEP The spare key hangs behind the boiler",
         ),
-        ("note that Omar is back on 3.5. from Oslo", "KEEP Omar is back on 3.5. from Oslo"),
-        ("Don't forget that Lea is allergic to nuts!", "KEEP Lea is allergic to nuts"),
+        (
+            "note that Omar is back on 3.5. from Oslo",
+            "KEEP Omar is back on 3.5. from Oslo",
+        ),
+        (
+            "Don't forget that Lea is allergic to nuts!",
+            "KEEP Lea is allergic to nuts",
+        ),
         ("Keep in mind: my knee is weak", "KEEP My knee is weak"),
         ("remember my blood type is A", "KEEP My blood type is A"),
-        ("my bike has a blue lock, remember that", "KEEP My bike has a blue lock"),
-        ("Our landlord is Mr. Voss, please remember that.", "KEEP Our landlord is Mr. Voss"),
-        ("I'd like you to remember that Jo hates coriander", "KEEP Jo hates coriander"),
+        (
+            "my bike has a blue lock, remember that",
+            "KEEP My bike has a blue lock",
+        ),
+        (
+            "Our landlord is Mr. Voss, please remember that.",
+            "KEEP Our landlord is Mr. Voss",
+        ),
+        (
+            "I'd like you to remember that Jo hates coriander",
+            "KEEP Jo hates coriander",
+        ),
         ("Can you remember something for me?", "KEEP"),
-        ("for the record, Tom is left-handed", "KEEP Tom is left-handed"),
+        (
+            "for the record, Tom is left-handed",
+            "KEEP Tom is left-handed",
+        ),
         // Several sentences are several facts.
         (
             "Remember that I live in Bonn. My doctor is Dr. Weiss.",
             "KEEP I live in Bonn | My doctor is Dr. Weiss",
         ),
-        ("remember that my boss is Tom and add water the ferns", "KEEP My boss is Tom + more"),
+        (
+            "remember that my boss is Tom and add water the ferns",
+            "KEEP My boss is Tom + more",
+        ),
         // What is to be done is a task.
         ("remember to ring the plumber", "more"),
         ("remember that I have to ring the plumber", "more"),
@@ -64,17 +106,35 @@ fn an_order_to_keep_has_the_words_that_are_to_be_kept() {
 fn what_a_person_says_of_themselves_is_stated() {
     check(&[
         ("My sister's name is Anna", "keep My sister's name is Anna"),
-        ("I prefer dark mode in all apps", "keep I prefer dark mode in all apps"),
+        (
+            "I prefer dark mode in all apps",
+            "keep I prefer dark mode in all apps",
+        ),
         ("my main project is DIANA", "keep My main project is DIANA"),
-        ("Josh prefers dark mode in all apps", "keep Josh prefers dark mode in all apps"),
-        ("I'm allergic to penicillin", "keep I'm allergic to penicillin"),
+        (
+            "Josh prefers dark mode in all apps",
+            "keep Josh prefers dark mode in all apps",
+        ),
+        (
+            "I'm allergic to penicillin",
+            "keep I'm allergic to penicillin",
+        ),
         ("I don't eat meat", "keep I don't eat meat"),
         ("I no longer live in Bonn", "keep I no longer live in Bonn"),
-        ("I've worked nights since May", "keep I've worked nights since May"),
+        (
+            "I've worked nights since May",
+            "keep I've worked nights since May",
+        ),
         ("hi Diana, I live in Bremen", "keep I live in Bremen"),
         ("Actually, I moved to Lübeck", "keep I moved to Lübeck"),
-        ("No, my sister's name is Hanna", "keep My sister's name is Hanna"),
-        ("Anna's birthday is on 3 May", "keep Anna's birthday is on 3 May"),
+        (
+            "No, my sister's name is Hanna",
+            "keep My sister's name is Hanna",
+        ),
+        (
+            "Anna's birthday is on 3 May",
+            "keep Anna's birthday is on 3 May",
+        ),
         ("Anna is my sister", "keep Anna is my sister"),
         ("I have two kids", "keep I have two kids"),
         ("call me Al", "keep Call me Al"),
@@ -97,16 +157,34 @@ fn what_a_person_says_of_themselves_is_stated() {
 #[test]
 fn questions_about_what_was_told_are_told_from_others() {
     check(&[
-        ("What is my sister's name?", "SEEK What is my sister's name?"),
+        (
+            "What is my sister's name?",
+            "SEEK What is my sister's name?",
+        ),
         ("when is Anna's birthday", "SEEK when is Anna's birthday"),
-        ("what do you know about Josh?", "SEEK what do you know about Josh?"),
+        (
+            "what do you know about Josh?",
+            "SEEK what do you know about Josh?",
+        ),
         ("What do you know about me?", "SEEK"),
         ("what do you remember?", "SEEK"),
-        ("Do you remember where the spare key is?", "SEEK Do you remember where the spare key is?"),
+        (
+            "Do you remember where the spare key is?",
+            "SEEK Do you remember where the spare key is?",
+        ),
         ("where does Anna live?", "seek where does Anna live?"),
-        ("tell me what you know about the boiler", "SEEK tell me what you know about the boiler"),
-        ("what did I write in my diary?", "SEEK what did I write in my diary?"),
-        ("am I allergic to anything?", "seek am I allergic to anything?"),
+        (
+            "tell me what you know about the boiler",
+            "SEEK tell me what you know about the boiler",
+        ),
+        (
+            "what did I write in my diary?",
+            "SEEK what did I write in my diary?",
+        ),
+        (
+            "am I allergic to anything?",
+            "seek am I allergic to anything?",
+        ),
         ("what do I have to do?", "-"),
         ("which tasks are open?", "more"),
         ("what's the capital of Peru?", "more"),
@@ -119,12 +197,18 @@ fn questions_about_what_was_told_are_told_from_others() {
 #[test]
 fn entries_and_what_is_to_be_forgotten() {
     check(&[
-        ("Write in my diary that I ran five miles", "LOG I ran five miles"),
+        (
+            "Write in my diary that I ran five miles",
+            "LOG I ran five miles",
+        ),
         (
             "note for today: the boiler was repaired. It cost 90 euros.",
             "LOG The boiler was repaired. It cost 90 euros",
         ),
-        ("Log that I worked on CLI features", "LOG I worked on CLI features"),
+        (
+            "Log that I worked on CLI features",
+            "LOG I worked on CLI features",
+        ),
         ("put lunch with Mia into my journal", "LOG Lunch with Mia"),
         ("Write a note about our meeting", "LOG Our meeting"),
         ("add to today's note: bought a kayak", "LOG Bought a kayak"),
@@ -164,12 +248,32 @@ fn an_answer_completes_what_was_begun() {
         "the spare key is at Mia's",
         "KEEP the spare key is at Mia's",
     );
-    check("can you remember something for me?", which, "never mind", "-");
-    check("write in my diary", "What exactly should I write?", "ran five miles", "LOG ran five miles");
+    check(
+        "can you remember something for me?",
+        which,
+        "never mind",
+        "-",
+    );
+    check(
+        "write in my diary",
+        "What exactly should I write?",
+        "ran five miles",
+        "LOG ran five miles",
+    );
     let sure = "Do you want me to remember “My cat is called Lux”?";
-    check("my cat is called Lux", sure, "yes please", "KEEP My cat is called Lux");
+    check(
+        "my cat is called Lux",
+        sure,
+        "yes please",
+        "KEEP My cat is called Lux",
+    );
     check("my cat is called Lux", sure, "no", "-");
-    check("my cat is called Lux", "Nice name.", "remember that", "KEEP My cat is called Lux");
+    check(
+        "my cat is called Lux",
+        "Nice name.",
+        "remember that",
+        "KEEP My cat is called Lux",
+    );
 }
 
 /// The scores of the task assistant hold for one that has a memory too: the requests are the same.
@@ -182,7 +286,10 @@ fn no_sentence_of_the_suites_about_tasks_is_for_other_tools() {
     ] {
         for case in cases.lines().filter(|line| !line.is_empty()) {
             let case: serde_json::Value = serde_json::from_str(case).unwrap();
-            let said = Said { message: case["input"].as_str().unwrap().to_owned(), ..Said::default() };
+            let said = Said {
+                message: case["input"].as_str().unwrap().to_owned(),
+                ..Said::default()
+            };
             let read = read(&said);
             assert!(matches!(read.as_str(), "-" | "more"), "{said:?}: {read}");
         }

@@ -59,9 +59,17 @@ impl Disk {
                 self.names.insert(name.clone(), self.files.len() - 1);
             }
             Operation::Write { name, at, bytes } => {
-                self.change(name, Change::Write { at: *at, bytes: bytes.clone() });
+                self.change(
+                    name,
+                    Change::Write {
+                        at: *at,
+                        bytes: bytes.clone(),
+                    },
+                );
             }
-            Operation::Truncate { name, size } => self.change(name, Change::Truncate { size: *size }),
+            Operation::Truncate { name, size } => {
+                self.change(name, Change::Truncate { size: *size })
+            }
             Operation::Sync { name } => {
                 let file = &mut self.files[self.names[name]];
                 for change in std::mem::take(&mut file.changes) {
@@ -94,7 +102,10 @@ impl Disk {
             Left::Sectors(_) => self.some_names(&mut dice),
             _ => self.names.clone(),
         };
-        names.into_iter().map(|(name, file)| (name, self.content(file, left, &mut dice))).collect()
+        names
+            .into_iter()
+            .map(|(name, file)| (name, self.content(file, left, &mut dice)))
+            .collect()
     }
 
     /// Each name that was made or removed since the folder was synced, or not.
@@ -161,7 +172,10 @@ fn write(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 fn sectors(at: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let first = (SECTOR - at % SECTOR).min(bytes.len());
     let (head, rest) = bytes.split_at(first);
-    let rest = rest.chunks(SECTOR).enumerate().map(move |(n, part)| (at + first + n * SECTOR, part));
+    let rest = rest
+        .chunks(SECTOR)
+        .enumerate()
+        .map(move |(n, part)| (at + first + n * SECTOR, part));
     std::iter::once((at, head)).chain(rest)
 }
 

@@ -37,20 +37,34 @@ const PLACE_OF: u32 = 61;
 const AFTER_A_DEFECT: usize = 12;
 
 fn recorder() -> Option<Recorder> {
-    Recorder::new().inspect_err(|reason| not_run("adjutant-durability", reason)).ok()
+    Recorder::new()
+        .inspect_err(|reason| not_run("adjutant-durability", reason))
+        .ok()
 }
 
 /// Returns moments with what is left of the unsynced there, in their order: all of them, or a sample.
 fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
-    let is_sync = |at: &usize| matches!(operations[*at], Operation::Sync { .. } | Operation::SyncFolder);
+    let is_sync = |at: &usize| {
+        matches!(
+            operations[*at],
+            Operation::Sync { .. } | Operation::SyncFolder
+        )
+    };
     let syncs: Vec<usize> = (0..operations.len()).filter(is_sync).collect();
     let step = |number: usize, wanted: usize| if all { 1 } else { (number / wanted).max(1) };
     // Until the next sync nothing more is kept for certain, but more may have been said.
-    let before_sync = syncs.iter().step_by(step(syncs.len(), SYNCS)).copied().chain([operations.len()]);
+    let before_sync = syncs
+        .iter()
+        .step_by(step(syncs.len(), SYNCS))
+        .copied()
+        .chain([operations.len()]);
     let mut moments: Vec<_> = before_sync.map(|at| (at, Left::Nothing)).collect();
     for at in (0..=operations.len()).step_by(step(operations.len(), OPERATIONS)) {
         moments.extend([(at, Left::Everything), (at, Left::Sectors(at as u64))]);
-        if matches!(operations.get(at.wrapping_sub(1)), Some(Operation::Write { .. })) {
+        if matches!(
+            operations.get(at.wrapping_sub(1)),
+            Some(Operation::Write { .. })
+        ) {
             moments.extend([(at, Left::FirstHalf), (at, Left::LastHalf)]);
         }
     }
@@ -65,14 +79,25 @@ fn covers_everything(operations: &[Operation]) {
     let last = |wanted: fn(&Operation) -> bool| operations.iter().rposition(wanted).unwrap();
     let is_told = |it: &Operation| matches!(it, Operation::Reply(_));
     let (first_told, last_told) = (first(is_told), last(is_told));
-    assert!(first(|it| matches!(it, Operation::Create { name } if name == "adjutant.db")) < first_told);
+    assert!(
+        first(|it| matches!(it, Operation::Create { name } if name == "adjutant.db")) < first_told
+    );
     let meanwhile = &operations[first_told..last_told];
-    let is_back = |it: &&Operation| matches!(it, Operation::Write { name, .. } if name == "adjutant.db");
-    let is_anew =
-        |it: &&Operation| matches!(it, Operation::Write { name, at: 0, .. } if name == "adjutant.db-wal");
-    assert!(meanwhile.iter().any(|it| is_back(&it)), "the log was never written back");
-    assert!(meanwhile.iter().any(|it| is_anew(&it)), "the log was never begun anew");
-    assert!(last_told < last(|it| matches!(it, Operation::Unlink { name } if name == "adjutant.db-wal")));
+    let is_back =
+        |it: &&Operation| matches!(it, Operation::Write { name, .. } if name == "adjutant.db");
+    let is_anew = |it: &&Operation| matches!(it, Operation::Write { name, at: 0, .. } if name == "adjutant.db-wal");
+    assert!(
+        meanwhile.iter().any(|it| is_back(&it)),
+        "the log was never written back"
+    );
+    assert!(
+        meanwhile.iter().any(|it| is_anew(&it)),
+        "the log was never begun anew"
+    );
+    assert!(
+        last_told
+            < last(|it| matches!(it, Operation::Unlink { name } if name == "adjutant.db-wal"))
+    );
 }
 
 #[test]
@@ -82,9 +107,19 @@ fn a_power_loss_takes_nothing_that_was_told() {
     assert_eq!(recording.errors, []);
     covers_everything(&recording.operations);
     let moments = moments(&recording.operations, size::is_long());
-    assert!(moments.len() > size::cases(8000, 150), "the power failed only {} times", moments.len());
+    assert!(
+        moments.len() > size::cases(8000, 150),
+        "the power failed only {} times",
+        moments.len()
+    );
     let faults = recording.fail_at(&moments, Some(size::cases(GOES_ON[0], GOES_ON[1])));
-    assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), moments.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} of {}:\n{}",
+        faults.len(),
+        moments.len(),
+        faults.join("\n")
+    );
 }
 
 /// What the test above looks for is found where a disk does not keep what it was told to.
@@ -94,8 +129,15 @@ fn a_disk_that_forgets_to_sync_is_found_out() {
     let recording = Recording::new(&recorder, Defect::ForgetsSyncs, &SCENES);
     let moments = moments(&recording.operations, false);
     let faults = recording.fail_at(&moments, None);
-    let lost = faults.iter().filter(|fault| fault.contains("events are left")).count();
-    assert!(lost > 10, "only {lost} were lost at {} moments: {faults:?}", moments.len());
+    let lost = faults
+        .iter()
+        .filter(|fault| fault.contains("events are left"))
+        .count();
+    assert!(
+        lost > 10,
+        "only {lost} were lost at {} moments: {faults:?}",
+        moments.len()
+    );
 }
 
 /// One operation fails, each in turn: whoever is told of it says it again, and nobody else notices. And what was said is
@@ -105,10 +147,14 @@ fn fails_at_every_place(error: i32) -> usize {
     let mut told = 0;
     for number in (1..).filter(|number| size::takes(*number, PLACE_OF)) {
         let recording = Recording::new(&recorder, Defect::Fails { number, error }, &ON_A_DEFECT);
-        let failure = recording.operations.iter().enumerate().find_map(|(at, it)| match it {
-            Operation::Fail { name } => Some((at, name)),
-            _ => None,
-        });
+        let failure = recording
+            .operations
+            .iter()
+            .enumerate()
+            .find_map(|(at, it)| match it {
+                Operation::Fail { name } => Some((at, name)),
+                _ => None,
+            });
         let Some((failed, name)) = failure else {
             assert!(number > 200, "only {number} places to fail at");
             return told;
@@ -117,12 +163,19 @@ fn fails_at_every_place(error: i32) -> usize {
         // Each of them was told once at most: the disk failed once.
         let mut errors: Vec<usize> = recording.errors.iter().map(|(number, _)| *number).collect();
         errors.dedup();
-        assert_eq!(errors.len(), recording.errors.len(), "{about}: {:?}", recording.errors);
+        assert_eq!(
+            errors.len(),
+            recording.errors.len(),
+            "{about}: {:?}",
+            recording.errors
+        );
         told += errors.len();
         recording.is_done_once(&about);
         let end = recording.operations.len();
         let after = (failed..end).take(AFTER_A_DEFECT).chain([end]);
-        let moments: Vec<_> = after.flat_map(|at| [(at, Left::Nothing), (at, Left::Everything)]).collect();
+        let moments: Vec<_> = after
+            .flat_map(|at| [(at, Left::Nothing), (at, Left::Everything)])
+            .collect();
         let faults = recording.fail_at(&moments, None);
         assert!(faults.is_empty(), "{about}:\n{}", faults.join("\n"));
     }
@@ -131,7 +184,10 @@ fn fails_at_every_place(error: i32) -> usize {
 
 #[test]
 fn a_read_or_write_that_fails_is_told_to_whom_it_concerns() {
-    assert!(fails_at_every_place(EIO) > 0 || recorder().is_none(), "nobody was told");
+    assert!(
+        fails_at_every_place(EIO) > 0 || recorder().is_none(),
+        "nobody was told"
+    );
 }
 
 #[test]

@@ -13,7 +13,11 @@ pub(crate) enum Operation {
     /// A file that was not there was made.
     Create { name: String },
     /// Bytes of a file were written.
-    Write { name: String, at: usize, bytes: Vec<u8> },
+    Write {
+        name: String,
+        at: usize,
+        bytes: Vec<u8>,
+    },
     /// A file got another length.
     Truncate { name: String, size: usize },
     /// What was written to a file before is on the disk.
@@ -57,13 +61,23 @@ impl Recorder {
         if !cfg!(target_os = "linux") {
             return Err("what a process writes is recorded by a library for Linux".to_owned());
         }
-        let recorder = Self { folder: TempDir::new().unwrap() };
+        let recorder = Self {
+            folder: TempDir::new().unwrap(),
+        };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/power/record.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]);
-        let compiled = compiler.arg(recorder.library()).arg(source).arg("-lpthread").output();
+        let compiled = compiler
+            .arg(recorder.library())
+            .arg(source)
+            .arg("-lpthread")
+            .output();
         let compiled = compiled.map_err(|error| format!("no C compiler (cc): {error}"))?;
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        assert!(
+            compiled.status.success(),
+            "{}",
+            String::from_utf8_lossy(&compiled.stderr)
+        );
         Ok(recorder)
     }
 
@@ -87,7 +101,9 @@ impl Recorder {
         variables.extend(match defect {
             Defect::None => None,
             Defect::ForgetsSyncs => Some(("RECORD_FORGETS_SYNCS", "1".into())),
-            Defect::Fails { number, error } => Some(("RECORD_FAILS", format!("{number} {error}").into())),
+            Defect::Fails { number, error } => {
+                Some(("RECORD_FAILS", format!("{number} {error}").into()))
+            }
         });
         variables
     }
@@ -106,18 +122,27 @@ impl Recorder {
             let name = String::from_utf8(name.to_owned()).unwrap();
             operations.extend(match kind {
                 b'c' => Some(Operation::Create { name }),
-                b'w' => Some(Operation::Write { name, at, bytes: data.to_owned() }),
+                b'w' => Some(Operation::Write {
+                    name,
+                    at,
+                    bytes: data.to_owned(),
+                }),
                 b't' => Some(Operation::Truncate { name, size: at }),
                 b's' => Some(Operation::Sync { name }),
                 b'u' => Some(Operation::Unlink { name }),
-                b'r' => Some(Operation::Rename { name, to: String::from_utf8(data.to_owned()).unwrap() }),
+                b'r' => Some(Operation::Rename {
+                    name,
+                    to: String::from_utf8(data.to_owned()).unwrap(),
+                }),
                 b'd' => Some(Operation::SyncFolder),
                 b'f' => Some(Operation::Fail { name }),
                 b'n' => serde_json::from_slice(data).ok().map(Operation::Tool),
                 b'o' => {
                     line.extend_from_slice(data);
                     line.ends_with(b"\n").then(|| {
-                        Operation::Reply(serde_json::from_slice(&std::mem::take(&mut line)).unwrap())
+                        Operation::Reply(
+                            serde_json::from_slice(&std::mem::take(&mut line)).unwrap(),
+                        )
                     })
                 }
                 other => panic!("no kind of record: {other}"),

@@ -55,7 +55,10 @@ impl Recording {
         let worker = Worker::start_with(&setup(&folder, &world), Harm::default(), variables);
         let plays = |scene: &Scene| {
             let scene = *scene;
-            scene.effects().iter().map(move |effect| (scene, Talk::new(&scene, *effect)))
+            scene
+                .effects()
+                .iter()
+                .map(move |effect| (scene, Talk::new(&scene, *effect)))
         };
         let talks: Vec<(Scene, Talk)> = scenes.iter().flat_map(plays).collect();
         let next = AtomicUsize::new(0);
@@ -65,7 +68,9 @@ impl Recording {
             let mut ended = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::SeqCst);
-                let Some((scene, talk)) = talks.get(number) else { return ended };
+                let Some((scene, talk)) = talks.get(number) else {
+                    return ended;
+                };
                 let mut talk = talk.again(scene);
                 while let Some(request) = talk.next() {
                     let (asked, answer) = worker.say_numbered(&request).unwrap();
@@ -80,18 +85,32 @@ impl Recording {
         };
         let mut ended: Vec<(usize, Talk)> = std::thread::scope(|scope| {
             let talking: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(converse)).collect();
-            talking.into_iter().flat_map(|talking| talking.join().unwrap()).collect()
+            talking
+                .into_iter()
+                .flat_map(|talking| talking.join().unwrap())
+                .collect()
         });
         ended.sort_by_key(|(number, _)| *number);
         worker.end();
         let operations = recorder.operations();
         everything_was_recorded(&operations, &folder);
-        let seen: Vec<_> = talks.iter().map(|(_, talk)| world.seen(talk.key.conversation)).collect();
-        let calls = seen.iter().flatten().filter(|seen| matches!(seen, Seen::Tool(_))).count();
-        let recorded = operations.iter().filter(|it| matches!(it, Operation::Tool(called) if !called.probe));
+        let seen: Vec<_> = talks
+            .iter()
+            .map(|(_, talk)| world.seen(talk.key.conversation))
+            .collect();
+        let calls = seen
+            .iter()
+            .flatten()
+            .filter(|seen| matches!(seen, Seen::Tool(_)))
+            .count();
+        let recorded = operations
+            .iter()
+            .filter(|it| matches!(it, Operation::Tool(called) if !called.probe));
         assert_eq!(recorded.count(), calls, "calls of tools");
         let loaded = Runtime::new().unwrap().block_on(async {
-            let store = sqlite::Store::open(folder.path().join("adjutant.db")).await.unwrap();
+            let store = sqlite::Store::open(folder.path().join("adjutant.db"))
+                .await
+                .unwrap();
             load(&store, &talks).await
         });
         Self {
@@ -134,12 +153,16 @@ impl Recording {
         goes_on: Option<usize>,
     ) -> Vec<String> {
         let runtime = Runtime::new().unwrap();
-        let (mut disk, mut said, mut done, mut faults) = (Disk::default(), Said::default(), 0, Vec::new());
+        let (mut disk, mut said, mut done, mut faults) =
+            (Disk::default(), Said::default(), 0, Vec::new());
         for (number, (at, left)) in moments.enumerate() {
             for operation in &self.operations[done..*at] {
                 match operation {
                     Operation::Reply(Reply { number, result }) => {
-                        said.heard.entry(self.said[number]).or_default().extend(result.clone());
+                        said.heard
+                            .entry(self.said[number])
+                            .or_default()
+                            .extend(result.clone());
                     }
                     Operation::Tool(called) => said.calls.push(called.clone()),
                     operation => disk.play(operation),
@@ -155,7 +178,9 @@ impl Recording {
                     Err(error) => vec![error.to_string()],
                 }
             });
-            if found.is_empty() && goes_on.is_some_and(|goes_on| (number + 1).is_multiple_of(goes_on)) {
+            if found.is_empty()
+                && goes_on.is_some_and(|goes_on| (number + 1).is_multiple_of(goes_on))
+            {
                 self.go_on(&files, &said, &about);
             }
             faults.extend(found.into_iter().map(|fault| format!("{about}: {fault}")));
@@ -174,11 +199,18 @@ impl Recording {
             let (there, all) = (&found[number].events, &self.loaded[number].events);
             let promised = self.promised(number, said);
             if there.len() < promised {
-                faults.push(format!("{scene:?}: {} of {promised} events are left", there.len()));
+                faults.push(format!(
+                    "{scene:?}: {} of {promised} events are left",
+                    there.len()
+                ));
                 continue;
             }
             // Of what failed nobody knows whether it was done, so it may be there and may have been done otherwise again.
-            let sure = if self.errors.is_empty() { there.len() } else { promised };
+            let sure = if self.errors.is_empty() {
+                there.len()
+            } else {
+                promised
+            };
             if !all.starts_with(&there[..sure]) {
                 faults.push(format!("{scene:?}: {there:?} is no beginning of {all:?}"));
             }
@@ -193,19 +225,34 @@ impl Recording {
         let place = |call: &CallId| {
             let is_intent =
                 |event: &Event| matches!(event, Event::CallStarted { call: it, .. } if it == call);
-            events.iter().position(|recorded| is_intent(&recorded.event)).unwrap() + 1
+            events
+                .iter()
+                .position(|recorded| is_intent(&recorded.event))
+                .unwrap()
+                + 1
         };
-        let calls = said.calls.iter().filter(|called| called.conversation == conversation);
-        let called = calls.map(|called| place(&called.call)).max().unwrap_or_default();
+        let calls = said
+            .calls
+            .iter()
+            .filter(|called| called.conversation == conversation);
+        let called = calls
+            .map(|called| place(&called.call))
+            .max()
+            .unwrap_or_default();
         // All that was written before the next input was taken.
         let heard = said.heard.get(&number).map_or(0, Vec::len);
         let mut taken = BTreeSet::new();
         let mut takes_next = |event: &Event| {
-            event.takes_input().is_some_and(|input| taken.insert(input.clone()) && taken.len() > heard)
+            event
+                .takes_input()
+                .is_some_and(|input| taken.insert(input.clone()) && taken.len() > heard)
         };
         let answered = match heard {
             0 => 0,
-            _ => events.iter().position(|it| takes_next(&it.event)).unwrap_or(events.len()),
+            _ => events
+                .iter()
+                .position(|it| takes_next(&it.event))
+                .unwrap_or(events.len()),
         };
         called.max(answered)
     }
@@ -216,7 +263,9 @@ impl Recording {
         disk::put(files, folder.path());
         let worker = Worker::start(&setup(&folder, &world), Harm::default());
         let runtime = Runtime::new().unwrap();
-        let store = runtime.block_on(sqlite::Store::open(folder.path().join("adjutant.db"))).unwrap();
+        let store = runtime
+            .block_on(sqlite::Store::open(folder.path().join("adjutant.db")))
+            .unwrap();
         for (number, (scene, talk)) in self.talks.iter().enumerate() {
             let mut talk = talk.again(scene);
             for heard in said.heard.get(&number).into_iter().flatten() {
@@ -224,11 +273,23 @@ impl Recording {
                 talk.hear(heard.clone());
             }
             while let Some(request) = talk.next() {
-                talk.hear(worker.ask(&request).unwrap().unwrap_or_else(|error| panic!("{about}: {error}")));
+                talk.hear(
+                    worker
+                        .ask(&request)
+                        .unwrap()
+                        .unwrap_or_else(|error| panic!("{about}: {error}")),
+                );
             }
             let key = talk.key.clone();
-            let before = said.calls.iter().filter(|called| called.conversation == key.conversation);
-            let seen = before.cloned().map(Seen::Tool).chain(world.seen(key.conversation)).collect();
+            let before = said
+                .calls
+                .iter()
+                .filter(|called| called.conversation == key.conversation);
+            let seen = before
+                .cloned()
+                .map(Seen::Tool)
+                .chain(world.seen(key.conversation))
+                .collect();
             let loaded = runtime.block_on(store.load(&key)).unwrap();
             is_done_once(talk, loaded, seen, 1, &format!("{about}, {scene:?}"));
         }
@@ -238,12 +299,22 @@ impl Recording {
 /// A disk with the database, in memory where that can be: what is lost here is lost by calculation.
 fn folder() -> TempDir {
     let memory = std::path::Path::new("/dev/shm");
-    if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap()
+    if memory.is_dir() {
+        TempDir::new_in(memory)
+    } else {
+        TempDir::new()
+    }
+    .unwrap()
 }
 
 fn setup(folder: &TempDir, world: &World) -> Setup {
     Setup {
-        database: folder.path().join("adjutant.db").to_str().unwrap().to_owned(),
+        database: folder
+            .path()
+            .join("adjutant.db")
+            .to_str()
+            .unwrap()
+            .to_owned(),
         agent: AgentName::new("worker").unwrap(),
         resumes: false,
         name: None,
@@ -260,19 +331,32 @@ fn everything_was_recorded(operations: &[Operation], folder: &TempDir) {
     let mut disk = Disk::default();
     operations.iter().for_each(|operation| disk.play(operation));
     let played = disk.after(Left::Everything);
-    for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+    for file in std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(Result::unwrap)
+    {
         let name = file.file_name().into_string().unwrap();
         // It is made anew from the rest.
         if name.ends_with("-shm") {
             continue;
         }
-        assert!(played.get(&name) == Some(&std::fs::read(file.path()).unwrap()), "{name} was changed unseen");
+        assert!(
+            played.get(&name) == Some(&std::fs::read(file.path()).unwrap()),
+            "{name} was changed unseen"
+        );
     }
 }
 
 /// What holds of a conversation that was interrupted so often.
 fn is_done_once(talk: Talk, loaded: Loaded, seen: Vec<Seen>, interruptions: usize, about: &str) {
-    let played = Played { talk, probed: false, kills: Vec::new(), open: BTreeSet::new(), loaded, seen };
+    let played = Played {
+        talk,
+        probed: false,
+        kills: Vec::new(),
+        open: BTreeSet::new(),
+        loaded,
+        seen,
+    };
     invariants::basics(&played, interruptions, about);
 }
 

@@ -39,7 +39,10 @@ impl Counter {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(answer).with_state(self.clone());
-        (address, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
+        (
+            address,
+            tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }),
+        )
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
@@ -47,26 +50,46 @@ impl Counter {
     }
 }
 
-async fn answer(State(counter): State<Counter>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
-    let text =
-        |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+async fn answer(
+    State(counter): State<Counter>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap().to_owned())
+            .unwrap_or_default()
+    };
     counter.with(|inner| {
         for (name, value) in &headers {
-            inner.seen.push((name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
+            inner.seen.push((
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            ));
         }
         if inner.redirects {
-            return (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, "http://127.0.0.1:9/")])
+            return (
+                StatusCode::TEMPORARY_REDIRECT,
+                [(header::LOCATION, "http://127.0.0.1:9/")],
+            )
                 .into_response();
         }
         if text("authorization") != "Bearer t0ken-9" || text("x-team") != "red" {
-            return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")]).into_response();
+            return (
+                StatusCode::UNAUTHORIZED,
+                [(header::WWW_AUTHENTICATE, "Bearer")],
+            )
+                .into_response();
         }
         if method != Method::POST {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
         let message: Value = serde_json::from_slice(&body).unwrap();
-        let reply =
-            |result: Value| axum::Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+        let reply = |result: Value| {
+            axum::Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+        };
         if message["method"] == "initialize" {
             inner.greetings += 1;
             let session = format!("session-{}", inner.greetings);
@@ -92,7 +115,8 @@ async fn answer(State(counter): State<Counter>, method: Method, headers: HeaderM
                 if let Some(status) = inner.breaks.take() {
                     return status.into_response();
                 }
-                reply(json!({"content": [{"type": "text", "text": inner.added.to_string()}]})).into_response()
+                reply(json!({"content": [{"type": "text", "text": inner.added.to_string()}]}))
+                    .into_response()
             }
             _ => StatusCode::ACCEPTED.into_response(),
         }
@@ -126,12 +150,18 @@ async fn a_token_and_headers_open_the_door_and_are_never_shown() {
     let servers = started(remote(address, "t0ken-9")).await;
     assert_eq!(call(&servers, "counter__add").await, Ok(json!("1")));
     let told = format!("{servers:?} {:?}", remote(address, "t0ken-9"));
-    assert!(!told.contains("t0ken-9") && !told.contains("\"red\""), "{told}");
+    assert!(
+        !told.contains("t0ken-9") && !told.contains("\"red\""),
+        "{told}"
+    );
     assert_eq!(report(&servers).place, format!("http://{address}/mcp"));
     servers.stop().await;
 
     let reason = failure(start(remote(address, "bad-token")).await.unwrap()).await;
-    assert!(reason.contains("HTTP 401") && !reason.contains("bad-token"), "{reason}");
+    assert!(
+        reason.contains("HTTP 401") && !reason.contains("bad-token"),
+        "{reason}"
+    );
     serving.abort();
 }
 
@@ -153,7 +183,10 @@ async fn what_became_of_a_call_is_told_as_far_as_it_is_known() {
     let servers = started(remote(address, "t0ken-9")).await;
     counter.with(|inner| inner.refuses = Some(StatusCode::TOO_MANY_REQUESTS));
     let refused = call(&servers, "counter__add").await.unwrap_err();
-    assert!(matches!(&refused, ToolError::Failed { message } if message.contains("429")), "{refused}");
+    assert!(
+        matches!(&refused, ToolError::Failed { message } if message.contains("429")),
+        "{refused}"
+    );
     assert_eq!(counter.with(|inner| inner.added), 0);
     counter.with(|inner| inner.breaks = Some(StatusCode::BAD_GATEWAY));
     let lost = call(&servers, "counter__add").await.unwrap_err();
@@ -172,7 +205,10 @@ async fn a_server_that_is_not_there_is_named_with_the_cause() {
     nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = nobody.local_addr().unwrap();
     let reason = failure(start(remote(address, "t0ken-9")).await.unwrap()).await;
-    assert!(reason.to_lowercase().contains("connection refused"), "{reason}");
+    assert!(
+        reason.to_lowercase().contains("connection refused"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -195,6 +231,8 @@ async fn a_token_for_this_machine_is_not_warned_of_and_a_disabled_server_is_left
     serving.abort();
     let mut elsewhere = remote(address, "t0ken-9");
     elsewhere.disabled = true;
-    let servers = Servers::start(vec![elsewhere], surroundings().0).await.unwrap();
+    let servers = Servers::start(vec![elsewhere], surroundings().0)
+        .await
+        .unwrap();
     assert_eq!(report(&servers).health, Health::Disabled);
 }

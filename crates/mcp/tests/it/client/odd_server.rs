@@ -27,12 +27,17 @@ fn main() {
             println!("[not, json");
         }
         "loud" => eprintln!("listening on standard input"),
-        "newer" | "usual" | "silent" | "stubborn" | "refusing" | "endless" | "schemas" | "no_tools"
-        | "ours" => {}
+        "newer" | "usual" | "silent" | "stubborn" | "refusing" | "endless" | "schemas"
+        | "no_tools" | "ours" => {}
         other => panic!("no mode {other:?}"),
     }
-    let mut server =
-        Server { mode, received: Vec::new(), hanging: Vec::new(), renamed: false, asked: Vec::new() };
+    let mut server = Server {
+        mode,
+        received: Vec::new(),
+        hanging: Vec::new(),
+        renamed: false,
+        asked: Vec::new(),
+    };
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let message: Value = serde_json::from_str(&line).unwrap();
@@ -95,7 +100,11 @@ impl Server {
             "refusing" => refuse(id, -32000, "not on Sundays"),
             "newer" => refuse(id, -32601, "initialize is of the past"),
             mode => {
-                let ours = if mode == "ours" { json!({"adjutant": {}}) } else { Value::Null };
+                let ours = if mode == "ours" {
+                    json!({"adjutant": {}})
+                } else {
+                    Value::Null
+                };
                 let version = &message["params"]["protocolVersion"];
                 let capabilities = if mode == "no_tools" {
                     json!({})
@@ -115,10 +124,18 @@ impl Server {
         let tools = match self.mode.as_str() {
             "no_tools" => return refuse(id, -32601, "no tools here"),
             "endless" => {
-                let page: u64 = message["params"]["cursor"].as_str().unwrap_or("0").parse().unwrap();
-                let tools: Vec<Value> =
-                    (0..10).map(|n| json!({"name": format!("t{page}_{n}"), "inputSchema": {}})).collect();
-                return answer(id, json!({"tools": tools, "nextCursor": (page + 1).to_string()}));
+                let page: u64 = message["params"]["cursor"]
+                    .as_str()
+                    .unwrap_or("0")
+                    .parse()
+                    .unwrap();
+                let tools: Vec<Value> = (0..10)
+                    .map(|n| json!({"name": format!("t{page}_{n}"), "inputSchema": {}}))
+                    .collect();
+                return answer(
+                    id,
+                    json!({"tools": tools, "nextCursor": (page + 1).to_string()}),
+                );
             }
             "schemas" => schemas(),
             _ => self.tools(),
@@ -169,12 +186,14 @@ impl Server {
                 id,
                 json!({"content": [{"type": "text", "text": "see structuredContent"}], "structuredContent": arguments}),
             ),
-            "received" => {
-                answer(id, json!({"content": [], "structuredContent": {"received": self.received}}))
-            }
+            "received" => answer(
+                id,
+                json!({"content": [], "structuredContent": {"received": self.received}}),
+            ),
             "variables" => {
-                let names: Vec<String> =
-                    std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+                let names: Vec<String> = std::env::vars_os()
+                    .map(|(name, _)| name.to_string_lossy().into_owned())
+                    .collect();
                 let place = std::env::current_dir().unwrap();
                 answer(
                     id,
@@ -208,7 +227,8 @@ impl Server {
             }
             "log_much" => {
                 let params = json!({"level": "info", "data": "x".repeat(5_000)});
-                let said = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
+                let said =
+                    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
                 (0..2_000).for_each(|_| send(&said));
                 text(id, "said");
             }
@@ -217,7 +237,9 @@ impl Server {
                     "progressToken": message["params"]["_meta"]["progressToken"], "progress": 3, "total": 10,
                     "message": "reading\n\u{1b}a.txt",
                 });
-                send(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+                send(
+                    &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
+                );
                 self.hanging.push((id.clone(), true));
             }
             "ask" => {
@@ -249,13 +271,17 @@ impl Server {
             let mut answers = std::mem::take(&mut self.asked);
             let id = answers.remove(0);
             answers.sort_by_key(|answer| answer["id"].to_string());
-            answer(&id, json!({"content": [], "structuredContent": {"answers": answers}}));
+            answer(
+                &id,
+                json!({"content": [], "structuredContent": {"answers": answers}}),
+            );
         }
     }
 }
 
 fn schemas() -> Vec<Value> {
-    let remote = json!({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}});
+    let remote =
+        json!({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}});
     let bad = json!({"type": "object", "properties": {"a": {"type": "nonsense"}}});
     vec![
         json!({"name": "good", "inputSchema": {"type": "object"}}),

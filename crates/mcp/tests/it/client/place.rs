@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentName, Arguments, CallId, CancellationToken, ConversationId, IdempotencyKey, ProgressListener, Tool,
-    ToolContext, ToolError, TurnId, UserId,
+    AgentName, Arguments, CallId, CancellationToken, ConversationId, IdempotencyKey,
+    ProgressListener, Tool, ToolContext, ToolError, TurnId, UserId,
 };
 use adjutant_mcp::client::{
-    Backoff, Child, Health, Log, ServerConfig, ServerName, ServerReport, Servers, StartError, Surroundings,
-    Via,
+    Backoff, Child, Health, Log, ServerConfig, ServerName, ServerReport, Servers, StartError,
+    Surroundings, Via,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -24,8 +24,18 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 /// The program of `odd_server.rs`, which is built with the tests.
 pub(crate) fn odd_server() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().unwrap().parent().unwrap().join("examples").join("odd_server");
-    assert!(program.exists(), "{} is not built: cargo build -p adjutant-mcp --examples", program.display());
+    let program = test
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("examples")
+        .join("odd_server");
+    assert!(
+        program.exists(),
+        "{} is not built: cargo build -p adjutant-mcp --examples",
+        program.display()
+    );
     program
 }
 
@@ -43,28 +53,41 @@ pub(crate) fn odd(mode: &str) -> ServerConfig {
     };
     let mut config = ServerConfig::new(name("odd"), Via::Child(child));
     config.start_timeout = LONG;
-    config.backoff = Backoff { first: Duration::ZERO, ..Backoff::default() };
+    config.backoff = Backoff {
+        first: Duration::ZERO,
+        ..Backoff::default()
+    };
     config
 }
 
 pub(crate) fn surroundings() -> (Surroundings, Said) {
     let said = Said::default();
     let heard = said.clone();
-    let log: Log = Arc::new(move |server, words| heard.lock().unwrap().push(format!("{server}: {words}")));
+    let log: Log =
+        Arc::new(move |server, words| heard.lock().unwrap().push(format!("{server}: {words}")));
     // Plain HTTP to this machine only: without the system's certificates and proxies.
     let http = reqwest::Client::builder()
         .no_proxy()
         .tls_backend_preconfigured(
-            rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth(),
+            rustls::ClientConfig::builder_with_provider(Arc::new(
+                rustls::crypto::ring::default_provider(),
+            ))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth(),
         )
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .unwrap();
-    (Surroundings { http: Some(http), log, pins: None }, said)
+    (
+        Surroundings {
+            http: Some(http),
+            log,
+            pins: None,
+        },
+        said,
+    )
 }
 
 pub(crate) async fn start(config: ServerConfig) -> Result<Servers, StartError> {
@@ -113,8 +136,16 @@ pub(crate) async fn call(servers: &Servers, name: &str) -> Result<Value, ToolErr
     call_with(servers, name, Value::Object(Arguments::new())).await
 }
 
-pub(crate) async fn call_with(servers: &Servers, name: &str, arguments: Value) -> Result<Value, ToolError> {
-    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+pub(crate) async fn call_with(
+    servers: &Servers,
+    name: &str,
+    arguments: Value,
+) -> Result<Value, ToolError> {
+    let Value::Object(arguments) = arguments else {
+        panic!("arguments are an object")
+    };
     let (tool, context) = (tool(servers, name), context());
-    tokio::time::timeout(LONG, tool.call(&context, arguments)).await.expect("the call ends")
+    tokio::time::timeout(LONG, tool.call(&context, arguments))
+        .await
+        .expect("the call ends")
 }

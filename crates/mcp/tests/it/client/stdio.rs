@@ -5,18 +5,26 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::{
-    CancellationToken, Effect, Permission, Policy, Prepared, ProgressListener, ToolContext, ToolError,
-    ToolRegistry, TraceContext, UserId,
+    CancellationToken, Effect, Permission, Policy, Prepared, ProgressListener, ToolContext,
+    ToolError, ToolRegistry, TraceContext, UserId,
 };
 use adjutant_mcp::client::{Backoff, Child, Health, Injected, Servers, ToolRules, Via};
 use serde_json::{Value, json};
 
-use super::place::{LONG, call, call_with, context, name, odd, report, start, started, surroundings, tool};
+use super::place::{
+    LONG, call, call_with, context, name, odd, report, start, started, surroundings, tool,
+};
 
 /// Whether a process of that number runs.
 fn runs(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .trim_start()
+            .starts_with('Z')
+    })
 }
 
 /// The process a server runs in.
@@ -34,14 +42,20 @@ async fn tools_join_under_names_of_ours_and_answer_with_what_is_structured() {
         report
             .tools
             .iter()
-            .any(|tool| tool.name == "odd__delete_everything" && tool.original == "Delete-Everything")
+            .any(|tool| tool.name == "odd__delete_everything"
+                && tool.original == "Delete-Everything")
     );
     assert!(report.left_out.is_empty() && report.warnings.is_empty() && report.changed.is_empty());
     let mut registry = ToolRegistry::new();
     for tool in servers.tools() {
         registry.register(tool).unwrap();
     }
-    assert_eq!(call_with(&servers, "odd__echo", json!({"text": "hi"})).await.unwrap(), json!({"text": "hi"}));
+    assert_eq!(
+        call_with(&servers, "odd__echo", json!({"text": "hi"}))
+            .await
+            .unwrap(),
+        json!({"text": "hi"})
+    );
     let pid = pid(&servers).await;
     assert!(runs(pid));
     servers.stop().await;
@@ -57,12 +71,21 @@ async fn what_a_server_says_of_its_tools_decides_who_is_asked() {
     let policy = servers.confirmed(Policy::default());
     let permission = |name: &str| policy.permission(&ana, tool(&servers, name).definition());
     let effect = |name: &str| tool(&servers, name).definition().annotations.effect();
-    assert_eq!((permission("odd__echo"), effect("odd__echo")), (Permission::Allow, Effect::None));
-    assert_eq!((permission("odd__die"), effect("odd__die")), (Permission::Allow, Effect::Once));
+    assert_eq!(
+        (permission("odd__echo"), effect("odd__echo")),
+        (Permission::Allow, Effect::None)
+    );
+    assert_eq!(
+        (permission("odd__die"), effect("odd__die")),
+        (Permission::Allow, Effect::Once)
+    );
     assert_eq!(permission("odd__hang"), Permission::Confirm);
     assert_eq!(permission("odd__delete_everything"), Permission::Confirm);
     let delete = tool(&servers, "odd__delete_everything");
-    let Prepared::Ready { preview, .. } = delete.prepare(&context(), Default::default()).await.unwrap()
+    let Prepared::Ready { preview, .. } = delete
+        .prepare(&context(), Default::default())
+        .await
+        .unwrap()
     else {
         panic!("it asks nothing")
     };
@@ -73,7 +96,10 @@ async fn what_a_server_says_of_its_tools_decides_who_is_asked() {
 async fn a_failed_call_says_what_the_server_says() {
     let servers = started(odd("usual")).await;
     // Control characters stay data; whoever shows them makes them harmless.
-    assert_eq!(call(&servers, "odd__fail").await, Err(ToolError::failed("no such \u{1b}[2Jrepository")));
+    assert_eq!(
+        call(&servers, "odd__fail").await,
+        Err(ToolError::failed("no such \u{1b}[2Jrepository"))
+    );
     let refused = call(&servers, "odd__refuse").await.unwrap_err();
     assert!(
         matches!(&refused, ToolError::Invalid { message } if message.ends_with("text must be a haiku")),
@@ -90,7 +116,10 @@ async fn large_results_are_cut_and_say_so_and_too_large_ones_end_the_connection(
     config.result_bytes_max = 2_000;
     let servers = started(config).await;
     let cut = call(&servers, "odd__huge").await.unwrap();
-    assert_eq!(cut["cut"], "the result has 1000000 bytes; these are the first 2000");
+    assert_eq!(
+        cut["cut"],
+        "the result has 1000000 bytes; these are the first 2000"
+    );
     assert_eq!(cut["begins"].as_str().unwrap().len(), 2_000);
     let lost = call(&servers, "odd__too_huge").await.unwrap_err();
     assert!(matches!(lost, ToolError::Unknown { .. }), "{lost}");
@@ -107,7 +136,9 @@ async fn a_server_that_dies_in_a_call_leaves_it_in_doubt_and_is_brought_back() {
         "{lost}"
     );
     assert_eq!(
-        call_with(&servers, "odd__echo", json!({"text": "again"})).await.unwrap(),
+        call_with(&servers, "odd__echo", json!({"text": "again"}))
+            .await
+            .unwrap(),
         json!({"text": "again"})
     );
     // Of a call that changes nothing there is nothing to be unsure of.
@@ -121,28 +152,47 @@ async fn a_server_that_dies_in_a_call_leaves_it_in_doubt_and_is_brought_back() {
 #[tokio::test]
 async fn a_server_that_keeps_dying_is_given_up_until_somebody_wants_it() {
     let mut config = odd("usual");
-    config.backoff = Backoff { first: Duration::ZERO, attempts_max: 1, ..Backoff::default() };
+    config.backoff = Backoff {
+        first: Duration::ZERO,
+        attempts_max: 1,
+        ..Backoff::default()
+    };
     let servers = started(config).await;
     call(&servers, "odd__die").await.unwrap_err();
-    servers.wait_for(&name("odd"), |health| *health == Health::Connected).await;
+    servers
+        .wait_for(&name("odd"), |health| *health == Health::Connected)
+        .await;
     call(&servers, "odd__die").await.unwrap_err();
-    let given_up =
-        |health: &Health| matches!(health, Health::Failed { reason } if reason.contains("out of memory"));
-    tokio::time::timeout(LONG, servers.wait_for(&name("odd"), given_up)).await.unwrap();
+    let given_up = |health: &Health| matches!(health, Health::Failed { reason } if reason.contains("out of memory"));
+    tokio::time::timeout(LONG, servers.wait_for(&name("odd"), given_up))
+        .await
+        .unwrap();
     call(&servers, "odd__echo").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_call_that_is_stopped_is_told_to_the_server_and_its_answer_waited_for() {
     let servers = started(odd("usual")).await;
-    let (told, hangs) = (tool(&servers, "odd__stop_when_told"), tool(&servers, "odd__hang"));
+    let (told, hangs) = (
+        tool(&servers, "odd__stop_when_told"),
+        tool(&servers, "odd__hang"),
+    );
     let context = context();
     context.cancelled.cancel();
-    assert_eq!(told.call(&context, Default::default()).await, Ok(json!("stopped half-way")));
+    assert_eq!(
+        told.call(&context, Default::default()).await,
+        Ok(json!("stopped half-way"))
+    );
     let lost = hangs.call(&context, Default::default()).await.unwrap_err();
-    assert!(matches!(&lost, ToolError::Unknown { message } if message.contains("may or may not")), "{lost}");
+    assert!(
+        matches!(&lost, ToolError::Unknown { message } if message.contains("may or may not")),
+        "{lost}"
+    );
     let reading = tool(&servers, "odd__hang_reading");
-    let failed = reading.call(&context, Default::default()).await.unwrap_err();
+    let failed = reading
+        .call(&context, Default::default())
+        .await
+        .unwrap_err();
     assert!(matches!(failed, ToolError::Failed { .. }), "{failed}");
 }
 
@@ -156,8 +206,15 @@ async fn what_a_server_says_of_its_progress_is_heard_while_the_call_runs() {
         words.lock().unwrap().push(progress.to_string());
         stop.cancel();
     });
-    let context = ToolContext { progress, cancelled, ..context() };
-    assert_eq!(told.call(&context, Default::default()).await, Ok(json!("stopped half-way")));
+    let context = ToolContext {
+        progress,
+        cancelled,
+        ..context()
+    };
+    assert_eq!(
+        told.call(&context, Default::default()).await,
+        Ok(json!("stopped half-way"))
+    );
     assert_eq!(*heard.lock().unwrap(), ["3 of 10: reading \\u{1b}a.txt"]);
 }
 
@@ -167,10 +224,17 @@ async fn only_a_server_of_ours_is_told_in_which_conversation_its_tools_are_calle
         let servers = started(odd(mode)).await;
         let (tool, context) = (tool(&servers, "odd__received"), context());
         let received = tool.call(&context, Default::default()).await.unwrap();
-        let called = messages(&received).iter().find(|message| message["method"] == "tools/call").unwrap();
+        let called = messages(&received)
+            .iter()
+            .find(|message| message["method"] == "tools/call")
+            .unwrap();
         let told = &called["params"]["_meta"]["adjutant/conversation"];
         let conversation = json!(context.conversation.to_string());
-        assert_eq!(*told, if is_told { conversation } else { Value::Null }, "{called}");
+        assert_eq!(
+            *told,
+            if is_told { conversation } else { Value::Null },
+            "{called}"
+        );
     }
 }
 
@@ -199,13 +263,16 @@ async fn a_call_nobody_waits_for_is_cancelled_at_the_server() {
         loop {
             let received = call(&servers, "odd__received").await.unwrap();
             if messages(&received).iter().any(|message| {
-                message["method"] == "notifications/cancelled" && message["params"]["requestId"] == call_id
+                message["method"] == "notifications/cancelled"
+                    && message["params"]["requestId"] == call_id
             }) {
                 break;
             }
         }
     };
-    tokio::time::timeout(LONG, cancelled).await.expect("the server is told");
+    tokio::time::timeout(LONG, cancelled)
+        .await
+        .expect("the server is told");
 }
 
 fn messages(received: &Value) -> &Vec<Value> {
@@ -215,15 +282,25 @@ fn messages(received: &Value) -> &Vec<Value> {
 #[tokio::test]
 async fn a_start_that_fails_says_why_in_the_servers_last_words() {
     let servers = start(odd("dies")).await.unwrap();
-    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
-    assert!(reason.contains("exit status: 3") && reason.contains("fatal: no token found"), "{reason}");
+    let Health::Failed { reason } = report(&servers).health else {
+        panic!("it does not run")
+    };
+    assert!(
+        reason.contains("exit status: 3") && reason.contains("fatal: no token found"),
+        "{reason}"
+    );
     assert!(!reason.contains('\u{1b}'), "{reason:?}");
     assert!(servers.tools().is_empty());
 
     let mut required = odd("dies");
     required.required = true;
     let error = start(required).await.unwrap_err();
-    assert!(error.to_string().starts_with("the MCP server odd is required and did not start: "), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("the MCP server odd is required and did not start: "),
+        "{error}"
+    );
 
     let mut missing = odd("usual");
     missing.via = Via::Child(Child {
@@ -233,56 +310,96 @@ async fn a_start_that_fails_says_why_in_the_servers_last_words() {
         directory: None,
     });
     let servers = start(missing).await.unwrap();
-    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
-    assert_eq!(reason, "no-such-program-anywhere cannot be started: there is no such program");
+    let Health::Failed { reason } = report(&servers).health else {
+        panic!("it does not run")
+    };
+    assert_eq!(
+        reason,
+        "no-such-program-anywhere cannot be started: there is no such program"
+    );
 
     let mut nowhere = odd("usual");
-    let Via::Child(child) = &mut nowhere.via else { panic!("it is a child") };
+    let Via::Child(child) = &mut nowhere.via else {
+        panic!("it is a child")
+    };
     child.directory = Some("/no/such/folder".into());
     let servers = start(nowhere).await.unwrap();
-    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
-    assert_eq!(reason, "the folder it is to start in, /no/such/folder, is not there");
+    let Health::Failed { reason } = report(&servers).health else {
+        panic!("it does not run")
+    };
+    assert_eq!(
+        reason,
+        "the folder it is to start in, /no/such/folder, is not there"
+    );
 
     let mut silent = odd("silent");
     silent.start_timeout = Duration::from_millis(300);
     let servers = start(silent).await.unwrap();
-    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
-    assert!(reason.contains("within 0.3 s (start_timeout)") && reason.contains("it still runs"), "{reason}");
+    let Health::Failed { reason } = report(&servers).health else {
+        panic!("it does not run")
+    };
+    assert!(
+        reason.contains("within 0.3 s (start_timeout)") && reason.contains("it still runs"),
+        "{reason}"
+    );
 
     let servers = start(odd("refusing")).await.unwrap();
-    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
+    let Health::Failed { reason } = report(&servers).health else {
+        panic!("it does not run")
+    };
     assert!(reason.contains("not on Sundays"), "{reason}");
 }
 
 #[tokio::test]
 async fn a_server_of_the_newer_protocol_is_greeted_in_its_own_way() {
     let servers = started(odd("newer")).await;
-    assert_eq!(call_with(&servers, "odd__echo", json!({"text": "hi"})).await.unwrap(), json!({"text": "hi"}));
+    assert_eq!(
+        call_with(&servers, "odd__echo", json!({"text": "hi"}))
+            .await
+            .unwrap(),
+        json!({"text": "hi"})
+    );
 }
 
 #[tokio::test]
 async fn what_is_printed_beside_messages_breaks_nothing() {
     let (surroundings, said) = surroundings();
-    let servers = Servers::start(vec![odd("noisy")], surroundings).await.unwrap();
+    let servers = Servers::start(vec![odd("noisy")], surroundings)
+        .await
+        .unwrap();
     assert_eq!(report(&servers).health, Health::Connected);
     call(&servers, "odd__echo").await.unwrap();
     let said = said.lock().unwrap();
-    assert!(said.contains(&"odd: Welcome to the odd server!".to_owned()), "{said:?}");
+    assert!(
+        said.contains(&"odd: Welcome to the odd server!".to_owned()),
+        "{said:?}"
+    );
     assert!(said.contains(&"odd: [not, json".to_owned()), "{said:?}");
 }
 
 #[tokio::test]
 async fn what_a_server_asks_for_is_declined() {
     let (surroundings, said) = surroundings();
-    let servers = Servers::start(vec![odd("usual")], surroundings).await.unwrap();
+    let servers = Servers::start(vec![odd("usual")], surroundings)
+        .await
+        .unwrap();
     let answers = call(&servers, "odd__ask").await.unwrap();
     assert_eq!(
         answers["answers"][0]["error"]["message"],
         "this client does not offer sampling/createMessage"
     );
-    assert_eq!(answers["answers"][1]["error"]["message"], "this client does not offer roots/list");
+    assert_eq!(
+        answers["answers"][1]["error"]["message"],
+        "this client does not offer roots/list"
+    );
     assert_eq!(answers["answers"][2]["result"]["action"], "decline");
-    assert!(said.lock().unwrap().iter().any(|words| words.contains("elicitation")), "{said:?}");
+    assert!(
+        said.lock()
+            .unwrap()
+            .iter()
+            .any(|words| words.contains("elicitation")),
+        "{said:?}"
+    );
 }
 
 #[tokio::test]
@@ -300,7 +417,12 @@ async fn tools_that_changed_are_told_and_not_called() {
         }
     };
     let refused = tokio::time::timeout(LONG, refused).await.unwrap();
-    assert!(refused.to_string().contains("changed or removed its tool echo"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("changed or removed its tool echo"),
+        "{refused}"
+    );
     assert_eq!(report(&servers).changed, ["echo", "echo_2"]);
     // The others are as they were.
     call(&servers, "odd__received").await.unwrap();
@@ -310,21 +432,41 @@ async fn tools_that_changed_are_told_and_not_called() {
 async fn tools_that_cannot_join_are_named_with_the_reason() {
     let servers = started(odd("schemas")).await;
     let report = report(&servers);
-    let joined: Vec<(&str, &str)> =
-        report.tools.iter().map(|tool| (tool.name.as_str(), tool.original.as_str())).collect();
-    let expected =
-        [("odd__a_b", "a-b"), ("odd__a_b_2", "a.b"), ("odd__good", "good"), ("odd__twice", "twice")];
+    let joined: Vec<(&str, &str)> = report
+        .tools
+        .iter()
+        .map(|tool| (tool.name.as_str(), tool.original.as_str()))
+        .collect();
+    let expected = [
+        ("odd__a_b", "a-b"),
+        ("odd__a_b_2", "a.b"),
+        ("odd__good", "good"),
+        ("odd__twice", "twice"),
+    ];
     assert_eq!(joined, expected);
-    let left_out: Vec<&str> = report.left_out.iter().map(|tool| tool.original.as_str()).collect();
+    let left_out: Vec<&str> = report
+        .left_out
+        .iter()
+        .map(|tool| tool.original.as_str())
+        .collect();
     assert_eq!(left_out, ["bad", "remote", "twice"]);
-    assert!(report.left_out.iter().all(|tool| !tool.by_rule && !tool.reason.is_empty()));
+    assert!(
+        report
+            .left_out
+            .iter()
+            .all(|tool| !tool.by_rule && !tool.reason.is_empty())
+    );
 }
 
 #[tokio::test]
 async fn lists_end_and_no_tools_are_no_failure() {
     let servers = started(odd("endless")).await;
     assert_eq!(servers.tools().len(), 512);
-    assert!(report(&servers).warnings[0].contains("more than 512 tools"), "{:?}", report(&servers).warnings);
+    assert!(
+        report(&servers).warnings[0].contains("more than 512 tools"),
+        "{:?}",
+        report(&servers).warnings
+    );
     let servers = started(odd("no_tools")).await;
     assert!(servers.tools().is_empty());
 }
@@ -333,7 +475,11 @@ async fn lists_end_and_no_tools_are_no_failure() {
 async fn rules_choose_and_what_they_miss_is_told() {
     let mut config = odd("usual");
     config.rules = ToolRules {
-        allow: Some(vec!["echo".to_owned(), "whoami".to_owned(), "ecko".to_owned()]),
+        allow: Some(vec![
+            "echo".to_owned(),
+            "whoami".to_owned(),
+            "ecko".to_owned(),
+        ]),
         inject: [(Injected::UserId, "who".to_owned())].into(),
         ..ToolRules::default()
     };
@@ -341,11 +487,19 @@ async fn rules_choose_and_what_they_miss_is_told() {
     let report = report(&servers);
     assert_eq!(report.tools.len(), 2);
     assert!(report.left_out.iter().all(|tool| tool.by_rule));
-    assert_eq!(report.warnings, ["allow names \"ecko\", and it has no such tool; did you mean \"echo\"?"]);
+    assert_eq!(
+        report.warnings,
+        ["allow names \"ecko\", and it has no such tool; did you mean \"echo\"?"]
+    );
     let whoami = tool(&servers, "odd__whoami");
-    assert_eq!(whoami.definition().parameters, json!({"type": "object", "properties": {}, "required": []}));
+    assert_eq!(
+        whoami.definition().parameters,
+        json!({"type": "object", "properties": {}, "required": []})
+    );
     // Not even a model that guesses the argument is somebody else.
-    let said = call_with(&servers, "odd__whoami", json!({"who": "bob"})).await.unwrap();
+    let said = call_with(&servers, "odd__whoami", json!({"who": "bob"}))
+        .await
+        .unwrap();
     assert_eq!(said, json!({"who": "ana"}));
 }
 
@@ -353,13 +507,18 @@ async fn rules_choose_and_what_they_miss_is_told() {
 async fn a_child_gets_the_variables_it_was_given_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = odd("usual");
-    let Via::Child(child) = &mut config.via else { panic!("it is a child") };
+    let Via::Child(child) = &mut config.via else {
+        panic!("it is a child")
+    };
     child.directory = Some(folder.path().to_owned());
     let servers = started(config).await;
     let seen = call(&servers, "odd__variables").await.unwrap();
     assert_eq!(seen["names"], json!(["TOKEN"]));
     assert_eq!(seen["token"], "t-123");
-    assert_eq!(Path::new(seen["place"].as_str().unwrap()), folder.path().canonicalize().unwrap());
+    assert_eq!(
+        Path::new(seen["place"].as_str().unwrap()),
+        folder.path().canonicalize().unwrap()
+    );
 }
 
 #[tokio::test]
@@ -380,8 +539,11 @@ async fn no_child_outlives_the_agent_however_stubborn() {
     };
     tokio::time::timeout(LONG, gone).await.unwrap();
     // Its tools are still somewhere, and say what there is to say.
-    let echo =
-        tools.iter().find(|tool| tool.definition().name.as_str() == "odd__echo").map(Arc::clone).unwrap();
+    let echo = tools
+        .iter()
+        .find(|tool| tool.definition().name.as_str() == "odd__echo")
+        .map(Arc::clone)
+        .unwrap();
     let error = echo.call(&context(), Default::default()).await.unwrap_err();
     assert!(matches!(error, ToolError::Failed { .. }), "{error}");
 }
@@ -394,36 +556,78 @@ async fn one_bad_server_keeps_no_other_away() {
     let mut off = odd("usual");
     (off.name, off.disabled) = (name("off"), true);
     let mut unset = odd("usual");
-    (unset.name, unset.unusable) = (name("unset"), Some("not set in the environment: TOKEN".to_owned()));
-    let servers = Servers::start(vec![bad, off, unset, odd("usual")], surroundings).await.unwrap();
-    let health: Vec<String> = servers.report().iter().map(|server| server.health.to_string()).collect();
+    (unset.name, unset.unusable) = (
+        name("unset"),
+        Some("not set in the environment: TOKEN".to_owned()),
+    );
+    let servers = Servers::start(vec![bad, off, unset, odd("usual")], surroundings)
+        .await
+        .unwrap();
+    let health: Vec<String> = servers
+        .report()
+        .iter()
+        .map(|server| server.health.to_string())
+        .collect();
     assert!(health[0].starts_with("failed: "));
-    assert_eq!(&health[1..], ["disabled", "failed: not set in the environment: TOKEN", "connected"]);
+    assert_eq!(
+        &health[1..],
+        [
+            "disabled",
+            "failed: not set in the environment: TOKEN",
+            "connected"
+        ]
+    );
     call(&servers, "odd__echo").await.unwrap();
 }
 
 #[tokio::test]
 async fn what_a_server_logs_is_bounded_however_it_says_it() {
     let (surroundings, said) = surroundings();
-    let servers = Servers::start(vec![odd("usual")], surroundings).await.unwrap();
+    let servers = Servers::start(vec![odd("usual")], surroundings)
+        .await
+        .unwrap();
     call(&servers, "odd__log_much").await.unwrap();
     servers.stop().await;
     let said = said.lock().unwrap();
     let logged: Vec<&String> = said.iter().filter(|line| line.contains("xxx")).collect();
-    assert!(!logged.is_empty() && logged.len() < 2_000, "{} lines", logged.len());
-    assert!(logged.iter().all(|line| line.len() < 2_100), "{} bytes", logged[0].len());
+    assert!(
+        !logged.is_empty() && logged.len() < 2_000,
+        "{} lines",
+        logged.len()
+    );
+    assert!(
+        logged.iter().all(|line| line.len() < 2_100),
+        "{} bytes",
+        logged[0].len()
+    );
 }
 
 #[tokio::test]
 async fn the_trace_of_a_call_goes_along() {
     let servers = started(odd("usual")).await;
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    for trace in [None, TraceContext::parse(parent, None), TraceContext::parse(parent, Some("a=1"))] {
-        let state = trace.as_ref().and_then(|trace| trace.tracestate().map(str::to_owned));
-        let context = ToolContext { trace: trace.clone(), ..context() };
-        let received = tool(&servers, "odd__received").call(&context, Default::default()).await.unwrap();
+    for trace in [
+        None,
+        TraceContext::parse(parent, None),
+        TraceContext::parse(parent, Some("a=1")),
+    ] {
+        let state = trace
+            .as_ref()
+            .and_then(|trace| trace.tracestate().map(str::to_owned));
+        let context = ToolContext {
+            trace: trace.clone(),
+            ..context()
+        };
+        let received = tool(&servers, "odd__received")
+            .call(&context, Default::default())
+            .await
+            .unwrap();
         let meta = &messages(&received).last().unwrap()["params"]["_meta"];
-        assert_eq!(meta["traceparent"].as_str(), trace.map(|_| parent), "{received}");
+        assert_eq!(
+            meta["traceparent"].as_str(),
+            trace.map(|_| parent),
+            "{received}"
+        );
         assert_eq!(meta["tracestate"].as_str(), state.as_deref(), "{received}");
     }
 }

@@ -14,13 +14,21 @@ use super::harness::{Client, SESSIONLESS, SESSIONS, World, params, person};
 async fn asked(client: &Client, task: &str) -> String {
     let (failed, asked) = client.call("delete_task", json!({ "task_id": task })).await;
     assert!(!failed, "{asked}");
-    assert_eq!((&asked["success"], &asked["status"]), (&json!(false), &json!("confirmation_required")));
+    assert_eq!(
+        (&asked["success"], &asked["status"]),
+        (&json!(false), &json!("confirmation_required"))
+    );
     asked["confirmation_id"].as_str().unwrap().to_owned()
 }
 
 /// Asks what became of it.
 async fn again(client: &Client, task: &str, id: &str) -> (bool, Value) {
-    client.call("delete_task", json!({ "task_id": task, "confirmation_id": id })).await
+    client
+        .call(
+            "delete_task",
+            json!({ "task_id": task, "confirmation_id": id }),
+        )
+        .await
 }
 
 #[tokio::test]
@@ -29,22 +37,40 @@ async fn a_model_cannot_confirm_for_its_person() {
     let client = Client::plain(&world.server(), "ana").await;
     client.add(&["Buy milk", "Call Bob"]).await;
 
-    let (failed, shown) = client.call("delete_task", json!({ "task_id": "milk" })).await;
+    let (failed, shown) = client
+        .call("delete_task", json!({ "task_id": "milk" }))
+        .await;
     assert!(!failed);
     assert_eq!(shown["preview"], "Delete “Buy milk”");
-    assert!(shown["message"].as_str().unwrap().contains("you cannot confirm it"), "{shown}");
+    assert!(
+        shown["message"]
+            .as_str()
+            .unwrap()
+            .contains("you cannot confirm it"),
+        "{shown}"
+    );
     let id = shown["confirmation_id"].as_str().unwrap();
     for _ in 0..3 {
         let (failed, still) = again(&client, "milk", id).await;
-        assert!(!failed && still["status"] == "confirmation_required", "{still}");
+        assert!(
+            !failed && still["status"] == "confirmation_required",
+            "{still}"
+        );
     }
-    assert_eq!(client.tasks().await, ["Buy milk", "Call Bob"], "nothing was done");
+    assert_eq!(
+        client.tasks().await,
+        ["Buy milk", "Call Bob"],
+        "nothing was done"
+    );
 
     world.answer("ana", Verdict::Approved).await;
     assert_eq!(client.tasks().await, ["Call Bob"]);
     for _ in 0..2 {
         let (failed, done) = again(&client, "milk", id).await;
-        assert!(!failed && done["success"] == true && done["data"]["deleted"] == true, "{done}");
+        assert!(
+            !failed && done["success"] == true && done["data"]["deleted"] == true,
+            "{done}"
+        );
     }
     let id = asked(&client, "2").await;
     world.answer("ana", Verdict::Denied).await;
@@ -57,23 +83,45 @@ async fn a_model_cannot_confirm_for_its_person() {
 async fn an_id_is_for_one_call_of_one_user() {
     let world = World::new();
     let server = world.server();
-    let (ana, ben) = (Client::plain(&server, "ana").await, Client::plain(&server, "ben").await);
+    let (ana, ben) = (
+        Client::plain(&server, "ana").await,
+        Client::plain(&server, "ben").await,
+    );
     ana.add(&["Buy milk", "Call Bob"]).await;
     ben.add(&["Buy milk"]).await;
     let id = asked(&ana, "milk").await;
     let (_, by_number) = again(&ana, "1", &id).await;
-    assert_eq!(by_number["status"], "confirmation_required", "the number is the same task");
+    assert_eq!(
+        by_number["status"], "confirmation_required",
+        "the number is the same task"
+    );
     let other = |(failed, refused): (bool, Value)| {
-        assert!(failed && refused["error"].as_str().unwrap().contains("not for this call"), "{refused}");
+        assert!(
+            failed
+                && refused["error"]
+                    .as_str()
+                    .unwrap()
+                    .contains("not for this call"),
+            "{refused}"
+        );
     };
     other(again(&ana, "2", &id).await);
     other(again(&ben, "milk", &id).await);
     for nonsense in ["", "yes", "true", "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11"] {
         other(again(&ana, "1", nonsense).await);
     }
-    let (failed, _) = ana.call("delete_task", json!({ "task_id": "1", "confirmation_id": true })).await;
+    let (failed, _) = ana
+        .call(
+            "delete_task",
+            json!({ "task_id": "1", "confirmation_id": true }),
+        )
+        .await;
     assert!(failed);
-    assert_eq!((ana.tasks().await.len(), ben.tasks().await.len()), (2, 1), "nothing of that did anything");
+    assert_eq!(
+        (ana.tasks().await.len(), ben.tasks().await.len()),
+        (2, 1),
+        "nothing of that did anything"
+    );
 }
 
 /// What waits is in the store: any replica knows it, and none needs a secret of the others.
@@ -83,10 +131,16 @@ async fn what_was_asked_on_one_replica_is_answered_on_another_and_runs_once() {
     let count = Arc::new(AtomicU32::new(0));
     let launch = || -> Arc<dyn Tool> {
         let count = count.clone();
-        let tool = FunctionTool::new("launch", "Launches.", json!({"type": "object"}), move |_, _| {
-            std::future::ready(Ok(json!(count.fetch_add(1, Ordering::SeqCst) + 1)))
-        });
-        Arc::new(tool.unwrap().annotated(Annotations { destructive: true, ..Annotations::default() }))
+        let tool = FunctionTool::new(
+            "launch",
+            "Launches.",
+            json!({"type": "object"}),
+            move |_, _| std::future::ready(Ok(json!(count.fetch_add(1, Ordering::SeqCst) + 1))),
+        );
+        Arc::new(tool.unwrap().annotated(Annotations {
+            destructive: true,
+            ..Annotations::default()
+        }))
     };
     let replica = || world.builder(vec![launch()], Policy::default()).build();
     let yes = person(ElicitationAction::Accept, Some(json!({ "confirm": true })));
@@ -106,7 +160,10 @@ async fn what_was_asked_on_one_replica_is_answered_on_another_and_runs_once() {
         let CallToolResponse::Complete(done) = replica.once(answered.clone()).await else {
             panic!("it is asked again")
         };
-        assert_eq!(replica.checked("launch", done), (false, json!({"success": true, "data": 1})));
+        assert_eq!(
+            replica.checked("launch", done),
+            (false, json!({"success": true, "data": 1}))
+        );
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
@@ -117,8 +174,9 @@ async fn an_answer_of_a_client_that_comes_late_does_nothing() {
     let never = person(ElicitationAction::Decline, None);
     let client = Client::connect(&world.server(), "ana", &SESSIONLESS, never).await;
     client.add(&["Buy milk"]).await;
-    let CallToolResponse::InputRequired(asked) =
-        client.once(params("delete_task", json!({ "task_id": "1" }))).await
+    let CallToolResponse::InputRequired(asked) = client
+        .once(params("delete_task", json!({ "task_id": "1" })))
+        .await
     else {
         panic!("it is not asked")
     };
@@ -127,9 +185,14 @@ async fn an_answer_of_a_client_that_comes_late_does_nothing() {
     answered.request_state = asked.request_state;
     let said = json!({ "action": "accept", "content": { "confirm": true } });
     answered.input_responses = Some([("confirm".to_owned(), said)].into());
-    let CallToolResponse::Complete(late) = client.once(answered).await else { panic!("it is asked again") };
+    let CallToolResponse::Complete(late) = client.once(answered).await else {
+        panic!("it is asked again")
+    };
     let (failed, late) = client.checked("delete_task", late);
-    assert!(failed && late["error"].as_str().unwrap().contains("too late"), "{late}");
+    assert!(
+        failed && late["error"].as_str().unwrap().contains("too late"),
+        "{late}"
+    );
     assert_eq!(client.tasks().await, ["Buy milk"]);
 }
 
@@ -147,9 +210,16 @@ async fn a_request_with_a_name_is_one_call() {
     };
     let first = add("Buy milk", json!("k1")).await;
     assert!(!first.0, "{first:?}");
-    assert_eq!(add("Buy milk", json!("k1")).await, first, "the same answer again");
+    assert_eq!(
+        add("Buy milk", json!("k1")).await,
+        first,
+        "the same answer again"
+    );
     let (failed, other) = add("Call Bob", json!("k1")).await;
-    assert!(failed && other["error"].as_str().unwrap().contains("used before"), "{other}");
+    assert!(
+        failed && other["error"].as_str().unwrap().contains("used before"),
+        "{other}"
+    );
     for nonsense in [json!(1), json!(""), json!("x".repeat(201))] {
         assert!(add("Call Bob", nonsense).await.0);
     }
@@ -175,12 +245,24 @@ async fn a_client_that_can_ask_does() {
         )
         .await;
         client.add(&["Buy milk"]).await;
-        assert!(asked.lock().unwrap().is_empty(), "only what destroys something is asked about");
+        assert!(
+            asked.lock().unwrap().is_empty(),
+            "only what destroys something is asked about"
+        );
         let tools = client.peer.list_all_tools().await.unwrap();
-        let delete = tools.iter().find(|tool| tool.name == "delete_task").unwrap();
-        assert!(delete.input_schema["properties"].get("confirmation_id").is_none());
+        let delete = tools
+            .iter()
+            .find(|tool| tool.name == "delete_task")
+            .unwrap();
+        assert!(
+            delete.input_schema["properties"]
+                .get("confirmation_id")
+                .is_none()
+        );
 
-        let (failed, done) = client.call("delete_task", json!({ "task_id": "milk" })).await;
+        let (failed, done) = client
+            .call("delete_task", json!({ "task_id": "milk" }))
+            .await;
         assert!(!failed && done["data"]["deleted"] == true, "{done}");
         assert_eq!(*asked.lock().unwrap(), ["Delete “Buy milk”?"]);
         assert!(client.tasks().await.is_empty());
@@ -189,11 +271,15 @@ async fn a_client_that_can_ask_does() {
 
 #[tokio::test]
 async fn anything_but_a_plain_yes_does_nothing() {
-    let failing: super::harness::Person = Arc::new(|_| Err(ErrorData::internal_error("no screen", None)));
+    let failing: super::harness::Person =
+        Arc::new(|_| Err(ErrorData::internal_error("no screen", None)));
     for version in [SESSIONS, SESSIONLESS] {
         let people = [
             person(ElicitationAction::Accept, Some(json!({ "confirm": false }))),
-            person(ElicitationAction::Accept, Some(json!({ "confirm": "true" }))),
+            person(
+                ElicitationAction::Accept,
+                Some(json!({ "confirm": "true" })),
+            ),
             person(ElicitationAction::Accept, Some(json!({}))),
             person(ElicitationAction::Accept, None),
             person(ElicitationAction::Decline, Some(json!({ "confirm": true }))),
@@ -208,7 +294,10 @@ async fn anything_but_a_plain_yes_does_nothing() {
             // A client whose person cannot be asked may give up by itself.
             if let Ok(result) = client.peer.call_tool(arguments).await {
                 let (failed, content) = client.checked("delete_task", result);
-                assert!(!failed && content["status"] == "declined", "{number}: {content}");
+                assert!(
+                    !failed && content["status"] == "declined",
+                    "{number}: {content}"
+                );
             }
             assert_eq!(client.tasks().await, ["Buy milk"], "{number}");
         }
@@ -221,11 +310,18 @@ async fn an_answer_without_sessions_is_for_the_call_that_asked() {
     let never = person(ElicitationAction::Decline, None);
     let client = Client::connect(&world.server(), "ana", &SESSIONLESS, never).await;
     client.add(&["Buy milk", "Call Bob"]).await;
-    let asked = client.once(params("delete_task", json!({ "task_id": "1" }))).await;
-    let CallToolResponse::InputRequired(asked) = asked else { panic!("{asked:?}") };
+    let asked = client
+        .once(params("delete_task", json!({ "task_id": "1" })))
+        .await;
+    let CallToolResponse::InputRequired(asked) = asked else {
+        panic!("{asked:?}")
+    };
     let state = asked.request_state.unwrap();
     let question = json!(asked.input_requests.unwrap()["confirm"]);
-    assert_eq!(question["params"]["requestedSchema"]["properties"]["confirm"]["default"], false);
+    assert_eq!(
+        question["params"]["requestedSchema"]["properties"]["confirm"]["default"],
+        false
+    );
     let yes = json!({ "action": "accept", "content": { "confirm": true } });
 
     let answered = |task: &str, state: Option<&str>, answer: Option<&Value>| {
@@ -241,17 +337,24 @@ async fn an_answer_without_sessions_is_for_the_call_that_asked() {
     ];
     for call in refused {
         let response = client.once(call).await;
-        let CallToolResponse::Complete(result) = response else { panic!("{response:?}") };
+        let CallToolResponse::Complete(result) = response else {
+            panic!("{response:?}")
+        };
         let (_, content) = client.checked("delete_task", result);
         assert_eq!(content["success"], false, "{content}");
     }
     // An answer nobody asked for is no answer: the question comes.
     let response = client.once(answered("1", None, Some(&yes))).await;
-    assert!(matches!(response, CallToolResponse::InputRequired(_)), "{response:?}");
+    assert!(
+        matches!(response, CallToolResponse::InputRequired(_)),
+        "{response:?}"
+    );
     assert_eq!(client.tasks().await.len(), 2);
 
     let done = client.once(answered("1", Some(&state), Some(&yes))).await;
-    let CallToolResponse::Complete(done) = done else { panic!("{done:?}") };
+    let CallToolResponse::Complete(done) = done else {
+        panic!("{done:?}")
+    };
     assert_eq!(client.checked("delete_task", done).1["success"], true);
     assert_eq!(client.tasks().await, ["Call Bob"]);
 }

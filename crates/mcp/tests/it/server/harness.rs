@@ -1,5 +1,8 @@
 //! An agent with the task tools as an MCP server, and a client at the other end of a pipe.
-#![expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
+#![expect(
+    deprecated,
+    reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,8 +21,8 @@ use rmcp::model::{
     LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
-    serve_server,
+    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext,
+    RunningService, serve_server,
 };
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
@@ -47,7 +50,10 @@ impl World {
 
     /// The same with a model that answers.
     pub(super) fn with_script(script: &'static str) -> Self {
-        Self { script, ..Self::new() }
+        Self {
+            script,
+            ..Self::new()
+        }
     }
 
     /// A server that offers the agent itself too.
@@ -57,7 +63,9 @@ impl World {
 
     /// The same with more tools.
     pub(super) fn asked_with(&self, tools: Vec<Arc<dyn Tool>>, policy: Policy) -> McpServer {
-        self.builder(tools, policy).asked(Box::new(|_| Ok(Box::new(|_, _| {})))).build()
+        self.builder(tools, policy)
+            .asked(Box::new(|_| Ok(Box::new(|_, _| {}))))
+            .build()
     }
 
     /// Lets time pass.
@@ -78,9 +86,18 @@ impl World {
     /// What waits for a person, answered where they see it, which is not the client.
     pub(super) async fn answer(&self, user_id: &str, verdict: Verdict) {
         let agent = self.agent(Vec::new(), Policy::default());
-        for (key, _) in self.store.parked(&AgentName::adjutant(), Some(&user(user_id))).await.unwrap() {
+        for (key, _) in self
+            .store
+            .parked(&AgentName::adjutant(), Some(&user(user_id)))
+            .await
+            .unwrap()
+        {
             let mut context = agent.context(&key).await.unwrap();
-            let answers = context.pending.iter().map(|call| call.answer(verdict)).collect();
+            let answers = context
+                .pending
+                .iter()
+                .map(|call| call.answer(verdict))
+                .collect();
             agent.answer(&mut context, answers).await.unwrap();
         }
     }
@@ -155,7 +172,10 @@ impl ClientHandler for Handler {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let _ = self.heard.send(Heard::Progress(params.progress, params.message.unwrap_or_default()));
+        let _ = self.heard.send(Heard::Progress(
+            params.progress,
+            params.message.unwrap_or_default(),
+        ));
     }
 
     async fn on_logging_message(
@@ -164,7 +184,9 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         let level = serde_json::to_value(params.level).unwrap();
-        let _ = self.heard.send(Heard::Log(level.as_str().unwrap().to_owned(), params.data));
+        let _ = self
+            .heard
+            .send(Heard::Log(level.as_str().unwrap().to_owned(), params.data));
     }
 }
 
@@ -184,17 +206,38 @@ impl Client {
     ) -> Self {
         let (here, there) = tokio::io::duplex(64 * 1024);
         let session = server.session(user(user_id));
-        tokio::spawn(async move { serve_server(session, there).await.unwrap().waiting().await.unwrap() });
+        tokio::spawn(async move {
+            serve_server(session, there)
+                .await
+                .unwrap()
+                .waiting()
+                .await
+                .unwrap()
+        });
         let lifecycle = match version.has_initialize() {
             true => ClientLifecycleMode::Initialize,
-            false => ClientLifecycleMode::Discover { preferred_versions: vec![version.clone()] },
+            false => ClientLifecycleMode::Discover {
+                preferred_versions: vec![version.clone()],
+            },
         };
         let (sender, heard) = unbounded_channel();
-        let peer = Handler { person, heard: sender }.serve_with_lifecycle(here, lifecycle).await.unwrap();
-        let mut client = Self { peer, heard, schemas: BTreeMap::new() };
+        let peer = Handler {
+            person,
+            heard: sender,
+        }
+        .serve_with_lifecycle(here, lifecycle)
+        .await
+        .unwrap();
+        let mut client = Self {
+            peer,
+            heard,
+            schemas: BTreeMap::new(),
+        };
         for tool in client.peer.list_all_tools().await.unwrap() {
             let schema = Value::Object((*tool.output_schema.unwrap()).clone());
-            client.schemas.insert(tool.name.to_string(), Schema::compile(&schema).unwrap());
+            client
+                .schemas
+                .insert(tool.name.to_string(), Schema::compile(&schema).unwrap());
         }
         client
     }
@@ -228,7 +271,10 @@ impl Client {
     pub(super) async fn tasks(&self) -> Vec<String> {
         let (_, listed) = self.call("list_tasks", json!({})).await;
         let tasks = listed["data"]["tasks"].as_array().unwrap();
-        tasks.iter().map(|task| task["description"].as_str().unwrap().to_owned()).collect()
+        tasks
+            .iter()
+            .map(|task| task["description"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     pub(super) async fn add(&self, words: &[&str]) {
@@ -240,6 +286,8 @@ impl Client {
 }
 
 pub(super) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
-    let Value::Object(arguments) = arguments else { panic!("{arguments}") };
+    let Value::Object(arguments) = arguments else {
+        panic!("{arguments}")
+    };
     CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
 }

@@ -40,10 +40,20 @@ pub(super) enum Beyond<'a> {
 impl Form {
     /// Returns the form of a piece. `None`: the next one has to be read as a whole.
     pub(super) fn of(json: &str, reply: &Reply<'_>) -> Option<Self> {
-        let Reply { model: _, choices, usage: None, x_groq: None, error: None, obfuscation } = reply else {
+        let Reply {
+            model: _,
+            choices,
+            usage: None,
+            x_groq: None,
+            error: None,
+            obfuscation,
+        } = reply
+        else {
             return None;
         };
-        let Choices { first, count: 1 } = choices.as_ref()? else { return None };
+        let Choices { first, count: 1 } = choices.as_ref()? else {
+            return None;
+        };
         let Some(Choice {
             index: _,
             delta: Some(delta),
@@ -58,10 +68,16 @@ impl Form {
         let (place, text) = place(delta)?;
         let text = within(json, text)?;
         let padding = match obfuscation {
-            Some(padding) => Some(within(json, padding).filter(|padding| padding.start > text.end)?),
+            Some(padding) => {
+                Some(within(json, padding).filter(|padding| padding.start > text.end)?)
+            }
             None => None,
         };
-        Some(Self { place, text, padding })
+        Some(Self {
+            place,
+            text,
+            padding,
+        })
     }
 
     /// Returns what `json` says beyond `last`, the piece that has this form and its places, and moves those to where they are in
@@ -104,13 +120,32 @@ impl Place {
     fn message(self, text: Loose<'_>) -> Message<'_> {
         let text = Some(text);
         match self {
-            Self::Content => Message { content: text, ..Message::default() },
-            Self::ReasoningContent => Message { reasoning_content: text, ..Message::default() },
-            Self::Reasoning => Message { reasoning: text, ..Message::default() },
+            Self::Content => Message {
+                content: text,
+                ..Message::default()
+            },
+            Self::ReasoningContent => Message {
+                reasoning_content: text,
+                ..Message::default()
+            },
+            Self::Reasoning => Message {
+                reasoning: text,
+                ..Message::default()
+            },
             Self::Arguments(index) => {
-                let function = Some(Function { name: None, arguments: text });
-                let call = Call { index: index.map(Loose::Count), function, ..Call::default() };
-                Message { tool_calls: Some(vec![call]), ..Message::default() }
+                let function = Some(Function {
+                    name: None,
+                    arguments: text,
+                });
+                let call = Call {
+                    index: index.map(Loose::Count),
+                    function,
+                    ..Call::default()
+                };
+                Message {
+                    tool_calls: Some(vec![call]),
+                    ..Message::default()
+                }
             }
         }
     }
@@ -145,7 +180,11 @@ fn place<'m, 'a>(message: &'m Message<'a>) -> Option<(Place, &'m Loose<'a>)> {
                     Call {
                         index,
                         id: None,
-                        function: Some(Function { name: None, arguments: Some(text) }),
+                        function:
+                            Some(Function {
+                                name: None,
+                                arguments: Some(text),
+                            }),
                         custom: None,
                         extra_content: None,
                     },
@@ -161,9 +200,15 @@ fn place<'m, 'a>(message: &'m Message<'a>) -> Option<(Place, &'m Loose<'a>)> {
 
 /// Returns the place of a text in the JSON that it was read from. `None`: it is not there as it is.
 fn within(json: &str, text: &Loose<'_>) -> Option<Range<usize>> {
-    let Loose::Text(Cow::Borrowed(text)) = text else { return None };
+    let Loose::Text(Cow::Borrowed(text)) = text else {
+        return None;
+    };
     let start = text.as_ptr().addr().checked_sub(json.as_ptr().addr())?;
     let end = start.checked_add(text.len())?;
-    let is_there = json.get(start.checked_sub(1)?..=end)?.strip_prefix('"')?.strip_suffix('"')? == *text;
+    let is_there = json
+        .get(start.checked_sub(1)?..=end)?
+        .strip_prefix('"')?
+        .strip_suffix('"')?
+        == *text;
     is_there.then_some(start..end)
 }

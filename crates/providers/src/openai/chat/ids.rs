@@ -15,7 +15,10 @@ pub(super) struct Ids<'a> {
 
 impl<'a> Ids<'a> {
     pub(super) fn new(form: CallIds) -> Self {
-        Self { form, known: BTreeMap::new() }
+        Self {
+            form,
+            known: BTreeMap::new(),
+        }
     }
 
     /// The id of a call: the server's own, unless it is another vendor's or `is_taken` by another call of the same message.
@@ -25,15 +28,24 @@ impl<'a> Ids<'a> {
         is_foreign: bool,
         is_taken: impl Fn(&str) -> bool,
     ) -> String {
-        let own = call.provider_id.as_deref().filter(|_| !is_foreign).map(|id| self.form.fit(id));
-        let id = own.filter(|id| !is_taken(id)).unwrap_or_else(|| self.form.fit(call.id.as_str()));
+        let own = call
+            .provider_id
+            .as_deref()
+            .filter(|_| !is_foreign)
+            .map(|id| self.form.fit(id));
+        let id = own
+            .filter(|id| !is_taken(id))
+            .unwrap_or_else(|| self.form.fit(call.id.as_str()));
         self.known.insert(&call.id, id.clone());
         id
     }
 
     /// The id of the call that a result answers.
     pub(super) fn result(&self, call: &CallId) -> String {
-        self.known.get(call).cloned().unwrap_or_else(|| self.form.fit(call.as_str()))
+        self.known
+            .get(call)
+            .cloned()
+            .unwrap_or_else(|| self.form.fit(call.as_str()))
     }
 }
 
@@ -65,8 +77,9 @@ fn nine(mut number: u64) -> String {
 
 /// FNV-1a, 64 bits: ids have to differ, nobody attacks them.
 fn hash(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -82,7 +95,10 @@ mod tests {
         assert_eq!(CallIds::Nine.fit("aB3xY9q12"), "aB3xY9q12");
         let fitted = ["call_8f3a_1", "call_8f3a_2", "call_12ab"].map(|id| CallIds::Nine.fit(id));
         for id in &fitted {
-            assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+            assert!(
+                id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+                "{id}"
+            );
         }
         assert!(fitted[0] != fitted[1] && fitted[1] != fitted[2]);
     }

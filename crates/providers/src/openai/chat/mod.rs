@@ -50,9 +50,10 @@ pub(super) fn open(
     let base = row.base(&connection)?;
     let path = ["chat", "completions"];
     let (url, headers) = match dialect.address {
-        Address::Version(version) => {
-            (endpoint(&id.provider, &base, version, &path)?, key.as_ref().map(bearer))
-        }
+        Address::Version(version) => (
+            endpoint(&id.provider, &base, version, &path)?,
+            key.as_ref().map(bearer),
+        ),
         Address::Azure => (azure(&base, &vendor)?, key.map(api_key)),
     };
     let self_hosted = row.local || is_on_own_network(&base);
@@ -77,7 +78,13 @@ pub(super) fn open(
         tools: request::Tools::default(),
         headers: headers.into_iter().collect(),
     };
-    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
+    Ok(HttpModel::new(
+        vendor,
+        capabilities,
+        patience,
+        wire,
+        connection,
+    ))
 }
 
 /// The address of a deployment. With `api-version` in the base URL's query the dated form, whose path names the
@@ -115,7 +122,13 @@ struct Chat {
 
 impl Wire for Chat {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
-        request::encode(request, (&self.vendor.model, &self.family), self.dialect, &self.tools, streamed)
+        request::encode(
+            request,
+            (&self.vendor.model, &self.family),
+            self.dialect,
+            &self.tools,
+            streamed,
+        )
     }
 
     fn url(&self, _: bool) -> &Url {
@@ -128,15 +141,35 @@ impl Wire for Chat {
 
     fn asked(&self, request: &GenerateRequest) -> Asked {
         // Somebody else's request gets the answer as it is.
-        let tools = if request.config.verbatim { ToolSet::default() } else { request.tools.clone() };
-        Asked { tools, ..Asked::default() }
+        let tools = if request.config.verbatim {
+            ToolSet::default()
+        } else {
+            request.tools.clone()
+        };
+        Asked {
+            tools,
+            ..Asked::default()
+        }
     }
 
-    fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
-        response::decode(body, Reading::new(self.vendor.clone(), self.dialect, &asked.tools, losses))
+    fn decode(
+        &self,
+        asked: &Asked,
+        body: &str,
+        losses: Vec<String>,
+    ) -> Result<GenerateResponse, ModelError> {
+        response::decode(
+            body,
+            Reading::new(self.vendor.clone(), self.dialect, &asked.tools, losses),
+        )
     }
 
     fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseStream::boxed(Reading::new(self.vendor.clone(), self.dialect, &asked.tools, losses))
+        SseStream::boxed(Reading::new(
+            self.vendor.clone(),
+            self.dialect,
+            &asked.tools,
+            losses,
+        ))
     }
 }

@@ -65,17 +65,27 @@ pub(super) fn encode(
         top_k: settings.top_k,
         reasoning_effort: silent.then_some("none"),
         stream: streamed,
-        stream_options: (streamed && dialect.counts_streams_if_asked)
-            .then_some(wire::StreamOptions { include_usage: true }),
+        stream_options: (streamed && dialect.counts_streams_if_asked).then_some(
+            wire::StreamOptions {
+                include_usage: true,
+            },
+        ),
         response_format: encoder.response_format(request, family)?,
         // Not every server that speaks this takes more; a call that has to be made is asked for again where it is not.
-        tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty()).then_some("none"),
+        tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty())
+            .then_some("none"),
     };
-    let ChatEncoder { common, messages, .. } = encoder;
+    let ChatEncoder {
+        common, messages, ..
+    } = encoder;
     let not_json = |error: serde_json::Error| common.refuse(error.to_string());
     let tools = match request.tools.is_empty() {
         true => None,
-        false => Some(tools.get(&request.tools, || list(&request.tools)).map_err(not_json)?),
+        false => Some(
+            tools
+                .get(&request.tools, || list(&request.tools))
+                .map_err(not_json)?,
+        ),
     };
     let mut front = Vec::with_capacity(512 + tools.as_ref().map_or(0, |tools| tools.len()));
     push(&mut front, &head).map_err(not_json)?;
@@ -101,13 +111,23 @@ fn room(messages: &[Message]) -> usize {
     const MESSAGE: usize = 64;
     const SETTINGS: usize = 512;
     let part = |message: &Message, at: usize, part: &Part| match &part.content {
-        Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => text.len(),
+        Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => {
+            text.len()
+        }
         _ => message.json_text(at).len(),
     };
     let parts = |message: &Message| {
-        message.parts().iter().enumerate().map(|(at, it)| part(message, at, it)).sum::<usize>()
+        message
+            .parts()
+            .iter()
+            .enumerate()
+            .map(|(at, it)| part(message, at, it))
+            .sum::<usize>()
     };
-    let said: usize = messages.iter().map(|message| MESSAGE + parts(message)).sum();
+    let said: usize = messages
+        .iter()
+        .map(|message| MESSAGE + parts(message))
+        .sum();
     // What has to be escaped takes more.
     said + said / 16 + SETTINGS
 }
@@ -136,7 +156,9 @@ fn elsewhere(model: &ModelId, dialect: &Dialect) -> String {
             ", with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1 and the resource's key as OPENAI_API_KEY"
         }
     };
-    format!("Chat Completions takes no functions of {name}; use the Responses API: openai/{name}{address}")
+    format!(
+        "Chat Completions takes no functions of {name}; use the Responses API: openai/{name}{address}"
+    )
 }
 
 struct ChatEncoder<'a> {
@@ -211,7 +233,13 @@ impl<'a> ChatEncoder<'a> {
 
     /// What the instruction or the person says.
     fn said(&mut self, role: &'static str, message: &'a Message) -> Result<(), ModelError> {
-        if let [Part { content: Content::Text { text }, .. }] = message.parts() {
+        if let [
+            Part {
+                content: Content::Text { text },
+                ..
+            },
+        ] = message.parts()
+        {
             self.begin(role);
             push_text(&mut self.messages, text);
             self.messages.push(b'}');
@@ -222,9 +250,13 @@ impl<'a> ChatEncoder<'a> {
             match &part.content {
                 Content::Text { text } => parts.push(text_part(text)),
                 Content::Image { source } => {
-                    let Some(image) = self.common.picture(source)? else { continue };
+                    let Some(image) = self.common.picture(source)? else {
+                        continue;
+                    };
                     let url = match image {
-                        Image::Bytes { media_type, data } => format!("data:{media_type};base64,{data}"),
+                        Image::Bytes { media_type, data } => {
+                            format!("data:{media_type};base64,{data}")
+                        }
                         Image::Url(url) => url.to_owned(),
                     };
                     parts.push(json!({ "type": "image_url", "image_url": { "url": url } }));
@@ -254,8 +286,12 @@ impl<'a> ChatEncoder<'a> {
                 other => self.cannot_send(other),
             }
         }
-        let is_blank = said.pieces.iter().all(|piece| matches!(piece, Piece::Text("")));
-        let is_null = !said.has_thoughts && is_blank && (said.thinking.is_empty() || !said.calls.is_empty());
+        let is_blank = said
+            .pieces
+            .iter()
+            .all(|piece| matches!(piece, Piece::Text("")));
+        let is_null =
+            !said.has_thoughts && is_blank && (said.thinking.is_empty() || !said.calls.is_empty());
         if is_null && said.refusal.is_none() && said.calls.is_empty() {
             return Ok(());
         }
@@ -263,13 +299,16 @@ impl<'a> ChatEncoder<'a> {
             self.common
                 .lose("an answer without thinking was sent with blank thinking: the model insists on some");
             // An empty one counts as missing (`earendil-works/pi#4179`).
-            said.thinking.insert("reasoning_content".to_owned(), json!(" "));
+            said.thinking
+                .insert("reasoning_content".to_owned(), json!(" "));
         }
         self.begin("assistant");
         if said.has_thoughts {
             let parts = said.pieces.iter().map(|piece| match piece {
                 Piece::Text(text) => text_part(text),
-                Piece::Thinking(text) => json!({ "type": "thinking", "thinking": [text_part(text)] }),
+                Piece::Thinking(text) => {
+                    json!({ "type": "thinking", "thinking": [text_part(text)] })
+                }
             });
             self.value(&Value::Array(parts.collect()))?;
         } else if is_null {
@@ -297,10 +336,12 @@ impl<'a> ChatEncoder<'a> {
             self.value(value)?;
         }
         for (at, call) in said.calls.iter().enumerate() {
-            self.messages.extend_from_slice(if at == 0 { b",\"tool_calls\":[" } else { b"," });
+            self.messages
+                .extend_from_slice(if at == 0 { b",\"tool_calls\":[" } else { b"," });
             self.messages.extend_from_slice(b"{\"id\":");
             push_text(&mut self.messages, &call.id);
-            self.messages.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
+            self.messages
+                .extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
             push_text(&mut self.messages, call.name);
             self.field("arguments");
             push_text(&mut self.messages, call.arguments);
@@ -311,7 +352,8 @@ impl<'a> ChatEncoder<'a> {
             }
             self.messages.push(b'}');
         }
-        self.messages.extend_from_slice(if said.calls.is_empty() { b"}" } else { b"]}" });
+        self.messages
+            .extend_from_slice(if said.calls.is_empty() { b"}" } else { b"]}" });
         Ok(())
     }
 
@@ -326,16 +368,22 @@ impl<'a> ChatEncoder<'a> {
                     thinking::send_back(&mut said.thinking, text, state);
                 }
             }
-            State::Own(_) => self.common.lose("thinking was left out: this server does not take it back"),
+            State::Own(_) => self
+                .common
+                .lose("thinking was left out: this server does not take it back"),
             State::None => self.common.lose("thinking of another model was left out"),
         }
     }
 
     fn call(&mut self, message: &'a Message, at: usize, said: &mut Said<'a>) {
         let part = &message.parts()[at];
-        let Content::ToolCall(call) = &part.content else { return };
-        let is_foreign =
-            part.state.as_ref().is_some_and(|state| state.origin.provider != self.common.model.provider);
+        let Content::ToolCall(call) = &part.content else {
+            return;
+        };
+        let is_foreign = part
+            .state
+            .as_ref()
+            .is_some_and(|state| state.origin.provider != self.common.model.provider);
         self.common.arguments(call);
         let state = match self.common.state(part) {
             State::Own(Value::Object(state)) => Some(state),
@@ -343,7 +391,12 @@ impl<'a> ChatEncoder<'a> {
         };
         let is_taken = |id: &str| said.calls.iter().any(|call| call.id == id);
         let id = self.ids.call(call, is_foreign, is_taken);
-        said.calls.push(Call { id, name: &call.name, arguments: message.json_text(at), state });
+        said.calls.push(Call {
+            id,
+            name: &call.name,
+            arguments: message.json_text(at),
+            state,
+        });
     }
 
     fn result(&mut self, message: &'a Message, at: usize) {
@@ -374,10 +427,11 @@ impl<'a> ChatEncoder<'a> {
         request: &GenerateRequest,
         family: &Family,
     ) -> Result<Option<wire::ResponseFormat>, ModelError> {
-        let Some(schema) = &request.response_schema else { return Ok(None) };
+        let Some(schema) = &request.response_schema else {
+            return Ok(None);
+        };
         if !family.common.schema.covers(!request.tools.is_empty()) {
-            let why =
-                "this model keeps to no response schema of its own in such a request; ask for it in words";
+            let why = "this model keeps to no response schema of its own in such a request; ask for it in words";
             return Err(self.common.refuse(why));
         }
         let Some(answer) = schema::answer(schema) else {
@@ -385,9 +439,19 @@ impl<'a> ChatEncoder<'a> {
                 .common
                 .refuse("a response schema must be that of an object; put the value into one"));
         };
-        answer.losses.into_iter().for_each(|loss| self.common.lose(loss));
-        let json_schema = wire::JsonSchema { name: "answer", strict: answer.strict, schema: answer.schema };
-        Ok(Some(wire::ResponseFormat { kind: "json_schema", json_schema }))
+        answer
+            .losses
+            .into_iter()
+            .for_each(|loss| self.common.lose(loss));
+        let json_schema = wire::JsonSchema {
+            name: "answer",
+            strict: answer.strict,
+            schema: answer.schema,
+        };
+        Ok(Some(wire::ResponseFormat {
+            kind: "json_schema",
+            json_schema,
+        }))
     }
 }
 
@@ -398,7 +462,9 @@ fn text_part(text: &str) -> Value {
 /// One text as text, anything else as parts.
 fn content(mut parts: Vec<Value>) -> Value {
     match parts.as_mut_slice() {
-        [Value::Object(part)] if part.contains_key("text") => part.remove("text").unwrap_or_default(),
+        [Value::Object(part)] if part.contains_key("text") => {
+            part.remove("text").unwrap_or_default()
+        }
         _ => Value::Array(parts),
     }
 }

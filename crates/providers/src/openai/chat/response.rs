@@ -86,7 +86,11 @@ impl Reading {
     }
 
     /// Adds a piece: one event's data, or a whole body.
-    pub(super) fn add(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    pub(super) fn add(
+        &mut self,
+        json: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
         if let Some(form) = &mut self.form
             && let Some(beyond) = form.read(&self.last, json)
         {
@@ -109,13 +113,23 @@ impl Reading {
         };
         hear(&mut self.model, reply.model.as_ref());
         let groq = reply.x_groq.as_deref();
-        if let Some(error) = groq.and_then(|groq| groq.get("error")).filter(|error| says_something(error)) {
+        if let Some(error) = groq
+            .and_then(|groq| groq.get("error"))
+            .filter(|error| says_something(error))
+        {
             return Err(error::inside(&self.vendor, error));
         }
-        for usage in reply.usage.as_deref().into_iter().chain(groq.and_then(|groq| groq.get("usage"))) {
+        for usage in reply
+            .usage
+            .as_deref()
+            .into_iter()
+            .chain(groq.and_then(|groq| groq.get("usage")))
+        {
             self.counts.add(usage);
         }
-        let Some(choice) = choices.first else { return Ok(()) };
+        let Some(choice) = choices.first else {
+            return Ok(());
+        };
         self.answered = true;
         if let Some(usage) = &choice.usage {
             self.counts.add(usage);
@@ -126,7 +140,11 @@ impl Reading {
             (None, Some(message)) if !self.said => self.message(*message, false, deltas),
             (None, _) => {}
         }
-        if let Some(error) = choice.error.as_deref().filter(|error| says_something(error)) {
+        if let Some(error) = choice
+            .error
+            .as_deref()
+            .filter(|error| says_something(error))
+        {
             return Err(error::inside(&self.vendor, error));
         }
         hear(&mut self.finish, choice.finish_reason.as_ref());
@@ -151,7 +169,12 @@ impl Reading {
         Ok(())
     }
 
-    fn message(&mut self, message: wire::Message<'_>, is_piece: bool, deltas: &mut VecDeque<Delta>) {
+    fn message(
+        &mut self,
+        message: wire::Message<'_>,
+        is_piece: bool,
+        deltas: &mut VecDeque<Delta>,
+    ) {
         if let Some(words) = self.thinking.hear(&message, is_piece) {
             self.said = true;
             self.flush(deltas);
@@ -167,7 +190,10 @@ impl Reading {
             self.said = true;
             self.assembly.refusal(&words, None);
         }
-        for (kind, trace) in [("images", message.images), ("executed_tools", message.executed_tools)] {
+        for (kind, trace) in [
+            ("images", message.images),
+            ("executed_tools", message.executed_tools),
+        ] {
             if let Some(trace) = trace.filter(|trace| says_something(trace)) {
                 self.said = true;
                 self.assembly.opaque(kind, json!({ kind: *trace }));
@@ -175,8 +201,11 @@ impl Reading {
         }
         for (position, call) in message.tool_calls.into_iter().flatten().enumerate() {
             // A whole answer's calls are in order, whatever number they have.
-            let index =
-                if is_piece { call.index.as_ref().and_then(Loose::as_u64) } else { Some(position as u64) };
+            let index = if is_piece {
+                call.index.as_ref().and_then(Loose::as_u64)
+            } else {
+                Some(position as u64)
+            };
             self.flush(deltas);
             deltas.extend(self.call(index, call));
         }
@@ -197,7 +226,9 @@ impl Reading {
         match content {
             Value::Null => {}
             Value::String(words) => self.words(&words, deltas),
-            Value::Array(parts) => parts.into_iter().for_each(|part| self.content(part, deltas)),
+            Value::Array(parts) => parts
+                .into_iter()
+                .for_each(|part| self.content(part, deltas)),
             part => self.part(part, deltas),
         }
     }
@@ -229,14 +260,23 @@ impl Reading {
 
     fn place(&mut self, pieces: Vec<Piece>, deltas: &mut VecDeque<Delta>) {
         for piece in pieces {
-            piece.place(self.text_calls, &mut self.assembly, &mut self.losses, deltas);
+            piece.place(
+                self.text_calls,
+                &mut self.assembly,
+                &mut self.losses,
+                deltas,
+            );
             self.text_calls += 1;
         }
     }
 
     /// A part of content that has parts.
     fn part(&mut self, part: Value, deltas: &mut VecDeque<Delta>) {
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or("text").to_owned();
+        let kind = part
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("text")
+            .to_owned();
         self.said = true;
         match kind.as_str() {
             "thinking" => {
@@ -280,7 +320,10 @@ impl Reading {
             arguments: &arguments,
         };
         let state = call.extra_content.filter(|extra| !extra.is_null());
-        Some(self.assembly.call(fragment, state.map(|extra| json!({ "extra_content": *extra }))))
+        Some(self.assembly.call(
+            fragment,
+            state.map(|extra| json!({ "extra_content": *extra })),
+        ))
     }
 
     /// Reads the next piece as if none had come before.
@@ -295,7 +338,11 @@ impl Reading {
     }
 
     /// What was in the stream besides events: an error, or the whole answer of a server that does not stream.
-    pub(super) fn stray(&mut self, lines: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    pub(super) fn stray(
+        &mut self,
+        lines: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
         match error::stray(lines) {
             Some(body) if !self.answered || body.get("choices").is_none() => {
                 self.add(&body.to_string(), deltas)?;
@@ -312,7 +359,10 @@ impl Reading {
     }
 
     /// The whole answer, if it is one.
-    pub(super) fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+    pub(super) fn end(
+        &mut self,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
         self.flush(deltas);
         let finish = self.reason()?;
         let requested = &self.vendor.model;
@@ -358,7 +408,9 @@ impl Reading {
                 FinishReason::MaxTokens
             }
             "content_filter" | "sensitive" => FinishReason::ContentFilter,
-            "insufficient_system_resource" => return Err(failed("the server ran out of resources")),
+            "insufficient_system_resource" => {
+                return Err(failed("the server ran out of resources"));
+            }
             "error" | "network_error" => return Err(failed("the server could not go on")),
             "abort" | "aborted" | "cancelled" => {
                 return Err(self.vendor.truncated(format!("finish_reason {reason}")));

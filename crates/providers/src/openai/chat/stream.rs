@@ -18,10 +18,18 @@ impl Answer for Reading {
 
     /// Counts come behind the reason to stop, and not every server has a mark of the end.
     fn progress(&self) -> Progress {
-        if self.has_reason_to_stop() { Progress::Complete } else { Progress::Begun }
+        if self.has_reason_to_stop() {
+            Progress::Complete
+        } else {
+            Progress::Begun
+        }
     }
 
-    fn finish(&mut self, stray: &str, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+    fn finish(
+        &mut self,
+        stray: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
         self.stray(stray, deltas)?;
         self.end(deltas)
     }

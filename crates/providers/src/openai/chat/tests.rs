@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
 
 use adjutant_core::{
-    CallId, Content, Delta, GenerationConfig, ImageSource, LanguageModel as _, MaxTokens, Message, ModelId,
-    Part, ProviderState, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, Usage,
+    CallId, Content, Delta, GenerationConfig, ImageSource, LanguageModel as _, MaxTokens, Message,
+    ModelId, Part, ProviderState, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, Usage,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -17,7 +17,10 @@ const EVENTS: &str = include_str!("fixtures/everything.events.jsonl");
 
 /// A model of a row, as the row's function `open` puts it together.
 fn chat(row: &str, model: &str) -> Chat {
-    let row = ROWS.iter().find(|known| known.provider.name == row).unwrap();
+    let row = ROWS
+        .iter()
+        .find(|known| known.provider.name == row)
+        .unwrap();
     Chat {
         vendor: Arc::new(vendor(&row.provider, model, row.dialect.model_advice).unwrap()),
         dialect: &row.dialect,
@@ -29,9 +32,17 @@ fn chat(row: &str, model: &str) -> Chat {
 }
 
 /// What comes of these events. `forgets`: every one is read as if none had come before.
-fn read_events(events: &[String], forgets: bool) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
+fn read_events(
+    events: &[String],
+    forgets: bool,
+) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
     let chat = chat("openai-chat", "gpt-4.1");
-    let mut reading = Reading::new(chat.vendor.clone(), chat.dialect, &vec![tool()].into(), Vec::new());
+    let mut reading = Reading::new(
+        chat.vendor.clone(),
+        chat.dialect,
+        &vec![tool()].into(),
+        Vec::new(),
+    );
     let mut deltas = VecDeque::new();
     for event in events {
         if forgets {
@@ -76,8 +87,13 @@ fn a_piece_like_the_last_is_read_as_any_other() {
         r#"{"content":"@","refusal":"no"}"#,
         r#"{"content":"@","role":"assistant"}"#,
     ];
-    let paddings =
-        ["", r#","obfuscation":"x""#, r#","obfuscation":"yz\"""#, r#","obfuscation":"""#, r#","error":"@""#];
+    let paddings = [
+        "",
+        r#","obfuscation":"x""#,
+        r#","obfuscation":"yz\"""#,
+        r#","obfuscation":"""#,
+        r#","error":"@""#,
+    ];
     proptest!(|(picks in proptest::collection::vec((0..texts.len(), 0..places.len(), 0..paddings.len(), 0..4_usize), 1..12))| {
         let (mut events, mut last) = (Vec::new(), (0, 0));
         for (text, place, padding, changes) in picks {
@@ -97,13 +113,29 @@ fn a_piece_like_the_last_is_read_as_any_other() {
 #[test]
 fn what_leaves_the_machine_is_not_local() {
     let transport = crate::http::Transport::new().unwrap();
-    for (base, local) in
-        [(None, true), (Some("http://localhost:1"), true), (Some("https://gpu.example"), false)]
-    {
+    for (base, local) in [
+        (None, true),
+        (Some("http://localhost:1"), true),
+        (Some("https://gpu.example"), false),
+    ] {
         let base_url = base.map(|base| base.parse().unwrap());
-        let connection = Connection { base_url, ..Connection::new(transport.clone()) };
-        let row = ROWS.iter().find(|known| known.provider.name == "vllm").unwrap();
-        assert_eq!(row.provider.model("m", connection).unwrap().capabilities().local, local, "{base:?}");
+        let connection = Connection {
+            base_url,
+            ..Connection::new(transport.clone())
+        };
+        let row = ROWS
+            .iter()
+            .find(|known| known.provider.name == "vllm")
+            .unwrap();
+        assert_eq!(
+            row.provider
+                .model("m", connection)
+                .unwrap()
+                .capabilities()
+                .local,
+            local,
+            "{base:?}"
+        );
     }
 }
 
@@ -114,11 +146,18 @@ fn decoded(row: &str, body: &str) -> Outcome {
 }
 
 fn streamed_bytes(row: &str, bytes: &[u8], size: usize) -> (Vec<Delta>, Outcome) {
-    read_by(chat(row, "m").decoder(&Asked::default(), Vec::new()), bytes, size)
+    read_by(
+        chat(row, "m").decoder(&Asked::default(), Vec::new()),
+        bytes,
+        size,
+    )
 }
 
 fn streamed(row: &str, events: &[&str]) -> Outcome {
-    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let stream: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
     streamed_bytes(row, stream.as_bytes(), usize::MAX).1
 }
 
@@ -155,7 +194,9 @@ fn check_chunks(deltas: &[Value], finish: Value, expected: Expect) {
         .iter()
         .map(|delta| json!({ "choices": [{ "index": 0, "delta": delta }] }).to_string())
         .collect();
-    events.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] }).to_string());
+    events.push(
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] }).to_string(),
+    );
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     expected.assert_eq(&line(&streamed("openai-compatible", &events)));
 }
@@ -174,15 +215,26 @@ fn a_streamed_answer_is_the_whole_one_and_its_deltas_add_up_to_it() {
         ..Usage::default()
     };
     assert_eq!((whole.usage, whole.cost), (usage, None));
-    let events: String = EVENTS.lines().map(|event| format!("data: {event}\n\n")).collect();
-    for (stream, size) in
-        [(events.clone(), 1), (events.clone(), 5), (format!("{events}data: [DONE]\n\n"), 4096)]
-    {
+    let events: String = EVENTS
+        .lines()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    for (stream, size) in [
+        (events.clone(), 1),
+        (events.clone(), 5),
+        (format!("{events}data: [DONE]\n\n"), 4096),
+    ] {
         let (deltas, end) = streamed_bytes("openai-chat", stream.as_bytes(), size);
         assert_eq!(end.unwrap(), whole);
         let text: String = deltas
             .iter()
-            .filter_map(|delta| if let Delta::Text(text) = delta { Some(text.as_str()) } else { None })
+            .filter_map(|delta| {
+                if let Delta::Text(text) = delta {
+                    Some(text.as_str())
+                } else {
+                    None
+                }
+            })
             .collect();
         assert_eq!(text, "Let me look.");
     }
@@ -243,7 +295,10 @@ fn calls_come_in_many_forms() {
     );
     // A place for a call in which there is none.
     check_chunks(
-        &[json!({"content": "a"}), piece(json!(0), json!(""), json!(""), json!(""))],
+        &[
+            json!({"content": "a"}),
+            piece(json!(0), json!(""), json!(""), json!("")),
+        ],
         json!("stop"),
         expect![[r#"Stop: "a""#]],
     );
@@ -275,7 +330,11 @@ fn content_comes_in_many_forms() {
         expect![[r#"Stop: "Here." images executed_tools"#]],
     );
     check_chunks(
-        &[json!({"role": "assistant"}), json!({"refusal": "I "}), json!({"refusal": "cannot."})],
+        &[
+            json!({"role": "assistant"}),
+            json!({"refusal": "I "}),
+            json!({"refusal": "cannot."}),
+        ],
         json!("stop"),
         expect![[r#"Stop: refuses "I cannot.""#]],
     );
@@ -299,7 +358,8 @@ fn calls_left_in_the_text_are_found_where_servers_leave_them() {
         let losses = outcome.as_ref().unwrap().losses.join(" ");
         expected.assert_eq(format!("{} {losses}", line(&outcome)).trim_end());
     };
-    let words = || expect![[r#"Stop: "{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}""#]];
+    let words =
+        || expect![[r#"Stop: "{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}""#]];
     check("llama-cpp", &request, words());
     request.tools = vec![tool()].into();
     check("openai-compatible", &request, words());
@@ -351,10 +411,19 @@ fn thinking_comes_in_many_forms() {
 #[test]
 fn another_choice_says_nothing() {
     let piece = |index: u32, text: &str| {
-        format!(r#"{{"choices":[{{"index":{index},"delta":{{"content":"{text}"}},"finish_reason":null}}]}}"#)
+        format!(
+            r#"{{"choices":[{{"index":{index},"delta":{{"content":"{text}"}},"finish_reason":null}}]}}"#
+        )
     };
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#.to_owned();
-    let events = [piece(0, "a"), piece(1, "x"), piece(1, "y"), piece(1, "z"), piece(0, "b"), end];
+    let events = [
+        piece(0, "a"),
+        piece(1, "x"),
+        piece(1, "y"),
+        piece(1, "z"),
+        piece(0, "b"),
+        end,
+    ];
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     expect![[r#"Stop: "ab""#]].assert_eq(&line(&streamed("openai-compatible", &events)));
 }
@@ -363,12 +432,16 @@ fn another_choice_says_nothing() {
 fn back(row: &str, events: &[Value]) -> Value {
     let events: Vec<String> = events
         .iter()
-        .map(|delta| json!({ "choices": [{ "delta": delta, "finish_reason": "stop" }] }).to_string())
+        .map(|delta| {
+            json!({ "choices": [{ "delta": delta, "finish_reason": "stop" }] }).to_string()
+        })
         .collect();
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     let answer = streamed(row, &events).unwrap();
-    let request =
-        GenerateRequest::new(vec![Message::user("?").unwrap(), Message::assistant(answer.parts).unwrap()]);
+    let request = GenerateRequest::new(vec![
+        Message::user("?").unwrap(),
+        Message::assistant(answer.parts).unwrap(),
+    ]);
     body(row, "m", &request)["messages"][1].clone()
 }
 
@@ -398,8 +471,13 @@ fn thinking_goes_back_in_the_form_it_came_in() {
     expect![[r#"{"role":"assistant","content":"Yes.","reasoning_details":[{"type":"reasoning.text","text":"Hm.","format":"anthropic-claude-v1","index":0,"signature":"c2ln"},{"type":"reasoning.encrypted","data":"xyz","id":"r1","index":1}]}"#]]
         .assert_eq(&back("openrouter", &details).to_string());
     // A server that has no place for it does not get it.
-    expect![[r#"{"role":"assistant","content":"Yes."}"#]]
-        .assert_eq(&back("groq", &[json!({"reasoning": "Hm."}), json!({"content": "Yes."})]).to_string());
+    expect![[r#"{"role":"assistant","content":"Yes."}"#]].assert_eq(
+        &back(
+            "groq",
+            &[json!({"reasoning": "Hm."}), json!({"content": "Yes."})],
+        )
+        .to_string(),
+    );
 }
 
 #[test]
@@ -408,12 +486,23 @@ fn a_model_that_insists_on_thinking_gets_a_blank_of_others() {
     let thoughts = |row: &str, model: &str| {
         let (body, losses) = encoded(row, model, &request);
         let messages = body["messages"].as_array().unwrap().clone();
-        let thoughts: Vec<Value> =
-            messages.iter().filter_map(|message| message.get("reasoning_content").cloned()).collect();
-        (thoughts, losses.iter().any(|loss| loss.contains("blank thinking")))
+        let thoughts: Vec<Value> = messages
+            .iter()
+            .filter_map(|message| message.get("reasoning_content").cloned())
+            .collect();
+        (
+            thoughts,
+            losses.iter().any(|loss| loss.contains("blank thinking")),
+        )
     };
-    assert_eq!(thoughts("deepseek", "deepseek-v4-pro"), (vec![json!(" "), json!(" ")], true));
-    assert_eq!(thoughts("moonshot", "kimi-k2.6"), (vec![json!(" "), json!(" ")], true));
+    assert_eq!(
+        thoughts("deepseek", "deepseek-v4-pro"),
+        (vec![json!(" "), json!(" ")], true)
+    );
+    assert_eq!(
+        thoughts("moonshot", "kimi-k2.6"),
+        (vec![json!(" "), json!(" ")], true)
+    );
     assert_eq!(thoughts("deepseek", "deepseek-chat"), (vec![], false));
     assert_eq!(thoughts("openai-chat", "gpt-5.6"), (vec![], false));
 }
@@ -438,13 +527,22 @@ fn how_an_answer_ended() {
             json!("error"),
             "server: openai-compatible answered with a failure: finish_reason error: the server could not go on",
         ),
-        (json!("abort"), "truncated: the answer of openai-compatible ended early: finish_reason abort"),
+        (
+            json!("abort"),
+            "truncated: the answer of openai-compatible ended early: finish_reason abort",
+        ),
         (
             json!("vibes"),
             "invalid_response: openai-compatible sent a response we cannot read: finish_reason vibes, which is no end of an answer we know",
         ),
     ] {
-        assert_eq!(line(&decoded("openai-compatible", &message(json!({"content": "a"}), finish))), expected);
+        assert_eq!(
+            line(&decoded(
+                "openai-compatible",
+                &message(json!({"content": "a"}), finish)
+            )),
+            expected
+        );
     }
     let (piece, end) = (
         r#"{"choices":[{"delta":{"content":"a"}}]}"#,
@@ -459,7 +557,10 @@ fn how_an_answer_ended() {
         (vec![piece], truncated),
         (vec![], truncated),
         (vec!["[DONE]"], truncated),
-        (vec![r#"{"choices":[],"usage":{"prompt_tokens":1}}"#], truncated),
+        (
+            vec![r#"{"choices":[],"usage":{"prompt_tokens":1}}"#],
+            truncated,
+        ),
     ] {
         assert_eq!(line(&streamed("vllm", &events)), expected, "{events:?}");
     }
@@ -468,12 +569,24 @@ fn how_an_answer_ended() {
 #[test]
 fn what_is_no_answer_is_an_error() {
     for (body, expected) in [
-        (r#"{"choices":[]}"#, "invalid_response: groq sent a response we cannot read: no choices"),
-        (r#"{"id":"x"}"#, "invalid_response: groq sent a response we cannot read: no choices"),
+        (
+            r#"{"choices":[]}"#,
+            "invalid_response: groq sent a response we cannot read: no choices",
+        ),
+        (
+            r#"{"id":"x"}"#,
+            "invalid_response: groq sent a response we cannot read: no choices",
+        ),
         (r#"{"choices":[{"message":{"con"#, "truncated"),
         ("<html>", "invalid_response"),
-        (r#"{"error":"Model is loading"}"#, "server: groq answered with a failure: Model is loading"),
-        (r#"{"error":{"message":"Slow down","code":429}}"#, "rate_limit"),
+        (
+            r#"{"error":"Model is loading"}"#,
+            "server: groq answered with a failure: Model is loading",
+        ),
+        (
+            r#"{"error":{"message":"Slow down","code":429}}"#,
+            "rate_limit",
+        ),
         (r#"{"error":{"message":"No credits","code":402}}"#, "quota"),
         (
             r#"{"error":{"message":"Flagged","code":403,"metadata":{"reasons":["violence"]}},"choices":[]}"#,
@@ -483,7 +596,10 @@ fn what_is_no_answer_is_an_error() {
             r#"{"object":"error","message":"Bad","type":"BadRequestError","code":400}"#,
             "bad_request: groq rejected the request: Bad",
         ),
-        (r#"{"detail":"Not Found"}"#, "server: groq answered with a failure: Not Found"),
+        (
+            r#"{"detail":"Not Found"}"#,
+            "server: groq answered with a failure: Not Found",
+        ),
         (
             r#"{"choices":[{"message":{"content":"a"},"error":{"code":502,"message":"Upstream"},"finish_reason":"error"}]}"#,
             "server: groq failed (HTTP 502): Upstream",
@@ -493,39 +609,62 @@ fn what_is_no_answer_is_an_error() {
             "server: groq answered with a failure: Oops",
         ),
     ] {
-        let (whole, stream) = (line(&decoded("groq", body)), line(&streamed("groq", &[body])));
+        let (whole, stream) = (
+            line(&decoded("groq", body)),
+            line(&streamed("groq", &[body])),
+        );
         assert!(whole.starts_with(expected), "{body}: {whole}");
         // A stream without an answer may have been cut; an error is one in both.
-        assert!(stream.starts_with(expected) || stream.starts_with("truncated"), "{body}: {stream}");
-        assert!(streamed_bytes("groq", body.as_bytes(), 3).1.is_err(), "{body}");
+        assert!(
+            stream.starts_with(expected) || stream.starts_with("truncated"),
+            "{body}: {stream}"
+        );
+        assert!(
+            streamed_bytes("groq", body.as_bytes(), 3).1.is_err(),
+            "{body}"
+        );
     }
     let piece = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
     let late = line(&streamed(
         "groq",
-        &[piece, r#"{"error":{"message":"Over capacity","type":"internal_server_error"}}"#],
+        &[
+            piece,
+            r#"{"error":{"message":"Over capacity","type":"internal_server_error"}}"#,
+        ],
     ));
     assert_eq!(late, "server: groq answered with a failure: Over capacity");
     // In the middle of a stream without a frame, and as a stream's only content.
-    let stream = format!("data: {piece}\n\n{{\"error\": {{\"message\": \"Broken\", \"code\": 500}}}}\n");
+    let stream =
+        format!("data: {piece}\n\n{{\"error\": {{\"message\": \"Broken\", \"code\": 500}}}}\n");
     assert_eq!(
         line(&streamed_bytes("groq", stream.as_bytes(), 9).1),
         "server: groq failed (HTTP 500): Broken"
     );
     let unstreamed = message(json!({"content": "a"}), json!("stop"));
-    assert_eq!(line(&streamed_bytes("groq", unstreamed.as_bytes(), 9).1), r#"Stop: "a""#);
+    assert_eq!(
+        line(&streamed_bytes("groq", unstreamed.as_bytes(), 9).1),
+        r#"Stop: "a""#
+    );
 }
 
 #[test]
 fn counts_come_in_many_places() {
     let count = |row: &str, events: &[&str]| {
         let response = streamed(row, events).unwrap();
-        (response.counters.input, response.counters.output, response.cost)
+        (
+            response.counters.input,
+            response.counters.output,
+            response.cost,
+        )
     };
     let end = r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
     assert_eq!(
         count(
             "groq",
-            &[end, r#"{"choices":[],"x_groq":{"id":"r","usage":{"prompt_tokens":5,"completion_tokens":2}}}"#]
+            &[
+                end,
+                r#"{"choices":[],"x_groq":{"id":"r","usage":{"prompt_tokens":5,"completion_tokens":2}}}"#
+            ]
         ),
         (Some(5), Some(2), None)
     );
@@ -541,12 +680,21 @@ fn counts_come_in_many_places() {
     assert_eq!(
         count(
             "openrouter",
-            &[end, r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"cost":0.0025}}"#]
+            &[
+                end,
+                r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"cost":0.0025}}"#
+            ]
         ),
         (Some(5), Some(2), adjutant_core::Cost::from_usd(0.0025))
     );
     // Nobody says that another server's number is in dollars.
-    let other = count("together", &[end, r#"{"choices":[],"usage":{"prompt_tokens":5,"cost":0.0025}}"#]);
+    let other = count(
+        "together",
+        &[
+            end,
+            r#"{"choices":[],"usage":{"prompt_tokens":5,"cost":0.0025}}"#,
+        ],
+    );
     assert_eq!(other, (Some(5), None, None));
     assert_eq!(count("vllm", &[end]), (None, None, None));
 }
@@ -574,26 +722,36 @@ fn conversation() -> Vec<Message> {
         Message::system("Be short.").unwrap(),
         Message::user("Weather?").unwrap(),
         Message::assistant(vec![
-            Part::ours(Content::Text { text: "Let me look.".into() }),
+            Part::ours(Content::Text {
+                text: "Let me look.".into(),
+            }),
             Part::ours(Content::ToolCall(first)),
             Part::ours(Content::ToolCall(second)),
         ])
         .unwrap(),
         Message::tool(first_id, "weather", ToolResult::verbatim(json!("rain"))).unwrap(),
         Message::tool(second_id, "weather", ToolResult::failed("No such city.")).unwrap(),
-        Message::assistant(vec![Part::ours(Content::Text { text: "Rain.".into() })]).unwrap(),
+        Message::assistant(vec![Part::ours(Content::Text {
+            text: "Rain.".into(),
+        })])
+        .unwrap(),
         Message::user("Thanks.").unwrap(),
     ]
 }
 
 #[test]
 fn a_request_with_everything() {
-    let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(conversation()) };
+    let request = GenerateRequest {
+        tools: vec![tool()].into(),
+        ..GenerateRequest::new(conversation())
+    };
     let (body, losses) = encoded("openai-chat", "gpt-4.1", &request);
     expect![[r#"{"model":"gpt-4.1","max_completion_tokens":1024,"temperature":0.0,"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Weather?"},{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}},{"id":"provisional_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},{"role":"tool","content":"rain","tool_call_id":"call_a"},{"role":"tool","content":"{\"success\":false,\"error\":\"No such city.\"}","tool_call_id":"provisional_1"},{"role":"assistant","content":"Rain."},{"role":"user","content":"Thanks."}]}"#]]
         .assert_eq(&body.to_string());
     assert!(losses.is_empty(), "{losses:?}");
-    let streamed = chat("openai-chat", "gpt-4.1").encode(&request, true).unwrap();
+    let streamed = chat("openai-chat", "gpt-4.1")
+        .encode(&request, true)
+        .unwrap();
     let streamed: Value = serde_json::from_slice(&streamed.body).unwrap();
     assert_eq!(
         (&streamed["stream"], &streamed["stream_options"]),
@@ -605,22 +763,36 @@ fn a_request_with_everything() {
 fn a_longer_transcript_begins_like_the_shorter_one() {
     let bytes = |count: usize| {
         let messages = conversation().into_iter().take(count).collect();
-        let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(messages) };
-        chat("openai-chat", "gpt-4.1").encode(&request, true).unwrap().body
+        let request = GenerateRequest {
+            tools: vec![tool()].into(),
+            ..GenerateRequest::new(messages)
+        };
+        chat("openai-chat", "gpt-4.1")
+            .encode(&request, true)
+            .unwrap()
+            .body
     };
     for count in 1..conversation().len() {
         // All but the brackets that close it.
         let shorter = bytes(count);
-        assert!(bytes(count + 1).starts_with(&shorter[..shorter.len() - 2]), "{count}");
+        assert!(
+            bytes(count + 1).starts_with(&shorter[..shorter.len() - 2]),
+            "{count}"
+        );
         assert_eq!(shorter, bytes(count));
     }
 }
 
 #[test]
 fn settings_go_out_under_each_servers_names() {
-    let config =
-        GenerationConfig { max_tokens: Some(MaxTokens::new(50).unwrap()), ..GenerationConfig::default() };
-    let request = GenerateRequest { config, ..GenerateRequest::new(vec![Message::user("?").unwrap()]) };
+    let config = GenerationConfig {
+        max_tokens: Some(MaxTokens::new(50).unwrap()),
+        ..GenerationConfig::default()
+    };
+    let request = GenerateRequest {
+        config,
+        ..GenerateRequest::new(vec![Message::user("?").unwrap()])
+    };
     let settings = |row: &str, model: &str| {
         let (body, losses) = encoded(row, model, &request);
         let body: Vec<String> = body
@@ -644,7 +816,13 @@ fn settings_go_out_under_each_servers_names() {
         };
         line(
             &chat(row, model)
-                .encode(&GenerateRequest { config, ..request.clone() }, false)
+                .encode(
+                    &GenerateRequest {
+                        config,
+                        ..request.clone()
+                    },
+                    false,
+                )
                 .map(|_| decoded(row, WHOLE).unwrap()),
         )
     };
@@ -658,7 +836,9 @@ fn a_model_nobody_knows_gets_room_and_no_temperature_behind_a_gateway() {
     let request = GenerateRequest::new(vec![Message::user("?").unwrap()]);
     let sent = |row: &str, model: &str| {
         let body = body(row, model, &request);
-        let tokens = ["max_tokens", "max_completion_tokens"].iter().find_map(|name| body[*name].as_u64());
+        let tokens = ["max_tokens", "max_completion_tokens"]
+            .iter()
+            .find_map(|name| body[*name].as_u64());
         (tokens.unwrap(), body["temperature"].as_f64())
     };
     for (row, model) in [
@@ -686,68 +866,132 @@ fn a_model_nobody_knows_gets_room_and_no_temperature_behind_a_gateway() {
 
 #[test]
 fn the_newest_models_take_functions_without_thinking_only() {
-    let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(conversation()) };
+    let request = GenerateRequest {
+        tools: vec![tool()].into(),
+        ..GenerateRequest::new(conversation())
+    };
     let (body, losses) = encoded("openai-chat", "gpt-5.6", &request);
     assert_eq!(body["reasoning_effort"], "none");
-    assert!(losses.iter().any(|loss| loss.starts_with("thinking was switched off")), "{losses:?}");
-    assert_eq!(self::body("openai-chat", "gpt-5.4", &request).get("reasoning_effort"), None);
+    assert!(
+        losses
+            .iter()
+            .any(|loss| loss.starts_with("thinking was switched off")),
+        "{losses:?}"
+    );
+    assert_eq!(
+        self::body("openai-chat", "gpt-5.4", &request).get("reasoning_effort"),
+        None
+    );
     for (row, words) in [
         ("openai-chat", "use the Responses API: openai/gpt-6-astra"),
-        ("azure", "with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1"),
+        (
+            "azure",
+            "with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1",
+        ),
     ] {
-        let error = chat(row, "gpt-6-astra").encode(&request, false).unwrap_err();
-        assert!(error.code() == "bad_request" && error.to_string().contains(words), "{error}");
-        let talk = GenerateRequest { tools: Vec::new().into(), ..request.clone() };
-        assert_eq!(self::body(row, "gpt-6-astra", &talk).get("reasoning_effort"), None);
+        let error = chat(row, "gpt-6-astra")
+            .encode(&request, false)
+            .unwrap_err();
+        assert!(
+            error.code() == "bad_request" && error.to_string().contains(words),
+            "{error}"
+        );
+        let talk = GenerateRequest {
+            tools: Vec::new().into(),
+            ..request.clone()
+        };
+        assert_eq!(
+            self::body(row, "gpt-6-astra", &talk).get("reasoning_effort"),
+            None
+        );
     }
-    let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
-    let (body, losses) = encoded("openai-chat", "gpt-5.6", &GenerateRequest { config: verbatim, ..request });
+    let verbatim = GenerationConfig {
+        verbatim: true,
+        ..GenerationConfig::default()
+    };
+    let (body, losses) = encoded(
+        "openai-chat",
+        "gpt-5.6",
+        &GenerateRequest {
+            config: verbatim,
+            ..request
+        },
+    );
     assert_eq!(
-        (body.get("reasoning_effort"), body.get("max_completion_tokens"), losses.len()),
+        (
+            body.get("reasoning_effort"),
+            body.get("max_completion_tokens"),
+            losses.len()
+        ),
         (None, None, 0)
     );
 }
 
 #[test]
 fn a_response_schema_goes_out_where_it_is_kept_to() {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let request = |schema: Value, tools: Vec<ToolDefinition>| GenerateRequest {
         response_schema: Some(schema),
         tools: tools.into(),
         ..GenerateRequest::new(vec![Message::user("?").unwrap()])
     };
-    let format =
-        body("openai-chat", "gpt-4.1", &request(schema.clone(), vec![tool()]))["response_format"].clone();
+    let format = body(
+        "openai-chat",
+        "gpt-4.1",
+        &request(schema.clone(), vec![tool()]),
+    )["response_format"]
+        .clone();
     expect![[r#"{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}}}"#]].assert_eq(&format.to_string());
     for (row, schema, tools) in [
         ("groq", schema.clone(), vec![]),
         ("llama-cpp", schema, vec![tool()]),
         ("openai-chat", json!({"type": "array"}), vec![]),
     ] {
-        let error = chat(row, "m").encode(&request(schema, tools), false).unwrap_err();
+        let error = chat(row, "m")
+            .encode(&request(schema, tools), false)
+            .unwrap_err();
         assert_eq!(error.code(), "bad_request", "{row}");
     }
 }
 
 #[test]
 fn pictures_go_out_as_addresses() {
-    let png = ImageSource::Base64 { media_type: "image/png".into(), data: "AAAA".into() };
+    let png = ImageSource::Base64 {
+        media_type: "image/png".into(),
+        data: "AAAA".into(),
+    };
     let parts = vec![
-        Part::ours(Content::Text { text: "What?".into() }),
+        Part::ours(Content::Text {
+            text: "What?".into(),
+        }),
         Part::ours(Content::Image { source: png }),
-        Part::ours(Content::Image { source: ImageSource::Url("https://a.example/cat.png".into()) }),
+        Part::ours(Content::Image {
+            source: ImageSource::Url("https://a.example/cat.png".into()),
+        }),
     ];
-    let request = GenerateRequest::new(vec![Message::new(adjutant_core::Role::User, parts).unwrap()]);
+    let request = GenerateRequest::new(vec![
+        Message::new(adjutant_core::Role::User, parts).unwrap(),
+    ]);
     expect![[r#"[{"type":"text","text":"What?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"image_url","image_url":{"url":"https://a.example/cat.png"}}]"#]]
         .assert_eq(&body("openai-chat", "gpt-4o", &request)["messages"][0]["content"].to_string());
-    let error = chat("deepseek", "deepseek-v4-pro").encode(&request, false).unwrap_err();
-    assert!(error.to_string().contains("does not take images"), "{error}");
+    let error = chat("deepseek", "deepseek-v4-pro")
+        .encode(&request, false)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("does not take images"),
+        "{error}"
+    );
 }
 
 #[test]
 fn what_another_model_said_becomes_plain_and_ids_fit() {
-    let state =
-        |data: Value| Some(ProviderState { origin: ModelId::new("anthropic", "claude").unwrap(), data });
+    let state = |data: Value| {
+        Some(ProviderState {
+            origin: ModelId::new("anthropic", "claude").unwrap(),
+            data,
+        })
+    };
     let foreign = call(0, Some("toolu_01A09q90qw90lq917835lq9aaaaaaaaaaaaaaaaaa"));
     let id: CallId = foreign.id.clone();
     let broken = ToolCall::from_json_text(1, None, "weather".into(), "{\"city");
@@ -755,8 +999,16 @@ fn what_another_model_said_becomes_plain_and_ids_fit() {
     let messages = vec![
         Message::user("?").unwrap(),
         Message::assistant(vec![
-            Part::from_provider(Content::Thinking { text: "Hm.".into() }, state(json!({"signature": "s"}))),
-            Part::from_provider(Content::Opaque { kind: "web_search".into() }, state(json!({"x": 1}))),
+            Part::from_provider(
+                Content::Thinking { text: "Hm.".into() },
+                state(json!({"signature": "s"})),
+            ),
+            Part::from_provider(
+                Content::Opaque {
+                    kind: "web_search".into(),
+                },
+                state(json!({"x": 1})),
+            ),
             Part::from_provider(Content::Refusal { text: "No.".into() }, None),
             Part::from_provider(Content::ToolCall(foreign), state(json!({}))),
             Part::from_provider(Content::ToolCall(broken), state(json!({}))),
@@ -768,27 +1020,48 @@ fn what_another_model_said_becomes_plain_and_ids_fit() {
     let request = GenerateRequest::new(messages);
     let (body, losses) = encoded("mistral", "mistral-large-latest", &request);
     let ids = |body: &Value| {
-        let calls = body["messages"][1]["tool_calls"].as_array().unwrap().clone();
+        let calls = body["messages"][1]["tool_calls"]
+            .as_array()
+            .unwrap()
+            .clone();
         let results = [&body["messages"][2], &body["messages"][3]];
-        let sent: Vec<String> = calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
-        let answered: Vec<String> =
-            results.map(|result| result["tool_call_id"].as_str().unwrap().to_owned()).into();
+        let sent: Vec<String> = calls
+            .iter()
+            .map(|call| call["id"].as_str().unwrap().to_owned())
+            .collect();
+        let answered: Vec<String> = results
+            .map(|result| result["tool_call_id"].as_str().unwrap().to_owned())
+            .into();
         assert_eq!(sent, answered);
         sent
     };
     assert!(ids(&body).iter().all(|id| id.len() == 9), "{body}");
     assert_eq!(body["messages"][1]["content"], "No.");
-    assert_eq!(body["messages"][1]["tool_calls"][1]["function"]["arguments"], "{}");
+    assert_eq!(
+        body["messages"][1]["tool_calls"][1]["function"]["arguments"],
+        "{}"
+    );
     expect![[r#"["state of anthropic/claude on thinking was left out", "thinking of another model was left out", "web_search was left out: Chat Completions does not take it back", "arguments that are no JSON object were sent as an empty one"]"#]]
         .assert_eq(&format!("{losses:?}"));
     let openai = self::body("openai-chat", "gpt-4.1", &request);
     assert_eq!(openai["messages"][1]["refusal"], "No.");
     assert_eq!(ids(&openai), ["provisional_0", "provisional_1"]);
     // A message of which nothing can be said again is not said.
-    let silent = vec![Part::from_provider(Content::Thinking { text: "Hm.".into() }, state(json!({})))];
-    let request =
-        GenerateRequest::new(vec![Message::user("?").unwrap(), Message::assistant(silent).unwrap()]);
-    assert_eq!(self::body("openai-chat", "gpt-4.1", &request)["messages"].as_array().unwrap().len(), 1);
+    let silent = vec![Part::from_provider(
+        Content::Thinking { text: "Hm.".into() },
+        state(json!({})),
+    )];
+    let request = GenerateRequest::new(vec![
+        Message::user("?").unwrap(),
+        Message::assistant(silent).unwrap(),
+    ]);
+    assert_eq!(
+        self::body("openai-chat", "gpt-4.1", &request)["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 proptest! {

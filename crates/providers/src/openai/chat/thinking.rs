@@ -26,14 +26,19 @@ impl Thinking {
     /// The thinking of a message or of a piece of one.
     pub(super) fn hear(&mut self, message: &Message<'_>, is_piece: bool) -> Option<String> {
         // Some servers send both names of the same words.
-        let fields: [(&'static str, &Option<Loose<'_>>); 2] =
-            [("reasoning_content", &message.reasoning_content), ("reasoning", &message.reasoning)];
+        let fields: [(&'static str, &Option<Loose<'_>>); 2] = [
+            ("reasoning_content", &message.reasoning_content),
+            ("reasoning", &message.reasoning),
+        ];
         let said = fields.into_iter().find_map(|(name, value)| {
             let words = value.as_ref()?.as_str().filter(|words| !words.is_empty())?;
             Some((name, words))
         });
-        let details =
-            message.reasoning_details.as_deref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let details = message
+            .reasoning_details
+            .as_deref()
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
         for detail in details.iter().filter_map(Value::as_object) {
             self.detail(detail, is_piece);
         }
@@ -41,7 +46,15 @@ impl Thinking {
             self.field = Some(name);
             return Some(words.to_owned());
         }
-        let words = |detail: &Value| Some(detail.get("text").or(detail.get("summary"))?.as_str()?.to_owned());
+        let words = |detail: &Value| {
+            Some(
+                detail
+                    .get("text")
+                    .or(detail.get("summary"))?
+                    .as_str()?
+                    .to_owned(),
+            )
+        };
         let said: String = details.iter().filter_map(words).collect();
         (!said.is_empty()).then_some(said)
     }
@@ -81,13 +94,29 @@ impl Thinking {
     /// Writes down with the thinking of an answer how it came.
     pub(super) fn settle(self, parts: &mut Vec<Part>, origin: &ModelId) {
         let mut details = (!self.details.is_empty()).then_some(self.details);
-        let has_any = parts.iter().any(|part| matches!(part.content, Content::Thinking { .. }));
+        let has_any = parts
+            .iter()
+            .any(|part| matches!(part.content, Content::Thinking { .. }));
         if details.is_some() && !has_any {
             // Encrypted as a whole: there is nothing to see of it.
-            let state = ProviderState { origin: origin.clone(), data: json!({}) };
-            parts.insert(0, Part::from_provider(Content::Thinking { text: String::new() }, Some(state)));
+            let state = ProviderState {
+                origin: origin.clone(),
+                data: json!({}),
+            };
+            parts.insert(
+                0,
+                Part::from_provider(
+                    Content::Thinking {
+                        text: String::new(),
+                    },
+                    Some(state),
+                ),
+            );
         }
-        for part in parts.iter_mut().filter(|part| matches!(part.content, Content::Thinking { .. })) {
+        for part in parts
+            .iter_mut()
+            .filter(|part| matches!(part.content, Content::Thinking { .. }))
+        {
             let Some(Value::Object(data)) = part.state.as_mut().map(|state| &mut state.data) else {
                 continue;
             };
@@ -112,7 +141,9 @@ pub(super) fn send_back(message: &mut Map<String, Value>, text: &str, state: &Va
         message.clear();
         message.insert(DETAILS.to_owned(), details.clone());
     }
-    let Some(field) = field(state).filter(|_| !message.contains_key(DETAILS)) else { return };
+    let Some(field) = field(state).filter(|_| !message.contains_key(DETAILS)) else {
+        return;
+    };
     match message.get_mut(field) {
         Some(Value::String(words)) => words.push_str(text),
         _ => drop(message.insert(field.to_owned(), json!(text))),

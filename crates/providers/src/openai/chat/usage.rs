@@ -33,14 +33,26 @@ impl Counts {
         let cache_written = detail("prompt_tokens_details", "cache_write_tokens");
         self.cache_written = cache_written.or(self.cache_written);
         let thinking = detail("completion_tokens_details", "reasoning_tokens");
-        self.thinking = thinking.or_else(|| count(&["reasoning_tokens"])).or(self.thinking);
-        self.billed = report.get("cost_in_usd_ticks").and_then(cost_of_ticks).or(self.billed);
-        self.cost = report.get("cost").and_then(Value::as_f64).and_then(Cost::from_usd).or(self.cost);
+        self.thinking = thinking
+            .or_else(|| count(&["reasoning_tokens"]))
+            .or(self.thinking);
+        self.billed = report
+            .get("cost_in_usd_ticks")
+            .and_then(cost_of_ticks)
+            .or(self.billed);
+        self.cost = report
+            .get("cost")
+            .and_then(Value::as_f64)
+            .and_then(Cost::from_usd)
+            .or(self.cost);
     }
 
     /// As they were sent.
     pub(super) fn counters(&self) -> Counters {
-        Counters { input: self.input, output: self.output }
+        Counters {
+            input: self.input,
+            output: self.output,
+        }
     }
 
     /// With our meaning: output includes thinking. xAI counts that beside its output (recorded), which its total shows.
@@ -106,14 +118,22 @@ mod tests {
 
     #[test]
     fn other_names_and_odd_values_count_too() {
-        let deepseek =
-            usage(json!({"prompt_tokens": 10.0, "completion_tokens": null, "prompt_cache_hit_tokens": 7}));
+        let deepseek = usage(
+            json!({"prompt_tokens": 10.0, "completion_tokens": null, "prompt_cache_hit_tokens": 7}),
+        );
         assert_eq!(
-            (deepseek.input_tokens, deepseek.output_tokens, deepseek.cached_tokens),
+            (
+                deepseek.input_tokens,
+                deepseek.output_tokens,
+                deepseek.cached_tokens
+            ),
             (Some(10), None, Some(7))
         );
         assert_eq!(usage(json!("none")), Usage::default());
-        assert_eq!(usage(json!({"prompt_tokens": -1, "completion_tokens": "3"})), Usage::default());
+        assert_eq!(
+            usage(json!({"prompt_tokens": -1, "completion_tokens": "3"})),
+            Usage::default()
+        );
     }
 
     #[test]
@@ -131,6 +151,12 @@ mod tests {
         counts.add(&json!({"prompt_tokens": 10, "completion_tokens": 1}));
         counts.add(&json!({"prompt_tokens": 10, "completion_tokens": 9}));
         counts.add(&Value::Null);
-        assert_eq!(counts.counters(), Counters { input: Some(10), output: Some(9) });
+        assert_eq!(
+            counts.counters(),
+            Counters {
+                input: Some(10),
+                output: Some(9)
+            }
+        );
     }
 }

@@ -82,11 +82,19 @@ pub(super) enum Loose<'a> {
 
 impl Loose<'_> {
     pub(super) fn as_str(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
+        if let Self::Text(text) = self {
+            Some(text)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_u64(&self) -> Option<u64> {
-        if let Self::Count(count) = self { Some(*count) } else { None }
+        if let Self::Count(count) = self {
+            Some(*count)
+        } else {
+            None
+        }
     }
 
     /// A text that says something; a number is one too.
@@ -201,7 +209,10 @@ impl<'de> Visitor<'de> for ChoicesVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut choices = Choices { first: None, count: 0 };
+        let mut choices = Choices {
+            first: None,
+            count: 0,
+        };
         while let Some(choice) = list.next_element::<Choice<'de>>()? {
             choices.count += 1;
             let number = choice.index.as_ref().and_then(Loose::as_u64).unwrap_or(0);

@@ -21,7 +21,10 @@ const TAKEN_BACK: Shapes = &[
     ("apply_patch_call_output", &["call_id", "status"]),
     ("code_interpreter_call", &["status", "container_id"]),
     ("compaction", &["encrypted_content"]),
-    ("computer_call", &["id", "call_id", "pending_safety_checks", "status"]),
+    (
+        "computer_call",
+        &["id", "call_id", "pending_safety_checks", "status"],
+    ),
     ("computer_call_output", &["call_id", "output"]),
     ("custom_tool_call", &["call_id", "name", "input"]),
     ("custom_tool_call_output", &["call_id", "output"]),
@@ -29,7 +32,10 @@ const TAKEN_BACK: Shapes = &[
     ("image_generation_call", &["id", "status"]),
     ("local_shell_call", &["id", "call_id", "action", "status"]),
     ("local_shell_call_output", &["id", "output"]),
-    ("mcp_approval_request", &["id", "server_label", "name", "arguments"]),
+    (
+        "mcp_approval_request",
+        &["id", "server_label", "name", "arguments"],
+    ),
     ("mcp_approval_response", &["approve", "approval_request_id"]),
     ("mcp_call", &["id", "server_label", "name", "arguments"]),
     ("mcp_list_tools", &["id", "server_label", "tools"]),
@@ -43,10 +49,22 @@ const TAKEN_BACK: Shapes = &[
 ];
 /// The notes to a text a request takes.
 const ANNOTATIONS: Shapes = &[
-    ("container_file_citation", &["container_id", "file_id", "start_index", "end_index", "filename"]),
+    (
+        "container_file_citation",
+        &[
+            "container_id",
+            "file_id",
+            "start_index",
+            "end_index",
+            "filename",
+        ],
+    ),
     ("file_citation", &["file_id", "index", "filename"]),
     ("file_path", &["file_id", "index"]),
-    ("url_citation", &["url", "start_index", "end_index", "title"]),
+    (
+        "url_citation",
+        &["url", "start_index", "end_index", "title"],
+    ),
 ];
 /// The sources of a search a request takes; an answer knows one more, `api`.
 const SOURCES: Shapes = &[("url", &["url"])];
@@ -56,12 +74,17 @@ type Shapes = &'static [(&'static str, &'static [&'static str])];
 
 /// Adds an item of an answer.
 pub(super) fn read(item: Value, index: u64, assembly: &mut Assembly) {
-    let Value::Object(mut item) = item else { return };
+    let Value::Object(mut item) = item else {
+        return;
+    };
     match kind(&item) {
         "message" => read_message(item, assembly),
         "reasoning" => {
             let words: Vec<&str> = thoughts(&item).map(|(_, _, words)| words).collect();
-            assembly.thinking(&words.join(BETWEEN_THOUGHTS), Some(Value::Object(item.clone())));
+            assembly.thinking(
+                &words.join(BETWEEN_THOUGHTS),
+                Some(Value::Object(item.clone())),
+            );
         }
         "function_call" => {
             let text = |field: Option<Value>| match field {
@@ -70,9 +93,13 @@ pub(super) fn read(item: Value, index: u64, assembly: &mut Assembly) {
                 Some(object @ Value::Object(_)) => object.to_string(),
                 _ => String::new(),
             };
-            let (id, name) = (text(item.shift_remove("call_id")), text(item.shift_remove("name")));
+            let (id, name) = (
+                text(item.shift_remove("call_id")),
+                text(item.shift_remove("name")),
+            );
             let arguments = text(item.shift_remove("arguments"));
-            let canonical = serde_json::from_str::<Value>(&arguments).map(|value| value.to_string());
+            let canonical =
+                serde_json::from_str::<Value>(&arguments).map(|value| value.to_string());
             if canonical.ok().as_deref() != Some(&arguments) {
                 item.insert("arguments".to_owned(), json!(arguments));
             }
@@ -99,7 +126,10 @@ fn read_message(mut item: Item, assembly: &mut Assembly) {
     };
     let state = |piece: Option<Item>| {
         let mut item = item.clone();
-        item.insert("content".to_owned(), piece.map(Value::Object).into_iter().collect());
+        item.insert(
+            "content".to_owned(),
+            piece.map(Value::Object).into_iter().collect(),
+        );
         Value::Object(item)
     };
     if pieces.is_empty() {
@@ -107,7 +137,9 @@ fn read_message(mut item: Item, assembly: &mut Assembly) {
         assembly.text("", Some(state(None)));
     }
     for piece in pieces {
-        let Value::Object(mut piece) = piece else { continue };
+        let Value::Object(mut piece) = piece else {
+            continue;
+        };
         match words_field(&piece) {
             Some((field, refused)) => {
                 let words = match piece.shift_remove(field) {
@@ -146,14 +178,24 @@ pub(super) fn words_field(piece: &Item) -> Option<(&'static str, bool)> {
 
 /// What a reasoning item lets us see: the summary, then what was thought itself (other servers hand that out).
 pub(super) fn thoughts(item: &Item) -> impl Iterator<Item = (Thought, u64, &str)> {
-    [(Thought::Summary, "summary"), (Thought::Itself, "content")].into_iter().flat_map(|(thought, field)| {
-        let pieces = item.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let words = pieces.iter().map(|piece| piece.get("text").and_then(Value::as_str).unwrap_or_default());
-        (0..)
-            .zip(words)
-            .map(move |(at, words)| (thought, at, words))
-            .filter(|(_, _, words)| !words.is_empty())
-    })
+    [(Thought::Summary, "summary"), (Thought::Itself, "content")]
+        .into_iter()
+        .flat_map(|(thought, field)| {
+            let pieces = item
+                .get(field)
+                .and_then(Value::as_array)
+                .map_or(&[][..], Vec::as_slice);
+            let words = pieces.iter().map(|piece| {
+                piece
+                    .get("text")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            });
+            (0..)
+                .zip(words)
+                .map(move |(at, words)| (thought, at, words))
+                .filter(|(_, _, words)| !words.is_empty())
+        })
 }
 
 /// Which of the two forms of thinking.
@@ -168,7 +210,10 @@ pub(super) fn message(state: &Value, content: &Content, common: &mut Encoder<'_>
     let mut item = without_nulls(state);
     keep_known_status(&mut item);
     let nothing_but_words = [json!({})];
-    let pieces = state.get("content").and_then(Value::as_array).map_or(&nothing_but_words[..], Vec::as_slice);
+    let pieces = state
+        .get("content")
+        .and_then(Value::as_array)
+        .map_or(&nothing_but_words[..], Vec::as_slice);
     let pieces = pieces.iter().map(|piece| match content {
         Content::Refusal { text } => json!({ "type": "refusal", "refusal": text }),
         Content::Text { text } => {
@@ -246,21 +291,28 @@ pub(super) fn opaque(state: &Value) -> Option<Item> {
 
 /// Takes out of an item what a request does not take in it.
 pub(super) fn trim(item: &mut Item, common: &mut Encoder<'_>) {
-    if let Some(sources) = item.get_mut("action").and_then(|action| action.get_mut("sources")) {
+    if let Some(sources) = item
+        .get_mut("action")
+        .and_then(|action| action.get_mut("sources"))
+    {
         keep_fitting(sources, SOURCES, "sources of a search", common);
     }
 }
 
 fn fits(object: &Item, shapes: Shapes) -> bool {
     let has = |field: &&str| object.get(*field).is_some_and(|value| !value.is_null());
-    shapes.iter().any(|(name, fields)| *name == kind(object) && fields.iter().all(has))
+    shapes
+        .iter()
+        .any(|(name, fields)| *name == kind(object) && fields.iter().all(has))
 }
 
 fn keep_fitting(list: &mut Value, shapes: Shapes, what: &str, common: &mut Encoder<'_>) {
     let all = list.as_array_mut().map(std::mem::take).unwrap_or_default();
     let before = all.len();
-    let kept: Vec<Value> =
-        all.into_iter().filter(|value| value.as_object().is_some_and(|value| fits(value, shapes))).collect();
+    let kept: Vec<Value> = all
+        .into_iter()
+        .filter(|value| value.as_object().is_some_and(|value| fits(value, shapes)))
+        .collect();
     if kept.len() < before {
         common.lose(format!("{what} that a request does not take were left out"));
     }
@@ -269,13 +321,16 @@ fn keep_fitting(list: &mut Value, shapes: Shapes, what: &str, common: &mut Encod
 
 /// The call an item is the answer to.
 pub(super) fn answers(item: &Item) -> Option<&str> {
-    kind(item).ends_with("_output").then(|| item.get("call_id")?.as_str())?
+    kind(item)
+        .ends_with("_output")
+        .then(|| item.get("call_id")?.as_str())?
 }
 
 /// The call of a tool that is run on our side, as far as the vendor is concerned: it insists on an answer.
 pub(super) fn awaits_answer(item: &Item) -> Option<&str> {
     let ours = match kind(item) {
-        "apply_patch_call" | "computer_call" | "custom_tool_call" | "local_shell_call" | "shell_call" => true,
+        "apply_patch_call" | "computer_call" | "custom_tool_call" | "local_shell_call"
+        | "shell_call" => true,
         "tool_search_call" => item.get("execution").and_then(Value::as_str) == Some("client"),
         _ => false,
     };
@@ -292,7 +347,10 @@ fn without_nulls(state: &Value) -> Item {
 /// Other servers have words of their own here; the schema does not.
 fn keep_known_status(item: &mut Item) {
     let known = ["in_progress", "completed", "incomplete"];
-    if item.get("status").is_some_and(|status| !known.iter().any(|known| status == known)) {
+    if item
+        .get("status")
+        .is_some_and(|status| !known.iter().any(|known| status == known))
+    {
         item.shift_remove("status");
     }
 }

@@ -20,7 +20,9 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::family::{self, Family};
-use super::{BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, bearer, vendor};
+use super::{
+    BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, bearer, vendor,
+};
 use crate::adapter::{HttpModel, Wire};
 use crate::connection::{Connection, endpoint};
 use crate::decode::{Asked, SseStream, StreamDecoder};
@@ -52,7 +54,10 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     let key = connection.key(&id.provider, row.key_advice)?;
     let family = family::of(&id.name);
     let base = row.base(&connection)?;
-    let capabilities = Capabilities { self_hosted: is_on_own_network(&base), ..family.common.capabilities() };
+    let capabilities = Capabilities {
+        self_hosted: is_on_own_network(&base),
+        ..family.common.capabilities()
+    };
     let patience = Patience::by_address(&connection, &base, &capabilities);
     let wire = Responses {
         family,
@@ -61,7 +66,13 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         tools: request::Tools::default(),
         vendor: vendor.clone(),
     };
-    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
+    Ok(HttpModel::new(
+        vendor,
+        capabilities,
+        patience,
+        wire,
+        connection,
+    ))
 }
 
 struct Responses {
@@ -74,7 +85,12 @@ struct Responses {
 
 impl Wire for Responses {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
-        request::encode(request, streamed, (&self.vendor.model, &self.family), &self.tools)
+        request::encode(
+            request,
+            streamed,
+            (&self.vendor.model, &self.family),
+            &self.tools,
+        )
     }
 
     fn url(&self, _: bool) -> &Url {
@@ -85,7 +101,12 @@ impl Wire for Responses {
         &self.headers
     }
 
-    fn decode(&self, _: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
+    fn decode(
+        &self,
+        _: &Asked,
+        body: &str,
+        losses: Vec<String>,
+    ) -> Result<GenerateResponse, ModelError> {
         response::decode(body, &self.vendor, losses)
     }
 

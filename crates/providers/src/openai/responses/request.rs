@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use adjutant_core::{
-    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolChoice,
-    ToolDefinition,
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall,
+    ToolChoice, ToolDefinition,
 };
 use serde_json::{Value, json};
 
@@ -33,9 +33,12 @@ pub(super) fn encode(
     (model, family): (&ModelId, &Family),
     tools: &Tools,
 ) -> Result<Encoded, ModelError> {
-    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty()) {
+    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
+    {
         let common = Encoder::new(model, &family.common, request);
-        return Err(common.refuse("this model keeps to no response schema: ask for the form in words"));
+        return Err(
+            common.refuse("this model keeps to no response schema: ask for the form in words")
+        );
     }
     let mut encoder = ResponsesEncoder {
         common: Encoder::new(model, &family.common, request),
@@ -46,16 +49,19 @@ pub(super) fn encode(
     let (instructions, input) = encoder.transcript(&request.messages)?;
     encoder.common.something_to_answer(input.len())?;
     let mut settings = encoder.common.settings()?;
-    if let Some(tokens) = settings.max_tokens.filter(|tokens| *tokens < OUTPUT_TOKENS_MIN)
+    if let Some(tokens) = settings
+        .max_tokens
+        .filter(|tokens| *tokens < OUTPUT_TOKENS_MIN)
         && !request.config.verbatim
     {
-        encoder
-            .common
-            .lose(format!("max_tokens {tokens} was sent as {OUTPUT_TOKENS_MIN}, the least the vendor takes"));
+        encoder.common.lose(format!(
+            "max_tokens {tokens} was sent as {OUTPUT_TOKENS_MIN}, the least the vendor takes"
+        ));
         settings.max_tokens = Some(OUTPUT_TOKENS_MIN);
     }
-    let Ok(tools) =
-        tools.get(&request.tools, || Ok::<_, Infallible>(request.tools.iter().map(tool).collect()));
+    let Ok(tools) = tools.get(&request.tools, || {
+        Ok::<_, Infallible>(request.tools.iter().map(tool).collect())
+    });
     let wire = wire::Request {
         model: &model.name,
         store: false,
@@ -117,7 +123,10 @@ struct Said {
 impl<'a> ResponsesEncoder<'a> {
     /// The instruction goes where the vendor has a field for it, in front of everything: together with the tools it is the
     /// prefix that stays the same and is cached. A system message later in the transcript keeps its place.
-    fn transcript(&mut self, messages: &'a [Message]) -> Result<(Option<String>, Vec<Item>), ModelError> {
+    fn transcript(
+        &mut self,
+        messages: &'a [Message],
+    ) -> Result<(Option<String>, Vec<Item>), ModelError> {
         let mut instructions = Vec::new();
         let mut input = Vec::new();
         for message in messages {
@@ -129,20 +138,27 @@ impl<'a> ResponsesEncoder<'a> {
                 Role::Tool => input.extend(self.result(message)),
             }
         }
-        Ok(((!instructions.is_empty()).then(|| instructions.join("\n\n")), input))
+        Ok((
+            (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+            input,
+        ))
     }
 
     fn user(&mut self, message: &'a Message) -> Result<Option<Item>, ModelError> {
         let mut content = Vec::new();
         for part in message.parts() {
             match &part.content {
-                Content::Text { text } => content.push(json!({ "type": "input_text", "text": text })),
+                Content::Text { text } => {
+                    content.push(json!({ "type": "input_text", "text": text }))
+                }
                 Content::Image { source } => {
                     if let Some(image) = self.common.picture(source)? {
                         content.push(picture(image));
                     }
                 }
-                other => self.common.lose(format!("a part cannot be sent to OpenAI: {other:?}")),
+                other => self
+                    .common
+                    .lose(format!("a part cannot be sent to OpenAI: {other:?}")),
             }
         }
         Ok((!content.is_empty()).then(|| said_by("user", content)))
@@ -168,7 +184,8 @@ impl<'a> ResponsesEncoder<'a> {
                     Some(item) => said.own(item),
                     None => {
                         said.lost_reasoning = true;
-                        self.common.lose("reasoning without its encrypted content was left out");
+                        self.common
+                            .lose("reasoning without its encrypted content was left out");
                     }
                 },
                 (Content::Thinking { .. }, None) => {
@@ -182,7 +199,8 @@ impl<'a> ResponsesEncoder<'a> {
                     }
                 },
                 (Content::Opaque { kind }, None) => {
-                    self.common.lose(format!("{kind} of another model was left out"));
+                    self.common
+                        .lose(format!("{kind} of another model was left out"));
                 }
                 (Content::ToolCall(call), own) => {
                     if own.is_none() {
@@ -195,7 +213,9 @@ impl<'a> ResponsesEncoder<'a> {
                     said.own = own.is_some();
                 }
                 // Content may grow; what we do not know is reported, not guessed.
-                (other, _) => self.common.lose(format!("a part cannot be sent to OpenAI: {other:?}")),
+                (other, _) => self
+                    .common
+                    .lose(format!("a part cannot be sent to OpenAI: {other:?}")),
             }
         }
         self.leave_thought_without_deed(&mut said);
@@ -214,16 +234,26 @@ impl<'a> ResponsesEncoder<'a> {
 
     /// The vendor refuses reasoning that nothing follows.
     fn leave_thought_without_deed(&mut self, said: &mut Said) {
-        while said.items.pop_if(|item| item::kind(item) == "reasoning").is_some() {
+        while said
+            .items
+            .pop_if(|item| item::kind(item) == "reasoning")
+            .is_some()
+        {
             said.lost_reasoning = true;
-            self.common.lose("reasoning that nothing of its model follows was left out");
+            self.common
+                .lose("reasoning that nothing of its model follows was left out");
         }
     }
 
     /// The vendor's own id of the call, else ours, else its number, whichever fits and is not taken: servers exist that
     /// count from 0 in every answer.
     fn call_id(&mut self, call: &ToolCall, keep: bool) -> String {
-        let known = call.provider_id.as_deref().filter(|_| keep).into_iter().chain([call.id.as_str()]);
+        let known = call
+            .provider_id
+            .as_deref()
+            .filter(|_| keep)
+            .into_iter()
+            .chain([call.id.as_str()]);
         let numbered = (self.taken_ids.len()..).map(|number| format!("call_{number}"));
         let id = known
             .map(str::to_owned)
@@ -245,16 +275,28 @@ impl<'a> ResponsesEncoder<'a> {
     }
 
     fn text(&mut self, request: &GenerateRequest) -> Result<Option<wire::Text>, ModelError> {
-        let Some(schema) = &request.response_schema else { return Ok(None) };
-        let Some(answer) = schema::answer(schema) else {
-            self.common
-                .unsupported("a response schema that is not an object's", "put it inside an object")?;
+        let Some(schema) = &request.response_schema else {
             return Ok(None);
         };
-        answer.losses.into_iter().for_each(|loss| self.common.lose(loss));
+        let Some(answer) = schema::answer(schema) else {
+            self.common.unsupported(
+                "a response schema that is not an object's",
+                "put it inside an object",
+            )?;
+            return Ok(None);
+        };
+        answer
+            .losses
+            .into_iter()
+            .for_each(|loss| self.common.lose(loss));
         let (schema, strict) = (answer.schema, answer.strict);
         Ok(Some(wire::Text {
-            format: wire::Format { r#type: "json_schema", name: "answer", schema, strict },
+            format: wire::Format {
+                r#type: "json_schema",
+                name: "answer",
+                schema,
+                strict,
+            },
         }))
     }
 }
@@ -271,8 +313,11 @@ impl Said {
             let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
             !id.is_empty() && item::kind(last) == "message" && last.get("id") == item.get("id")
         };
-        let last =
-            self.items.last_mut().filter(same).and_then(|last| last.get_mut("content")?.as_array_mut());
+        let last = self
+            .items
+            .last_mut()
+            .filter(same)
+            .and_then(|last| last.get_mut("content")?.as_array_mut());
         match (last, item.get_mut("content").and_then(Value::as_array_mut)) {
             (Some(content), Some(more)) => content.append(more),
             _ => self.own(item),
@@ -281,7 +326,11 @@ impl Said {
 
     /// Words of another model, or of none: without the ids and annotations of an answer.
     fn foreign(&mut self, text: &str) {
-        let last = self.items.last_mut().filter(|_| !self.own).and_then(|last| last.get_mut("content"));
+        let last = self
+            .items
+            .last_mut()
+            .filter(|_| !self.own)
+            .and_then(|last| last.get_mut("content"));
         match last {
             Some(Value::String(words)) => words.push_str(text),
             _ => self.items.push(said_by("assistant", json!(text))),
@@ -293,7 +342,10 @@ impl Said {
     fn finish(mut self) -> Vec<Item> {
         if self.lost_reasoning {
             let loose = |item: &&mut Item| matches!(item::kind(item), "message" | "function_call");
-            self.items.iter_mut().filter(loose).for_each(|item| drop(item.shift_remove("id")));
+            self.items
+                .iter_mut()
+                .filter(loose)
+                .for_each(|item| drop(item.shift_remove("id")));
         }
         self.items
     }
@@ -310,7 +362,11 @@ fn answered<'a>(messages: &'a [Message], model: &ModelId) -> BTreeSet<&'a str> {
 }
 
 fn said_by(role: &str, content: impl Into<Value>) -> Item {
-    object([("type", json!("message")), ("role", json!(role)), ("content", content.into())])
+    object([
+        ("type", json!("message")),
+        ("role", json!(role)),
+        ("content", content.into()),
+    ])
 }
 
 fn words(role: &str, kind: &str, text: &str) -> Item {
@@ -326,5 +382,8 @@ fn picture(image: Image<'_>) -> Value {
 }
 
 fn object<const N: usize>(fields: [(&str, Value); N]) -> Item {
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

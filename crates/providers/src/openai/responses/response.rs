@@ -22,7 +22,9 @@ pub(super) fn decode(
         (Some(status), _) => status.clone(),
         // Servers that take the schema lightly.
         (None, Some(output)) if !output.is_empty() => "completed".to_owned(),
-        (None, _) => return Err(vendor.unreadable("neither a status nor an output", &body.to_string())),
+        (None, _) => {
+            return Err(vendor.unreadable("neither a status nor an output", &body.to_string()));
+        }
     };
     conclude(reply, &status, vendor, losses)
 }
@@ -34,12 +36,17 @@ pub(super) fn reply(body: &Value, vendor: &Vendor) -> Result<Reply, ModelError> 
         let whole = body.get("status").is_some_and(Value::is_number);
         return Err(error::inside(vendor, if whole { body } else { error }));
     }
-    let answers = ["status", "output", "object"].iter().any(|field| body.get(field).is_some());
-    let complains = ["detail", "message"].iter().any(|field| body.get(field).is_some());
+    let answers = ["status", "output", "object"]
+        .iter()
+        .any(|field| body.get(field).is_some());
+    let complains = ["detail", "message"]
+        .iter()
+        .any(|field| body.get(field).is_some());
     if complains && !answers {
         return Err(error::inside(vendor, body));
     }
-    Reply::deserialize(body).map_err(|error: serde_json::Error| vendor.unreadable(error, &body.to_string()))
+    Reply::deserialize(body)
+        .map_err(|error: serde_json::Error| vendor.unreadable(error, &body.to_string()))
 }
 
 /// What came of it. `status` is how it ended.
@@ -50,17 +57,22 @@ pub(super) fn conclude(
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
     let mut assembly = Assembly::default();
-    (0..).zip(reply.output.unwrap_or_default()).for_each(|(at, item)| item::read(item, at, &mut assembly));
+    (0..)
+        .zip(reply.output.unwrap_or_default())
+        .for_each(|(at, item)| item::read(item, at, &mut assembly));
     let reason = reply.incomplete_details.and_then(|details| details.reason);
     let finish = match (status, reason.as_deref()) {
         // The second word is that of some servers in front of others.
         ("completed" | "complete", _) if assembly.has_calls() => FinishReason::ToolCalls,
         ("completed" | "complete", _) => FinishReason::Stop,
-        ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => FinishReason::MaxTokens,
+        ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => {
+            FinishReason::MaxTokens
+        }
         ("incomplete", Some("content_filter")) => FinishReason::ContentFilter,
         ("incomplete", None) => return Err(vendor.truncated("it is incomplete, without a reason")),
         ("incomplete", Some(reason)) => {
-            let words = format!("incomplete because of {reason}, which is no end of an answer we know");
+            let words =
+                format!("incomplete because of {reason}, which is no end of an answer we know");
             return Err(vendor.unreadable(words, ""));
         }
         ("failed", _) => {
@@ -75,9 +87,10 @@ pub(super) fn conclude(
             return Err(vendor.truncated(format!("its status is {status}")));
         }
         (other, _) => {
-            return Err(
-                vendor.unreadable(format!("status {other}, which is no end of an answer we know"), "")
-            );
+            return Err(vendor.unreadable(
+                format!("status {other}, which is no end of an answer we know"),
+                "",
+            ));
         }
     };
     let sent = reply.usage.unwrap_or_default();
@@ -102,9 +115,17 @@ fn usage(sent: wire::Usage) -> (Counters, Usage) {
         output_tokens: sent.output_tokens,
         cached_tokens: input.cached_tokens,
         cache_written_tokens: input.cache_write_tokens,
-        thinking_tokens: sent.output_tokens_details.and_then(|details| details.reasoning_tokens),
+        thinking_tokens: sent
+            .output_tokens_details
+            .and_then(|details| details.reasoning_tokens),
     };
-    (Counters { input: sent.input_tokens, output: sent.output_tokens }, usage)
+    (
+        Counters {
+            input: sent.input_tokens,
+            output: sent.output_tokens,
+        },
+        usage,
+    )
 }
 
 /// Some servers send an empty error where there is none.

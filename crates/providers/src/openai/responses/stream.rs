@@ -46,7 +46,14 @@ enum Stretch {
 
 impl Reading {
     pub(super) fn new(vendor: Arc<Vendor>, losses: Vec<String>) -> Self {
-        Self { vendor, losses, began: false, items: BTreeMap::new(), calls: Vec::new(), end: None }
+        Self {
+            vendor,
+            losses,
+            began: false,
+            items: BTreeMap::new(),
+            calls: Vec::new(),
+            end: None,
+        }
     }
 
     fn ended(
@@ -68,12 +75,31 @@ impl Reading {
 
     /// Where an event belongs: its place in the output, else that of the item it names, else where the last one was.
     fn place(&self, event: &Item, item: Option<&Item>) -> u64 {
-        let id = event.get("item_id").or_else(|| item?.get("id")).filter(|id| id.is_string());
-        let named = || self.items.iter().find(|(_, open)| id.is_some() && open.json.get("id") == id);
-        let last = self.items.last_key_value().map(|(at, open)| (*at, open.whole));
-        let next =
-            |new: bool| last.map_or(0, |(at, whole)| if new || whole { at.saturating_add(1) } else { at });
-        let begins = event.get("type").is_some_and(|kind| kind == "response.output_item.added");
+        let id = event
+            .get("item_id")
+            .or_else(|| item?.get("id"))
+            .filter(|id| id.is_string());
+        let named = || {
+            self.items
+                .iter()
+                .find(|(_, open)| id.is_some() && open.json.get("id") == id)
+        };
+        let last = self
+            .items
+            .last_key_value()
+            .map(|(at, open)| (*at, open.whole));
+        let next = |new: bool| {
+            last.map_or(0, |(at, whole)| {
+                if new || whole {
+                    at.saturating_add(1)
+                } else {
+                    at
+                }
+            })
+        };
+        let begins = event
+            .get("type")
+            .is_some_and(|kind| kind == "response.output_item.added");
         event
             .get("output_index")
             .and_then(Value::as_u64)
@@ -96,7 +122,9 @@ impl Reading {
     }
 
     fn begin_call(&mut self, at: u64, deltas: &mut VecDeque<Delta>) {
-        let Some(open) = self.items.get(&at) else { return };
+        let Some(open) = self.items.get(&at) else {
+            return;
+        };
         if item::kind(&open.json) == "function_call" && !self.calls.contains(&at) {
             self.calls.push(at);
             deltas.extend(self.delta(at, Stretch::Arguments, ""));
@@ -104,15 +132,28 @@ impl Reading {
     }
 
     /// More words.
-    fn more(&mut self, at: u64, stretch: Stretch, piece: u64, words: &str, deltas: &mut VecDeque<Delta>) {
+    fn more(
+        &mut self,
+        at: u64,
+        stretch: Stretch,
+        piece: u64,
+        words: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) {
         let open = self.items.entry(at).or_default();
         let another_thought = matches!(stretch, Stretch::Thinking(_))
             && !open.said.contains_key(&(stretch, piece))
-            && open.said.keys().any(|(stretch, _)| matches!(stretch, Stretch::Thinking(_)));
+            && open
+                .said
+                .keys()
+                .any(|(stretch, _)| matches!(stretch, Stretch::Thinking(_)));
         if stretch == Stretch::Arguments && !open.json.contains_key("type") {
             open.json.insert("type".to_owned(), json!("function_call"));
         }
-        open.said.entry((stretch, piece)).or_default().push_str(words);
+        open.said
+            .entry((stretch, piece))
+            .or_default()
+            .push_str(words);
         self.begin_call(at, deltas);
         if words.is_empty() {
             return;
@@ -124,8 +165,18 @@ impl Reading {
     }
 
     /// All the words of a stretch: what of them did not come as deltas yet.
-    fn all(&mut self, at: u64, stretch: Stretch, piece: u64, words: &str, deltas: &mut VecDeque<Delta>) {
-        let said = self.items.get(&at).and_then(|open| open.said.get(&(stretch, piece)));
+    fn all(
+        &mut self,
+        at: u64,
+        stretch: Stretch,
+        piece: u64,
+        words: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) {
+        let said = self
+            .items
+            .get(&at)
+            .and_then(|open| open.said.get(&(stretch, piece)));
         let said = said.map_or("", String::as_str);
         if let Some(rest) = words.strip_prefix(said).filter(|rest| !rest.is_empty()) {
             let rest = rest.to_owned();
@@ -137,10 +188,17 @@ impl Reading {
     fn catch_up(&mut self, at: u64, item: &Item, deltas: &mut VecDeque<Delta>) {
         match item::kind(item) {
             "message" => {
-                let pieces = item.get("content").and_then(Value::as_array).into_iter().flatten();
+                let pieces = item
+                    .get("content")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
                 for (piece, content) in (0..).zip(pieces) {
                     if let Some(("text", _)) = content.as_object().and_then(item::words_field) {
-                        let words = content.get("text").and_then(Value::as_str).unwrap_or_default();
+                        let words = content
+                            .get("text")
+                            .and_then(Value::as_str)
+                            .unwrap_or_default();
                         self.all(at, Stretch::Text, piece, words, deltas);
                     }
                 }
@@ -156,7 +214,10 @@ impl Reading {
                     open.json = item.clone();
                 }
                 self.begin_call(at, deltas);
-                let words = item.get("arguments").and_then(Value::as_str).unwrap_or_default();
+                let words = item
+                    .get("arguments")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
                 self.all(at, Stretch::Arguments, 0, words, deltas);
             }
             _ => {}
@@ -171,8 +232,17 @@ impl Reading {
             Stretch::Refusal => None,
             Stretch::Arguments => {
                 let index = self.calls.iter().position(|call| *call == at)?;
-                let name = self.items.get(&at)?.json.get("name").and_then(Value::as_str);
-                Some(Delta::ToolCall { index, name: name.unwrap_or_default().to_owned(), arguments: words })
+                let name = self
+                    .items
+                    .get(&at)?
+                    .json
+                    .get("name")
+                    .and_then(Value::as_str);
+                Some(Delta::ToolCall {
+                    index,
+                    name: name.unwrap_or_default().to_owned(),
+                    arguments: words,
+                })
             }
         }
     }
@@ -180,15 +250,22 @@ impl Reading {
 
 impl Answer for Reading {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        let event: Value = serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
+        let event: Value =
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         let Value::Object(mut event) = event else {
-            return Err(self.vendor.unreadable("an event that is no JSON object", json));
+            return Err(self
+                .vendor
+                .unreadable("an event that is no JSON object", json));
         };
         self.began = true;
         if self.end.is_some() {
             return Ok(());
         }
-        let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = event
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let item = match event.shift_remove("item") {
             Some(Value::Object(item)) => Some(item),
             _ => None,
@@ -196,21 +273,48 @@ impl Answer for Reading {
         let at = self.place(&event, item.as_ref());
         let text = |field: &str| event.get(field).and_then(Value::as_str).unwrap_or_default();
         let piece = |field: &str| event.get(field).and_then(Value::as_u64).unwrap_or(0);
-        let (summary, thought) = (Stretch::Thinking(Thought::Summary), Stretch::Thinking(Thought::Itself));
+        let (summary, thought) = (
+            Stretch::Thinking(Thought::Summary),
+            Stretch::Thinking(Thought::Itself),
+        );
         match (kind.as_str(), item) {
             ("response.output_item.added", Some(item)) => self.added(at, item, deltas),
             ("response.output_item.done", Some(item)) => self.done(at, item, deltas),
             ("response.output_text.delta", _) => {
-                self.more(at, Stretch::Text, piece("content_index"), text("delta"), deltas);
+                self.more(
+                    at,
+                    Stretch::Text,
+                    piece("content_index"),
+                    text("delta"),
+                    deltas,
+                );
             }
             ("response.output_text.done", _) => {
-                self.all(at, Stretch::Text, piece("content_index"), text("text"), deltas);
+                self.all(
+                    at,
+                    Stretch::Text,
+                    piece("content_index"),
+                    text("text"),
+                    deltas,
+                );
             }
             ("response.refusal.delta", _) => {
-                self.more(at, Stretch::Refusal, piece("content_index"), text("delta"), deltas);
+                self.more(
+                    at,
+                    Stretch::Refusal,
+                    piece("content_index"),
+                    text("delta"),
+                    deltas,
+                );
             }
             ("response.refusal.done", _) => {
-                self.all(at, Stretch::Refusal, piece("content_index"), text("refusal"), deltas);
+                self.all(
+                    at,
+                    Stretch::Refusal,
+                    piece("content_index"),
+                    text("refusal"),
+                    deltas,
+                );
             }
             ("response.reasoning_summary_text.delta", _) => {
                 self.more(at, summary, piece("summary_index"), text("delta"), deltas);
@@ -253,16 +357,26 @@ impl Answer for Reading {
     }
 
     fn progress(&self) -> Progress {
-        if self.end.is_some() { Progress::Over } else { Progress::Begun }
+        if self.end.is_some() {
+            Progress::Over
+        } else {
+            Progress::Begun
+        }
     }
 
-    fn finish(&mut self, stray: &str, _: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+    fn finish(
+        &mut self,
+        stray: &str,
+        _: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
         let losses = std::mem::take(&mut self.losses);
         let Some((status, mut reply)) = self.end.take() else {
             return match error::stray(stray) {
                 // Not a stream at all: an error, or a server that does not stream.
                 Some(body) => response::decode(&body.to_string(), &self.vendor, losses),
-                None if self.began => Err(self.vendor.truncated("it ended without response.completed")),
+                None if self.began => {
+                    Err(self.vendor.truncated("it ended without response.completed"))
+                }
                 None => Err(self.vendor.truncated("it ended before its first event")),
             };
         };
@@ -284,14 +398,26 @@ impl OpenItem {
         let mut lists: Map<String, Value> = Map::new();
         for ((stretch, _), words) in self.said {
             let (kind, list, piece) = match stretch {
-                Stretch::Text => ("message", "content", json!({ "type": "output_text", "text": words })),
-                Stretch::Refusal => ("message", "content", json!({ "type": "refusal", "refusal": words })),
-                Stretch::Thinking(Thought::Summary) => {
-                    ("reasoning", "summary", json!({ "type": "summary_text", "text": words }))
-                }
-                Stretch::Thinking(Thought::Itself) => {
-                    ("reasoning", "content", json!({ "type": "reasoning_text", "text": words }))
-                }
+                Stretch::Text => (
+                    "message",
+                    "content",
+                    json!({ "type": "output_text", "text": words }),
+                ),
+                Stretch::Refusal => (
+                    "message",
+                    "content",
+                    json!({ "type": "refusal", "refusal": words }),
+                ),
+                Stretch::Thinking(Thought::Summary) => (
+                    "reasoning",
+                    "summary",
+                    json!({ "type": "summary_text", "text": words }),
+                ),
+                Stretch::Thinking(Thought::Itself) => (
+                    "reasoning",
+                    "content",
+                    json!({ "type": "reasoning_text", "text": words }),
+                ),
                 Stretch::Arguments => {
                     item.insert("arguments".to_owned(), json!(words));
                     continue;

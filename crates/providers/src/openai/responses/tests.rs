@@ -25,17 +25,26 @@ fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
 
 /// Events in pieces of `size` bytes.
 fn streamed(events: &[String], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    let stream: String = events.iter().map(|event| format!("event: x\ndata: {event}\n\n")).collect();
+    let stream: String = events
+        .iter()
+        .map(|event| format!("event: x\ndata: {event}\n\n"))
+        .collect();
     streamed_bytes(stream.as_bytes(), size)
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    read_by(SseStream::boxed(Reading::new(answerer(), Vec::new())), bytes, size)
+    read_by(
+        SseStream::boxed(Reading::new(answerer(), Vec::new())),
+        bytes,
+        size,
+    )
 }
 
 fn last_event(response: &Value) -> String {
     let kind = match response["status"].as_str() {
-        Some("incomplete" | "failed") => format!("response.{}", response["status"].as_str().unwrap()),
+        Some("incomplete" | "failed") => {
+            format!("response.{}", response["status"].as_str().unwrap())
+        }
         _ => "response.completed".to_owned(),
     };
     json!({"type": kind, "response": response}).to_string()
@@ -76,7 +85,11 @@ fn said(deltas: &[Delta]) -> (String, String, Vec<(String, String)>) {
         match delta {
             Delta::Text(words) => text += words,
             Delta::Thinking(words) => thinking += words,
-            Delta::ToolCall { index, name, arguments } => {
+            Delta::ToolCall {
+                index,
+                name,
+                arguments,
+            } => {
                 calls.resize(calls.len().max(index + 1), (String::new(), String::new()));
                 calls[*index].0.clone_from(name);
                 calls[*index].1 += arguments;
@@ -104,12 +117,18 @@ fn everything_of_an_answer_is_kept() {
         ],
         [Some(1200), Some(300), Some(1024), Some(100), Some(250)]
     );
-    assert_eq!((response.counters.input, response.counters.output), (Some(1200), Some(300)));
+    assert_eq!(
+        (response.counters.input, response.counters.output),
+        (Some(1200), Some(300))
+    );
     // xAI, which speaks the same language, says what it charges.
     let mut billed: Value = serde_json::from_str(EVERYTHING).unwrap();
     billed["usage"]["cost_in_usd_ticks"] = json!(37_756_000);
     let billed = decoded(&billed.to_string()).unwrap();
-    assert_eq!((response.cost, billed.cost.map(|cost| cost.nano_usd())), (None, Some(3_775_600)));
+    assert_eq!(
+        (response.cost, billed.cost.map(|cost| cost.nano_usd())),
+        (None, Some(3_775_600))
+    );
 }
 
 #[test]
@@ -120,9 +139,15 @@ fn a_streamed_answer_is_the_whole_one_and_its_deltas_add_up_to_it() {
         assert_eq!(end.as_ref(), Ok(&whole));
         let (text, thinking, calls) = said(&deltas);
         assert_eq!(text, whole.text());
-        assert_eq!(thinking, "**Looking**\n\nWhere is Oslo?\n\n**Calling**\n\nTwo tools.");
+        assert_eq!(
+            thinking,
+            "**Looking**\n\nWhere is Oslo?\n\n**Calling**\n\nTwo tools."
+        );
         let expected = [("weather", r#"{"city":"Oslo","days":2}"#), ("time", "{}")];
-        assert_eq!(calls, expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned())));
+        assert_eq!(
+            calls,
+            expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned()))
+        );
     }
 }
 
@@ -144,12 +169,13 @@ fn arguments_come_in_deltas_or_at_once_or_late() {
     let added = json!({"type": "response.output_item.added", "output_index": 0, "item": call("")});
     let delta = |part: &str| json!({"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": part});
     let all = json!({"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1", "arguments": "{\"a\":1}"});
-    let done = json!({"type": "response.output_item.done", "output_index": 0, "item": call("{\"a\":1}")});
+    let done =
+        json!({"type": "response.output_item.done", "output_index": 0, "item": call("{\"a\":1}")});
     let full = json!({"type": "response.completed", "response": {"status": "completed", "output": [call("{\"a\":1}")]}});
-    let empty = json!({"type": "response.completed", "response": {"status": "completed", "output": []}});
+    let empty =
+        json!({"type": "response.completed", "response": {"status": "completed", "output": []}});
     // All there is of a call, without its id of either kind.
-    let named =
-        json!({"type": "response.function_call_arguments.done", "name": "weather", "arguments": "{\"a\":1}"});
+    let named = json!({"type": "response.function_call_arguments.done", "name": "weather", "arguments": "{\"a\":1}"});
     for events in [
         vec![&added, &delta("{\"a\""), &delta(":1}"), &all, &done, &full],
         vec![&added, &delta("{\"a\""), &delta(":1}"), &empty],
@@ -164,9 +190,15 @@ fn arguments_come_in_deltas_or_at_once_or_late() {
         let events: Vec<String> = events.iter().map(ToString::to_string).collect();
         let (deltas, end) = streamed(&events, 5);
         assert_eq!(line(&end), r#"ToolCalls: weather({"a":1})"#, "{events:?}");
-        assert_eq!(said(&deltas).2, [("weather".to_owned(), "{\"a\":1}".to_owned())], "{events:?}");
+        assert_eq!(
+            said(&deltas).2,
+            [("weather".to_owned(), "{\"a\":1}".to_owned())],
+            "{events:?}"
+        );
         let parts = end.unwrap().parts;
-        let Content::ToolCall(call) = &parts[0].content else { panic!("{parts:?}") };
+        let Content::ToolCall(call) = &parts[0].content else {
+            panic!("{parts:?}")
+        };
         let known = !events[0].starts_with(&named.to_string());
         assert_eq!(call.provider_id.as_deref(), known.then_some("call_1"));
     }
@@ -187,7 +219,8 @@ fn calls_may_be_interleaved_and_items_without_ids() {
     ];
     let (deltas, end) = streamed(&events.map(|event| event.to_string()), 9);
     assert_eq!(line(&end), r#"ToolCalls: a({"x":1}) b({"y":2})"#);
-    let expected = [("a", "{\"x\":1}"), ("b", "{\"y\":2}")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let expected =
+        [("a", "{\"x\":1}"), ("b", "{\"y\":2}")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     assert_eq!(said(&deltas).2, expected);
     // Nothing says where it belongs: what comes belongs to what came last.
     let events = [
@@ -211,7 +244,10 @@ fn a_refusal_is_not_text() {
         {"type": "refusal", "refusal": "I cannot."},
     ]});
     let response = json!({"status": "completed", "output": [refusal]});
-    check(&response, expect![[r#"Stop: "Well. " refuses "I cannot.""#]]);
+    check(
+        &response,
+        expect![[r#"Stop: "Well. " refuses "I cannot.""#]],
+    );
     assert_eq!(sent_back(&response["output"]).0, [refusal]);
     let events = [
         json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "I can"}),
@@ -219,19 +255,36 @@ fn a_refusal_is_not_text() {
         json!({"type": "response.completed", "response": {"status": "completed", "output": []}}),
     ];
     let (deltas, end) = streamed(&events.map(|event| event.to_string()), 9);
-    assert_eq!((line(&end).as_str(), deltas.len()), (r#"Stop: refuses "I cannot.""#, 0));
+    assert_eq!(
+        (line(&end).as_str(), deltas.len()),
+        (r#"Stop: refuses "I cannot.""#, 0)
+    );
 }
 
 #[test]
 fn how_an_answer_ended() {
     let text = json!([{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hal"}]}]);
-    let incomplete =
-        |reason: Value| json!({"status": "incomplete", "incomplete_details": reason, "output": text});
-    check(&json!({"status": "completed", "output": text}), expect![[r#"Stop: "Hal""#]]);
-    check(&json!({"status": null, "output": text}), expect![[r#"Stop: "Hal""#]]);
-    check(&json!({"status": "completed", "output": []}), expect!["Stop:"]);
-    check(&incomplete(json!({"reason": "max_output_tokens"})), expect![[r#"MaxTokens: "Hal""#]]);
-    check(&incomplete(json!({"reason": "content_filter"})), expect![[r#"ContentFilter: "Hal""#]]);
+    let incomplete = |reason: Value| json!({"status": "incomplete", "incomplete_details": reason, "output": text});
+    check(
+        &json!({"status": "completed", "output": text}),
+        expect![[r#"Stop: "Hal""#]],
+    );
+    check(
+        &json!({"status": null, "output": text}),
+        expect![[r#"Stop: "Hal""#]],
+    );
+    check(
+        &json!({"status": "completed", "output": []}),
+        expect!["Stop:"],
+    );
+    check(
+        &incomplete(json!({"reason": "max_output_tokens"})),
+        expect![[r#"MaxTokens: "Hal""#]],
+    );
+    check(
+        &incomplete(json!({"reason": "content_filter"})),
+        expect![[r#"ContentFilter: "Hal""#]],
+    );
     check(
         &incomplete(Value::Null),
         expect!["truncated: the answer of openai ended early: it is incomplete, without a reason"],
@@ -249,9 +302,18 @@ fn how_an_answer_ended() {
         ("insufficient_quota", "quota"),
         ("to_be_invented", "server"),
     ] {
-        let failed = json!({"status": "failed", "error": {"code": code, "message": "Sorry."}, "output": []});
-        assert_eq!(decoded(&failed.to_string()).unwrap_err().code(), kind, "{code}");
-        assert_eq!(streamed(&[last_event(&failed)], 9).1.unwrap_err().code(), kind, "{code}");
+        let failed =
+            json!({"status": "failed", "error": {"code": code, "message": "Sorry."}, "output": []});
+        assert_eq!(
+            decoded(&failed.to_string()).unwrap_err().code(),
+            kind,
+            "{code}"
+        );
+        assert_eq!(
+            streamed(&[last_event(&failed)], 9).1.unwrap_err().code(),
+            kind,
+            "{code}"
+        );
     }
     check(
         &json!({"status": "failed", "error": null, "output": []}),
@@ -272,7 +334,10 @@ fn what_is_no_answer_is_an_error() {
         ("[]", "invalid_response"),
         (r#"{"choices": []}"#, "invalid_response"),
         (r#"{"status": "completed", "output": "#, "truncated"),
-        (r#"{"error": {"code": "server_error", "message": "Sorry."}}"#, "server"),
+        (
+            r#"{"error": {"code": "server_error", "message": "Sorry."}}"#,
+            "server",
+        ),
         (
             r#"{"error": {"code": null, "message": "Incorrect API key provided.", "type": "invalid_request_error"}, "status": 401}"#,
             "auth",
@@ -295,9 +360,15 @@ fn what_is_no_answer_is_an_error() {
     }
     // Asked for a stream, a server may answer whole or with a bare error.
     let whole = serde_json::from_str::<Value>(EVERYTHING).unwrap();
-    assert_eq!(streamed_bytes(EVERYTHING.as_bytes(), 9).1, decoded(&whole.to_string()));
-    let error =
-        streamed_bytes(b"{\"error\": {\"message\": \"No.\", \"code\": \"insufficient_quota\"}}\n", 9).1;
+    assert_eq!(
+        streamed_bytes(EVERYTHING.as_bytes(), 9).1,
+        decoded(&whole.to_string())
+    );
+    let error = streamed_bytes(
+        b"{\"error\": {\"message\": \"No.\", \"code\": \"insufficient_quota\"}}\n",
+        9,
+    )
+    .1;
     assert_eq!(error.unwrap_err().code(), "quota");
 }
 
@@ -331,8 +402,13 @@ fn what_is_not_known_is_kept_or_let_pass() {
 /// What a cache of prompts has seen already is repeated to the byte.
 #[test]
 fn damage_is_survived() {
-    let stream: String = everything_streamed().iter().map(|event| format!("data: {event}\n\n")).collect();
-    check_damaged(stream.as_bytes(), || SseStream::boxed(Reading::new(answerer(), Vec::new())));
+    let stream: String = everything_streamed()
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    check_damaged(stream.as_bytes(), || {
+        SseStream::boxed(Reading::new(answerer(), Vec::new()))
+    });
 }
 
 /// Something like an event: known and unknown types, fields of every kind, missing, out of order.
@@ -355,8 +431,12 @@ fn any_event() -> impl Strategy<Value = String> {
     ];
     let item = prop_oneof![
         Just(Value::Null),
-        Just(json!({"type": "function_call", "call_id": "c", "name": "a", "arguments": "{\"ä\":1}"})),
-        Just(json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "äö"}, 7]})),
+        Just(
+            json!({"type": "function_call", "call_id": "c", "name": "a", "arguments": "{\"ä\":1}"})
+        ),
+        Just(
+            json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "äö"}, 7]})
+        ),
         Just(json!({"type": "reasoning", "summary": [{"text": "秋"}], "content": [{"text": 1}]})),
         Just(json!([1])),
         Just(json!({"type": 5})),

@@ -43,7 +43,11 @@ pub(super) fn of(folder: &str) -> Vec<Scenario> {
     }
     if ["anthropic", "openai_chat", "openai_responses"].contains(&folder) {
         // Anthropic tells a refusal by the reason to stop, the other by a field of its own.
-        scenarios.push(refusal(if folder == "anthropic" { End::Filtered } else { End::Usual }));
+        scenarios.push(refusal(if folder == "anthropic" {
+            End::Filtered
+        } else {
+            End::Usual
+        }));
     }
     if ["gemini", "openai_chat", "openai_responses"].contains(&folder) {
         scenarios.push(filter());
@@ -67,11 +71,15 @@ pub(super) const GO_ON: &str = "And tomorrow?";
 
 fn asks(words: &str) -> GenerateRequest {
     let system = "You keep the lighthouse of Tannholm. Answer in one sentence.";
-    GenerateRequest::new(vec![Message::system(system).unwrap(), Message::user(words).unwrap()])
+    GenerateRequest::new(vec![
+        Message::system(system).unwrap(),
+        Message::user(words).unwrap(),
+    ])
 }
 
 fn with_tools(request: GenerateRequest) -> GenerateRequest {
-    let tool = |name, description, parameters| ToolDefinition::new(name, description, parameters).unwrap();
+    let tool =
+        |name, description, parameters| ToolDefinition::new(name, description, parameters).unwrap();
     let harbour = json!({
         "type": "object",
         "properties": {
@@ -86,12 +94,23 @@ fn with_tools(request: GenerateRequest) -> GenerateRequest {
         tool("measure_tide", "Measures the tide at a harbour.", harbour),
         tool("light_lamp", "Lights the lamp.", nothing),
     ];
-    GenerateRequest { tools: tools.into(), ..request }
+    GenerateRequest {
+        tools: tools.into(),
+        ..request
+    }
 }
 
 fn counting(said: Said, counts: [u64; 4]) -> Reply {
     let [input, output, cached, thinking] = counts;
-    Reply::Says(Said { counts: Counts { input, output, cached, thinking }, ..said })
+    Reply::Says(Said {
+        counts: Counts {
+            input,
+            output,
+            cached,
+            thinking,
+        },
+        ..said
+    })
 }
 
 fn plain() -> Scenario {
@@ -101,7 +120,9 @@ fn plain() -> Scenario {
         request: asks("How is the sea tonight?"),
         replies: vec![
             counting(
-                text("Calm, with a \"glassy\" swell from the Öst: 🌊 rarely above 30\u{a0}cm.\nSleep well."),
+                text(
+                    "Calm, with a \"glassy\" swell from the Öst: 🌊 rarely above 30\u{a0}cm.\nSleep well.",
+                ),
                 [412, 23, 0, 0],
             ),
             counting(text("The same, but with fog."), [455, 7, 384, 0]),
@@ -110,14 +131,23 @@ fn plain() -> Scenario {
 }
 
 fn tools() -> Scenario {
-    let calls = call("measure_tide", r#"{"harbour":"Nørrevåg \"Old Quay\"","hours_ahead":6}"#)
-        .and_call("measure_tide", r#"{"harbour":"Tannholm"}"#);
+    let calls = call(
+        "measure_tide",
+        r#"{"harbour":"Nørrevåg \"Old Quay\"","hours_ahead":6}"#,
+    )
+    .and_call("measure_tide", r#"{"harbour":"Tannholm"}"#);
     Scenario {
         name: "tools",
         tags: &["tool_call", "parallel", "text"],
         request: with_tools(asks("Compare the tide at Nørrevåg in six hours with ours.")),
         replies: vec![
-            counting(Said { text: "I measure both.", ..calls }, [530, 58, 0, 0]),
+            counting(
+                Said {
+                    text: "I measure both.",
+                    ..calls
+                },
+                [530, 58, 0, 0],
+            ),
             counting(text("Both stand at 142 cm and fall."), [640, 11, 512, 0]),
         ],
     }
@@ -144,7 +174,9 @@ fn thinking() -> Scenario {
     Scenario {
         name: "thinking",
         tags: &["thinking", "state", "text"],
-        request: asks("How often does the light pass, if the lamp with its three beams turns in 12 s?"),
+        request: asks(
+            "How often does the light pass, if the lamp with its three beams turns in 12 s?",
+        ),
         replies: vec![
             counting(said, [431, 61, 0, 48]),
             counting(text("As often as today."), [470, 6, 256, 0]),
@@ -153,8 +185,8 @@ fn thinking() -> Scenario {
 }
 
 fn thinking_and_tools() -> Scenario {
-    let calls =
-        call("measure_tide", r#"{"harbour":"Tannholm","hours_ahead":0}"#).and_call("light_lamp", "{}");
+    let calls = call("measure_tide", r#"{"harbour":"Tannholm","hours_ahead":0}"#)
+        .and_call("light_lamp", "{}");
     let said = Said {
         thinking: "First the tide, then the lamp; neither needs the other.",
         state: "dGlkZSBhbmQgbGFtcCBhdCBvbmNl",
@@ -166,7 +198,10 @@ fn thinking_and_tools() -> Scenario {
         request: with_tools(asks("Measure our tide and light the lamp.")),
         replies: vec![
             counting(said, [540, 74, 0, 32]),
-            counting(text("142 cm and falling; the lamp is lit."), [655, 13, 512, 0]),
+            counting(
+                text("142 cm and falling; the lamp is lit."),
+                [655, 13, 512, 0],
+            ),
         ],
     }
 }
@@ -197,8 +232,14 @@ fn schema() -> Scenario {
     Scenario {
         name: "schema",
         tags: &["structured"],
-        request: GenerateRequest { response_schema: Some(schema), ..request },
-        replies: vec![counting(text(r#"{"ship":"Grå Måge","masts":3}"#), [466, 15, 0, 0])],
+        request: GenerateRequest {
+            response_schema: Some(schema),
+            ..request
+        },
+        replies: vec![counting(
+            text(r#"{"ship":"Grå Måge","masts":3}"#),
+            [466, 15, 0, 0],
+        )],
     }
 }
 
@@ -208,7 +249,14 @@ fn refusal(end: End) -> Scenario {
         name: "refusal",
         tags: &["refusal"],
         request: asks("How do I wreck a ship with a false light?"),
-        replies: vec![counting(Said { refusal, ..Said::default() }.end(end), [424, 14, 0, 0])],
+        replies: vec![counting(
+            Said {
+                refusal,
+                ..Said::default()
+            }
+            .end(end),
+            [424, 14, 0, 0],
+        )],
     }
 }
 
@@ -217,7 +265,10 @@ fn filter() -> Scenario {
         name: "filter",
         tags: &["content_filter"],
         request: asks("What do wreckers do?"),
-        replies: vec![counting(text("They wait for").end(End::Filtered), [409, 4, 0, 0])],
+        replies: vec![counting(
+            text("They wait for").end(End::Filtered),
+            [409, 4, 0, 0],
+        )],
     }
 }
 
@@ -231,7 +282,10 @@ fn blocked() -> Scenario {
 }
 
 fn errors(folder: &str) -> Scenario {
-    let fails = |status| Reply::Fails { status, retry_after: None };
+    let fails = |status| Reply::Fails {
+        status,
+        retry_after: None,
+    };
     // Too busy: a status of its own at one vendor.
     let overloaded = if folder == "anthropic" { 529 } else { 503 };
     Scenario {
@@ -242,7 +296,10 @@ fn errors(folder: &str) -> Scenario {
             fails(400),
             fails(401),
             fails(404),
-            Reply::Fails { status: 429, retry_after: Some(7) },
+            Reply::Fails {
+                status: 429,
+                retry_after: Some(7),
+            },
             fails(500),
             fails(overloaded),
         ],

@@ -30,8 +30,14 @@ pub(super) fn notice() -> Notice {
 
 /// Returns whether no person asks here.
 pub(super) fn is_background(messages: &[ChatMessage]) -> bool {
-    let order = messages.first().filter(|message| message.role.is_instruction()).map(ChatMessage::text);
-    let last = messages.last().filter(|message| message.role != Role::Assistant).map(ChatMessage::text);
+    let order = messages
+        .first()
+        .filter(|message| message.role.is_instruction())
+        .map(ChatMessage::text);
+    let last = messages
+        .last()
+        .filter(|message| message.role != Role::Assistant)
+        .map(ChatMessage::text);
     if last.as_deref().is_some_and(is_of_interface) {
         return true;
     }
@@ -40,8 +46,12 @@ pub(super) fn is_background(messages: &[ChatMessage]) -> bool {
         return true;
     }
     // The order may stand in one message, and what it is about in the next.
-    let both = || last.filter(|_| messages.len() == 2).map(|quoted| format!("{order}\n\n{quoted}"));
-    order.len() <= ORDER_MAX && (is_of_interface(&order) || both().is_some_and(|both| is_of_interface(&both)))
+    let both = || {
+        last.filter(|_| messages.len() == 2)
+            .map(|quoted| format!("{order}\n\n{quoted}"))
+    };
+    order.len() <= ORDER_MAX
+        && (is_of_interface(&order) || both().is_some_and(|both| is_of_interface(&both)))
 }
 
 fn is_of_interface(text: &str) -> bool {
@@ -49,8 +59,16 @@ fn is_of_interface(text: &str) -> bool {
         return true;
     }
     let text = Text::of(text);
-    let Wanted { change, about, of_conversation, mood, keys, json, strict, length } =
-        Wanted::in_text(&text.order);
+    let Wanted {
+        change,
+        about,
+        of_conversation,
+        mood,
+        keys,
+        json,
+        strict,
+        length,
+    } = Wanted::in_text(&text.order);
     if change {
         return false;
     }
@@ -73,8 +91,11 @@ mod tests {
 
     /// The texts of a file, divided by lines that begin with `%`.
     fn texts(file: &str) -> Vec<&str> {
-        let texts: Vec<&str> =
-            file.split("\n%").filter_map(|text| text.split_once('\n')).map(|(_, text)| text.trim()).collect();
+        let texts: Vec<&str> = file
+            .split("\n%")
+            .filter_map(|text| text.split_once('\n'))
+            .map(|(_, text)| text.trim())
+            .collect();
         assert!(texts.iter().all(|text| !text.is_empty()));
         texts
     }
@@ -83,8 +104,10 @@ mod tests {
     fn what_interfaces_ask_on_their_own_is_known() {
         let texts = texts(include_str!("interfaces.txt"));
         assert!(texts.len() >= 40, "{}", texts.len());
-        let missed: Vec<_> =
-            texts.into_iter().filter(|text| !check(json!([{"role": "user", "content": text}]))).collect();
+        let missed: Vec<_> = texts
+            .into_iter()
+            .filter(|text| !check(json!([{"role": "user", "content": text}])))
+            .collect();
         assert!(missed.is_empty(), "{}: {missed:#?}", missed.len());
     }
 
@@ -92,16 +115,17 @@ mod tests {
     fn what_a_person_asks_is_not() {
         let texts = texts(include_str!("people.txt"));
         assert!(texts.len() >= 40, "{}", texts.len());
-        let taken: Vec<_> =
-            texts.into_iter().filter(|text| check(json!([{"role": "user", "content": text}]))).collect();
+        let taken: Vec<_> = texts
+            .into_iter()
+            .filter(|text| check(json!([{"role": "user", "content": text}])))
+            .collect();
         assert!(taken.is_empty(), "{}: {taken:#?}", taken.len());
         assert!(!check(json!([])));
     }
 
     #[test]
     fn the_order_may_stand_in_a_message_of_its_own() {
-        let topic =
-            "Please find a title of four words for our conversation, without punctuation or quotation marks";
+        let topic = "Please find a title of four words for our conversation, without punctuation or quotation marks";
         let said = json!({"role": "user", "content": "add buy milk"});
         assert!(check(
             json!([said, {"role": "assistant", "content": "Added."}, {"role": "user", "content": [{"type": "text", "text": topic}]}])
@@ -111,12 +135,20 @@ mod tests {
             "You turn the user's conversation into a title of at most ten characters, and answer with the title only.",
             "Fasse die Unterhaltung in einem Titel zusammen und antworte nur mit dem Titel.",
         ] {
-            assert!(check(json!([{"role": "system", "content": order}, said])), "{order}");
-            assert!(check(json!([{"role": "developer", "content": order}, said])), "{order}");
+            assert!(
+                check(json!([{"role": "system", "content": order}, said])),
+                "{order}"
+            );
+            assert!(
+                check(json!([{"role": "developer", "content": order}, said])),
+                "{order}"
+            );
         }
         let order = "Return JSON with a \"title\" for what follows.";
         let quoted = "<conversation>\nUSER: add buy milk\n</conversation>";
-        assert!(check(json!([{"role": "system", "content": order}, {"role": "user", "content": quoted}])));
+        assert!(check(
+            json!([{"role": "system", "content": order}, {"role": "user", "content": quoted}])
+        ));
         let tools = "Available Tools: [{\"name\": \"search\"}]\n\nYour task is to choose and return the correct tool(s) from the list";
         assert!(check(
             json!([{"role": "system", "content": tools}, {"role": "user", "content": "Query: hi"}])
@@ -130,17 +162,41 @@ mod tests {
             "{} Give each conversation a title, without quotation marks.",
             "You help with tasks. ".repeat(150)
         );
-        for order in ["Be brief.", "You keep the user's tasks. Answer in JSON only.", &long] {
-            assert!(!check(json!([{"role": "system", "content": order}, said])), "{order}");
+        for order in [
+            "Be brief.",
+            "You keep the user's tasks. Answer in JSON only.",
+            &long,
+        ] {
+            assert!(
+                !check(json!([{"role": "system", "content": order}, said])),
+                "{order}"
+            );
         }
     }
 
     #[test]
     fn long_and_odd_texts_are_read_in_time_that_grows_with_them() {
-        for odd in ["<chat_history>", "USER:", "\"", "<a></a>", "json title ", "\n\n", "add "] {
+        for odd in [
+            "<chat_history>",
+            "USER:",
+            "\"",
+            "<a></a>",
+            "json title ",
+            "\n\n",
+            "add ",
+        ] {
             check(json!([{"role": "user", "content": odd.repeat(500_000 / odd.len())}]));
         }
-        for odd in ["", "<", ">", "</chat>", "<chat>", "```", "USER:", "Übersicht <chät>"] {
+        for odd in [
+            "",
+            "<",
+            ">",
+            "</chat>",
+            "<chat>",
+            "```",
+            "USER:",
+            "Übersicht <chät>",
+        ] {
             assert!(!check(json!([{"role": "user", "content": odd}])), "{odd}");
         }
     }

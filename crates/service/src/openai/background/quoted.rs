@@ -42,14 +42,19 @@ struct Signs {
     heading: Regex,
 }
 
-#[expect(clippy::expect_used, reason = "patterns of our own; every test of this module compiles them")]
+#[expect(
+    clippy::expect_used,
+    reason = "patterns of our own; every test of this module compiles them"
+)]
 static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     let regex = |pattern: &str| Regex::new(pattern).expect("a pattern of our own");
     Signs {
         tag: regex(r"[<\[](/?)(\p{L}[\p{L}\d_-]{0,40})[^<>\[\]\n]{0,80}[>\]]"),
         named: regex(&format!("(?i)^(?:{CONVERSATION})|(?:{CONVERSATION})$")),
         json: regex(r#"(?i)["']role["']\s*:\s*["'](?:user|assistant|system|human)["']"#),
-        speaker: regex(&format!(r"(?im)^[\s>*_#\[(-]*(?:{SPEAKERS})[\s\d]{{0,4}}[*_\])]*\s*:")),
+        speaker: regex(&format!(
+            r"(?im)^[\s>*_#\[(-]*(?:{SPEAKERS})[\s\d]{{0,4}}[*_\])]*\s*:"
+        )),
         heading: regex(&format!(
             r#"(?im)^[^\n]*\b(?:{CONVERSATION})\b[^\n:]*:[*_]*[ \t]*(?:$|["'`“„«»])|^[#*=\-\s]+[^\n:]*\b(?:{CONVERSATION})\b[^\n:]*$"#
         )),
@@ -60,7 +65,10 @@ impl Text {
     pub(super) fn of(text: &str) -> Self {
         let (outside, marked) = without_elements(text);
         if marked {
-            return Self { order: outside, quoted: Quoted::Marked };
+            return Self {
+                order: outside,
+                quoted: Quoted::Marked,
+            };
         }
         if let Some(first) = SIGNS.json.find(&outside) {
             return Self {
@@ -70,7 +78,10 @@ impl Text {
         }
         if let Some(first) = SIGNS.speaker.find(&outside) {
             // A heading belongs to what it announces, and so does what stands between the two.
-            let heading = SIGNS.heading.find(&outside).filter(|heading| heading.end() <= first.start());
+            let heading = SIGNS
+                .heading
+                .find(&outside)
+                .filter(|heading| heading.end() <= first.start());
             let begin = heading.map_or(first.start(), |heading| heading.end());
             return Self {
                 order: around(&outside, begin, behind_speakers(&outside)),
@@ -83,7 +94,10 @@ impl Text {
                 quoted: Quoted::Announced,
             };
         }
-        Self { order: outside, quoted: Quoted::Nothing }
+        Self {
+            order: outside,
+            quoted: Quoted::Nothing,
+        }
     }
 }
 
@@ -126,21 +140,34 @@ impl Tag {
 
 /// Returns the place of the paragraph or, if there is one only, the line behind the last words of a speaker.
 fn behind_speakers(text: &str) -> usize {
-    let last = SIGNS.speaker.find_iter(text).last().map_or(0, |speaker| speaker.end());
+    let last = SIGNS
+        .speaker
+        .find_iter(text)
+        .last()
+        .map_or(0, |speaker| speaker.end());
     let rest = text.get(last..).unwrap_or_default();
-    let end = rest.find("\n\n").map(|paragraph| paragraph + 2).or_else(|| rest.find('\n'));
+    let end = rest
+        .find("\n\n")
+        .map(|paragraph| paragraph + 2)
+        .or_else(|| rest.find('\n'));
     last + end.unwrap_or(rest.len())
 }
 
 fn last_paragraph(text: &str) -> usize {
     let text = text.trim_end();
-    text.rfind("\n\n").or_else(|| text.rfind('\n')).map_or(text.len(), |line| line + 1)
+    text.rfind("\n\n")
+        .or_else(|| text.rfind('\n'))
+        .map_or(text.len(), |line| line + 1)
 }
 
 /// Returns a text without what stands between tags, and whether any of those says that it holds a conversation. A conversation
 /// that is not closed goes to the end of the text.
 fn without_elements(text: &str) -> (String, bool) {
-    let tags: Vec<Tag> = SIGNS.tag.captures_iter(text).filter_map(|tag| Tag::of(text, &tag)).collect();
+    let tags: Vec<Tag> = SIGNS
+        .tag
+        .captures_iter(text)
+        .filter_map(|tag| Tag::of(text, &tag))
+        .collect();
     // What is said in a conversation may have tags of its own, so it goes on to the last end of its name; anything else to the next.
     let mut ends = HashMap::new();
     let elements = tags

@@ -6,7 +6,10 @@ use regex::Regex;
 
 /// The signs in an order of what it asks for, and in which form.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one sign, and rules combine them")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one sign, and rules combine them"
+)]
 pub(super) struct Wanted {
     /// Something of the person's is to be changed.
     pub(super) change: bool,
@@ -57,7 +60,10 @@ struct Signs {
     in_quotes: Regex,
 }
 
-#[expect(clippy::expect_used, reason = "patterns of our own; every test of this module compiles them")]
+#[expect(
+    clippy::expect_used,
+    reason = "patterns of our own; every test of this module compiles them"
+)]
 static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     let regex = |pattern: &str| Regex::new(pattern).expect("a pattern of our own");
     Signs {
@@ -87,7 +93,9 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
         unmistakable: regex(
             r"(?i)\b(?:prompt|context|kontext)\b (?:for|für) (?:any )?(?:future|later|spätere\w*|künftige\w*) (?:context|conversations?|messages?|gespräche?|nachrichten)|\b(?:responses|answers) (?:from|of) (?:various|several|multiple|different) (?:language )?(?:models|llms|assistants)\b(?s:.*)\b(?:synthesi[sz]e|combine|merge|aggregate)\w*\b",
         ),
-        in_quotes: regex(r#"(?s)"[^"\n]{0,500}"|“[^”\n]{0,500}”|„[^“”\n]{0,500}[“”]|`[^`\n]{0,500}`"#),
+        in_quotes: regex(
+            r#"(?s)"[^"\n]{0,500}"|“[^”\n]{0,500}”|„[^“”\n]{0,500}[“”]|`[^`\n]{0,500}`"#,
+        ),
     }
 });
 
@@ -128,6 +136,8 @@ fn is_change(order: &str) -> bool {
     let order = SIGNS.in_quotes.replace_all(order, " ");
     SIGNS.change.find_iter(&order).any(|found| {
         let before = order.get(..found.start()).unwrap_or_default().trim_end();
-        !["not", "n't", "never", "without"].iter().any(|no| before.ends_with(no))
+        !["not", "n't", "never", "without"]
+            .iter()
+            .any(|no| before.ends_with(no))
     })
 }

@@ -21,7 +21,10 @@ pub(super) struct ResponseId {
 impl ResponseId {
     /// Returns the id of the answer to an input. `None`: of the end of that conversation.
     pub(super) fn new(conversation: ConversationId, input: Option<&InputId>) -> Self {
-        Self { conversation, input: input.map(short) }
+        Self {
+            conversation,
+            input: input.map(short),
+        }
     }
 
     /// Reads the id of a response. `None`: it is none of ours.
@@ -52,11 +55,17 @@ impl ResponseId {
     }
 
     fn digits(&self) -> String {
-        format!("{}{:016x}", self.conversation.0.simple(), self.input.unwrap_or_default())
+        format!(
+            "{}{:016x}",
+            self.conversation.0.simple(),
+            self.input.unwrap_or_default()
+        )
     }
 
     fn read(digits: &str) -> Option<Self> {
-        let is_hex = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+        let is_hex = digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
         if !is_hex || digits.len() != CONVERSATION + INPUT {
             return None;
         }
@@ -64,7 +73,10 @@ impl ResponseId {
         let conversation = ConversationId(Uuid::try_parse(conversation).ok()?);
         let input = u64::from_str_radix(input, 16).ok()?;
         // Single requests of this API, and no other conversation of the user's.
-        conversation.is_of_a_request().then_some(Self { conversation, input: (input != 0).then_some(input) })
+        conversation.is_of_a_request().then_some(Self {
+            conversation,
+            input: (input != 0).then_some(input),
+        })
     }
 }
 
@@ -93,12 +105,26 @@ mod tests {
         let id = ResponseId::new(conversation, Some(&input));
         assert_eq!(ResponseId::of_response(&id.to_string()), Some(id));
         assert!(id.answers(&input) && !id.answers(&InputId::new("other").unwrap()));
-        assert_eq!(ResponseId::of_item(&id.item("msg", &3)), Some(("msg", id, "3")));
-        assert_eq!(ResponseId::of_item(&id.item("fc", &"call_ab_1")), Some(("fc", id, "call_ab_1")));
+        assert_eq!(
+            ResponseId::of_item(&id.item("msg", &3)),
+            Some(("msg", id, "3"))
+        );
+        assert_eq!(
+            ResponseId::of_item(&id.item("fc", &"call_ab_1")),
+            Some(("fc", id, "call_ab_1"))
+        );
         let end = ResponseId::new(conversation, None);
         assert!(end.is_end() && ResponseId::of_response(&end.to_string()) == Some(end));
         let thread = ResponseId::new(ConversationId(Uuid::now_v7()), None).to_string();
-        for other in ["", "resp_", "resp_123", "msg_", "resp_ä", &format!("{id}0"), &thread] {
+        for other in [
+            "",
+            "resp_",
+            "resp_123",
+            "msg_",
+            "resp_ä",
+            &format!("{id}0"),
+            &thread,
+        ] {
             assert_eq!(ResponseId::of_response(other), None, "{other}");
         }
     }

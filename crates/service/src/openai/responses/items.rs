@@ -9,7 +9,9 @@ use super::id::ResponseId;
 use super::kept::{self, Kept};
 use super::request::ResponseInput;
 use crate::openai::error::invalid;
-use crate::openai::message::{CallMade, ChatMessage, FunctionCalled, MessageContent, Messages, Role};
+use crate::openai::message::{
+    CallMade, ChatMessage, FunctionCalled, MessageContent, Messages, Role,
+};
 use crate::problem::Problem;
 
 /// The member of a request that holds them.
@@ -56,10 +58,19 @@ pub(super) async fn read(
     input: ResponseInput,
     previous: Option<&Kept>,
 ) -> Result<(Messages, Vec<Notice>), Problem> {
-    let messages = Messages { member: INPUT, ..Messages::default() };
+    let messages = Messages {
+        member: INPUT,
+        ..Messages::default()
+    };
     // Results of what the named response asked for are among the items, if the client brings them.
     let calls = previous.map(Kept::calls).unwrap_or_default();
-    let mut reading = Reading { messages, calls, results: Vec::new(), place: None, left_out: Vec::new() };
+    let mut reading = Reading {
+        messages,
+        calls,
+        results: Vec::new(),
+        place: None,
+        left_out: Vec::new(),
+    };
     let items = match input {
         ResponseInput::Words(words) => {
             let message = ChatMessage::saying(Role::User, MessageContent::Words(words));
@@ -71,8 +82,12 @@ pub(super) async fn read(
     let mut known: Vec<Referred> = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
         let place = format!("{INPUT}[{at}]");
-        let item: Item = serde_path_to_error::deserialize(item)
-            .map_err(|error| invalid(inside(&place, &error.path().to_string()), error.inner().to_string()))?;
+        let item: Item = serde_path_to_error::deserialize(item).map_err(|error| {
+            invalid(
+                inside(&place, &error.path().to_string()),
+                error.inner().to_string(),
+            )
+        })?;
         match item.kind.as_deref() {
             Some("item_reference") => {
                 let id = item.id.unwrap_or_default();
@@ -87,13 +102,19 @@ pub(super) async fn read(
 impl Reading {
     fn add(&mut self, place: String, item: Item) -> Result<(), Problem> {
         let lacks = |member: &str| {
-            invalid(format!("{place}.{member}"), format!("this item needs the member {member}"))
+            invalid(
+                format!("{place}.{member}"),
+                format!("this item needs the member {member}"),
+            )
         };
         match item.kind.as_deref().unwrap_or("message") {
             "message" => {
                 let role = item.role.ok_or_else(|| lacks("role"))?;
                 if matches!(role, Role::Tool | Role::Function) {
-                    return Err(invalid(format!("{place}.role"), "results come as function_call_output"));
+                    return Err(invalid(
+                        format!("{place}.role"),
+                        "results come as function_call_output",
+                    ));
                 }
                 let content = content(&format!("{place}.content"), item.content)?;
                 self.say(place, ChatMessage::saying(role, content));
@@ -101,8 +122,17 @@ impl Reading {
             "function_call" => {
                 let name = item.name.ok_or_else(|| lacks("name"))?;
                 let id = item.call_id.ok_or_else(|| lacks("call_id"))?;
-                let function = FunctionCalled { name, arguments: item.arguments };
-                self.call(place, CallMade { id: Some(id), function: Some(function) });
+                let function = FunctionCalled {
+                    name,
+                    arguments: item.arguments,
+                };
+                self.call(
+                    place,
+                    CallMade {
+                        id: Some(id),
+                        function: Some(function),
+                    },
+                );
             }
             "function_call_output" => {
                 let id = item.call_id.ok_or_else(|| lacks("call_id"))?;
@@ -144,7 +174,10 @@ impl Reading {
         let results = std::mem::take(&mut self.results);
         let place = self.place.take();
         if !calls.is_empty() && (place.is_some() || !results.is_empty()) {
-            self.messages.push(place.unwrap_or_else(|| INPUT.to_owned()), ChatMessage::calling(calls));
+            self.messages.push(
+                place.unwrap_or_else(|| INPUT.to_owned()),
+                ChatMessage::calling(calls),
+            );
         }
         for (place, result) in results {
             self.messages.push(place, result);
@@ -157,7 +190,10 @@ impl Reading {
         self.left_out.dedup();
         let notices = match self.left_out.as_slice() {
             [] => Vec::new(),
-            kinds => vec![Notice::not_sent(format!("Items were left out: {}.", kinds.join(", ")))],
+            kinds => vec![Notice::not_sent(format!(
+                "Items were left out: {}.",
+                kinds.join(", ")
+            ))],
         };
         (self.messages, notices)
     }
@@ -177,10 +213,18 @@ async fn refer(
         return Ok(());
     }
     if !known.iter().any(|referred| referred.kept.id == response) {
-        let kept = kept::find(agent, user, response).await?.ok_or_else(unknown)?;
-        known.push(Referred { kept, is_said: false });
+        let kept = kept::find(agent, user, response)
+            .await?
+            .ok_or_else(unknown)?;
+        known.push(Referred {
+            kept,
+            is_said: false,
+        });
     }
-    let referred = known.iter_mut().find(|referred| referred.kept.id == response).ok_or_else(unknown)?;
+    let referred = known
+        .iter_mut()
+        .find(|referred| referred.kept.id == response)
+        .ok_or_else(unknown)?;
     match kind {
         // What a response says is one message, of however many items.
         "msg" if referred.is_said => {}
@@ -191,7 +235,12 @@ async fn refer(
         }
         "fc" => {
             let is_meant = |call: &CallMade| call.id.as_deref() == Some(rest);
-            let call = referred.kept.calls().into_iter().find(is_meant).ok_or_else(unknown)?;
+            let call = referred
+                .kept
+                .calls()
+                .into_iter()
+                .find(is_meant)
+                .ok_or_else(unknown)?;
             reading.call(place, call);
         }
         _ => return Err(unknown()),
@@ -202,10 +251,18 @@ async fn refer(
 /// Reads words, or pieces of words.
 fn content(place: &str, content: Option<Value>) -> Result<MessageContent, Problem> {
     let content = content.unwrap_or_default();
-    serde_json::from_value(content)
-        .map_err(|_| invalid(place, "this has to be a string, or a list of pieces with their types"))
+    serde_json::from_value(content).map_err(|_| {
+        invalid(
+            place,
+            "this has to be a string, or a list of pieces with their types",
+        )
+    })
 }
 
 fn inside(place: &str, path: &str) -> String {
-    if path == "." { place.to_owned() } else { format!("{place}.{path}") }
+    if path == "." {
+        place.to_owned()
+    } else {
+        format!("{place}.{path}")
+    }
 }

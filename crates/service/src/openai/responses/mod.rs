@@ -44,7 +44,10 @@ use crate::trace::Trace;
 use crate::user::User;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(create)).routes(routes!(retrieve, delete)).routes(routes!(cancel))
+    OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(retrieve, delete))
+        .routes(routes!(cancel))
 }
 
 /// An answer while it is made.
@@ -97,18 +100,37 @@ async fn create(
         Some(id) => Some(previous(&app, &user, id).await?),
         None => None,
     };
-    let (mut messages, left_out) = items::read(&agent, &user, request.input, previous.as_ref()).await?;
+    let (mut messages, left_out) =
+        items::read(&agent, &user, request.input, previous.as_ref()).await?;
     wishes.notices.extend(left_out);
-    let named = previous
-        .as_ref()
-        .map(|previous| Named { conversation: previous.key.conversation, waits: previous.waits() });
+    let named = previous.as_ref().map(|previous| Named {
+        conversation: previous.key.conversation,
+        waits: previous.waits(),
+    });
     if let Some(previous) = &previous {
         messages.earlier = history(&agent, previous, &messages).await?;
     }
     let stream = request.stream.unwrap_or_default();
     let model = echo.model.clone();
-    let asked = Asked { model, messages, wishes, instructions: request.instructions, named };
-    let begun = turn::begin(&app, Sender { user, request_id, trace, headers, fingerprint }, asked).await?;
+    let asked = Asked {
+        model,
+        messages,
+        wishes,
+        instructions: request.instructions,
+        named,
+    };
+    let begun = turn::begin(
+        &app,
+        Sender {
+            user,
+            request_id,
+            trace,
+            headers,
+            fingerprint,
+        },
+        asked,
+    )
+    .await?;
     let id = ResponseId::new(begun.conversation, begun.input.as_ref());
     let answering = Answering {
         object: ResponseObject::begun(id.to_string(), app.agent.now().as_second(), echo),
@@ -116,7 +138,11 @@ async fn create(
         notices: begun.notices,
         number: 0,
     };
-    if stream { Ok(pieces(app, begun.passed, answering).await) } else { whole(begun.passed, answering).await }
+    if stream {
+        Ok(pieces(app, begun.passed, answering).await)
+    } else {
+        whole(begun.passed, answering).await
+    }
 }
 
 /// Finds the answer that a request goes on from.
@@ -126,14 +152,24 @@ async fn previous(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem
         let detail = format!("there is no response {id}");
         about(
             PARAM,
-            Problem::new(StatusCode::BAD_REQUEST, "previous_response_not_found", "Not found", detail),
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "previous_response_not_found",
+                "Not found",
+                detail,
+            ),
         )
     };
     let response = ResponseId::of_response(id).ok_or_else(unknown)?;
-    let kept = kept::find(&app.agent, user, response).await?.ok_or_else(unknown)?;
+    let kept = kept::find(&app.agent, user, response)
+        .await?
+        .ok_or_else(unknown)?;
     match kept.answer {
         Some(_) => Ok(kept),
-        None => Err(invalid(PARAM, "this response is not complete yet: wait for its end")),
+        None => Err(invalid(
+            PARAM,
+            "this response is not complete yet: wait for its end",
+        )),
     }
 }
 
@@ -141,21 +177,38 @@ async fn previous(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem
 ///
 /// # Errors
 /// A problem of `input`, if the calls still wait and the messages have none of their results.
-async fn history(agent: &Agent, previous: &Kept, messages: &Messages) -> Result<Vec<Message>, Problem> {
-    let context = async || agent.context(&previous.key).await.map_err(|error| Problem::store(&error));
+async fn history(
+    agent: &Agent,
+    previous: &Kept,
+    messages: &Messages,
+) -> Result<Vec<Message>, Problem> {
+    let context = async || {
+        agent
+            .context(&previous.key)
+            .await
+            .map_err(|error| Problem::store(&error))
+    };
     let mut known = context().await?;
     let waits = |call: &PendingCall| !call.has_expired(agent.now());
     if !known.pending.is_empty() && !known.pending.iter().any(waits) {
         // Its time ran out and nobody looked since.
-        agent.advance(&previous.key).await.map_err(|error| Problem::run(&error))?;
+        agent
+            .advance(&previous.key)
+            .await
+            .map_err(|error| Problem::run(&error))?;
         known = context().await?;
     }
-    let are_brought = messages.list.iter().any(|message| message.role == Role::Tool);
+    let are_brought = messages
+        .list
+        .iter()
+        .any(|message| message.role == Role::Tool);
     let awaits_results = known.pending.iter().all(PendingCall::awaits_result);
     match known.pending.first() {
         Some(call) if awaits_results && !are_brought => {
-            let detail =
-                format!("the call {} has no result here: send a function_call_output for it", call.call_id);
+            let detail = format!(
+                "the call {} has no result here: send a function_call_output for it",
+                call.call_id
+            );
             Err(invalid("input", detail))
         }
         _ => Ok(known.history),
@@ -163,16 +216,25 @@ async fn history(agent: &Agent, previous: &Kept, messages: &Messages) -> Result<
 }
 
 /// The whole answer, once it is there.
-async fn whole(mut passed: UnboundedReceiver<Passed>, mut answering: Answering) -> Result<Response, Problem> {
+async fn whole(
+    mut passed: UnboundedReceiver<Passed>,
+    mut answering: Answering,
+) -> Result<Response, Problem> {
     while let Some(next) = passed.recv().await {
         match next {
             Passed::Piece(piece) => drop(answering.output.piece(piece)),
             Passed::End(end, ran) => {
                 return match *end {
                     Ok(response) => {
-                        let Answering { object, mut output, notices, .. } = answering;
+                        let Answering {
+                            object,
+                            mut output,
+                            notices,
+                            ..
+                        } = answering;
                         output.end(&response, ResponseStatus::of(&response).of_words());
-                        Ok(Json(object.ended(output.into_items(), &response, &notices)).into_response())
+                        Ok(Json(object.ended(output.into_items(), &response, &notices))
+                            .into_response())
                     }
                     Err(problem) => Ok(failed(problem, ran)),
                 };
@@ -183,17 +245,24 @@ async fn whole(mut passed: UnboundedReceiver<Passed>, mut answering: Answering) 
 }
 
 /// The answer in pieces.
-async fn pieces(app: Shared, passed: UnboundedReceiver<Passed>, mut answering: Answering) -> Response {
+async fn pieces(
+    app: Shared,
+    passed: UnboundedReceiver<Passed>,
+    mut answering: Answering,
+) -> Response {
     let rest = match stream::begun(passed).await {
         Ok(rest) => rest,
         Err(response) => return response,
     };
-    let first = [answering.of_whole("response.created"), answering.of_whole("response.in_progress")];
+    let first = [
+        answering.of_whole("response.created"),
+        answering.of_whole("response.in_progress"),
+    ];
     // The answer is read outside of the request's span.
     let span = Span::current();
-    let events = futures::stream::iter(first).chain(
-        rest.flat_map(move |passed| futures::stream::iter(span.in_scope(|| answering.passed(&app, passed)))),
-    );
+    let events = futures::stream::iter(first).chain(rest.flat_map(move |passed| {
+        futures::stream::iter(span.in_scope(|| answering.passed(&app, passed)))
+    }));
     stream::send(events)
 }
 
@@ -207,7 +276,9 @@ impl Answering {
             }
             Passed::End(end, _) => match *end {
                 Ok(response) => {
-                    let events = self.output.end(&response, ResponseStatus::of(&response).of_words());
+                    let events = self
+                        .output
+                        .end(&response, ResponseStatus::of(&response).of_words());
                     let mut events = self.numbered(events);
                     let items = self.output.items().to_vec();
                     self.object = self.object.clone().ended(items, &response, &self.notices);
@@ -227,7 +298,10 @@ impl Answering {
         let mut events = self.output.close("incomplete");
         events.push(ErrorBody::of(&problem).event());
         let mut events = self.numbered(events);
-        self.object = self.object.clone().failed(self.output.items().to_vec(), &problem);
+        self.object = self
+            .object
+            .clone()
+            .failed(self.output.items().to_vec(), &problem);
         events.push(self.of_whole(self.object.last_event()));
         events
     }
@@ -239,7 +313,10 @@ impl Answering {
     }
 
     fn numbered(&mut self, events: Vec<Value>) -> Vec<Event> {
-        events.into_iter().map(|event| self.numbered_one(event)).collect()
+        events
+            .into_iter()
+            .map(|event| self.numbered_one(event))
+            .collect()
     }
 
     fn numbered_one(&mut self, mut event: Value) -> Event {
@@ -277,10 +354,16 @@ async fn retrieve(
 /// Returns an answer as the journal has it.
 fn shown(app: &Shared, kept: &Kept) -> ResponseObject {
     let agent = app.agent.for_user(&kept.key.user);
-    let which = if kept.words_only { Which::Plain } else { Which::Agent };
+    let which = if kept.words_only {
+        Which::Plain
+    } else {
+        Which::Agent
+    };
     let echo = ResponseEcho::unknown(models::name(&agent, which));
     let object = ResponseObject::begun(kept.id.to_string(), kept.created.as_second(), echo);
-    let Some(answer) = &kept.answer else { return object };
+    let Some(answer) = &kept.answer else {
+        return object;
+    };
     let mut output = Output::new(kept.id);
     if !kept.said.is_empty() {
         output.piece(Piece::Content(kept.said.clone()));
@@ -295,10 +378,15 @@ fn shown(app: &Shared, kept: &Kept) -> ResponseObject {
 async fn find(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem> {
     let unknown = || {
         let detail = format!("there is no response {id}");
-        about("response_id", Problem::new(StatusCode::NOT_FOUND, "unknown", "Not found", detail))
+        about(
+            "response_id",
+            Problem::new(StatusCode::NOT_FOUND, "unknown", "Not found", detail),
+        )
     };
     let response = ResponseId::of_response(id).ok_or_else(unknown)?;
-    kept::find(&app.agent, user, response).await?.ok_or_else(unknown)
+    kept::find(&app.agent, user, response)
+        .await?
+        .ok_or_else(unknown)
 }
 
 /// An answer that is gone.
@@ -331,8 +419,18 @@ async fn delete(
     let Path(id) = id?;
     let kept = find(&app, &user, &id).await?;
     let failed = |error: StoreError| Problem::store(&error);
-    match app.agent.conversations().delete(&kept.key).await.map_err(failed)? {
-        Deleted::Yes => Ok(Json(DeletedResponse { id, object: "response", deleted: true })),
+    match app
+        .agent
+        .conversations()
+        .delete(&kept.key)
+        .await
+        .map_err(failed)?
+    {
+        Deleted::Yes => Ok(Json(DeletedResponse {
+            id,
+            object: "response",
+            deleted: true,
+        })),
         Deleted::NoSuchConversation => Err(Problem::unknown("response")),
         Deleted::Running => Err(Problem::new(
             StatusCode::CONFLICT,
@@ -365,11 +463,31 @@ async fn cancel(
     let Path(id) = id?;
     let kept = find(&app, &user, &id).await?;
     if kept.answer.is_some() && !kept.waits() {
-        return Err(invalid("response_id", "this response is complete: there is nothing to cancel"));
+        return Err(invalid(
+            "response_id",
+            "this response is complete: there is nothing to cancel",
+        ));
     }
-    let mut context = RunContext { conversation: kept.key.conversation, ..RunContext::new(user.clone()) };
-    let stopped = app.agent.cancel(&mut context).await.map_err(|error| Problem::run(&error))?;
+    let mut context = RunContext {
+        conversation: kept.key.conversation,
+        ..RunContext::new(user.clone())
+    };
+    let stopped = app
+        .agent
+        .cancel(&mut context)
+        .await
+        .map_err(|error| Problem::run(&error))?;
     let answer = Some(Box::new(stopped));
-    let said = answer.as_ref().map(|answer| answer.content.clone()).unwrap_or_default();
-    Ok(Json(shown(&app, &Kept { answer, said, ..kept })))
+    let said = answer
+        .as_ref()
+        .map(|answer| answer.content.clone())
+        .unwrap_or_default();
+    Ok(Json(shown(
+        &app,
+        &Kept {
+            answer,
+            said,
+            ..kept
+        },
+    )))
 }

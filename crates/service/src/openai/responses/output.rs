@@ -58,7 +58,11 @@ fn words(text: &str) -> Value {
 
 impl Output {
     pub(super) fn new(id: ResponseId) -> Self {
-        Self { id, items: Vec::new(), open: None }
+        Self {
+            id,
+            items: Vec::new(),
+            open: None,
+        }
     }
 
     /// Returns the items that are complete.
@@ -83,15 +87,26 @@ impl Output {
         }
         let (at, is_new) = (self.items.len(), self.open.is_none());
         let new = || {
-            let id = self.id.item(if kind == Kind::Message { "msg" } else { "rs" }, &at);
-            Open { kind, id, text: String::new() }
+            let id = self
+                .id
+                .item(if kind == Kind::Message { "msg" } else { "rs" }, &at);
+            Open {
+                kind,
+                id,
+                text: String::new(),
+            }
         };
         let open = self.open.get_or_insert_with(new);
         if is_new {
             events.push(json!({"type": "response.output_item.added", "output_index": at, "item": open.item("in_progress")}));
             events.push(match kind {
                 Kind::Message => part(open, at, "response.content_part.added", words("")),
-                Kind::Reasoning => part(open, at, "response.reasoning_summary_part.added", summary("")),
+                Kind::Reasoning => part(
+                    open,
+                    at,
+                    "response.reasoning_summary_part.added",
+                    summary(""),
+                ),
             });
         }
         open.text.push_str(&text);
@@ -112,7 +127,12 @@ impl Output {
     /// Ends what is said, and adds the calls that the client is to execute. Returns the events that tell them. `status`: how the words end.
     pub(super) fn end(&mut self, response: &AgentResponse, status: &str) -> Vec<Value> {
         let mut events = self.close(status);
-        for call in response.decision.pending.iter().filter(|call| call.awaits_result()) {
+        for call in response
+            .decision
+            .pending
+            .iter()
+            .filter(|call| call.awaits_result())
+        {
             events.extend(self.call(call));
         }
         events
@@ -138,7 +158,9 @@ impl Output {
 
     /// Ends the item that grows, if there is one. Returns the events that tell it.
     pub(super) fn close(&mut self, status: &str) -> Vec<Value> {
-        let Some(open) = self.open.take() else { return Vec::new() };
+        let Some(open) = self.open.take() else {
+            return Vec::new();
+        };
         let at = self.items.len();
         let item = open.item(status);
         self.items.push(item.clone());
@@ -149,7 +171,12 @@ impl Output {
             ),
             Kind::Reasoning => (
                 of_part(&open, at, "response.reasoning_summary_text.done"),
-                part(&open, at, "response.reasoning_summary_part.done", summary(&open.text)),
+                part(
+                    &open,
+                    at,
+                    "response.reasoning_summary_part.done",
+                    summary(&open.text),
+                ),
             ),
         };
         let mut text = text;

@@ -95,7 +95,10 @@ pub(super) struct ResponseRequest {
 
 /// The person's words, and those before them.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "the input has to be a string or a list of items")]
+#[serde(
+    untagged,
+    expecting = "the input has to be a string or a list of items"
+)]
 pub(super) enum ResponseInput {
     /// The person's words.
     Words(String),
@@ -140,9 +143,13 @@ impl ResponseRequest {
                 Some(schema.clone().unwrap_or_else(|| json!({"type": "object"})))
             }
         });
-        let max = self.max_output_tokens.map(|max| wishes::max_tokens("max_output_tokens", max));
+        let max = self
+            .max_output_tokens
+            .map(|max| wishes::max_tokens("max_output_tokens", max));
         Ok(Wishes {
-            output: schema.map(|schema| wishes::output(FORM, schema)).transpose()?,
+            output: schema
+                .map(|schema| wishes::output(FORM, schema))
+                .transpose()?,
             form: FORM,
             max_tokens: max.transpose()?,
             client: self.client()?,
@@ -152,7 +159,9 @@ impl ResponseRequest {
 
     /// Returns what the answer says of the request. `body`: the request as it came.
     pub(super) fn echo(&self, body: &Value) -> ResponseEcho {
-        let format = body.pointer("/text/format").filter(|format| !format.is_null());
+        let format = body
+            .pointer("/text/format")
+            .filter(|format| !format.is_null());
         ResponseEcho {
             model: self.model.clone(),
             instructions: self.instructions.clone(),
@@ -162,7 +171,10 @@ impl ResponseRequest {
             previous_response_id: self.previous_response_id.clone(),
             store: self.store.unwrap_or(true),
             text: json!({"format": format.cloned().unwrap_or_else(|| json!({"type": "text"}))}),
-            tool_choice: self.tool_choice.clone().unwrap_or_else(ResponseChoice::auto),
+            tool_choice: self
+                .tool_choice
+                .clone()
+                .unwrap_or_else(ResponseChoice::auto),
             tools: self.tools.clone().unwrap_or_default(),
         }
     }
@@ -181,7 +193,11 @@ impl ResponseRequest {
                 "conversation",
                 "a conversation has no id of its own here: go on with previous_response_id",
             ),
-            (self.prompt.is_some(), "prompt", "prompts are not kept here: send the words as input"),
+            (
+                self.prompt.is_some(),
+                "prompt",
+                "prompts are not kept here: send the words as input",
+            ),
             (
                 self.top_logprobs.is_some_and(|top| top > 0),
                 "top_logprobs",
@@ -200,8 +216,8 @@ impl ResponseRequest {
         for (at, tool) in self.tools.iter().flatten().enumerate() {
             let place = format!("tools[{at}]");
             let kind = tool.get("type").and_then(Value::as_str);
-            let kind =
-                kind.ok_or_else(|| invalid(format!("{place}.type"), "the type of a tool is missing"))?;
+            let kind = kind
+                .ok_or_else(|| invalid(format!("{place}.type"), "the type of a tool is missing"))?;
             wishes::check_kind(at, kind)?;
             let function: FunctionOffered = serde_json::from_value(Value::Object(tool.clone()))
                 .map_err(|error| invalid(place.clone(), error.to_string()))?;
@@ -209,7 +225,11 @@ impl ResponseRequest {
         }
         let named = |choice: &Map<String, Value>| {
             let is_function = choice.get("type").and_then(Value::as_str) == Some("function");
-            choice.get("name").and_then(Value::as_str).filter(|_| is_function).map(str::to_owned)
+            choice
+                .get("name")
+                .and_then(Value::as_str)
+                .filter(|_| is_function)
+                .map(str::to_owned)
         };
         let choice = match &self.tool_choice {
             None => ToolChoice::Auto,
@@ -224,14 +244,29 @@ impl ResponseRequest {
     /// Returns what was asked and is not used, told once each.
     fn without_effect(&self) -> Vec<Notice> {
         let asks = |member: &Option<Map<String, Value>>| {
-            member.iter().flat_map(Map::values).any(|value| !value.is_null())
+            member
+                .iter()
+                .flat_map(Map::values)
+                .any(|value| !value.is_null())
         };
         wishes::unused([
-            (self.temperature.is_some(), "temperature", wishes::OF_THE_SERVICE),
+            (
+                self.temperature.is_some(),
+                "temperature",
+                wishes::OF_THE_SERVICE,
+            ),
             (self.top_p.is_some(), "top_p", wishes::OF_THE_SERVICE),
             (asks(&self.reasoning), "reasoning", wishes::OF_THE_SERVICE),
-            (self.max_tool_calls.is_some(), "max_tool_calls", wishes::OF_THE_SERVICE),
-            (self.store == Some(false), "store", "the answer is in the decision log all the same"),
+            (
+                self.max_tool_calls.is_some(),
+                "max_tool_calls",
+                wishes::OF_THE_SERVICE,
+            ),
+            (
+                self.store == Some(false),
+                "store",
+                "the answer is in the decision log all the same",
+            ),
         ])
     }
 }

@@ -170,7 +170,11 @@ impl ResponseEcho {
 impl ResponseStatus {
     /// Returns the status of the words of an answer.
     pub(super) fn of_words(self) -> &'static str {
-        if self == Self::Incomplete { "incomplete" } else { "completed" }
+        if self == Self::Incomplete {
+            "incomplete"
+        } else {
+            "completed"
+        }
     }
 
     /// Returns how far the answer of a turn is that has ended or waits.
@@ -205,11 +209,20 @@ impl ResponseObject {
     }
 
     /// Returns it with what its turn came to.
-    pub(super) fn ended(mut self, output: Vec<Value>, response: &AgentResponse, notices: &[Notice]) -> Self {
+    pub(super) fn ended(
+        mut self,
+        output: Vec<Value>,
+        response: &AgentResponse,
+        notices: &[Notice],
+    ) -> Self {
         self.status = ResponseStatus::of(response);
         self.incomplete_details = match response.outcome {
-            OutcomeCategory::MaxTokensLimit => Some(IncompleteDetails { reason: "max_output_tokens" }),
-            OutcomeCategory::ContentFilter => Some(IncompleteDetails { reason: "content_filter" }),
+            OutcomeCategory::MaxTokensLimit => Some(IncompleteDetails {
+                reason: "max_output_tokens",
+            }),
+            OutcomeCategory::ContentFilter => Some(IncompleteDetails {
+                reason: "content_filter",
+            }),
             _ => None,
         };
         self.output = output;
@@ -226,7 +239,10 @@ impl ResponseObject {
             StatusCode::TOO_MANY_REQUESTS => "rate_limit_exceeded",
             _ => "server_error",
         };
-        self.error = Some(ResponseError { code, message: problem.detail().to_owned() });
+        self.error = Some(ResponseError {
+            code,
+            message: problem.detail().to_owned(),
+        });
         self
     }
 

@@ -25,11 +25,18 @@ async fn what_an_interface_asks_on_its_own_touches_nothing() {
         let [(Role::System, instruction), (Role::User, message)] = transcript.as_slice() else {
             panic!("{transcript:?}")
         };
-        assert!(instruction.contains("no tools") && !instruction.contains("Be brief"), "{instruction}");
+        assert!(
+            instruction.contains("no tools") && !instruction.contains("Be brief"),
+            "{instruction}"
+        );
         assert_eq!(message, text, "whole, whatever its length");
     }
     assert_eq!(world.threads("anna").await, 0);
-    assert_eq!(world.decisions("anna").await, 4, "what it cost is in the log");
+    assert_eq!(
+        world.decisions("anna").await,
+        4,
+        "what it cost is in the log"
+    );
     // What waits still waits, and is not among the threads either.
     assert!(question.contains("yes or no"));
     assert_eq!(world.tasks("anna").await, ["buy milk"]);

@@ -32,7 +32,14 @@ async fn what_the_client_says_was_said_before_is_the_history_and_its_instruction
         (Role::System, "Be brief.".to_owned()),
         "the service's instruction, and no other"
     );
-    assert_eq!(request.messages.iter().filter(|message| message.role() == Role::System).count(), 1);
+    assert_eq!(
+        request
+            .messages
+            .iter()
+            .filter(|message| message.role() == Role::System)
+            .count(),
+        1
+    );
     let (role, front) = &transcript[1];
     assert_eq!(*role, Role::User);
     for words in [
@@ -44,7 +51,10 @@ async fn what_the_client_says_was_said_before_is_the_history_and_its_instruction
     ] {
         assert!(front.contains(words), "{words}: {front}");
     }
-    let rest: Vec<(Role, &str)> = transcript[2..].iter().map(|(role, text)| (*role, text.as_str())).collect();
+    let rest: Vec<(Role, &str)> = transcript[2..]
+        .iter()
+        .map(|(role, text)| (*role, text.as_str()))
+        .collect();
     assert_eq!(
         rest,
         [
@@ -55,8 +65,11 @@ async fn what_the_client_says_was_said_before_is_the_history_and_its_instruction
             (Role::User, "how many tasks"),
         ]
     );
-    let results: Vec<&Value> =
-        request.messages.iter().filter_map(|message| message.tool_result()?.2.data.as_deref()).collect();
+    let results: Vec<&Value> = request
+        .messages
+        .iter()
+        .filter_map(|message| message.tool_result()?.2.data.as_deref())
+        .collect();
     assert_eq!(results, [&json!("sunny"), &json!("no")]);
     let calls: Vec<&str> = request
         .messages
@@ -66,18 +79,23 @@ async fn what_the_client_says_was_said_before_is_the_history_and_its_instruction
         .collect();
     assert_eq!(calls, ["get_weather", "ask"], "each with its result");
     let notices = answer.json()["adjutant"]["notices"].to_string();
-    assert!(notices.contains("Pictures") && notices.contains("Calls of tools"), "{notices}");
+    assert!(
+        notices.contains("Pictures") && notices.contains("Calls of tools"),
+        "{notices}"
+    );
 
     // Without tools there are no calls either.
-    let plain = replica.ask(&token, &with(body, "model", json!("adjutant-plain"))).await;
+    let plain = replica
+        .ask(&token, &with(body, "model", json!("adjutant-plain")))
+        .await;
     assert_eq!(plain.status, 200, "{plain:?}");
     let request = replica.last_request();
-    assert!(
-        request
-            .messages
+    assert!(request.messages.iter().all(|message| {
+        message
+            .parts()
             .iter()
-            .all(|message| message.parts().iter().all(|part| matches!(part.content, Content::Text { .. })))
-    );
+            .all(|part| matches!(part.content, Content::Text { .. }))
+    }));
     replica.stop().await;
 }
 
@@ -92,17 +110,32 @@ async fn a_long_history_is_trimmed_to_whole_turns_and_what_the_application_says_
         messages.push(json!({"role": role, "content": format!("{number} {}", "word ".repeat(50))}));
     }
     messages.push(json!({"role": "user", "content": "still there?"}));
-    let answer = replica.ask(&token, &json!({"model": "adjutant", "messages": messages})).await;
+    let answer = replica
+        .ask(&token, &json!({"model": "adjutant", "messages": messages}))
+        .await;
     assert_eq!(answer.content(), "Yes.");
     let transcript = transcript(&replica.last_request());
     assert!((8..=22).contains(&transcript.len()), "{}", transcript.len());
-    assert!(transcript[1].1.contains("You help Anna.") && transcript[1].0 == Role::User, "{transcript:?}");
+    assert!(
+        transcript[1].1.contains("You help Anna.") && transcript[1].0 == Role::User,
+        "{transcript:?}"
+    );
     assert!(transcript[transcript.len() - 2].1.starts_with("1499 "));
-    assert!(transcript.windows(2).all(|pair| pair[0].0 != pair[1].0), "they take turns");
+    assert!(
+        transcript.windows(2).all(|pair| pair[0].0 != pair[1].0),
+        "they take turns"
+    );
 
     let large = said(&[&"x".repeat(1024 * 1024)]);
     let refused = replica.ask(&token, &large).await;
-    assert_eq!((refused.status, &refused.json()["error"]["code"]), (413, &json!("too_large")));
-    assert!(refused.head.contains("connection: close"), "{}", refused.head);
+    assert_eq!(
+        (refused.status, &refused.json()["error"]["code"]),
+        (413, &json!("too_large"))
+    );
+    assert!(
+        refused.head.contains("connection: close"),
+        "{}",
+        refused.head
+    );
     replica.stop().await;
 }

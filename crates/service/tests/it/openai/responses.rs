@@ -17,13 +17,19 @@ impl Answer {
     pub(super) fn items(&self, kind: &str) -> Vec<Value> {
         let body = self.json();
         let output = body["output"].as_array().cloned().unwrap_or_default();
-        output.into_iter().filter(|item| item["type"] == kind).collect()
+        output
+            .into_iter()
+            .filter(|item| item["type"] == kind)
+            .collect()
     }
 
     /// All words, as the official clients put them together.
     pub(super) fn words(&self) -> String {
         let messages = self.items("message");
-        messages.iter().filter_map(|message| message["content"][0]["text"].as_str()).collect()
+        messages
+            .iter()
+            .filter_map(|message| message["content"][0]["text"].as_str())
+            .collect()
     }
 }
 
@@ -33,8 +39,18 @@ impl Replica {
     }
 
     pub(super) async fn call(&self, method: &str, path: &str, token: &str, body: &Value) -> Answer {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.send(method, path, &[("Authorization", &format!("Bearer {token}"))], &body).await
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        self.send(
+            method,
+            path,
+            &[("Authorization", &format!("Bearer {token}"))],
+            &body,
+        )
+        .await
     }
 }
 
@@ -95,20 +111,32 @@ async fn words_in_and_words_out_and_tools_run_here() {
         (&json!("message"), &json!("reasoning"), &json!("assistant"))
     );
     let told = thought["summary"][0]["text"].as_str().unwrap();
-    assert!(told.starts_with("⚙ add_task {\"description\":\"buy milk\"}\n✓ add_task "), "{told}");
+    assert!(
+        told.starts_with("⚙ add_task {\"description\":\"buy milk\"}\n✓ add_task "),
+        "{told}"
+    );
     let usage = &response["usage"];
     assert_eq!(
-        (&usage["input_tokens"], &usage["output_tokens"], &usage["total_tokens"]),
+        (
+            &usage["input_tokens"],
+            &usage["output_tokens"],
+            &usage["total_tokens"]
+        ),
         (&json!(220), &json!(10), &json!(230))
     );
     assert_eq!(response["adjutant"]["outcome"], "SUCCESS:TASK_COMPLETED");
     assert_eq!(world.tasks("anna").await, ["buy milk"]);
-    assert_eq!((world.decisions("anna").await, world.threads("anna").await), (1, 0));
+    assert_eq!(
+        (world.decisions("anna").await, world.threads("anna").await),
+        (1, 0)
+    );
     // The application's words are no instruction of the agent's.
     let shown = transcript(&replica.last_request());
     assert_eq!(shown[0], (Role::System, "Be brief.".to_owned()));
     assert!(
-        shown.iter().any(|(role, text)| *role == Role::User && text.contains("Answer in French.")),
+        shown
+            .iter()
+            .any(|(role, text)| *role == Role::User && text.contains("Answer in French.")),
         "{shown:?}"
     );
     replica.stop().await;
@@ -118,7 +146,9 @@ async fn words_in_and_words_out_and_tools_run_here() {
 async fn items_are_the_history() {
     let world = World::new().await;
     let token = world.token("anna").await;
-    let replica = world.replica(r#"{"text": "Sunny, then.", "repeat": true}"#).await;
+    let replica = world
+        .replica(r#"{"text": "Sunny, then.", "repeat": true}"#)
+        .await;
     let items = json!([
         {"role": "developer", "content": "You help Anna."},
         {"role": "user", "content": [{"type": "input_text", "text": "weather in"}, {"type": "input_text", "text": "Oslo"}]},
@@ -136,14 +166,30 @@ async fn items_are_the_history() {
     let answer = replica.respond(&token, &input(items)).await;
     assert_eq!(answer.words(), "Sunny, then.", "{answer:?}");
     let request = replica.last_request();
-    let results: Vec<&Value> =
-        request.messages.iter().filter_map(|message| message.tool_result()?.2.data.as_deref()).collect();
+    let results: Vec<&Value> = request
+        .messages
+        .iter()
+        .filter_map(|message| message.tool_result()?.2.data.as_deref())
+        .collect();
     assert_eq!(results, [&json!("sunny"), &json!("rain")]);
     let shown = transcript(&request);
-    assert!(shown[1].1.contains("You help Anna.") && shown[1].1.contains("weather in\nOslo"), "{shown:?}");
-    assert!(shown.iter().any(|said| *said == (Role::Assistant, "Sunny.".to_owned())), "{shown:?}");
+    assert!(
+        shown[1].1.contains("You help Anna.") && shown[1].1.contains("weather in\nOslo"),
+        "{shown:?}"
+    );
+    assert!(
+        shown
+            .iter()
+            .any(|said| *said == (Role::Assistant, "Sunny.".to_owned())),
+        "{shown:?}"
+    );
     assert_eq!(shown.last().unwrap(), &(Role::User, "and now?".to_owned()));
-    assert!(answer.json()["adjutant"]["notices"].to_string().contains("web_search_call"), "{answer:?}");
+    assert!(
+        answer.json()["adjutant"]["notices"]
+            .to_string()
+            .contains("web_search_call"),
+        "{answer:?}"
+    );
     replica.stop().await;
 }
 
@@ -157,9 +203,18 @@ async fn the_clients_tools_are_called_and_the_turn_goes_on_from_what_the_client_
     let asked = first.respond(&token, &body).await;
     assert_eq!(asked.json()["status"], "completed", "{asked:?}");
     assert_eq!(asked.words(), "Let me look.");
-    let [call] = asked.items("function_call").try_into().unwrap_or_else(|_| panic!("{asked:?}"));
-    assert_eq!((&call["name"], &call["arguments"]), (&json!("getWeather"), &json!(r#"{"city":"Oslo"}"#)));
-    assert_eq!(asked.json()["adjutant"]["pending"][0]["kind"], "awaits_result");
+    let [call] = asked
+        .items("function_call")
+        .try_into()
+        .unwrap_or_else(|_| panic!("{asked:?}"));
+    assert_eq!(
+        (&call["name"], &call["arguments"]),
+        (&json!("getWeather"), &json!(r#"{"city":"Oslo"}"#))
+    );
+    assert_eq!(
+        asked.json()["adjutant"]["pending"][0]["kind"],
+        "awaits_result"
+    );
     first.stop().await;
 
     // All of it is sent again, with the result behind it, to another process.
@@ -170,16 +225,34 @@ async fn the_clients_tools_are_called_and_the_turn_goes_on_from_what_the_client_
     let next = with(input(items.clone()), "tools", weather());
     let eve = world.token("eve").await;
     let other = second.respond(&eve, &next).await;
-    assert_ne!(other.json()["adjutant"]["run_id"], asked.json()["adjutant"]["run_id"]);
+    assert_ne!(
+        other.json()["adjutant"]["run_id"],
+        asked.json()["adjutant"]["run_id"]
+    );
     let done = second.respond(&token, &next).await;
     assert_eq!(done.words(), "It is sunny.", "{done:?}");
-    assert_eq!(done.json()["adjutant"]["run_id"], asked.json()["adjutant"]["run_id"]);
+    assert_eq!(
+        done.json()["adjutant"]["run_id"],
+        asked.json()["adjutant"]["run_id"]
+    );
     let calls = second.model.calls_made();
-    assert_eq!(second.respond(&token, &next).await.words(), "It is sunny.", "the same again is the same");
+    assert_eq!(
+        second.respond(&token, &next).await.words(),
+        "It is sunny.",
+        "the same again is the same"
+    );
     items.pop();
     items.push(result(&call, "rain"));
-    let other = second.respond(&token, &with(input(items), "tools", weather())).await;
-    check_error(&other, 409, "invalid_request_error", "answered_before", Some("input"));
+    let other = second
+        .respond(&token, &with(input(items), "tools", weather()))
+        .await;
+    check_error(
+        &other,
+        409,
+        "invalid_request_error",
+        "answered_before",
+        Some("input"),
+    );
     assert_eq!(second.model.calls_made(), calls);
     second.stop().await;
 }
@@ -190,27 +263,49 @@ async fn a_form_is_kept_and_what_was_cut_is_incomplete() {
     let token = world.token("anna").await;
     let script = "{\"text\": \"no JSON\"}\n{\"text\": \"{\\\"city\\\": \\\"Oslo\\\"}\"}\n{\"text\": \"A b\", \"finish\": \"max_tokens\"}";
     let replica = world.replica(script).await;
-    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    let format =
-        json!({"format": {"type": "json_schema", "name": "place", "schema": schema, "strict": true}});
-    let answer = replica.respond(&token, &with(input("where?"), "text", format.clone())).await;
-    assert_eq!((answer.words(), answer.json()["text"].clone()), ("{\"city\": \"Oslo\"}".to_owned(), format));
+    let schema =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let format = json!({"format": {"type": "json_schema", "name": "place", "schema": schema, "strict": true}});
+    let answer = replica
+        .respond(&token, &with(input("where?"), "text", format.clone()))
+        .await;
+    assert_eq!(
+        (answer.words(), answer.json()["text"].clone()),
+        ("{\"city\": \"Oslo\"}".to_owned(), format)
+    );
     let mut body = with(input("tell me"), "max_output_tokens", json!(5));
     body["temperature"] = json!(0.5);
     body["reasoning"] = json!({"effort": "high"});
     body["store"] = json!(false);
     let cut = replica.respond(&token, &body).await;
     assert_eq!(
-        (&cut.json()["status"], &cut.json()["incomplete_details"]["reason"]),
+        (
+            &cut.json()["status"],
+            &cut.json()["incomplete_details"]["reason"]
+        ),
         (&json!("incomplete"), &json!("max_output_tokens")),
         "{cut:?}"
     );
     // What it ends with is the note that says so.
-    assert_eq!(cut.json()["output"].as_array().unwrap().last().unwrap()["status"], "incomplete", "{cut:?}");
-    assert_eq!(replica.last_request().config.max_tokens.map(|max| max.get()), Some(5));
+    assert_eq!(
+        cut.json()["output"].as_array().unwrap().last().unwrap()["status"],
+        "incomplete",
+        "{cut:?}"
+    );
+    assert_eq!(
+        replica
+            .last_request()
+            .config
+            .max_tokens
+            .map(|max| max.get()),
+        Some(5)
+    );
     let notices = cut.json()["adjutant"]["notices"].to_string();
     for member in ["temperature", "reasoning", "store"] {
-        assert!(notices.contains(&format!("{member} was not used")), "{member}: {notices}");
+        assert!(
+            notices.contains(&format!("{member} was not used")),
+            "{member}: {notices}"
+        );
     }
     replica.stop().await;
 }
@@ -220,7 +315,8 @@ async fn what_cannot_be_had_is_refused_by_its_name() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let replica = world.replica(r#"{"text": "Hello."}"#).await;
-    let image = json!([{"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]}]);
+    let image =
+        json!([{"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]}]);
     for (key, value, param) in [
         ("background", json!(true), "background"),
         ("conversation", json!("conv_1"), "conversation"),
@@ -237,7 +333,11 @@ async fn what_cannot_be_had_is_refused_by_its_name() {
         ("tools", json!([{"type": "web_search"}]), "tools[0].type"),
         ("tools", json!([{"type": "function"}]), "tools[0]"),
         ("tools", json!([{"name": "x"}]), "tools[0].type"),
-        ("tools", json!([{"type": "function", "name": "add_task"}]), "tools"),
+        (
+            "tools",
+            json!([{"type": "function", "name": "add_task"}]),
+            "tools",
+        ),
         ("tool_choice", json!("required"), "tool_choice"),
         ("tool_choice", json!({"type": "web_search"}), "tool_choice"),
         ("tool_choice", json!(5), "tool_choice"),
@@ -245,29 +345,76 @@ async fn what_cannot_be_had_is_refused_by_its_name() {
         ("input", json!([]), "input"),
         ("input", json!("  "), "input"),
         ("input", json!(["hi"]), "input[0]"),
-        ("input", json!([{"role": "wizard", "content": "x"}]), "input[0].role"),
+        (
+            "input",
+            json!([{"role": "wizard", "content": "x"}]),
+            "input[0].role",
+        ),
         ("input", json!([{"content": "x"}]), "input[0].role"),
-        ("input", json!([{"role": "user", "content": 5}]), "input[0].content"),
+        (
+            "input",
+            json!([{"role": "user", "content": 5}]),
+            "input[0].content",
+        ),
         (
             "input",
             json!([{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]),
             "input[1].role",
         ),
-        ("input", json!([{"type": "function_call_output", "output": "x"}]), "input[0].call_id"),
-        ("input", json!([{"type": "mcp_approval_response", "approve": true}]), "input[0].type"),
-        ("input", json!([{"type": "item_reference", "id": "msg_123"}]), "input[0].id"),
+        (
+            "input",
+            json!([{"type": "function_call_output", "output": "x"}]),
+            "input[0].call_id",
+        ),
+        (
+            "input",
+            json!([{"type": "mcp_approval_response", "approve": true}]),
+            "input[0].type",
+        ),
+        (
+            "input",
+            json!([{"type": "item_reference", "id": "msg_123"}]),
+            "input[0].id",
+        ),
         ("input", image, "input[0].content[0]"),
         ("instructions", json!("x".repeat(70_000)), "instructions"),
     ] {
-        let answer = replica.respond(&token, &with(input("hi"), key, value.clone())).await;
+        let answer = replica
+            .respond(&token, &with(input("hi"), key, value.clone()))
+            .await;
         assert_eq!(answer.status, 400, "{key}: {value} {answer:?}");
-        check_error(&answer, 400, "invalid_request_error", "invalid_request", Some(param));
+        check_error(
+            &answer,
+            400,
+            "invalid_request_error",
+            "invalid_request",
+            Some(param),
+        );
     }
     let answer = replica.respond(&token, &json!({"model": "adjutant"})).await;
-    check_error(&answer, 400, "invalid_request_error", "invalid_request", Some("input"));
-    let answer = replica.respond(&token, &with(input("hi"), "model", json!("gpt-5"))).await;
-    check_error(&answer, 404, "invalid_request_error", "model_not_found", Some("model"));
-    let answer = replica.respond(&token, &with(input("hi"), "previous_response_id", json!("resp_1"))).await;
+    check_error(
+        &answer,
+        400,
+        "invalid_request_error",
+        "invalid_request",
+        Some("input"),
+    );
+    let answer = replica
+        .respond(&token, &with(input("hi"), "model", json!("gpt-5")))
+        .await;
+    check_error(
+        &answer,
+        404,
+        "invalid_request_error",
+        "model_not_found",
+        Some("model"),
+    );
+    let answer = replica
+        .respond(
+            &token,
+            &with(input("hi"), "previous_response_id", json!("resp_1")),
+        )
+        .await;
     check_error(
         &answer,
         400,
@@ -275,7 +422,11 @@ async fn what_cannot_be_had_is_refused_by_its_name() {
         "previous_response_not_found",
         Some("previous_response_id"),
     );
-    assert_eq!(replica.model.calls_made(), 0, "none of them reached a model");
+    assert_eq!(
+        replica.model.calls_made(),
+        0,
+        "none of them reached a model"
+    );
     let mut body = input("hi");
     for key in [
         "background",
@@ -300,7 +451,11 @@ async fn what_cannot_be_had_is_refused_by_its_name() {
     ] {
         body[key] = Value::Null;
     }
-    assert_eq!(replica.respond(&token, &body).await.words(), "Hello.", "null is not set");
+    assert_eq!(
+        replica.respond(&token, &body).await.words(),
+        "Hello.",
+        "null is not set"
+    );
     replica.stop().await;
 }
 
@@ -320,10 +475,19 @@ async fn what_openai_has_besides_is_not_here_and_says_what_is() {
         let answer = replica.call(method, path, &token, &Value::Null).await;
         check_error(&answer, 404, "invalid_request_error", "unknown", None);
         let words = answer.json()["error"]["message"].to_string();
-        assert!(words.contains("/v1/responses") && words.contains("/v1/chat/completions"), "{words}");
+        assert!(
+            words.contains("/v1/responses") && words.contains("/v1/chat/completions"),
+            "{words}"
+        );
     }
-    let other = replica.call("GET", "/v1/imagesque", &token, &Value::Null).await;
-    assert_eq!((other.status, &other.json()["code"]), (404, &json!("unknown")), "{other:?}");
+    let other = replica
+        .call("GET", "/v1/imagesque", &token, &Value::Null)
+        .await;
+    assert_eq!(
+        (other.status, &other.json()["code"]),
+        (404, &json!("unknown")),
+        "{other:?}"
+    );
     replica.stop().await;
 }
 
@@ -333,9 +497,9 @@ async fn what_an_interface_asks_on_its_own_has_no_tools_here_either() {
     let token = world.token("anna").await;
     let script = r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
 {"text": "Milk", "repeat": true}"#;
-    let title =
-        "### Task:\nGenerate a concise, 3-5 word title\n<chat_history>\nUSER: add buy milk\n</chat_history>";
-    let order = "You write a short title from the user's first message. Do not use quotes or colons.";
+    let title = "### Task:\nGenerate a concise, 3-5 word title\n<chat_history>\nUSER: add buy milk\n</chat_history>";
+    let order =
+        "You write a short title from the user's first message. Do not use quotes or colons.";
     for body in [
         input(title),
         with(input("add buy milk"), "instructions", json!(order)),

@@ -89,7 +89,12 @@ pub(super) const TABLES: &[Table] = &[
         key: 2,
         is_numbered: false,
         page: MANY,
-        columns: &[("user_id", Text), ("key", Text), ("outcome", Text), ("at", Text)],
+        columns: &[
+            ("user_id", Text),
+            ("key", Text),
+            ("outcome", Text),
+            ("at", Text),
+        ],
     },
     Table {
         name: "conversation",
@@ -382,7 +387,9 @@ pub(super) const TABLES: &[Table] = &[
 /// Returns the names of a table's columns; none if there is no such table.
 pub(in crate::sql) fn columns_of(table: &str) -> Vec<&'static str> {
     let found = TABLES.iter().find(|known| known.name == table);
-    found.map(|table| table.columns.iter().map(|(name, _)| *name).collect()).unwrap_or_default()
+    found
+        .map(|table| table.columns.iter().map(|(name, _)| *name).collect())
+        .unwrap_or_default()
 }
 
 /// The statements of a table.
@@ -407,19 +414,40 @@ pub(super) static STATEMENTS: LazyLock<Vec<Statements>> =
 
 impl Statements {
     fn of(table: &Table) -> Self {
-        let Table { name, key, page, columns, .. } = table;
-        let names =
-            |columns: &[(&str, Kind)]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let parameters =
-            |number: usize| (1..=number).map(|at| format!("${at}")).collect::<Vec<_>>().join(", ");
+        let Table {
+            name,
+            key,
+            page,
+            columns,
+            ..
+        } = table;
+        let names = |columns: &[(&str, Kind)]| {
+            columns
+                .iter()
+                .map(|(name, _)| *name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let parameters = |number: usize| {
+            (1..=number)
+                .map(|at| format!("${at}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let (all, key_names) = (names(columns), names(&columns[..*key]));
         let select = format!("SELECT {all} FROM adjutant_{name} AS {name}");
         let order = format!("ORDER BY {key_names} LIMIT {page}");
-        let (insert, values) = (format!("INSERT INTO adjutant_{name} ({all})"), parameters(columns.len()));
+        let (insert, values) = (
+            format!("INSERT INTO adjutant_{name} ({all})"),
+            parameters(columns.len()),
+        );
         let first_column = columns.first().map_or("", |(name, _)| name);
         Self {
             first: format!("{select} {order}"),
-            next: format!("{select} WHERE ({key_names}) > ({}) {order}", parameters(*key)),
+            next: format!(
+                "{select} WHERE ({key_names}) > ({}) {order}",
+                parameters(*key)
+            ),
             insert: format!("{insert} VALUES ({values})"),
             insert_numbered: format!("{insert} OVERRIDING SYSTEM VALUE VALUES ({values})"),
             go_on: format!(
@@ -457,7 +485,10 @@ mod tests {
         let found: BTreeSet<_> = found.filter(|(table, _)| is_copied(table)).collect();
         let link = ("conversation".to_owned(), "branched_from_key".to_owned());
         let copied = TABLES.iter().flat_map(|table| {
-            table.columns.iter().map(|(column, _)| (table.name.to_owned(), (*column).to_owned()))
+            table
+                .columns
+                .iter()
+                .map(|(column, _)| (table.name.to_owned(), (*column).to_owned()))
         });
         let copied: BTreeSet<_> = copied.chain([link]).collect();
         assert_eq!(copied, found);

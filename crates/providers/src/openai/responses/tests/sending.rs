@@ -14,8 +14,12 @@ fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
 
 fn bytes(request: &GenerateRequest, model: &str) -> Result<(String, Vec<String>), ModelError> {
     let id = vendor(&PROVIDER, model, "").unwrap().model;
-    let Encoded { body, losses } =
-        request::encode(request, false, (&id, &family::of(model)), &request::Tools::default())?;
+    let Encoded { body, losses } = request::encode(
+        request,
+        false,
+        (&id, &family::of(model)),
+        &request::Tools::default(),
+    )?;
     Ok((String::from_utf8(body.to_vec()).unwrap(), losses))
 }
 
@@ -46,9 +50,12 @@ pub(super) fn sent_back(output: &Value) -> (Vec<Value>, Vec<String>) {
     let response = decoded(&json!({"status": "completed", "output": output}).to_string()).unwrap();
     let (body, losses) = encoded(&going_on(response.parts), MODEL);
     let input = body["input"].as_array().unwrap();
-    let answer = input[1..input.len() - 1].iter().filter(|item| item["type"] != "function_call_output");
-    let losses =
-        losses.into_iter().filter(|loss| !loss.starts_with("temperature") && !loss.starts_with("max_tokens"));
+    let answer = input[1..input.len() - 1]
+        .iter()
+        .filter(|item| item["type"] != "function_call_output");
+    let losses = losses
+        .into_iter()
+        .filter(|loss| !loss.starts_with("temperature") && !loss.starts_with("max_tokens"));
     (answer.cloned().collect(), losses.collect())
 }
 
@@ -76,9 +83,14 @@ fn reasoning_goes_back_only_where_the_vendor_can_take_it() {
     // Nothing the vendor could go on from; what followed may not look as if there was.
     let (items, losses) = sent_back(&json!([reasoning("rs_1", Value::Null), message, call]));
     let mut expected = [message.clone(), call.clone()];
-    expected.iter_mut().for_each(|item| drop(item.as_object_mut().unwrap().shift_remove("id")));
+    expected
+        .iter_mut()
+        .for_each(|item| drop(item.as_object_mut().unwrap().shift_remove("id")));
     assert_eq!(json!(items), json!(expected));
-    assert_eq!(losses, ["reasoning without its encrypted content was left out"]);
+    assert_eq!(
+        losses,
+        ["reasoning without its encrypted content was left out"]
+    );
     // Thought in the open, as other servers do.
     let open = json!({"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]});
     assert_eq!(sent_back(&json!([open, call])).0, [open, call.clone()]);
@@ -88,7 +100,10 @@ fn reasoning_goes_back_only_where_the_vendor_can_take_it() {
     for output in [json!([message, own]), json!([message, own, patch])] {
         let (items, losses) = sent_back(&output);
         assert_eq!(items.len(), 1, "{items:?}");
-        assert_eq!(losses[0], "reasoning that nothing of its model follows was left out");
+        assert_eq!(
+            losses[0],
+            "reasoning that nothing of its model follows was left out"
+        );
     }
     // A tool of the vendor's with its answer beside it is whole.
     let answer = json!({"type": "apply_patch_call_output", "id": "apo_1", "call_id": "call_9", "status": "completed", "output": "Done", "created_by": "x"});
@@ -109,8 +124,7 @@ fn what_a_request_takes_less_of_is_trimmed() {
         search(json!(null)),
         cited(json!([good, {"type": "url_citation", "url": "https://a.example"}])),
     ]));
-    let known =
-        json!({"type": "search", "query": "x", "sources": [{"type": "url", "url": "https://a.example"}]});
+    let known = json!({"type": "search", "query": "x", "sources": [{"type": "url", "url": "https://a.example"}]});
     assert_eq!(items, [search(known), cited(json!([good]))]);
     assert_eq!(
         losses,
@@ -134,14 +148,22 @@ fn what_another_model_said_becomes_plain() {
         Content::Text { text: "Hi".into() },
         json!({"type": "message", "id": "msg_1", "content": [{"type": "output_text"}]}),
     );
-    let more = Part::ours(Content::Text { text: " there.".into() });
+    let more = Part::ours(Content::Text {
+        text: " there.".into(),
+    });
     let search = part_of(
         "o3",
-        Content::Opaque { kind: "web_search_call".into() },
+        Content::Opaque {
+            kind: "web_search_call".into(),
+        },
         json!({"type": "web_search_call", "id": "ws_1"}),
     );
     let call = ToolCall::from_json_text(0, Some("toolu_1".into()), "a".into(), "{\"x\": 1}");
-    let call = part_of("o3", Content::ToolCall(call), json!({"type": "function_call", "id": "fc_1"}));
+    let call = part_of(
+        "o3",
+        Content::ToolCall(call),
+        json!({"type": "function_call", "id": "fc_1"}),
+    );
     let (body, losses) = encoded(&going_on(vec![thought, text, more, search, call]), MODEL);
     expect![[r#"
         [{"type":"message","role":"user","content":[{"type":"input_text","text":"?"}]},{"type":"message","role":"assistant","content":"Hi there."},{"type":"function_call","call_id":"provisional_0","name":"a","arguments":"{\"x\":1}"},{"type":"function_call_output","call_id":"provisional_0","output":"{\"success\":true,\"data\":1}"},{"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}]
@@ -164,11 +186,29 @@ fn ids_of_calls_fit_and_are_told_apart() {
             Message::tool(call.id, "a", ToolResult::ok(json!(number))).unwrap(),
         ]
     };
-    let messages = [vec![user("?")], call(0, "call_a"), call(1, "call_a"), call(2, &"x".repeat(65))].concat();
+    let messages = [
+        vec![user("?")],
+        call(0, "call_a"),
+        call(1, "call_a"),
+        call(2, &"x".repeat(65)),
+    ]
+    .concat();
     let (body, _) = encoded(&GenerateRequest::new(messages), MODEL);
-    let ids: Vec<&str> =
-        body["input"].as_array().unwrap()[1..].iter().map(|item| item["call_id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["call_a", "call_a", "provisional_1", "provisional_1", "provisional_2", "provisional_2"]);
+    let ids: Vec<&str> = body["input"].as_array().unwrap()[1..]
+        .iter()
+        .map(|item| item["call_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "call_a",
+            "call_a",
+            "provisional_1",
+            "provisional_1",
+            "provisional_2",
+            "provisional_2"
+        ]
+    );
     let long = CallId::new("y".repeat(65)).unwrap();
     let mut call = ToolCall::from_json_text(0, None, "a".into(), "{}");
     call.id = long.clone();
@@ -189,7 +229,10 @@ fn broken_arguments_go_back_as_the_model_wrote_them() {
     let (items, losses) = sent_back(
         &json!([{"type": "function_call", "call_id": "c", "name": "a", "arguments": "{\"x\": \"Os"}]),
     );
-    assert_eq!((items[0]["arguments"].as_str(), losses.len()), (Some("{\"x\": \"Os"), 0));
+    assert_eq!(
+        (items[0]["arguments"].as_str(), losses.len()),
+        (Some("{\"x\": \"Os"), 0)
+    );
     // Spelling is the model's own as long as it means the same.
     let (items, _) = sent_back(
         &json!([{"type": "function_call", "call_id": "c", "name": "a", "arguments": "{ \"x\": 1.0 }"}]),
@@ -203,8 +246,13 @@ fn everything_asked() -> GenerateRequest {
     let look = Message::new(
         Role::User,
         vec![
-            Part::ours(Content::Text { text: "Look.".into() }),
-            picture(ImageSource::Base64 { media_type: "image/png".into(), data: "AAAA".into() }),
+            Part::ours(Content::Text {
+                text: "Look.".into(),
+            }),
+            picture(ImageSource::Base64 {
+                media_type: "image/png".into(),
+                data: "AAAA".into(),
+            }),
             picture(ImageSource::Url("https://a.example/cat.png".into())),
         ],
     )
@@ -231,7 +279,11 @@ fn a_request_with_everything() {
         []"#]].assert_eq(&format!("{body}\n{losses:#?}"));
     let (body, losses) = encoded(&everything_asked(), "gpt-4o");
     assert_eq!(
-        (body.get("include"), &body["temperature"], &body["max_output_tokens"]),
+        (
+            body.get("include"),
+            &body["temperature"],
+            &body["max_output_tokens"]
+        ),
         (None, &json!(0.0), &json!(1024))
     );
     assert!(losses.is_empty(), "{losses:?}");
@@ -239,14 +291,29 @@ fn a_request_with_everything() {
 
 #[test]
 fn what_is_left_of_a_message_is_sent_or_nothing() {
-    let picture = ImageSource::Base64 { media_type: "image/png".into(), data: "AAAA".into() };
-    let only = Message::new(Role::User, vec![Part::ours(Content::Image { source: picture })]).unwrap();
+    let picture = ImageSource::Base64 {
+        media_type: "image/png".into(),
+        data: "AAAA".into(),
+    };
+    let only = Message::new(
+        Role::User,
+        vec![Part::ours(Content::Image { source: picture })],
+    )
+    .unwrap();
     let mut request = GenerateRequest::new(vec![only, user("?")]);
-    assert!(bytes(&request, "o3-mini").unwrap_err().to_string().contains("images"));
+    assert!(
+        bytes(&request, "o3-mini")
+            .unwrap_err()
+            .to_string()
+            .contains("images")
+    );
     request.config.drop_unsupported = true;
     let (body, losses) = encoded(&request, "o3-mini");
     assert_eq!(body["input"].as_array().unwrap().len(), 1);
-    assert_eq!(losses[0], "images was left out: openai/o3-mini does not take it");
+    assert_eq!(
+        losses[0],
+        "images was left out: openai/o3-mini does not take it"
+    );
     // State that is not an item of ours leaves the words.
     let odd = part_of(MODEL, Content::Text { text: "Hi".into() }, json!({}));
     let (body, _) = encoded(&going_on(vec![odd]), MODEL);
@@ -258,14 +325,35 @@ fn what_is_left_of_a_message_is_sent_or_nothing() {
 
 #[test]
 fn settings_are_sent_or_are_the_error() {
-    let with = |config| GenerateRequest { config, ..GenerateRequest::new(vec![user("?")]) };
-    let few =
-        GenerationConfig { max_tokens: Some(MaxTokens::new(5).unwrap()), ..GenerationConfig::default() };
+    let with = |config| GenerateRequest {
+        config,
+        ..GenerateRequest::new(vec![user("?")])
+    };
+    let few = GenerationConfig {
+        max_tokens: Some(MaxTokens::new(5).unwrap()),
+        ..GenerationConfig::default()
+    };
     let (body, losses) = encoded(&with(few.clone()), "gpt-4o");
     assert_eq!(body["max_output_tokens"], 16);
-    assert_eq!(losses, ["max_tokens 5 was sent as 16, the least the vendor takes"]);
-    let (body, losses) = encoded(&with(GenerationConfig { verbatim: true, ..few }), MODEL);
-    assert_eq!((&body["max_output_tokens"], body.get("temperature"), losses.len()), (&json!(5), None, 0));
+    assert_eq!(
+        losses,
+        ["max_tokens 5 was sent as 16, the least the vendor takes"]
+    );
+    let (body, losses) = encoded(
+        &with(GenerationConfig {
+            verbatim: true,
+            ..few
+        }),
+        MODEL,
+    );
+    assert_eq!(
+        (
+            &body["max_output_tokens"],
+            body.get("temperature"),
+            losses.len()
+        ),
+        (&json!(5), None, 0)
+    );
     for (config, setter) in [
         (
             GenerationConfig {
@@ -274,7 +362,13 @@ fn settings_are_sent_or_are_the_error() {
             },
             "llm.temperature",
         ),
-        (GenerationConfig { top_k: Some(TopK::new(5).unwrap()), ..GenerationConfig::default() }, "llm.top_k"),
+        (
+            GenerationConfig {
+                top_k: Some(TopK::new(5).unwrap()),
+                ..GenerationConfig::default()
+            },
+            "llm.top_k",
+        ),
     ] {
         let error = bytes(&with(config), MODEL).unwrap_err().to_string();
         assert!(error.contains(setter), "{error}");
@@ -284,12 +378,20 @@ fn settings_are_sent_or_are_the_error() {
 #[test]
 fn what_the_vendor_would_refuse_is_not_sent() {
     let only_instruction = GenerateRequest::new(vec![Message::system("Be brief.").unwrap()]);
-    assert_eq!(bytes(&only_instruction, MODEL).unwrap_err().code(), "bad_request");
+    assert_eq!(
+        bytes(&only_instruction, MODEL).unwrap_err().code(),
+        "bad_request"
+    );
     let list = GenerateRequest {
         response_schema: Some(json!({"type": "array"})),
         ..GenerateRequest::new(vec![user("?")])
     };
-    assert!(bytes(&list, MODEL).unwrap_err().to_string().contains("inside an object"));
+    assert!(
+        bytes(&list, MODEL)
+            .unwrap_err()
+            .to_string()
+            .contains("inside an object")
+    );
     let schema = GenerateRequest {
         response_schema: Some(json!({"type": "object"})),
         ..GenerateRequest::new(vec![user("?")])
@@ -305,12 +407,18 @@ fn a_longer_transcript_begins_like_the_shorter_one() {
         ..everything_asked()
     };
     let sent = |count: usize| {
-        let request = GenerateRequest { messages: longest.messages[..count].to_vec(), ..longest.clone() };
+        let request = GenerateRequest {
+            messages: longest.messages[..count].to_vec(),
+            ..longest.clone()
+        };
         bytes(&request, MODEL).unwrap().0
     };
     for count in 3..longest.messages.len() {
         let (shorter, longer) = (sent(count), sent(count + 1));
-        assert!(longer.starts_with(shorter.strip_suffix("]}").unwrap()), "{shorter}\n{longer}");
+        assert!(
+            longer.starts_with(shorter.strip_suffix("]}").unwrap()),
+            "{shorter}\n{longer}"
+        );
     }
 }
 
@@ -322,10 +430,20 @@ fn addresses() {
     };
     for base in ["http://a.example", "http://a.example/v1"] {
         assert!(open(&PROVIDER, MODEL, connection(base)).is_ok());
-        let url =
-            endpoint(&answerer().model.provider, &base.parse().unwrap(), VERSION, &["responses"]).unwrap();
+        let url = endpoint(
+            &answerer().model.provider,
+            &base.parse().unwrap(),
+            VERSION,
+            &["responses"],
+        )
+        .unwrap();
         assert_eq!(url.as_str(), "http://a.example/v1/responses");
     }
-    let error = open(&PROVIDER, MODEL, Connection::new(crate::Transport::new().unwrap())).unwrap_err();
+    let error = open(
+        &PROVIDER,
+        MODEL,
+        Connection::new(crate::Transport::new().unwrap()),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("OPENAI_API_KEY"), "{error}");
 }

@@ -4,7 +4,10 @@ use super::*;
 
 /// The events of a stream, each of which has its type as its name and the next number.
 fn events(answer: &Answer) -> Vec<Value> {
-    assert!(answer.head.contains("content-type: text/event-stream"), "{answer:?}");
+    assert!(
+        answer.head.contains("content-type: text/event-stream"),
+        "{answer:?}"
+    );
     let mut events: Vec<Value> = Vec::new();
     let mut name = None;
     for line in answer.text.lines() {
@@ -32,7 +35,11 @@ fn put_together(events: &[Value]) -> Vec<Value> {
             let at = usize::try_from(event["output_index"].as_u64().unwrap()).unwrap();
             match kind {
                 "response.output_item.added" => {
-                    assert_eq!((at, done), (items.len(), items.len()), "one behind the other");
+                    assert_eq!(
+                        (at, done),
+                        (items.len(), items.len()),
+                        "one behind the other"
+                    );
                     items.push(event["item"].clone());
                     continue;
                 }
@@ -46,7 +53,11 @@ fn put_together(events: &[Value]) -> Vec<Value> {
             }
             let item = &mut items[at];
             let grow = |text: &mut Value| {
-                *text = json!(format!("{}{}", text.as_str().unwrap(), event["delta"].as_str().unwrap()));
+                *text = json!(format!(
+                    "{}{}",
+                    text.as_str().unwrap(),
+                    event["delta"].as_str().unwrap()
+                ));
             };
             match kind {
                 "response.content_part.added" => item["content"] = json!([event["part"]]),
@@ -54,13 +65,19 @@ fn put_together(events: &[Value]) -> Vec<Value> {
                 "response.output_text.delta" => grow(&mut item["content"][0]["text"]),
                 "response.reasoning_summary_text.delta" => grow(&mut item["summary"][0]["text"]),
                 "response.function_call_arguments.delta" => grow(&mut item["arguments"]),
-                "response.output_text.done" => assert_eq!(item["content"][0]["text"], event["text"]),
+                "response.output_text.done" => {
+                    assert_eq!(item["content"][0]["text"], event["text"])
+                }
                 "response.reasoning_summary_text.done" => {
                     assert_eq!(item["summary"][0]["text"], event["text"])
                 }
-                "response.function_call_arguments.done" => assert_eq!(item["arguments"], event["arguments"]),
+                "response.function_call_arguments.done" => {
+                    assert_eq!(item["arguments"], event["arguments"])
+                }
                 "response.content_part.done" => assert_eq!(item["content"][0], event["part"]),
-                "response.reasoning_summary_part.done" => assert_eq!(item["summary"][0], event["part"]),
+                "response.reasoning_summary_part.done" => {
+                    assert_eq!(item["summary"][0], event["part"])
+                }
                 other => panic!("{other}"),
             }
         }
@@ -88,7 +105,10 @@ async fn a_stream_comes_to_what_the_whole_answer_is() {
     let replica = world.replica(script).await;
     let answer = replica.respond(&token, &streamed(body)).await;
     let events = events(&answer);
-    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds[..2], ["response.created", "response.in_progress"]);
     assert_eq!(events[0]["response"]["status"], "in_progress");
     assert_eq!(events[0]["response"]["output"], json!([]));
@@ -107,9 +127,17 @@ async fn a_stream_comes_to_what_the_whole_answer_is() {
             .map(|item| format!("{} {} {}", item["type"], item["name"], item["content"]))
             .collect()
     };
-    assert_eq!(shape(&last["response"]["output"]), shape(&whole.json()["output"]), "{}", answer.text);
+    assert_eq!(
+        shape(&last["response"]["output"]),
+        shape(&whole.json()["output"]),
+        "{}",
+        answer.text
+    );
     assert_eq!(shape(&whole.json()["output"]).len(), 6, "{whole:?}");
-    assert_eq!(last["response"]["usage"]["total_tokens"], whole.json()["usage"]["total_tokens"]);
+    assert_eq!(
+        last["response"]["usage"]["total_tokens"],
+        whole.json()["usage"]["total_tokens"]
+    );
     replica.stop().await;
 }
 
@@ -117,17 +145,23 @@ async fn a_stream_comes_to_what_the_whole_answer_is() {
 async fn a_turn_that_fails_has_its_status_and_later_ends_the_stream_with_an_error() {
     let world = World::new().await;
     let token = world.token("anna").await;
-    let replica = world.replica(r#"{"fault": "rate_limit", "retry_after_s": 7, "repeat": true}"#).await;
+    let replica = world
+        .replica(r#"{"fault": "rate_limit", "retry_after_s": 7, "repeat": true}"#)
+        .await;
     for body in [input("hi"), streamed(input("hi"))] {
         let answer = replica.respond(&token, &body).await;
         check_error(&answer, 429, "rate_limit_error", "rate_limit", None);
         assert!(answer.head.contains("retry-after: 7"), "{}", answer.head);
     }
     replica.stop().await;
-    let replica = world.replica(r#"{"text": "This is half", "fault": "truncated", "repeat": true}"#).await;
+    let replica = world
+        .replica(r#"{"text": "This is half", "fault": "truncated", "repeat": true}"#)
+        .await;
     let answer = replica.respond(&token, &streamed(input("hi"))).await;
     let events = events(&answer);
-    let [.., error, failed] = events.as_slice() else { panic!("{answer:?}") };
+    let [.., error, failed] = events.as_slice() else {
+        panic!("{answer:?}")
+    };
     assert_eq!(
         (&error["type"], &error["code"], &error["error"]["code"]),
         (&json!("error"), &json!("truncated"), &json!("truncated"))
@@ -138,10 +172,17 @@ async fn a_turn_that_fails_has_its_status_and_later_ends_the_stream_with_an_erro
     );
     assert_eq!(failed["response"]["error"]["code"], "server_error");
     assert_eq!(failed["response"]["output"], json!(put_together(&events)));
-    assert_eq!(failed["response"]["output"][0]["content"][0]["text"], "This is half");
+    assert_eq!(
+        failed["response"]["output"][0]["content"][0]["text"],
+        "This is half"
+    );
     // It is known as what it is.
     let path = format!("{RESPONSES}/{}", failed["response"]["id"].as_str().unwrap());
     let read = replica.call("GET", &path, &token, &Value::Null).await;
-    assert_eq!((read.status, &read.json()["status"]), (200, &json!("failed")), "{read:?}");
+    assert_eq!(
+        (read.status, &read.json()["status"]),
+        (200, &json!("failed")),
+        "{read:?}"
+    );
     replica.stop().await;
 }
