@@ -1,10 +1,10 @@
-//! For tests that cannot run here. Nothing is left out in silence: it is said, and noted for `cargo xtask test`, whose end
-//! lists it.
+//! For tests that cannot run here. Nothing is left out in silence: it is said, and noted for
+//! `cargo xtask test`, whose end lists it.
 
 use std::io::Write as _;
 
-/// Notes that the current test of a package is not run, in the file that `ADJUTANT_NOT_RUN` names, if it names one. The test
-/// returns after it.
+/// Notes that the current test of a package is not run, in the file that `ADJUTANT_NOT_RUN` names,
+/// if it names one. The test returns after it.
 #[expect(
     clippy::disallowed_methods,
     reason = "whoever runs all tests says by a variable where to note it"

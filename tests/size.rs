@@ -1,4 +1,5 @@
-//! For tests with many cases: a run takes a sample of them unless it is asked for all (`cargo xtask test long`).
+//! For tests with many cases: a run takes a sample of them unless it is asked for all
+//! (`cargo xtask test long`).
 #![allow(dead_code, reason = "the tests of each crate use a part of it")]
 
 /// Says whether `ADJUTANT_TEST_SIZE` is `long`: all cases, not a sample.

@@ -153,7 +153,8 @@ impl Server {
         })
     }
 
-    /// Counts what happened since `then`: commits from the write-ahead log itself, which has a record of each.
+    /// Counts what happened since `then`: commits from the write-ahead log itself, which has a
+    /// record of each.
     pub(crate) async fn since(&mut self, then: &Moment) -> Result<Spent> {
         let now = self.moment().await?;
         let query = "SELECT count(*) FROM pg_get_wal_records_info($1::pg_lsn, $2::pg_lsn)
@@ -190,8 +191,8 @@ fn address(port: u16, database: &str) -> String {
     format!("postgres://postgres@127.0.0.1:{port}/{database}")
 }
 
-/// One of PostgreSQL's programs: on the path, or where Debian keeps them. It refuses to be run by root, so that then its own
-/// user runs it.
+/// One of PostgreSQL's programs: on the path, or where Debian keeps them. It refuses to be run by
+/// root, so that then its own user runs it.
 fn program(name: &str) -> Result<Command> {
     let debian = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()

@@ -1,8 +1,10 @@
-//! Measures what a turn costs: two calls of a model and one tool call, by Adjutant, by bare HTTP clients, by rig, and what a bare
-//! database takes for the same rows. Everything in one run and on one machine, because only ratios are worth comparing.
+//! Measures what a turn costs: two calls of a model and one tool call, by Adjutant, by bare HTTP
+//! clients, by rig, and what a bare database takes for the same rows. Everything in one run and on
+//! one machine, because only ratios are worth comparing.
 //!
-//! Every client is a process of its own, so that its processor time and its memory are its own; so is the model, a server that
-//! answers with canned bytes. This program starts itself for each of them.
+//! Every client is a process of its own, so that its processor time and its memory are its own; so
+//! is the model, a server that answers with canned bytes. This program starts itself for each of
+//! them.
 
 mod client; // one client: the process that is measured
 mod database; // a PostgreSQL server of the bench's own
@@ -43,7 +45,8 @@ enum Command {
     Table {
         /// The file
         file: PathBuf,
-        /// Write them into this Markdown file, between `<!-- bench:begin -->` and `<!-- bench:end -->`
+        /// Write them into this Markdown file, between `<!-- bench:begin -->` and
+        /// `<!-- bench:end -->`
         #[arg(long, value_name = "FILE")]
         write: Option<PathBuf>,
     },

@@ -1,8 +1,9 @@
-//! The model: a server that speaks OpenAI's Chat Completions and answers with canned bytes, after a delay.
+//! The model: a server that speaks OpenAI's Chat Completions and answers with canned bytes, after a
+//! delay.
 //!
-//! A request whose last message is the person's is answered with calls of a tool; one whose last message is a tool's result with
-//! the next calls, or with a short text once all were made. How many were made is read from the arguments of the last call, so
-//! that the server keeps nothing.
+//! A request whose last message is the person's is answered with calls of a tool; one whose last
+//! message is a tool's result with the next calls, or with a short text once all were made. How
+//! many were made is read from the arguments of the last call, so that the server keeps nothing.
 
 use std::convert::Infallible;
 use std::io::Write as _;

@@ -13,7 +13,8 @@ use crate::Result;
 /// What the last line of a child that failed begins with.
 pub(crate) const FAILED: &str = "failed: ";
 
-/// A child that speaks in lines. It ends when this is dropped, and by itself when this process is gone.
+/// A child that speaks in lines. It ends when this is dropped, and by itself when this process is
+/// gone.
 #[derive(Debug)]
 pub(crate) struct Speaker {
     child: Child,
@@ -97,7 +98,8 @@ pub(crate) fn wait_for_word() -> Result<()> {
     }
 }
 
-/// Waits until the process that started this one closes its end, which it does when it has asked all it wants.
+/// Waits until the process that started this one closes its end, which it does when it has asked
+/// all it wants.
 pub(crate) fn wait_for_end() -> Result<()> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     Ok(())

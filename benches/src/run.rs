@@ -24,9 +24,10 @@ pub(crate) struct Plan {
     /// A small sample in under a minute: does it still work? Its figures say nothing
     #[arg(long)]
     quick: bool,
-    /// Only this row, or the rows whose names begin so; may be given more than once. Rows: hyper, reqwest, rig, adjutant,
-    /// adjutant-sqlite, adjutant-postgres, sqlite-rows, service-mock, service-sqlite, service-postgres, long-memory,
-    /// long-sqlite, long-postgres, calls-memory, calls-sqlite, calls-postgres. `reqwest` is what others are compared with
+    /// Only this row, or the rows whose names begin so; may be given more than once. Rows: hyper,
+    /// reqwest, rig, adjutant, adjutant-sqlite, adjutant-postgres, sqlite-rows, service-mock,
+    /// service-sqlite, service-postgres, long-memory, long-sqlite, long-postgres, calls-memory,
+    /// calls-sqlite, calls-postgres. `reqwest` is what others are compared with
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Seconds of one run of one row
@@ -439,7 +440,8 @@ impl Run {
         self.add(case, row, run, measured)
     }
 
-    /// Adds a figure, or why there is none: one that failed does not keep the next from being measured.
+    /// Adds a figure, or why there is none: one that failed does not keep the next from being
+    /// measured.
     fn add(
         &mut self,
         case: &Case,
@@ -523,8 +525,8 @@ fn one_call() -> mock::Setup {
     }
 }
 
-/// Starts a client, has it go on once it is warm, and returns what it measured, and itself: it stays until it is told to end, so
-/// that its connections are still there to be looked at.
+/// Starts a client, has it go on once it is warm, and returns what it measured, and itself: it
+/// stays until it is told to end, so that its connections are still there to be looked at.
 async fn measure(
     setup: &Setup,
     warm: impl AsyncFnOnce() -> Result<()>,
@@ -563,7 +565,8 @@ async fn observe(setup: Setup, server: &mut Option<Server>) -> Result<(Measured,
     Ok((measured, server_cpu_us))
 }
 
-/// Measures a service while a client asks it: what is told is what the service took, not who asked it.
+/// Measures a service while a client asks it: what is told is what the service took, not who asked
+/// it.
 async fn serve(
     program: &Path,
     model: &str,

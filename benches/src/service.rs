@@ -89,7 +89,8 @@ impl Drop for Service {
     }
 }
 
-/// Returns the program: the one that was named, else the one that cargo builds from the workspace beside this one.
+/// Returns the program: the one that was named, else the one that cargo builds from the workspace
+/// beside this one.
 pub(crate) async fn program(named: Option<&PathBuf>) -> Result<PathBuf> {
     if let Some(named) = named {
         return Ok(std::path::absolute(named)?);

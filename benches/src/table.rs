@@ -163,7 +163,8 @@ fn floor<'a>(figures: &[&'a Figure], figure: &Figure) -> Option<&'a Figure> {
         .find(|it| it.case == figure.case && it.run == figure.run && it.row == name)
 }
 
-/// Says in few words what is done: the time the model takes, and how many conversations there are at once.
+/// Says in few words what is done: the time the model takes, and how many conversations there are
+/// at once.
 pub(crate) fn named(case: &Case) -> String {
     match case {
         Case::Turn {

@@ -15,7 +15,8 @@ pub(crate) fn own_cpu_us() -> Result<i64> {
     Ok(us(usage.user_time()) + us(usage.system_time()))
 }
 
-/// Returns the most memory a process ever held, in KiB. Not `ru_maxrss`, which a child inherits from whoever started it.
+/// Returns the most memory a process ever held, in KiB. Not `ru_maxrss`, which a child inherits
+/// from whoever started it.
 pub(crate) fn peak_kib(process: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -25,7 +26,8 @@ pub(crate) fn peak_kib(process: &str) -> Result<u64> {
     Ok(kib.trim().parse()?)
 }
 
-/// Returns the processor time of a process and of its children, those that ended too, in microseconds. In steps of 10 ms.
+/// Returns the processor time of a process and of its children, those that ended too, in
+/// microseconds. In steps of 10 ms.
 pub(crate) fn tree_cpu_us(root: u32) -> i64 {
     let mut us = 0;
     let mut left = vec![root];
@@ -42,7 +44,8 @@ pub(crate) fn tree_cpu_us(root: u32) -> i64 {
     us
 }
 
-/// Reads `/proc/PID/stat`: the process's own time and that of children it waited for. Source: proc_pid_stat(5).
+/// Reads `/proc/PID/stat`: the process's own time and that of children it waited for. Source:
+/// proc_pid_stat(5).
 fn stat_cpu_us(process: u32) -> i64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The second field is a name in brackets, which may hold anything.

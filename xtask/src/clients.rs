@@ -1,9 +1,9 @@
-//! Official clients, a browser and other people's test tools against the binary as it ships: the programs of
-//! `tests/clients/` and `tests/browser`.
+//! Official clients, a browser and other people's test tools against the binary as it ships: the
+//! programs of `tests/clients/` and `tests/browser`.
 //!
-//! A folder holds `package.json` with its lock, or `requirements.txt`, or both, and the programs `run.mjs`, `run.py`. Each
-//! program gets a service of its own, in an empty home, with the model `script.jsonl` (without one: `demo`), and says with
-//! its exit code whether all is well.
+//! A folder holds `package.json` with its lock, or `requirements.txt`, or both, and the programs
+//! `run.mjs`, `run.py`. Each program gets a service of its own, in an empty home, with the model
+//! `script.jsonl` (without one: `demo`), and says with its exit code whether all is well.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,7 +18,8 @@ use crate::steps::{Ended, Failure, Steps, cargo, end, output, root, run as run_c
 /// The programs a folder may hold, and what runs them.
 const PROGRAMS: &[(&str, &str)] = &[("run.mjs", "node"), ("run.py", "python3")];
 
-/// Runs those of this name, or all, with the binary that `ADJUTANT_BIN` names, else one that is built.
+/// Runs those of this name, or all, with the binary that `ADJUTANT_BIN` names, else one that is
+/// built.
 ///
 /// # Errors
 /// If one fails, or there is none of that name.
@@ -76,8 +77,8 @@ fn install_each(steps: &Steps, folders: Vec<PathBuf>) -> Vec<PathBuf> {
     ready
 }
 
-/// Runs the programs of these folders, beside examples of the workspace that were built a moment ago, where they were, and
-/// with these variables.
+/// Runs the programs of these folders, beside examples of the workspace that were built a moment
+/// ago, where they were, and with these variables.
 pub(crate) fn ask_each(
     steps: &Steps,
     folders: &[PathBuf],

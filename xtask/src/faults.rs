@@ -1,4 +1,5 @@
-//! Services under load of which, or of Restate before them, something breaks: no turn may be lost, doubled or refused.
+//! Services under load of which, or of Restate before them, something breaks: no turn may be lost,
+//! doubled or refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,12 @@ const SAMPLE: &[&str] = &[
     "one of two nodes of Restate killed",
 ];
 
-/// Runs the rows of `benches/dispatch` with this binary, which has Restate built in: all of them, or a sample.
+/// Runs the rows of `benches/dispatch` with this binary, which has Restate built in: all of them,
+/// or a sample.
 ///
 /// # Errors
-/// If a turn was lost, doubled or not answered; or without Restate's server, which the tests with Restate get.
+/// If a turn was lost, doubled or not answered; or without Restate's server, which the tests with
+/// Restate get.
 pub(crate) fn under_load(adjutant: &Path, all: bool) -> Result<(), Failure> {
     let mut rows = Command::new("python3");
     rows.current_dir(root())
@@ -36,7 +39,8 @@ pub(crate) fn under_load(adjutant: &Path, all: bool) -> Result<(), Failure> {
     run(&mut rows)
 }
 
-/// Has a browser use the page of a service with Restate before it, and another one that does the work.
+/// Has a browser use the page of a service with Restate before it, and another one that does the
+/// work.
 ///
 /// # Errors
 /// If something was not as it should be, or without Restate's server.

@@ -1,4 +1,5 @@
-//! Instructions of a turn, counted by valgrind: a cost that is the same on a busy machine, so that a test can bound it.
+//! Instructions of a turn, counted by valgrind: a cost that is the same on a busy machine, so that
+//! a test can bound it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +8,9 @@ use std::process::Command;
 use crate::check::budget;
 use crate::steps::{Ended, Failure, cargo, run as run_command, target};
 
-/// The program that runs turns, and what it is built with: features of what both packages need are those of the binary as it
-/// ships, so that next to nothing is built twice. No example: those have the features that tests need, too.
+/// The program that runs turns, and what it is built with: features of what both packages need are
+/// those of the binary as it ships, so that next to nothing is built twice. No example: those have
+/// the features that tests need, too.
 const BUILD: &[&str] = &[
     "build",
     "--quiet",
@@ -22,7 +24,8 @@ const BUILD: &[&str] = &[
     "turns",
 ];
 
-/// The turns of one conversation that are compared: those around the first number, and the last ones before the second.
+/// The turns of one conversation that are compared: those around the first number, and the last
+/// ones before the second.
 const PLACES: (u32, u32) = (10, 1000);
 /// The same where time does not matter.
 const PLACES_MEASURED: (u32, u32) = (10, 10_000);
@@ -39,8 +42,8 @@ struct Counted {
     turns: (u32, u32),
     /// Instructions of a turn when the limit was last set.
     recorded: u64,
-    /// Number of counts; the least is taken. Threads that wait for each other look more or less often before they
-    /// sleep.
+    /// Number of counts; the least is taken. Threads that wait for each other look more or less
+    /// often before they sleep.
     times: u32,
     /// Percentage by which a count may be higher: more than the count differs from run to run.
     tolerance: u64,
@@ -87,7 +90,8 @@ pub(crate) fn within_limits() -> Result<Ended, Failure> {
     }
 }
 
-/// Prints the instructions of a turn, in memory and on SQLite, and those of an early and a late one of a long conversation.
+/// Prints the instructions of a turn, in memory and on SQLite, and those of an early and a late one
+/// of a long conversation.
 ///
 /// # Errors
 /// If something cannot be built or run.
@@ -173,8 +177,8 @@ fn judge_growth(
 }
 
 impl Counted {
-    /// Counts turns of one conversation, around the first place and before the second, as often as it says; returns the
-    /// least of each.
+    /// Counts turns of one conversation, around the first place and before the second, as often as
+    /// it says; returns the least of each.
     fn count_places(
         &self,
         program: &Path,

@@ -1,4 +1,5 @@
-//! The house's machinery: `cargo xtask check`, `test` and `measure`. What CI runs is what a developer runs.
+//! The house's machinery: `cargo xtask check`, `test` and `measure`. What CI runs is what a
+//! developer runs.
 #![expect(
     clippy::disallowed_methods,
     reason = "a program: it may read its environment"

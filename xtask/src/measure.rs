@@ -1,5 +1,5 @@
-//! `cargo xtask measure`: what the library with one provider costs whoever adds it. `cargo xtask measure binary`: what the
-//! binary costs whoever builds it, and what it weighs.
+//! `cargo xtask measure`: what the library with one provider costs whoever adds it.
+//! `cargo xtask measure binary`: what the binary costs whoever builds it, and what it weighs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -102,7 +102,8 @@ fn cpu(arguments: &[&str]) -> Result<f64, Failure> {
     cpu_seconds(&times).ok_or_else(|| format!("the shell's times cannot be read: {times:?}"))
 }
 
-/// User and system seconds of all children, from the second line of the shell's `times`: `1m2.34s 0m5.6s`.
+/// User and system seconds of all children, from the second line of the shell's `times`:
+/// `1m2.34s 0m5.6s`.
 fn cpu_seconds(times: &str) -> Option<f64> {
     let children = times.lines().nth(1)?;
     children.split_whitespace().map(seconds).sum()

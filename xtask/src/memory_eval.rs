@@ -1,4 +1,5 @@
-//! `cargo xtask memory-eval`: runs the program of `adjutant-evaluation` as it is released: without optimisation it is 20 times slower.
+//! `cargo xtask memory-eval`: runs the program of `adjutant-evaluation` as it is released: without
+//! optimisation it is 20 times slower.
 
 use crate::steps::{Failure, cargo};
 

@@ -1,5 +1,5 @@
-//! The suite that needs a language model's weights: it runs when they are there or can be fetched, and says loudly that
-//! it did not run otherwise.
+//! The suite that needs a language model's weights: it runs when they are there or can be fetched,
+//! and says loudly that it did not run otherwise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::steps::{Ended, Failure, Steps, output, root, run, target};
 /// Where the weights are, for whoever has them already.
 const FILE: &str = "ADJUTANT_MODEL_FILE";
 
-/// A file of cases, and the least number of them that has to pass: what was measured less a few, because greedy output
-/// differs a little between processors.
+/// A file of cases, and the least number of them that has to pass: what was measured less a few,
+/// because greedy output differs a little between processors.
 struct Evaluation {
     file: &'static str,
     min_pass: usize,
-    /// Every such case is asked in a run that samples, from the first on, and so many of them have to pass. `None`: the file
-    /// is for long runs.
+    /// Every such case is asked in a run that samples, from the first on, and so many of them have
+    /// to pass. `None`: the file is for long runs.
     sample: Option<Sample>,
 }
 
@@ -76,8 +76,9 @@ pub(crate) fn prepare(steps: &Steps, adjutant: &Path) -> Option<PathBuf> {
     weights
 }
 
-/// Runs the tests that need weights, the evaluations, and the adapters against a real server with the same weights.
-/// `tests`: what runs the tests, as they were built before. `all_cases`: instead of a sample of the evaluations.
+/// Runs the tests that need weights, the evaluations, and the adapters against a real server with
+/// the same weights. `tests`: what runs the tests, as they were built before. `all_cases`: instead
+/// of a sample of the evaluations.
 pub(crate) fn suite(
     steps: &Steps,
     adjutant: &Path,

@@ -1,7 +1,8 @@
 //! Lists tests that were not run, with the reason: nothing is left out in silence.
 //!
-//! A test that cannot run here appends the line `NAME<tab>REASON` to the file that `ADJUTANT_NOT_RUN` names, and returns.
-//! The end of every run lists those lines; in CI each has to be excused by [`EXCUSED`].
+//! A test that cannot run here appends the line `NAME<tab>REASON` to the file that
+//! `ADJUTANT_NOT_RUN` names, and returns. The end of every run lists those lines; in CI each has to
+//! be excused by [`EXCUSED`].
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +14,8 @@ use crate::steps::{Failure, root, target};
 /// The variable that names the file of notes.
 pub(crate) const VARIABLE: &str = "ADJUTANT_NOT_RUN";
 
-/// Tests that CI may leave out: the beginning of the name or of the reason, and why that is no loss.
+/// Tests that CI may leave out: the beginning of the name or of the reason, and why that is no
+/// loss.
 const EXCUSED: &[(&str, &str)] = &[
     (
         "adjutant-cli terminal::speed::how_fast_it_is",
@@ -121,7 +123,8 @@ fn parse(notes: &str) -> Result<Vec<NotRun>, Failure> {
     notes.lines().map(note).collect()
 }
 
-/// The tests of the workspace that are not run unless they are asked for by name: those with `#[ignore = "REASON"]`.
+/// The tests of the workspace that are not run unless they are asked for by name: those with
+/// `#[ignore = "REASON"]`.
 ///
 /// # Errors
 /// If a file cannot be read, or one is ignored without a reason.

@@ -1,5 +1,5 @@
-//! The adapters against somebody else's server: llama.cpp's own, which speaks three vendors' languages, with a small model
-//! on this machine. The binary is the one that ships.
+//! The adapters against somebody else's server: llama.cpp's own, which speaks three vendors'
+//! languages, with a small model on this machine. The binary is the one that ships.
 //!
 //! Asserted is what is valid, never what is clever: a small model is no reference.
 
@@ -23,7 +23,8 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("anthropic", "ANTHROPIC_API_KEY"),
 ];
 
-/// Gets the server, starts it with these weights, and asks it through every adapter it speaks the language of.
+/// Gets the server, starts it with these weights, and asks it through every adapter it speaks the
+/// language of.
 pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path) {
     let mut server = None;
     steps.may_be_skipped("a real server: llama.cpp's own", || match package() {
@@ -146,7 +147,8 @@ struct Case {
 enum Wanted {
     /// Words.
     Words,
-    /// Words to a bound. llama.cpp calls such a Response completed (checked 2026-11-22), so either end is right.
+    /// Words to a bound. llama.cpp calls such a Response completed (checked 2026-11-22), so either
+    /// end is right.
     Bounded,
     /// A call that fits.
     Call,

@@ -1,8 +1,10 @@
-//! `cargo xtask simulate`: runs of the engine over a simulated store, each decided by a seed (`crates/simulation`).
+//! `cargo xtask simulate`: runs of the engine over a simulated store, each decided by a seed
+//! (`crates/simulation`).
 
 use crate::steps::{Failure, cargo, run};
 
-/// Builds the simulation as it is released, which is quicker from some hundred seeds on, and hands it the arguments.
+/// Builds the simulation as it is released, which is quicker from some hundred seeds on, and hands
+/// it the arguments.
 ///
 /// # Errors
 /// If a seed fails, or the arguments are none that it knows.

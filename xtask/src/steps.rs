@@ -1,5 +1,5 @@
-//! Running commands: every step has a name, is timed, and a failed one does not keep the next from running. Steps may run
-//! beside each other.
+//! Running commands: every step has a name, is timed, and a failed one does not keep the next from
+//! running. Steps may run beside each other.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -73,11 +73,12 @@ impl Steps {
             });
     }
 
-    /// Prints every step with its time and the processor time of its commands, then what was not run and why.
+    /// Prints every step with its time and the processor time of its commands, then what was not
+    /// run and why.
     ///
     /// # Errors
-    /// If a step failed, with their names; in CI also if something was not run that the list of [`not_run`] does not
-    /// excuse.
+    /// If a step failed, with their names; in CI also if something was not run that the list of
+    /// [`not_run`] does not excuse.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let done = self
             .done
@@ -144,8 +145,9 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
         .args(arguments)
         .current_dir(root())
         .stdin(Stdio::null());
-    // What cargo says of the package whose program it runs, which is this one. Build scripts that look at it (`ring`'s) would
-    // run again whenever a command of ours follows one of cargo's own, and all that depends on them would be built again.
+    // What cargo says of the package whose program it runs, which is this one. Build scripts that
+    // look at it (`ring`'s) would run again whenever a command of ours follows one of cargo's own,
+    // and all that depends on them would be built again.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
@@ -164,7 +166,8 @@ thread_local! {
 /// Between two looks at a command that runs.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs a command whose output is shown, and counts its processor time. Tests in it may note that they cannot be run.
+/// Runs a command whose output is shown, and counts its processor time. Tests in it may note that
+/// they cannot be run.
 ///
 /// # Errors
 /// If it cannot be started or does not end with 0.
@@ -187,7 +190,8 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
 
 /// Waits until a process ends.
 fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
-    // The system keeps the times of what has ended until it is asked for the exit status, and not longer.
+    // The system keeps the times of what has ended until it is asked for the exit status, and not
+    // longer.
     while let Some(times) = Times::of(child.id()) {
         if times.ended {
             times.count();
@@ -220,7 +224,8 @@ impl Times {
         Self::parse(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
     }
 
-    /// Reads `/proc/PID/stat`: its own time and that of the children it waited for. Source: proc_pid_stat(5).
+    /// Reads `/proc/PID/stat`: its own time and that of the children it waited for. Source:
+    /// proc_pid_stat(5).
     fn parse(stat: &str) -> Option<Self> {
         // The second field is a name in brackets, which may hold anything.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

@@ -14,10 +14,11 @@ use crate::{clients, instructions, model, server};
 /// The library whose examples are run.
 const LIBRARY: &str = "adjutant";
 
-/// With all that everything can have: the library's tests go through every provider, its examples need the rest, and
-/// self-destruction is built in, because only such programs can be killed at a chosen instant; nothing else of them is
-/// different. One selection for all of it, and the one that `check` uses: another would build the workspace again. What
-/// ships is built without, and meets the clients.
+/// With all that everything can have: the library's tests go through every provider, its examples
+/// need the rest, and self-destruction is built in, because only such programs can be killed at a
+/// chosen instant; nothing else of them is different. One selection for all of it, and the one that
+/// `check` uses: another would build the workspace again. What ships is built without, and meets
+/// the clients.
 pub(crate) const SELECTION: &[&str] = &["--workspace", "--all-features"];
 
 /// A size of test run.
@@ -37,7 +38,8 @@ impl Size {
     /// Returns the variables that tell tests their number of cases: none for a sample.
     fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            // Cases of every generated test that does not name a number itself; the library's own is 256.
+            // Cases of every generated test that does not name a number itself; the library's own
+            // is 256.
             Self::Long => &[("ADJUTANT_TEST_SIZE", "long"), ("PROPTEST_CASES", "4096")],
             Self::Quick | Self::Usual | Self::All => &[],
         }
@@ -55,7 +57,8 @@ struct Tests {
     cargo: &'static [&'static [&'static str]],
 }
 
-/// Units, and the crates whose integration tests are quick; not those of their tests that start a process.
+/// Units, and the crates whose integration tests are quick; not those of their tests that start a
+/// process.
 const QUICK: Tests = Tests {
     filter: "(kind(lib) + kind(bin) + kind(proc-macro) + package(adjutant-core) + package(adjutant-runtime) \
              + package(adjutant-tools) + package(adjutant-memory) + package(adjutant-service)) \
@@ -130,7 +133,8 @@ const RESTATE: Tests = Tests {
     ],
 };
 
-/// A service that is killed and attacked at random for as long as [`Size::soak_seconds`] says; in other runs it is for some seconds.
+/// A service that is killed and attacked at random for as long as [`Size::soak_seconds`] says; in
+/// other runs it is for some seconds.
 const SOAK: Tests = Tests {
     filter: "package(adjutant-cli) & kind(test) & test(/^soak::/)",
     cargo: &[&["--package", "adjutant-cli", "--test", "it", "--", "soak::"]],
@@ -152,8 +156,8 @@ const WEIGHTS: Tests = Tests {
 /// Runs the tests of a size, or of one package.
 ///
 /// # Errors
-/// If one fails, with the names of the steps that did; in CI also if one is not run without an excuse. If there is no such
-/// size.
+/// If one fails, with the names of the steps that did; in CI also if one is not run without an
+/// excuse. If there is no such size.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let size = match arguments {
         [] => Size::Usual,
@@ -302,7 +306,8 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     });
 }
 
-/// Checks and tests the measurements of `benches/`, a workspace of its own; with and without rig, which doubles its tree.
+/// Checks and tests the measurements of `benches/`, a workspace of its own; with and without rig,
+/// which doubles its tree.
 fn benches() -> Result<(), Failure> {
     let manifest = ["--locked", "--manifest-path", "benches/Cargo.toml"];
     for features in [&[][..], &["--no-default-features"]] {

@@ -87,7 +87,8 @@ pub(super) async fn agent(setup: &Setup) -> Result<(Agent, Option<Arc<sqlite::St
     }
 }
 
-/// A model whose window holds whatever is said to it, so that a turn of many calls does not end for want of room.
+/// A model whose window holds whatever is said to it, so that a turn of many calls does not end for
+/// want of room.
 struct Wide {
     model: HttpModel,
     capabilities: Capabilities,

@@ -1,4 +1,5 @@
-//! HTTP without an agent: the bytes that Adjutant sends for a turn, sent again, and the answers read to their end.
+//! HTTP without an agent: the bytes that Adjutant sends for a turn, sent again, and the answers
+//! read to their end.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};

@@ -1,4 +1,5 @@
-//! Counts what SQLite is asked in this process, whoever opened the connection: `sqlx` or `rusqlite`, which share one library.
+//! Counts what SQLite is asked in this process, whoever opened the connection: `sqlx` or
+//! `rusqlite`, which share one library.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,8 @@ pub(crate) struct Counted {
     reason = "SQLite's hooks are C functions; these two touch nothing but an atomic number"
 )]
 pub(crate) fn begin() {
-    // SAFETY: the function has the signature SQLite calls it with, and lives as long as the process.
+    // SAFETY: the function has the signature SQLite calls it with, and lives as long as the
+    // process.
     unsafe { ffi::sqlite3_auto_extension(Some(count_on)) };
 }
 

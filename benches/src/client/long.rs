@@ -1,5 +1,5 @@
-//! One conversation of many turns, or of one turn with many calls: what a turn takes near the beginning and near the end, the most
-//! memory, and the bytes that are stored.
+//! One conversation of many turns, or of one turn with many calls: what a turn takes near the
+//! beginning and near the end, the most memory, and the bytes that are stored.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,7 +13,8 @@ use crate::{Result, process, usage};
 /// Turns that are taken together, because the clock is coarse and turns differ.
 const WINDOW: u32 = 10;
 
-/// Runs the turns of one conversation, whose history is in the journal and not in the caller's hands.
+/// Runs the turns of one conversation, whose history is in the journal and not in the caller's
+/// hands.
 pub(super) async fn converse(setup: &Setup) -> Result<()> {
     let (agent, store) = agent(setup).await?;
     // Connections and caches; in a conversation that is not measured.

@@ -1,6 +1,7 @@
 //! One client: a process of its own, so that its processor time and memory are its own.
 //!
-//! It gets ready, warms up and says so; told to go on, it runs turns until its time is over, and says what they took.
+//! It gets ready, warms up and says so; told to go on, it runs turns until its time is over, and
+//! says what they took.
 
 mod agent; // Adjutant
 mod bare; // HTTP without an agent

@@ -1,4 +1,5 @@
-//! The same turn by rig: its agent, with the same instruction, message and tool, over its OpenAI Chat Completions.
+//! The same turn by rig: its agent, with the same instruction, message and tool, over its OpenAI
+//! Chat Completions.
 
 use futures_util::StreamExt as _;
 use rig::http_client::ReqwestClient;

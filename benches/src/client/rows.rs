@@ -1,8 +1,9 @@
-//! The rows of a turn in SQLite, without a journal: what a database takes for them at least. One thread writes, with prepared
-//! statements; all turns that wait go into one commit, as durable as the store's (WAL, `synchronous=FULL`).
+//! The rows of a turn in SQLite, without a journal: what a database takes for them at least. One
+//! thread writes, with prepared statements; all turns that wait go into one commit, as durable as
+//! the store's (WAL, `synchronous=FULL`).
 //!
-//! The rows are read from a database in which Adjutant ran one turn, and written again under other names: they are the same in
-//! number, form and length, whatever the schema is.
+//! The rows are read from a database in which Adjutant ran one turn, and written again under other
+//! names: they are the same in number, form and length, whatever the schema is.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -108,7 +109,8 @@ impl Template {
         if table != root && refers.is_empty() {
             return Ok(());
         }
-        // Without generated columns. (name, is an INTEGER PRIMARY KEY that stands for the row's number)
+        // Without generated columns. (name, is an INTEGER PRIMARY KEY that stands for the row's
+        // number)
         let rowid = !database.query_row(
             "SELECT sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE name = ?1",
             [table],

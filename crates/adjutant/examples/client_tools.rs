@@ -1,4 +1,5 @@
-//! Tools that the caller executes: the turn waits for the result, as data, and goes on with it, also after a restart.
+//! Tools that the caller executes: the turn waits for the result, as data, and goes on with it,
+//! also after a restart.
 
 use adjutant::prelude::*;
 use adjutant::scripted::{ScriptedModel, call, text};

@@ -1,4 +1,5 @@
-//! What destroys waits for a human. The waiting call is data: it can be shown, stored, and answered days later.
+//! What destroys waits for a human. The waiting call is data: it can be shown, stored, and answered
+//! days later.
 
 use adjutant::prelude::*;
 use adjutant::scripted::{ScriptedModel, call, text};
@@ -36,7 +37,8 @@ async fn main() -> adjutant::Result<()> {
     assert_eq!(kept.decision.kind, DecisionKind::CancelPending);
     println!("{}", kept.content);
 
-    // So is an answer with the digest of what was shown: only this very call, with these arguments, runs.
+    // So is an answer with the digest of what was shown: only this very call, with these arguments,
+    // runs.
     let asked = agent.run_in(&mut context, "I am sure: delete it.").await?;
     let pending = &asked.decision.pending[0];
     let yes = pending.answer(Verdict::Approved);

@@ -7,7 +7,8 @@ use adjutant::scripted::{ScriptedModel, text};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// `curl -H 'Content-Type: application/json' -d '{"message": "hi"}' http://ADDRESS/v1/chat`, in a few lines.
+/// `curl -H 'Content-Type: application/json' -d '{"message": "hi"}' http://ADDRESS/v1/chat`, in a
+/// few lines.
 async fn ask(address: &str) -> std::io::Result<String> {
     let mut connection = loop {
         match TcpStream::connect(address).await {

@@ -1,4 +1,5 @@
-//! Answers as Rust values: the model's JSON is checked against the type's schema, and asked for again if it does not fit.
+//! Answers as Rust values: the model's JSON is checked against the type's schema, and asked for
+//! again if it does not fit.
 
 use adjutant::prelude::*;
 use adjutant::schemars::JsonSchema;
@@ -39,7 +40,8 @@ async fn main() -> adjutant::Result<()> {
         .build()?;
     let mut context = RunContext::default();
 
-    // For one request; `Agent::builder(...).output::<Purchase>()` is for all of them. Tools run as usual.
+    // For one request; `Agent::builder(...).output::<Purchase>()` is for all of them. Tools run as
+    // usual.
     let response = agent
         .with_output::<Purchase>()?
         .run_in(&mut context, "Two cartons of milk.")

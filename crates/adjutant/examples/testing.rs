@@ -17,7 +17,8 @@ async fn count_letters(word: String) -> Result<usize, ToolError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> adjutant::Result<()> {
-    // The script: the model calls the tool, then answers. Keep a clone to look at what it was asked.
+    // The script: the model calls the tool, then answers. Keep a clone to look at what it was
+    // asked.
     let model = ScriptedModel::new([
         call("count_letters", json!({"word": "Oslo"})),
         text("Four."),

@@ -1,4 +1,5 @@
-//! A tool with state of its own: a struct that implements `Tool`. And one made at run time, from a closure.
+//! A tool with state of its own: a struct that implements `Tool`. And one made at run time, from a
+//! closure.
 
 use std::sync::Mutex;
 
@@ -34,7 +35,8 @@ impl Tool for Notebook {
         &self.definition
     }
 
-    // The arguments fit the schema: the gate has checked them. For whom this is, only the context says.
+    // The arguments fit the schema: the gate has checked them. For whom this is, only the context
+    // says.
     fn call<'a>(
         &'a self,
         context: &'a ToolContext,

@@ -4,7 +4,8 @@ use adjutant_runtime::{BuildError, RunError};
 
 use crate::ModelFromEnvError;
 
-/// What can go wrong on the way to a running agent. A turn that ran is no error, whatever its outcome.
+/// What can go wrong on the way to a running agent. A turn that ran is no error, whatever its
+/// outcome.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,7 +39,8 @@ pub enum Error {
     Serve(#[from] adjutant_service::ServeError),
 }
 
-/// A `main` that returns this error prints it with `Debug`; the reader of that line needs the words, not the variant.
+/// A `main` that returns this error prints it with `Debug`; the reader of that line needs the
+/// words, not the variant.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)

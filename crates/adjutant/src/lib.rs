@@ -1,6 +1,6 @@
-//! An LLM agent runtime. An agent built on it can touch the world only through tools; every tool call is checked against
-//! its schema, confirmed by a human when it destroys something, journaled before it happens, and can be explained
-//! afterwards.
+//! An LLM agent runtime. An agent built on it can touch the world only through tools; every tool
+//! call is checked against its schema, confirmed by a human when it destroys something, journaled
+//! before it happens, and can be explained afterwards.
 //!
 //! # Ten lines to an agent with a tool
 //!

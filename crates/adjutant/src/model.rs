@@ -74,12 +74,12 @@ impl Model {
         Self(Arc::new(model))
     }
 
-    /// The model that `ADJUTANT_MODEL` names: `PROVIDER` or `PROVIDER/NAME` for a provider of this build, `scripted:FILE`,
-    /// `demo`, `embedded:FILE.gguf`. Without it, the first provider whose key is in the environment: Gemini, OpenAI,
-    /// Anthropic, then the others.
+    /// The model that `ADJUTANT_MODEL` names: `PROVIDER` or `PROVIDER/NAME` for a provider of this
+    /// build, `scripted:FILE`, `demo`, `embedded:FILE.gguf`. Without it, the first provider whose
+    /// key is in the environment: Gemini, OpenAI, Anthropic, then the others.
     ///
-    /// A provider's key, model and base URL come from its own variables, such as `GEMINI_API_KEY`, `GEMINI_MODEL` and
-    /// `GEMINI_BASE_URL`; `Provider` has their names.
+    /// A provider's key, model and base URL come from its own variables, such as `GEMINI_API_KEY`,
+    /// `GEMINI_MODEL` and `GEMINI_BASE_URL`; `Provider` has their names.
     ///
     /// # Errors
     /// [`ModelFromEnvError`]; it names the ways to configure one. There is no silent fallback.
@@ -94,9 +94,9 @@ impl Model {
         Err(ModelFromEnvError::NotConfigured { ways: ways() })
     }
 
-    /// Opens the model of a name, as `ADJUTANT_MODEL` may have it: `PROVIDER/NAME` or `PROVIDER` for a provider of this build, in upper or
-    /// lower case, `scripted:FILE`, `demo`, `embedded:FILE.gguf`. Key and address come from the provider's variables in the
-    /// environment.
+    /// Opens the model of a name, as `ADJUTANT_MODEL` may have it: `PROVIDER/NAME` or `PROVIDER`
+    /// for a provider of this build, in upper or lower case, `scripted:FILE`, `demo`,
+    /// `embedded:FILE.gguf`. Key and address come from the provider's variables in the environment.
     ///
     /// ```no_run
     /// # #[cfg(feature = "openai")] {

@@ -8,14 +8,16 @@ use crate::Result;
 
 /// From an agent to a service in one line.
 pub trait Serve {
-    /// The agent's page, its HTTP API (`/docs` has it), AG-UI, OpenAI's chat completions and MCP at `address` (an address of
-    /// numbers and a port) until the future is dropped. What a crash left open in the agent's journal goes on.
+    /// The agent's page, its HTTP API (`/docs` has it), AG-UI, OpenAI's chat completions and MCP at
+    /// `address` (an address of numbers and a port) until the future is dropped. What a crash left
+    /// open in the agent's journal goes on.
     ///
-    /// For this machine alone: everybody on it is the one local user. Beyond it, who asks has to be known:
-    /// [`Service::bind`] with tokens.
+    /// For this machine alone: everybody on it is the one local user. Beyond it, who asks has to be
+    /// known: [`Service::bind`] with tokens.
     ///
     /// # Errors
-    /// [`Error::Serve`](crate::Error::Serve): the address is none, is taken, or is not this machine's own.
+    /// [`Error::Serve`](crate::Error::Serve): the address is none, is taken, or is not this
+    /// machine's own.
     fn serve(&self, address: &str) -> impl Future<Output = Result<()>> + Send;
 }
 
@@ -25,7 +27,8 @@ impl Serve for Agent {
             given: address.to_owned(),
         })?;
         let service = Service::bind(self.clone(), ServiceConfig::new(bind, Auth::None)).await?;
-        // What cannot go on now is tried again and again; a program that wants to hear of it subscribes to events of `tracing`.
+        // What cannot go on now is tried again and again; a program that wants to hear of it
+        // subscribes to events of `tracing`.
         Ok(service.run(CancellationToken::new()).await?)
     }
 }

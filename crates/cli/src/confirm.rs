@@ -166,7 +166,8 @@ impl Approver<'_> {
         }
     }
 
-    /// Asks which later calls are allowed, and keeps that. `false`: none are, and the person went back.
+    /// Asks which later calls are allowed, and keeps that. `false`: none are, and the person went
+    /// back.
     async fn allowed_from_now_on(&mut self, call: &PendingCall) -> Result<bool, Asked> {
         let choices = allowances(self.permissions.can_last());
         let keys: &'static [char] = if self.permissions.can_last() {
@@ -225,7 +226,8 @@ impl Approver<'_> {
         }
     }
 
-    /// Other arguments: from the person's editor if there is one, else from a line. `None`: none, and why was told.
+    /// Other arguments: from the person's editor if there is one, else from a line. `None`: none,
+    /// and why was told.
     async fn edited(&mut self, call: &PendingCall) -> Result<Option<Arguments>, Asked> {
         let text = if outside::editor().is_some() {
             let shown = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
@@ -274,7 +276,8 @@ enum Asked {
     Interrupted,
 }
 
-/// What is said to a doubt: one letter, or words that mean only one thing. Enter alone means nothing here.
+/// What is said to a doubt: one letter, or words that mean only one thing. Enter alone means
+/// nothing here.
 fn doubt(words: &str) -> Option<Verdict> {
     match words {
         "d" => Some(Verdict::Done),
@@ -287,7 +290,8 @@ fn doubt(words: &str) -> Option<Verdict> {
     }
 }
 
-/// Whether `--yes` answers a call that waits. It says nothing about whether an interrupted one was done.
+/// Whether `--yes` answers a call that waits. It says nothing about whether an interrupted one was
+/// done.
 pub(crate) fn approves(yes: &[String], call: &PendingCall) -> bool {
     call.kind() == PendingKind::Confirmation && approved(yes, &call.tool)
 }

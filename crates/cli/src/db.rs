@@ -29,7 +29,8 @@ const DONE: &str = "removed-old.json";
 /// Tells about the database, or copies it.
 ///
 /// # Errors
-/// It cannot be opened or read; or there is no copy, and why. `check` finds something: exit code 1 and the list.
+/// It cannot be opened or read; or there is no copy, and why. `check` finds something: exit code 1
+/// and the list.
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,
@@ -142,8 +143,8 @@ fn tell(screen: &Screen, status: &DatabaseStatus) {
     }
 }
 
-/// Removes what is older than `log.keep`, if a day has passed since that was done last. What goes wrong is told and stops
-/// nothing: the next day comes.
+/// Removes what is older than `log.keep`, if a day has passed since that was done last. What goes
+/// wrong is told and stops nothing: the next day comes.
 pub(crate) async fn remove_old(settings: &Settings, store: &dyn Store, screen: &Screen) {
     let Some(keep) = settings
         .keep

@@ -28,9 +28,10 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
     }
 }
 
-/// Text in lines of at most so many columns, cut at blanks; what goes on in the next line stands below the second column of a list,
-/// which two blanks divide from the first, else two columns further to the right. A
-/// word that does not fit stays whole, and so does JSON: somebody may want to copy it. Styles take no columns.
+/// Text in lines of at most so many columns, cut at blanks; what goes on in the next line stands
+/// below the second column of a list, which two blanks divide from the first, else two columns
+/// further to the right. A word that does not fit stays whole, and so does JSON: somebody may want
+/// to copy it. Styles take no columns.
 pub(crate) fn fold(text: &str, columns: usize) -> String {
     let mut folded = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -155,8 +156,9 @@ pub(crate) mod hostile {
         "\u{1b}\u{0}[",
     ];
 
-    /// What is ordered: colours, hidden text, clearing, moving, scrolling, other screens, the mouse, titles, the clipboard,
-    /// links, pictures, reports that type for the person, resets, character sets.
+    /// What is ordered: colours, hidden text, clearing, moving, scrolling, other screens, the
+    /// mouse, titles, the clipboard, links, pictures, reports that type for the person, resets,
+    /// character sets.
     const ORDERS: &[&str] = &[
         "31mred",
         "8mhidden",

@@ -103,7 +103,8 @@ pub(crate) async fn installed_already(
     Ok((model.name.to_owned(), model.path_in(&dir)))
 }
 
-/// Looks whether the file of an installed model has the right bytes: once, and again after it was changed.
+/// Looks whether the file of an installed model has the right bytes: once, and again after it was
+/// changed.
 async fn verified(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Result<(), CliError> {
     if model.is_verified_in(dir) {
         return Ok(());

@@ -189,7 +189,8 @@ impl CliError {
         shown
     }
 
-    /// What a turn's typed error says to whoever sits at the terminal. `None`: the answer says it all.
+    /// What a turn's typed error says to whoever sits at the terminal. `None`: the answer says it
+    /// all.
     pub(crate) fn of_response(response: &AgentResponse) -> Option<Self> {
         let error = response.error.as_ref()?;
         let mut shown = Self::new(Exit::of(response), error.code(), error.to_string());

@@ -1,7 +1,8 @@
 //! `adjutant eval FILE...`: does the agent do what its cases expect?
 //!
-//! Each case has a fresh store, which is a fresh user too: tasks and conversations live nowhere else. The agent is the task
-//! assistant, or with a memory the one of the terminal, over a fresh vault. Nobody answers confirmations.
+//! Each case has a fresh store, which is a fresh user too: tasks and conversations live nowhere
+//! else. The agent is the task assistant, or with a memory the one of the terminal, over a fresh
+//! vault. Nobody answers confirmations.
 
 mod bench; // where a case runs
 mod case; // what is expected
@@ -63,7 +64,8 @@ pub(crate) struct Cases(Vec<(String, Case)>);
 /// Reads every file, `-` from standard input. Nothing is run before all of them are sound.
 ///
 /// # Errors
-/// A file that cannot be read, a line that is no case, no case at all, or `min_pass` above their number.
+/// A file that cannot be read, a line that is no case, no case at all, or `min_pass` above their
+/// number.
 pub(crate) fn read(files: &[String], min_pass: Option<usize>) -> Result<Cases, CliError> {
     if files.iter().filter(|file| *file == "-").count() > 1 {
         return Err(CliError::usage("standard input can be read once only"));
@@ -104,7 +106,8 @@ fn text_of(file: &str) -> std::io::Result<String> {
     }
 }
 
-/// Runs the cases one after the other and prints how each went. `memory`: all of them with a memory.
+/// Runs the cases one after the other and prints how each went. `memory`: all of them with a
+/// memory.
 ///
 /// # Errors
 /// If the model cannot be asked at all: a wrong key or name would fail every case in the same way.

@@ -1,6 +1,7 @@
 //! `adjutant init`: three questions, then a configuration that works.
 //!
-//! Nothing that is set already is changed, and nothing is written before the person has seen it and said yes.
+//! Nothing that is set already is changed, and nothing is written before the person has seen it and
+//! said yes.
 
 mod ask; // at a terminal
 mod folder; // a folder, with Tab

@@ -1,6 +1,8 @@
-//! Files in which a person says how they want to be helped: their own `AGENTS.md`, and those of the folder they work in.
+//! Files in which a person says how they want to be helped: their own `AGENTS.md`, and those of the
+//! folder they work in.
 //!
-//! A project's file comes from whoever wrote the project, so it is read only where the person has trusted it.
+//! A project's file comes from whoever wrote the project, so it is read only where the person has
+//! trusted it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -58,8 +60,8 @@ impl Places {
         }
     }
 
-    /// All of them, in the order they are told: the person's own, then from the outermost folder inward. Read anew at every
-    /// call.
+    /// All of them, in the order they are told: the person's own, then from the outermost folder
+    /// inward. Read anew at every call.
     pub(crate) fn read(&self) -> Vec<Instructions> {
         let own = self.config.join(NAMES[0]);
         let mut found: Vec<Instructions> = one(&own, |_| true)

@@ -14,16 +14,18 @@ use crate::screen::Screen;
 #[cfg(unix)]
 use crate::tty::Mode;
 
-/// One question that is answered with yes or no. Enter alone is what it offers; the end of input and unclear words are no.
+/// One question that is answered with yes or no. Enter alone is what it offers; the end of input
+/// and unclear words are no.
 pub(crate) async fn says_yes(screen: &Screen, question: &str, enter: bool) -> bool {
     Lines::new().says_yes(screen, question, enter).await
 }
 
 /// Standard input, line by line.
 ///
-/// A read cannot be called off, but waiting for it can: it happens on a thread of its own, and only when a line is wanted,
-/// so that what is typed while a turn runs answers nothing by accident before it is asked for. At a terminal the thread
-/// ends with the wait, so that nobody fights the line editor over what is typed next.
+/// A read cannot be called off, but waiting for it can: it happens on a thread of its own, and only
+/// when a line is wanted, so that what is typed while a turn runs answers nothing by accident
+/// before it is asked for. At a terminal the thread ends with the wait, so that nobody fights the
+/// line editor over what is typed next.
 pub(crate) struct Lines(Origin);
 
 enum Origin {
@@ -41,7 +43,8 @@ impl Lines {
         Self(Origin::Pipe(Pipe::new()))
     }
 
-    /// The next line without its end; `None` at the end of input. Dropping the future loses nothing.
+    /// The next line without its end; `None` at the end of input. Dropping the future loses
+    /// nothing.
     pub(crate) async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         match &mut self.0 {
             Origin::Pipe(pipe) => pipe.next().await,
@@ -50,8 +53,9 @@ impl Lines {
         }
     }
 
-    /// Asks, and waits for the answer. At a terminal, what was typed before the question is forgotten, since it answers
-    /// something else; what is typed from the moment in which the question can be read is the answer.
+    /// Asks, and waits for the answer. At a terminal, what was typed before the question is
+    /// forgotten, since it answers something else; what is typed from the moment in which the
+    /// question can be read is the answer.
     pub(crate) async fn answer(
         &mut self,
         screen: &Screen,
@@ -135,7 +139,8 @@ impl Pipe {
     }
 }
 
-/// A line of at most one byte more than a message may have; the rest of a longer one is read and forgotten.
+/// A line of at most one byte more than a message may have; the rest of a longer one is read and
+/// forgotten.
 fn read_line() -> std::io::Result<Option<Vec<u8>>> {
     let mut stdin = std::io::stdin().lock();
     let mut line = Vec::new();
@@ -163,7 +168,8 @@ fn read_line() -> std::io::Result<Option<Vec<u8>>> {
     Ok(Some(line))
 }
 
-/// Lines of a terminal, read past the standard library's buffer: whatever it holds the line editor could not see.
+/// Lines of a terminal, read past the standard library's buffer: whatever it holds the line editor
+/// could not see.
 #[cfg(unix)]
 mod terminal {
     use std::sync::Arc;
@@ -236,8 +242,8 @@ mod terminal {
         }
     }
 
-    /// A line, or `None` at the end of input or when nobody waits for it. One byte more than a message may have is kept of
-    /// one that is too long.
+    /// A line, or `None` at the end of input or when nobody waits for it. One byte more than a
+    /// message may have is kept of one that is too long.
     fn read(waits: &AtomicBool) -> std::io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         let mut piece = [0_u8; 4_096];
@@ -274,8 +280,8 @@ mod terminal {
     }
 }
 
-/// What asks a process to end in good order, other than Ctrl-C: SIGTERM, and SIGHUP of a terminal that was closed. From
-/// the moment this exists; without it, they end the process at once.
+/// What asks a process to end in good order, other than Ctrl-C: SIGTERM, and SIGHUP of a terminal
+/// that was closed. From the moment this exists; without it, they end the process at once.
 pub(crate) struct Endings {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
@@ -326,7 +332,8 @@ pub(crate) enum Stop {
     Terminate,
 }
 
-/// Ctrl-C and, where there is one, the signal that asks a process to end. From the moment this exists.
+/// Ctrl-C and, where there is one, the signal that asks a process to end. From the moment this
+/// exists.
 pub(crate) struct Stops {
     interrupts: Interrupts,
     #[cfg(unix)]

@@ -45,7 +45,8 @@ const REMEMBERED: usize = 1_000;
 /// Lists, shows, follows, adds up or exports decisions.
 ///
 /// # Errors
-/// The store cannot be read, there is no such outcome or time, or no (or more than one) such decision.
+/// The store cannot be read, there is no such outcome or time, or no (or more than one) such
+/// decision.
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,
@@ -251,7 +252,8 @@ async fn each_page(
     }
 }
 
-/// Tells the newest decisions, oldest first, then each that ends or begins to wait, until it is told to stop.
+/// Tells the newest decisions, oldest first, then each that ends or begins to wait, until it is
+/// told to stop.
 async fn tail(
     store: &dyn Store,
     screen: &Screen,

@@ -1,4 +1,5 @@
-//! `adjutant`: an assistant for your tasks, in the terminal. The one binary, and the one crate that knows every other.
+//! `adjutant`: an assistant for your tasks, in the terminal. The one binary, and the one crate that
+//! knows every other.
 
 mod args; // the command line
 mod ask; // one request
@@ -73,7 +74,8 @@ use error::{CliError, Exit};
 use screen::{Screen, Verbosity};
 
 fn main() -> ExitCode {
-    // For whatever builds a TLS client without saying with what. An error means that there is one already.
+    // For whatever builds a TLS client without saying with what. An error means that there is one
+    // already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     if completions::answered() {
         return Exit::Ok.into();

@@ -1,7 +1,9 @@
-//! `adjutant mcp`: the tools, and if it is wanted the agent, for one MCP client, over standard input and output.
+//! `adjutant mcp`: the tools, and if it is wanted the agent, for one MCP client, over standard
+//! input and output.
 //!
-//! Standard output belongs to the protocol alone. Whatever goes wrong is told on standard error, and to a client that is
-//! waiting for its session also as the error of its `initialize`: most clients show that, and few show standard error.
+//! Standard output belongs to the protocol alone. Whatever goes wrong is told on standard error,
+//! and to a client that is waiting for its session also as the error of its `initialize`: most
+//! clients show that, and few show standard error.
 
 mod client; // what other programs want to be told
 
@@ -27,7 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A first message, in bytes.
 const FIRST_MESSAGE_MAX: u64 = 1024 * 1024;
 
-/// Serves until standard input is closed or the process is told to end, or prints what a client has to be told.
+/// Serves until standard input is closed or the process is told to end, or prints what a client has
+/// to be told.
 ///
 /// # Errors
 /// Settings, database or user cannot be used; the client does not speak the protocol.
@@ -54,7 +57,8 @@ pub(crate) async fn run(
     }
 }
 
-/// The server and its user. `asks`: the agent itself is a tool. It has no MCP servers of its own, so that none starts this one again.
+/// The server and its user. `asks`: the agent itself is a tool. It has no MCP servers of its own,
+/// so that none starts this one again.
 async fn opened(
     settings: Result<Settings, CliError>,
     screen: &Screen,

@@ -18,7 +18,8 @@ pub(crate) fn is_meant(id: &str, given: &str) -> bool {
     !given.is_empty() && (id.starts_with(&given) || id.ends_with(&given))
 }
 
-/// The one of `all` whose id is meant. A whole id is that id, also where another one begins or ends with it.
+/// The one of `all` whose id is meant. A whole id is that id, also where another one begins or ends
+/// with it.
 ///
 /// # Errors
 /// None is meant, or more than one.

@@ -52,7 +52,8 @@ pub(crate) struct Override {
     pub(crate) base_url: Option<String>,
     /// Attempts after the first.
     pub(crate) retries: Option<u32>,
-    /// A server of the person's own may be asked what its model is. Not where one request is all there may be.
+    /// A server of the person's own may be asked what its model is. Not where one request is all
+    /// there may be.
     #[cfg_attr(
         not(feature = "ollama"),
         expect(dead_code, reason = "only such a server says so beforehand")
@@ -104,8 +105,8 @@ impl Choice {
         }
     }
 
-    /// What was named; else the first provider with a key and a model; else Ollama, if it runs and has a model with tools;
-    /// else the model in this process.
+    /// What was named; else the first provider with a key and a model; else Ollama, if it runs and
+    /// has a model with tools; else the model in this process.
     ///
     /// # Errors
     /// The name is not one.
@@ -176,10 +177,12 @@ async fn running(_: &Settings, _: &Screen) -> Result<Option<Choice>, CliError> {
     Ok(None)
 }
 
-/// The model to run with, fetched first if it has to be and may be, and behind it those that `fallback` names.
+/// The model to run with, fetched first if it has to be and may be, and behind it those that
+/// `fallback` names.
 ///
 /// # Errors
-/// A name is not one, its key is missing, its file is not there or not usable; two models cannot stand in for each other.
+/// A name is not one, its key is missing, its file is not there or not usable; two models cannot
+/// stand in for each other.
 pub(crate) async fn open(
     settings: &Settings,
     screen: &Screen,
@@ -340,11 +343,12 @@ async fn installed(provider: &Provider, connection: &Connection) -> Result<Strin
     )
 }
 
-/// The way to a provider. The more specific setting wins: command, the provider's section, `llm`, the provider's own.
+/// The way to a provider. The more specific setting wins: command, the provider's section, `llm`,
+/// the provider's own.
 ///
 /// # Errors
-/// It needs a key and has none, or its address is none; or the working directory names the address, and nobody has agreed
-/// that the key may go there.
+/// It needs a key and has none, or its address is none; or the working directory names the address,
+/// and nobody has agreed that the key may go there.
 pub(crate) fn connection(
     settings: &Settings,
     provider: &'static Provider,
@@ -581,7 +585,8 @@ fn unknown_provider(spec: &str, unknown: &str) -> CliError {
     }
 }
 
-/// The provider that makes models with such a name: one whose default model begins with the same word.
+/// The provider that makes models with such a name: one whose default model begins with the same
+/// word.
 fn provider_of_model(model: &str) -> Option<&'static str> {
     let first = |name: &str| name.split('-').next().unwrap_or_default().to_owned();
     let word = first(model);

@@ -77,8 +77,8 @@ enum Place {
 }
 
 impl Place {
-    /// By its name: `embedded/NAME`, `ollama/NAME`, a name of the catalogue; any other is Ollama's, if a server of it is in use or
-    /// runs, or if the name has a tag as Ollama's models have.
+    /// By its name: `embedded/NAME`, `ollama/NAME`, a name of the catalogue; any other is Ollama's,
+    /// if a server of it is in use or runs, or if the name has a tag as Ollama's models have.
     ///
     /// # Errors
     /// It is the name of something that cannot be fetched.

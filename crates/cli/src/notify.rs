@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest text, in characters.
 const TEXT_CHARS: usize = 200;
 
-/// A turn that took this long before its question: who asked may be looking elsewhere, at a terminal too.
+/// A turn that took this long before its question: who asked may be looking elsewhere, at a
+/// terminal too.
 pub(crate) const LOOKS_ELSEWHERE: Duration = Duration::from_secs(10);
 
 /// Runs the person's command, once for each question.
@@ -95,7 +96,8 @@ impl Notifier {
     }
 }
 
-/// Returns the question in one line. It begins with the tool's name, so that no program takes it for an option or a file.
+/// Returns the question in one line. It begins with the tool's name, so that no program takes it
+/// for an option or a file.
 fn text(call: &PendingCall) -> String {
     let kind = match call.kind() {
         PendingKind::Doubt => "was it done?",

@@ -1,4 +1,5 @@
-//! An Ollama server: where it is, how its models are run, and which of them answers if none was named.
+//! An Ollama server: where it is, how its models are run, and which of them answers if none was
+//! named.
 
 mod pull; // having a model fetched
 
@@ -20,10 +21,12 @@ const NAME: &str = "ollama";
 /// The model that is preferred if it is there and none was named.
 const PREFERRED: &str = "qwen3:30b-a3b";
 
-/// The model to fetch, for somebody who has none: small enough for most machines, and it can call tools.
+/// The model to fetch, for somebody who has none: small enough for most machines, and it can call
+/// tools.
 pub(crate) const GOOD: &str = "qwen3:8b";
 
-/// How long a server nobody named may take to answer. One on this machine is there at once or not at all.
+/// How long a server nobody named may take to answer. One on this machine is there at once or not
+/// at all.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
 /// How long one that somebody named may take.
 pub(crate) const PATIENCE_WITH_A_NAMED_ONE: Duration = Duration::from_secs(5);
@@ -54,8 +57,8 @@ pub(crate) fn address(settings: &Settings) -> Result<Option<String>, String> {
     Ok(Some(url.to_string()))
 }
 
-/// A model with the settings of its section. `asks`: the server is asked first what the model is, so that its window is
-/// known.
+/// A model with the settings of its section. `asks`: the server is asked first what the model is,
+/// so that its window is known.
 ///
 /// # Errors
 /// As [`ollama::model_with`].
@@ -100,7 +103,8 @@ pub(crate) fn same_model(one: &str, other: &str) -> bool {
     plain(one) == plain(other)
 }
 
-/// The server, if something listens where it should be. Each answer is waited for as long as for one on this machine.
+/// The server, if something listens where it should be. Each answer is waited for as long as for
+/// one on this machine.
 pub(crate) fn running(settings: &Settings) -> Option<Server> {
     let of_settings = address(settings).ok().flatten();
     let set = provider().and_then(|provider| settings.provider(provider).base_url);

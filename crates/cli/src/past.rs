@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 
 use crate::store::{self, Store};
 
-/// A task that fills the index of a store, and ends with this. The rest is done by the next one, or before a search.
+/// A task that fills the index of a store, and ends with this. The rest is done by the next one, or
+/// before a search.
 pub(crate) struct PastIndex {
     news: Arc<Notify>,
     task: JoinHandle<()>,
@@ -24,7 +25,8 @@ impl PastIndex {
             let news = news.clone();
             async move {
                 loop {
-                    // What could not be written now is still there the next time, and every search looks through it.
+                    // What could not be written now is still there the next time, and every search
+                    // looks through it.
                     if let Err(error) = index_all(&*store).await {
                         tracing::warn!(%error, "what was said could not be put into the index of past conversations");
                     }

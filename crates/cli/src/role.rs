@@ -1,4 +1,5 @@
-//! Changing how it behaves in one run: `--role NAME`, a file of the person's own, and `--system TEXT`.
+//! Changing how it behaves in one run: `--role NAME`, a file of the person's own, and
+//! `--system TEXT`.
 
 use std::path::Path;
 
@@ -15,7 +16,8 @@ const FOLDER: &str = "roles";
 /// End of the names of files of roles.
 const END: &str = ".md";
 
-/// Returns what a run tells the assistant in addition to its instruction: the role first, then the text.
+/// Returns what a run tells the assistant in addition to its instruction: the role first, then the
+/// text.
 ///
 /// # Errors
 /// There is no such role or file, or it is empty or no text.

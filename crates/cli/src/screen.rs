@@ -20,13 +20,14 @@ const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Columns and rows of a terminal that does not say, and the least columns that anything is laid out for.
+/// Columns and rows of a terminal that does not say, and the least columns that anything is laid
+/// out for.
 const COLUMNS: usize = 80;
 const ROWS: usize = 24;
 const COLUMNS_MIN: usize = 20;
 
-/// Notices that stand for as long as their cause does: they come with every turn, and are told once. The others say
-/// something of their turn.
+/// Notices that stand for as long as their cause does: they come with every turn, and are told
+/// once. The others say something of their turn.
 const STANDING: &[&str] = &[
     "not_sent",
     "instruction_incomplete",
@@ -36,7 +37,8 @@ const STANDING: &[&str] = &[
 
 /// The two streams, and what is known about who sits in front of them.
 ///
-/// A stream nobody reads any more (`| head`) swallows the rest quietly: the turn still ends and is recorded.
+/// A stream nobody reads any more (`| head`) swallows the rest quietly: the turn still ends and is
+/// recorded.
 pub(crate) struct Screen {
     streams: Arc<Mutex<Streams>>,
     out_is_terminal: bool,
@@ -247,7 +249,8 @@ impl Screen {
         (self.size)().0.max(COLUMNS_MIN)
     }
 
-    /// Shows what is happening now, and the unfinished end of the answer, until [`Screen::end_live`].
+    /// Shows what is happening now, and the unfinished end of the answer, until
+    /// [`Screen::end_live`].
     pub(crate) fn live(&self, status: &Status, tail: &str) {
         if !self.shows_live() {
             return;
@@ -350,7 +353,8 @@ impl Screen {
         }
     }
 
-    /// Something the person should know, after a `!`. What stands for as long as its cause is told once.
+    /// Something the person should know, after a `!`. What stands for as long as its cause is told
+    /// once.
     pub(crate) fn notice(&self, code: &str, text: &str) {
         if self.logs() {
             return warn!(code, "{text}");

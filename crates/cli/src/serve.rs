@@ -32,9 +32,9 @@ use dispatch::Worker;
 use remembering::Remembering;
 use state::StateFile;
 
-/// Serves until it is told to stop; then it takes nothing new and lets what runs end. Told by SIGTERM, it first answers for a
-/// while as somebody who is not ready, so that a load balancer notices; a person at the terminal does not wait for that.
-/// Told twice, it stops at once.
+/// Serves until it is told to stop; then it takes nothing new and lets what runs end. Told by
+/// SIGTERM, it first answers for a while as somebody who is not ready, so that a load balancer
+/// notices; a person at the terminal does not wait for that. Told twice, it stops at once.
 ///
 /// # Errors
 /// Configuration, model, store; an address it cannot or must not listen on.
@@ -75,7 +75,8 @@ pub(crate) async fn run(
     config.background_prompts = settings.serve.background_prompts;
     config.origins = access::origins(&settings.serve)?;
     config.access = settings.serve.access.rules.clone();
-    // A database that is shared may have any number of replicas, and a session is known to one of them.
+    // A database that is shared may have any number of replicas, and a session is known to one of
+    // them.
     config.mcp_sessions = matches!(settings.database, Database::Sqlite(_));
     config.limits = settings.serve.limits;
     config.connections = settings.serve.connections;

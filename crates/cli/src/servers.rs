@@ -21,9 +21,11 @@ use crate::screen::Screen;
 /// A server may change its tools all the time; nobody reads more often.
 const NEWS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts what is configured for this model, and says which of it did not come, and which tools are left out.
+/// Starts what is configured for this model, and says which of it did not come, and which tools are
+/// left out.
 ///
-/// A model that cannot be trusted with free tool calls gets none: its way of calling tools is made for few and simple ones.
+/// A model that cannot be trusted with free tool calls gets none: its way of calling tools is made
+/// for few and simple ones.
 ///
 /// # Errors
 /// A server that is required did not start.
@@ -41,8 +43,8 @@ pub(crate) async fn start_for(
     start(settings, screen).await.map(Some)
 }
 
-/// Starts what is configured, and says which of it did not come, and which tools are left out. Servers whose tools the person
-/// agreed to before are not waited for ([`Servers::settled`]).
+/// Starts what is configured, and says which of it did not come, and which tools are left out.
+/// Servers whose tools the person agreed to before are not waited for ([`Servers::settled`]).
 ///
 /// # Errors
 /// A server that is required did not start.
@@ -133,8 +135,8 @@ fn tell(news: Vec<(ServerName, String)>, screen: &Screen) {
     }
 }
 
-/// Returns where the servers' own words go: to standard error with `-v`, and from a service to the log at the level DEBUG, since they may
-/// have in them what somebody said.
+/// Returns where the servers' own words go: to standard error with `-v`, and from a service to the
+/// log at the level DEBUG, since they may have in them what somebody said.
 fn words_of(screen: &Screen) -> Log {
     if screen.logs() {
         Arc::new(|server, words| tracing::debug!(%server, "{words}"))
@@ -143,7 +145,8 @@ fn words_of(screen: &Screen) -> Log {
     }
 }
 
-/// Where the servers' own words go: to standard error with `-v`, else nowhere. Never to standard output.
+/// Where the servers' own words go: to standard error with `-v`, else nowhere. Never to standard
+/// output.
 pub(crate) fn log(tells: bool) -> Log {
     Arc::new(move |server, words| {
         if tells {

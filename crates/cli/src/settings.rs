@@ -63,7 +63,8 @@ pub(crate) enum Config {
     Path,
     /// Print the JSON Schema of the file, for editors
     Schema,
-    /// Trust adjutant.toml, .env, AGENTS.md and CLAUDE.md of a folder as they are now; changed, they are not trusted any more
+    /// Trust adjutant.toml, .env, AGENTS.md and CLAUDE.md of a folder as they are now; changed,
+    /// they are not trusted any more
     Trust {
         /// The folder; without one, the current folder
         dir: Option<PathBuf>,
@@ -284,8 +285,8 @@ fn edit(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
     }
 }
 
-/// Asks for each address that a folder's settings send variables to: a variable may hold a key, and whoever looked at the file for its
-/// other lines has not agreed to that.
+/// Asks for each address that a folder's settings send variables to: a variable may hold a key, and
+/// whoever looked at the file for its other lines has not agreed to that.
 ///
 /// # Errors
 /// The settings are wrong, the person does not agree, or nobody can be asked.

@@ -48,8 +48,9 @@ impl<
 {
 }
 
-/// Returns the name under which every command keeps its conversations: the terminal's assistant, the task assistant and
-/// `serve` are instructions of one agent, so that what was begun with one of them goes on with another.
+/// Returns the name under which every command keeps its conversations: the terminal's assistant,
+/// the task assistant and `serve` are instructions of one agent, so that what was begun with one of
+/// them goes on with another.
 pub(crate) fn agent_name() -> AgentName {
     AgentName::adjutant()
 }
@@ -108,7 +109,8 @@ pub(crate) async fn open_at(
     })
 }
 
-/// The stores of a conversation: one and the same, unless the conversation is to leave nothing behind.
+/// The stores of a conversation: one and the same, unless the conversation is to leave nothing
+/// behind.
 #[derive(Clone)]
 pub(crate) struct Stores {
     /// Where the conversation and its logs go.
@@ -138,8 +140,9 @@ impl Stores {
     }
 }
 
-/// Opens the stores of a conversation. A temporary one is kept in memory and is gone with the process; the database is only
-/// opened if it is there or a budget has to be kept, and then nothing but what was spent is written into it.
+/// Opens the stores of a conversation. A temporary one is kept in memory and is gone with the
+/// process; the database is only opened if it is there or a budget has to be kept, and then nothing
+/// but what was spent is written into it.
 ///
 /// # Errors
 /// As [`open`].
@@ -167,7 +170,8 @@ pub(crate) fn no_postgres() -> CliError {
         .or_try("build it with the feature postgres, or take an SQLite file")
 }
 
-/// The name of this process in the journal. On a server, processes of several machines meet, and each may be number 1.
+/// The name of this process in the journal. On a server, processes of several machines meet, and
+/// each may be number 1.
 pub(crate) fn worker(settings: &Settings) -> String {
     match settings.database {
         Database::Sqlite(_) => worker_id().to_owned(),

@@ -1,4 +1,5 @@
-//! `--stream-json`: what happens in a run, one JSON object a line. `docs/json-output.md` describes it.
+//! `--stream-json`: what happens in a run, one JSON object a line. `docs/json-output.md` describes
+//! it.
 
 use adjutant_core::{Arguments, CallId, InputId, PromptProgress, Told, ToolResult, TurnId, Usage};
 use adjutant_runtime::RunEvent;
@@ -91,8 +92,8 @@ enum Line<'a> {
     },
 }
 
-/// An event as its line, without the end. `None` for the last event, whose line is the object of `--json`, and for those
-/// that have no form here.
+/// An event as its line, without the end. `None` for the last event, whose line is the object of
+/// `--json`, and for those that have no form here.
 pub(crate) fn line(event: &RunEvent) -> Option<String> {
     let line = match event {
         RunEvent::TurnStarted {

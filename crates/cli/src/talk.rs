@@ -32,7 +32,8 @@ use crate::{model_choice, servers, wiring};
 
 pub(crate) use opening::Opening;
 
-/// Longest time a turn may take to stop when the process is asked to end. What it leaves open, the next chat finishes.
+/// Longest time a turn may take to stop when the process is asked to end. What it leaves open, the
+/// next chat finishes.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running assistant and the person in front of it.
@@ -55,7 +56,8 @@ pub(crate) struct Talk<'a> {
     stores: Stores,
     /// Folders whose files may go along, for this run alone.
     allowed: Vec<PathBuf>,
-    /// The index of past conversations, filled behind the turns. `None`: nothing is kept of this conversation.
+    /// The index of past conversations, filled behind the turns. `None`: nothing is kept of this
+    /// conversation.
     index: Option<PastIndex>,
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
@@ -288,7 +290,8 @@ impl<'a> Talk<'a> {
         said
     }
 
-    /// Goes on with what was left open in a conversation and sees it through. `prints`: whether its answer is printed.
+    /// Goes on with what was left open in a conversation and sees it through. `prints`: whether its
+    /// answer is printed.
     pub(crate) async fn go_on(
         &mut self,
         key: &ConversationKey,
@@ -304,7 +307,8 @@ impl<'a> Talk<'a> {
         ended
     }
 
-    /// Sees to what is open in the conversation. Returns who answers otherwise, if another model has to do it this time.
+    /// Sees to what is open in the conversation. Returns who answers otherwise, if another model
+    /// has to do it this time.
     async fn make_way(&mut self, context: &mut RunContext) -> Result<Option<Answering>, CliError> {
         match self.clear_way(context).await? {
             Some(model) => self.swap_model(model).map(Some),
@@ -376,7 +380,8 @@ impl<'a> Talk<'a> {
         Ok(response)
     }
 
-    /// Shows a run to its end. Ctrl-C stops it; a second one does not wait for that. A process that is asked to end stops it too.
+    /// Shows a run to its end. Ctrl-C stops it; a second one does not wait for that. A process that
+    /// is asked to end stops it too.
     async fn follow(
         &mut self,
         mut stream: RunStream,
@@ -434,7 +439,8 @@ impl<'a> Talk<'a> {
         Ok(response)
     }
 
-    /// Says that the model was told something of the memory, once a turn, to whoever can ask what it was.
+    /// Says that the model was told something of the memory, once a turn, to whoever can ask what
+    /// it was.
     fn tell_memory(
         &mut self,
         turn: TurnId,
@@ -481,7 +487,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// How full the window is, for whoever goes on talking. `None`: nobody does, or it cannot be told.
+    /// How full the window is, for whoever goes on talking. `None`: nobody does, or it cannot be
+    /// told.
     async fn meter(&self, context: &RunContext) -> Option<String> {
         if !self.goes_on {
             return None;
@@ -499,7 +506,8 @@ impl<'a> Talk<'a> {
         &self.spent
     }
 
-    /// Has the person's program tell them of what waits: if nobody is asked here, or if they may be looking elsewhere.
+    /// Has the person's program tell them of what waits: if nobody is asked here, or if they may be
+    /// looking elsewhere.
     fn notify(&mut self, context: &RunContext, response: &AgentResponse) {
         if self.screen.asks() && self.spent.took < notify::LOOKS_ELSEWHERE {
             return;

@@ -1,4 +1,5 @@
-//! `adjutant tasks`: the task tools in a person's own hand, through the same gate and journal as a model's calls.
+//! `adjutant tasks`: the task tools in a person's own hand, through the same gate and journal as a
+//! model's calls.
 
 use adjutant_core::{
     Arguments, DELETED_TASK_DAYS, InputId, PendingCall, RequestedCall, TaskChange, TaskChanged,

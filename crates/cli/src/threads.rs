@@ -3,8 +3,8 @@
 /// What the engine and the thread pool below it read, once, before the first request.
 const VARIABLES: &[&str] = &["CANDLE_NUM_THREADS", "RAYON_NUM_THREADS"];
 
-/// Sets what is not set to what is fastest on the machine as it is now. Called first in `main`: the environment may be
-/// changed only while nobody else reads it.
+/// Sets what is not set to what is fastest on the machine as it is now. Called first in `main`: the
+/// environment may be changed only while nobody else reads it.
 #[expect(
     unsafe_code,
     clippy::disallowed_methods,

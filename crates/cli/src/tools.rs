@@ -1,4 +1,5 @@
-//! `adjutant tools`: what the assistant can do, whose tools these are, and what happens when it wants to.
+//! `adjutant tools`: what the assistant can do, whose tools these are, and what happens when it
+//! wants to.
 
 use std::sync::Arc;
 
@@ -56,10 +57,12 @@ pub(crate) async fn run(
     Ok(Exit::Ok)
 }
 
-/// Shows what a server changed since its tools were agreed to, asks, and keeps what it has now as agreed to.
+/// Shows what a server changed since its tools were agreed to, asks, and keeps what it has now as
+/// agreed to.
 ///
 /// # Errors
-/// There is no such server, it does not start, nobody can be asked, or the agreement cannot be kept.
+/// There is no such server, it does not start, nobody can be asked, or the agreement cannot be
+/// kept.
 pub(crate) async fn accept(
     settings: &Settings,
     screen: &Screen,

@@ -1,7 +1,8 @@
-//! How the terminal on standard input treats what is typed. Every mode ends with the value that set it.
+//! How the terminal on standard input treats what is typed. Every mode ends with the value that set
+//! it.
 
-/// A mode of the terminal, until this is dropped. Where standard input is no terminal, or belongs to somebody else at the
-/// moment (a job in the background), it does nothing.
+/// A mode of the terminal, until this is dropped. Where standard input is no terminal, or belongs
+/// to somebody else at the moment (a job in the background), it does nothing.
 #[must_use = "the mode ends with this value"]
 pub(crate) struct Mode {
     #[cfg(unix)]
@@ -17,8 +18,8 @@ pub(crate) enum Ahead {
     Keys,
 }
 
-/// Has the terminal mark what is pasted, until this is dropped: a paste that comes while a turn runs is one message at the
-/// next prompt, as it would be there.
+/// Has the terminal mark what is pasted, until this is dropped: a paste that comes while a turn
+/// runs is one message at the next prompt, as it would be there.
 #[must_use = "it ends with this value"]
 pub(crate) struct MarkedPastes(bool);
 
@@ -53,17 +54,20 @@ mod unix {
     use super::{Ahead, Mode};
 
     impl Mode {
-        /// While a turn runs: nothing that is typed shows up between the words of an answer, and a Ctrl-C leaves no `^C`.
+        /// While a turn runs: nothing that is typed shows up between the words of an answer, and a
+        /// Ctrl-C leaves no `^C`.
         pub(crate) fn turn(ahead: Ahead) -> Self {
             Self::change(|mode| {
-                // Without NOFLSH a Ctrl-C throws away what is on its way to the screen: half of a line that is drawn again.
+                // Without NOFLSH a Ctrl-C throws away what is on its way to the screen: half of a
+                // line that is drawn again.
                 mode.local_modes
                     .insert(LocalModes::ISIG | LocalModes::NOFLSH);
                 mode.local_modes
                     .remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ECHOCTL);
                 if ahead == Ahead::Keys {
                     mode.local_modes.remove(LocalModes::ICANON);
-                    // Enter stays the key that it is; as a newline the editor would take it for Ctrl-J.
+                    // Enter stays the key that it is; as a newline the editor would take it for
+                    // Ctrl-J.
                     mode.input_modes.remove(InputModes::ICRNL);
                     mode.special_codes[SpecialCodeIndex::VMIN] = 1;
                     mode.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -101,7 +105,8 @@ mod unix {
         }
     }
 
-    /// The mode as it is, if it is ours to change: a job in the background that tries is stopped by the system.
+    /// The mode as it is, if it is ours to change: a job in the background that tries is stopped by
+    /// the system.
     fn current() -> Option<Termios> {
         let foreground = isatty(stdin())
             && tcgetpgrp(stdin()).is_ok_and(|foreground| foreground == rustix::process::getpgrp());

@@ -106,7 +106,8 @@ fn find(all: Vec<Open>, id: &str) -> Result<Open, CliError> {
     the_one(all, id, |open| open.turn.to_string(), &TURN)
 }
 
-/// Returns the turns that wait for a person or that nobody alive works on, and the conversations that cannot be read.
+/// Returns the turns that wait for a person or that nobody alive works on, and the conversations
+/// that cannot be read.
 async fn open(store: &dyn Store) -> Result<(Vec<Open>, Vec<Stuck>), CliError> {
     let agent = store::agent_name();
     let mut keys = store.unsettled(&agent, None).await?;

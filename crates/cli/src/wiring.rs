@@ -49,7 +49,8 @@ const TOLD: &str = "{{text}}";
 /// In an instruction, stands for the setting `user_name`.
 const USER_NAME: &str = "{{user_name}}";
 
-/// The task assistant over a model and the tasks of a store, whose conversations are kept in another.
+/// The task assistant over a model and the tasks of a store, whose conversations are kept in
+/// another.
 ///
 /// # Errors
 /// A setting names a tool there is not, or the instruction's file cannot be read.
@@ -62,8 +63,8 @@ pub(crate) fn agent(
     agent_with(settings, model, tasks, work, None, None)
 }
 
-/// The same with the tools of MCP servers, and with a memory of each user. A model that cannot be trusted with free tool calls has no
-/// memory.
+/// The same with the tools of MCP servers, and with a memory of each user. A model that cannot be
+/// trusted with free tool calls has no memory.
 ///
 /// # Errors
 /// As [`agent`].
@@ -108,8 +109,9 @@ pub(crate) fn agent_with(
         .build()?)
 }
 
-/// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that cannot be trusted with free
-/// tool calls is the task assistant, with its few and simple tools, here too, and has few and simple ones of the memory.
+/// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that
+/// cannot be trusted with free tool calls is the task assistant, with its few and simple tools,
+/// here too, and has few and simple ones of the memory.
 ///
 /// Also what the agent is told anew every turn; none for such a model.
 ///
@@ -269,7 +271,8 @@ fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
         .collect()
 }
 
-/// The task assistant for people who call its tools themselves: the same gate, and a model that is never asked.
+/// The task assistant for people who call its tools themselves: the same gate, and a model that is
+/// never asked.
 ///
 /// # Errors
 /// As [`agent`].
@@ -297,8 +300,8 @@ pub(crate) fn no_model() -> Arc<dyn LanguageModel> {
     Arc::new(ScriptedModel::new([]))
 }
 
-/// Deny wins over confirm, confirm over allow, all over what a tool says of itself. What a server's `confirm` asks for is
-/// confirmed, whatever is allowed.
+/// Deny wins over confirm, confirm over allow, all over what a tool says of itself. What a server's
+/// `confirm` asks for is confirmed, whatever is allowed.
 pub(crate) fn policy(
     settings: &Settings,
     tools: &[&str],
@@ -321,7 +324,8 @@ pub(crate) fn policy(
             policy = servers.confirmed(policy);
         }
         for name in names {
-            // What stands in the settings is said for every face; a tool of the memory may not be here.
+            // What stands in the settings is said for every face; a tool of the memory may not be
+            // here.
             let elsewhere = memory::TOOL_NAMES.contains(&name.as_str());
             if !elsewhere && !of_absent_server(name, settings, servers) {
                 known_tool(name, tools).map_err(|error| error.because(format!("in {key}")))?;
@@ -332,7 +336,8 @@ pub(crate) fn policy(
     Ok(policy)
 }
 
-/// Whether this is the name of a tool whose server is configured and not there: nobody can know whether it has such a tool.
+/// Whether this is the name of a tool whose server is configured and not there: nobody can know
+/// whether it has such a tool.
 fn of_absent_server(name: &str, settings: &Settings, servers: Option<&Servers>) -> bool {
     let connected: Vec<ServerReport> = servers.map(Servers::report).unwrap_or_default();
     let absent = settings.mcp.iter().filter(|server| {

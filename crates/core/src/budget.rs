@@ -11,8 +11,9 @@ use crate::decision::TurnError;
 
 /// What agents may spend. Default: nothing is bounded.
 ///
-/// A step is begun only if the most it may take fits; what it did not take is free again when it ends. Days are those of
-/// UTC: they end for everybody at the same moment, whatever the clock on the wall says.
+/// A step is begun only if the most it may take fits; what it did not take is free again when it
+/// ends. Days are those of UTC: they end for everybody at the same moment, whatever the clock on
+/// the wall says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Budgets {
     /// What one turn may spend. Keys `budget.per_turn_*`.
@@ -24,7 +25,8 @@ pub struct Budgets {
 }
 
 impl Budgets {
-    /// Whether any of them bounds money, which can only be kept where the price of a model is known.
+    /// Whether any of them bounds money, which can only be kept where the price of a model is
+    /// known.
     #[must_use]
     pub fn bound_money(&self) -> bool {
         [self.per_turn, self.per_day, self.everyone_per_day]
@@ -55,8 +57,8 @@ impl Allowance {
         *self == Self::default()
     }
 
-    /// The first bound that `needed` would break where `taken` is spent or set aside. What a step does not need breaks
-    /// nothing.
+    /// The first bound that `needed` would break where `taken` is spent or set aside. What a step
+    /// does not need breaks nothing.
     #[must_use]
     pub fn exceeded(&self, scope: Scope, taken: Spending, needed: Spending) -> Option<Exceeded> {
         Quantity::ALL.iter().find_map(|&quantity| {
@@ -341,7 +343,8 @@ mod tests {
             "budget of tokens per user and day (UTC) reached: 100 (60 spent or set aside, the next step may take 41) \
              (set budget.per_day_tokens)"
         );
-        // A sum no number holds is too much, too; a step that needs none goes on, however much was spent.
+        // A sum no number holds is too much, too; a step that needs none goes on, however much was
+        // spent.
         assert!(
             said(allowance, Scope::Day, tokens(1), tokens(u64::MAX))
                 .unwrap()

@@ -1,14 +1,16 @@
-//! How our count of a request relates to the provider's: learned from what it reported in this conversation.
+//! How our count of a request relates to the provider's: learned from what it reported in this
+//! conversation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::model::GenerateResponse;
 
-/// The factor is at least and at most this, in thousandths: a report beyond it is of something else than the request.
+/// The factor is at least and at most this, in thousandths: a report beyond it is of something else
+/// than the request.
 const FACTOR: std::ops::RangeInclusive<u64> = 500..=4000;
-/// Counts of a small request say little: what stands around it weighs more than its words. So many tokens that are right
-/// are added to both sides.
+/// Counts of a small request say little: what stands around it weighs more than its words. So many
+/// tokens that are right are added to both sides.
 const SMOOTHING: u64 = 512;
 /// What is sent after the provider said that it was too much, as a part of that, in hundredths.
 const AFTER_TOO_LONG: u64 = 70;
@@ -56,8 +58,8 @@ impl Calibration {
         self.overhead = 0;
     }
 
-    /// Learns from a reply of the model. `counted`: what its request was counted as; `exact`: with the model's own tokenizer,
-    /// so only what stands around the words is learned.
+    /// Learns from a reply of the model. `counted`: what its request was counted as; `exact`: with
+    /// the model's own tokenizer, so only what stands around the words is learned.
     pub(crate) fn replied(
         &mut self,
         reply: &Result<GenerateResponse, ModelError>,
@@ -103,7 +105,8 @@ impl Calibration {
         }
     }
 
-    /// What the provider will count, for what we counted. Never less than it reported for a request that was as long.
+    /// What the provider will count, for what we counted. Never less than it reported for a request
+    /// that was as long.
     #[must_use]
     pub fn tokens(&self, counted: u32) -> u32 {
         let tokens = (u64::from(counted) * self.factor).div_ceil(1000);
@@ -114,8 +117,9 @@ impl Calibration {
 
     /// Returns the most that we may count, if the provider is to count so many tokens.
     ///
-    /// A request that was too long though it took less than half of them says something of that moment, or of a window that is smaller
-    /// than we know: it counts in its turn, and the next turn tries again rather than never to send anything.
+    /// A request that was too long though it took less than half of them says something of that
+    /// moment, or of a window that is smaller than we know: it counts in its turn, and the next
+    /// turn tries again rather than never to send anything.
     #[must_use]
     pub fn counted_within(&self, tokens: u32) -> u32 {
         let counted = u64::from(tokens.saturating_sub(self.overhead)) * 1000 / self.factor;
@@ -144,16 +148,19 @@ impl Calibration {
         self.overhead
     }
 
-    /// The provider's tokens for a part of a request that we counted, without what it counts beside.
+    /// The provider's tokens for a part of a request that we counted, without what it counts
+    /// beside.
     #[must_use]
     pub fn share_of(&self, counted: u32) -> u32 {
         self.tokens(counted).saturating_sub(self.overhead)
     }
 }
 
-/// The window that a provider names when a request is too long. `None`: it names none that we recognise.
+/// The window that a provider names when a request is too long. `None`: it names none that we
+/// recognise.
 ///
-/// Source: the messages of OpenAI, vLLM, Mistral, xAI, Gemini, llama.cpp and Ollama, and our own (checked 2026-11).
+/// Source: the messages of OpenAI, vLLM, Mistral, xAI, Gemini, llama.cpp and Ollama, and our own
+/// (checked 2026-11).
 #[must_use]
 pub fn window_in(message: &str) -> Option<u32> {
     const BEFORE: [&str; 13] = [

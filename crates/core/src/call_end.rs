@@ -13,7 +13,8 @@ pub enum CallEnd {
         arguments: Arguments,
         /// What came out.
         result: ToolResult,
-        /// Words for the person: the tool's own about a success, or what they read in the place of the result's error.
+        /// Words for the person: the tool's own about a success, or what they read in the place of
+        /// the result's error.
         summary: Option<String>,
     },
     /// The gate refused it.
@@ -58,8 +59,8 @@ pub enum CallEnd {
 }
 
 impl CallEnd {
-    /// What was begun, where the same call is not to be made again in this turn: it may have been carried out, as far as
-    /// anybody knew.
+    /// What was begun, where the same call is not to be made again in this turn: it may have been
+    /// carried out, as far as anybody knew.
     #[must_use]
     pub fn interrupted(&self) -> Option<&Arguments> {
         match self {

@@ -5,8 +5,9 @@ use serde_json::Value;
 use crate::tool::Arguments;
 use crate::visible::is_hidden;
 
-/// Returns what would be called and all that it is called with, on one line. Nothing is left out or cut, since a yes is to all of it, and
-/// no argument can pass for another one: what holds a quotation mark, a line break or something that nobody sees is written as JSON.
+/// Returns what would be called and all that it is called with, on one line. Nothing is left out or
+/// cut, since a yes is to all of it, and no argument can pass for another one: what holds a
+/// quotation mark, a line break or something that nobody sees is written as JSON.
 #[must_use]
 pub fn call_in_words(title: &str, arguments: &Arguments) -> String {
     match arguments.is_empty() {

@@ -1,4 +1,5 @@
-//! The client side of a message: tools that the sending program executes itself and context, for the turn that answers it.
+//! The client side of a message: tools that the sending program executes itself and context, for
+//! the turn that answers it.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::schema::Schema;
 use crate::tool::{Annotations, ToolDefinition, ToolName};
 use crate::tool_choice::ToolChoice;
 
-/// A tool that the caller executes: the agent's model may call it, and the turn waits until the caller brings the result.
+/// A tool that the caller executes: the agent's model may call it, and the turn waits until the
+/// caller brings the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientTool {
     name: String,
@@ -19,7 +21,8 @@ pub struct ClientTool {
     parameters: Value,
 }
 
-/// The reason why a message's tools, tool choice or context are refused. Nothing of the message was accepted.
+/// The reason why a message's tools, tool choice or context are refused. Nothing of the message was
+/// accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidClientSide {
@@ -47,7 +50,8 @@ pub enum InvalidClientSide {
         /// The name.
         name: String,
     },
-    /// The parameters are not a JSON Schema of an object, or one that cannot be checked in bounded time.
+    /// The parameters are not a JSON Schema of an object, or one that cannot be checked in bounded
+    /// time.
     #[error("the parameters of tool {name} are not a usable JSON Schema: {reason}")]
     Schema {
         /// The tool.
@@ -95,11 +99,12 @@ pub enum InvalidClientSide {
 }
 
 impl ClientTool {
-    /// Checks a definition. A blank description is filled in with words that say whose tool it is; without parameters it takes none.
+    /// Checks a definition. A blank description is filled in with words that say whose tool it is;
+    /// without parameters it takes none.
     ///
     /// # Errors
-    /// [`InvalidClientSide`] for a name that some provider would refuse, a reserved one, or parameters that are no JSON Schema of an
-    /// object or cannot be checked in bounded time.
+    /// [`InvalidClientSide`] for a name that some provider would refuse, a reserved one, or
+    /// parameters that are no JSON Schema of an object or cannot be checked in bounded time.
     pub fn new(
         name: impl Into<String>,
         description: &str,
@@ -173,8 +178,9 @@ impl ClientTool {
     }
 }
 
-/// The tools and context that the program that sends a message adds to it: see [`InputBody::Message`](crate::InputBody::Message). They
-/// are recorded with the turn; what was recorded holds, whoever goes on with it.
+/// The tools and context that the program that sends a message adds to it: see
+/// [`InputBody::Message`](crate::InputBody::Message). They are recorded with the turn; what was
+/// recorded holds, whoever goes on with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientSide {
@@ -184,10 +190,12 @@ pub struct ClientSide {
     /// The tool choice until results come with another one. Default: [`ToolChoice::Auto`].
     #[serde(skip_serializing_if = "ToolChoice::is_auto")]
     pub choice: ToolChoice,
-    /// True if the model may call no more than one of its tools at a time: a second one is refused. Default: false.
+    /// True if the model may call no more than one of its tools at a time: a second one is refused.
+    /// Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
-    /// The context for the model, in front of the person's words. It is no part of what was said: later turns do not have it.
+    /// The context for the model, in front of the person's words. It is no part of what was said:
+    /// later turns do not have it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub context: String,
 }

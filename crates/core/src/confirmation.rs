@@ -1,5 +1,5 @@
-//! Pending calls as data: calls to be confirmed, calls in doubt and calls that somebody else executes, what an answer must match, and
-//! how plain words are read.
+//! Pending calls as data: calls to be confirmed, calls in doubt and calls that somebody else
+//! executes, what an answer must match, and how plain words are read.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,20 +23,22 @@ pub struct PendingCall {
     pub preview: String,
     /// Hash over turn, call, tool and arguments. Only an answer that carries it counts.
     pub digest: String,
-    /// [`ToolDefinition::fingerprint`](crate::ToolDefinition::fingerprint) of the tool as it was when it was asked: a yes is to
-    /// that tool. `None` in journals of versions that did not keep it, and for a tool that was not there: any definition counts.
+    /// [`ToolDefinition::fingerprint`](crate::ToolDefinition::fingerprint) of the tool as it was
+    /// when it was asked: a yes is to that tool. `None` in journals of versions that did not keep
+    /// it, and for a tool that was not there: any definition counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// When it was asked.
     pub requested_at: Timestamp,
     /// From when on an answer is too late.
     pub expires_at: Timestamp,
-    /// Set if it does not wait for a yes: it was begun, and nobody knows whether it was done. It takes
-    /// [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`]; nobody's answer is a `Leave`.
+    /// Set if it does not wait for a yes: it was begun, and nobody knows whether it was done. It
+    /// takes [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`]; nobody's answer is a
+    /// `Leave`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
-    /// Set if it waits for its result, which the agent does not make itself: from whom. It takes [`Verdict::Provided`], and no words
-    /// of a person.
+    /// Set if it waits for its result, which the agent does not make itself: from whom. It takes
+    /// [`Verdict::Provided`], and no words of a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<Awaits>,
 }
@@ -64,7 +66,8 @@ pub enum PendingKind {
 /// A call that was begun and whose end nobody saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Which start of the call it is about, from 1. A call that was tried again may come into doubt again.
+    /// Which start of the call it is about, from 1. A call that was tried again may come into doubt
+    /// again.
     pub attempt: u32,
     /// When it was begun.
     pub since: Timestamp,
@@ -144,7 +147,8 @@ pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) ->
     sha256(&canonical.to_string())
 }
 
-/// [`digest`] for a call in doubt: an answer to the confirmation of the call, or to an earlier doubt, is none to this one.
+/// [`digest`] for a call in doubt: an answer to the confirmation of the call, or to an earlier
+/// doubt, is none to this one.
 #[must_use]
 pub fn doubt_digest(
     turn: TurnId,
@@ -167,30 +171,35 @@ pub struct Answer {
     pub digest: String,
     /// What they said.
     pub verdict: Verdict,
-    /// Other arguments to approve it with. They pass the gate again; if they do not fit, the answer is refused with the
-    /// reason and the call keeps waiting. If they fit, and are not what `shown` is about, the call waits with them.
+    /// Other arguments to approve it with. They pass the gate again; if they do not fit, the answer
+    /// is refused with the reason and the call keeps waiting. If they fit, and are not what `shown`
+    /// is about, the call waits with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Arguments>,
-    /// The digest of the question that the call is with `edited`, if the human was shown it: then it runs.
+    /// The digest of the question that the call is with `edited`, if the human was shown it: then
+    /// it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     /// With [`Verdict::Provided`]: the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
-    /// With [`Verdict::Provided`]: what the model may call next. Of several answers the last one's counts.
+    /// With [`Verdict::Provided`]: what the model may call next. Of several answers the last one's
+    /// counts.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub choice: ToolChoice,
 }
 
 impl Answer {
-    /// The same with other arguments, for [`Verdict::Approved`]. Nothing is done before the human was shown what they mean.
+    /// The same with other arguments, for [`Verdict::Approved`]. Nothing is done before the human
+    /// was shown what they mean.
     #[must_use]
     pub fn with_arguments(mut self, arguments: Arguments) -> Self {
         self.edited = Some(arguments);
         self
     }
 
-    /// The same after the human was shown the question with the other arguments, which has this digest.
+    /// The same after the human was shown the question with the other arguments, which has this
+    /// digest.
     #[must_use]
     pub fn as_shown(mut self, digest: impl Into<String>) -> Self {
         self.shown = Some(digest.into());
@@ -243,8 +252,8 @@ pub enum DoubtReading {
     Unclear,
 }
 
-/// Reads plain words while a call in doubt waits. Only the three answers count, and close relatives of them that can
-/// mean nothing else.
+/// Reads plain words while a call in doubt waits. Only the three answers count, and close relatives
+/// of them that can mean nothing else.
 #[must_use]
 pub fn read_doubt_words(text: &str) -> DoubtReading {
     const DONE: &[&str] = &[
@@ -303,8 +312,9 @@ pub fn read_doubt_words(text: &str) -> DoubtReading {
 
 /// What a message says to the calls that wait. Empty: it is unclear, and nothing is executed.
 ///
-/// A yes or no is for every call that waits for one. The answer to a doubt is for the one call that is in doubt: where
-/// several are, or something else waits for a human beside it, plain words are not enough. They are never the result of a call.
+/// A yes or no is for every call that waits for one. The answer to a doubt is for the one call that
+/// is in doubt: where several are, or something else waits for a human beside it, plain words are
+/// not enough. They are never the result of a call.
 #[must_use]
 pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a PendingCall, Verdict)> {
     let waiting: Vec<&PendingCall> = waiting
@@ -330,7 +340,8 @@ pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a Pend
     waiting.into_iter().map(|call| (call, verdict)).collect()
 }
 
-/// Reads plain words while something waits. Only a bare yes or no counts; "yes, but ..." is unclear.
+/// Reads plain words while something waits. Only a bare yes or no counts; "yes, but ..." is
+/// unclear.
 #[must_use]
 pub fn read_words(text: &str) -> Reading {
     const YES: &[&str] = &[

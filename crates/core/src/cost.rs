@@ -5,7 +5,8 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// An amount of money, in billionths of a US dollar, so that a price of a cent per million tokens is exact.
+/// An amount of money, in billionths of a US dollar, so that a price of a cent per million tokens
+/// is exact.
 ///
 /// There is no "unknown" amount: what is not known is `None`, and shown as `$?`.
 #[derive(
@@ -21,7 +22,8 @@ impl Cost {
         Self(nano_usd)
     }
 
-    /// An amount in dollars, as providers report it; `None` unless it is a number from 0 to a billion.
+    /// An amount in dollars, as providers report it; `None` unless it is a number from 0 to a
+    /// billion.
     #[must_use]
     pub fn from_usd(usd: f64) -> Option<Self> {
         (0.0..=1e9)
@@ -48,7 +50,8 @@ impl Cost {
     }
 }
 
-/// A cost as people and programs read it outside of the journal: a number of dollars, `null` where it is not known.
+/// A cost as people and programs read it outside of the journal: a number of dollars, `null` where
+/// it is not known.
 pub(crate) mod in_usd {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 

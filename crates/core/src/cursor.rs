@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 /// A place in a list that is ordered by time, newest first: the last one somebody has seen of it.
 ///
-/// What is written in between does not move it: nothing is shown twice or left out because something new came.
+/// What is written in between does not move it: nothing is shown twice or left out because
+/// something new came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// When the last one seen happened.

@@ -130,7 +130,8 @@ word_enum!(
 );
 
 impl OutcomeCategory {
-    /// Returns the category of a turn that waits for these calls: a doubt weighs more than a question, and that more than a result.
+    /// Returns the category of a turn that waits for these calls: a doubt weighs more than a
+    /// question, and that more than a result.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
         let any = |kind| pending.iter().any(|call| call.kind() == kind);
@@ -145,7 +146,8 @@ impl OutcomeCategory {
 }
 
 impl DecisionKind {
-    /// Returns the decision of a turn that waits for these calls: [`Self::AwaitResult`] if all of them await results.
+    /// Returns the decision of a turn that waits for these calls: [`Self::AwaitResult`] if all of
+    /// them await results.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
         match OutcomeCategory::waiting_for(pending) {
@@ -294,8 +296,8 @@ pub enum TurnError {
         #[serde(flatten)]
         error: ModelError,
     },
-    /// A tool failed or a call of it was refused, and that was not made good: the tool did not succeed in a later round, nor,
-    /// if it only reads, did any other.
+    /// A tool failed or a call of it was refused, and that was not made good: the tool did not
+    /// succeed in a later round, nor, if it only reads, did any other.
     #[error("{tool}: {message}")]
     Tool {
         /// Which.
@@ -322,7 +324,8 @@ pub enum TurnError {
 }
 
 impl TurnError {
-    /// A stable word: a model error's code, `tool_failure`, `poisoned`, `budget_used_up`, or `limit_reached`.
+    /// A stable word: a model error's code, `tool_failure`, `poisoned`, `budget_used_up`, or
+    /// `limit_reached`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -350,13 +353,14 @@ pub struct AgentResponse {
     pub decision: AgentDecision,
     /// How it ended.
     pub outcome: OutcomeCategory,
-    /// The answer as JSON that fits its schema, if one was asked for and given; see [`AgentResponse::output`].
+    /// The answer as JSON that fits its schema, if one was asked for and given; see
+    /// [`AgentResponse::output`].
     #[serde(default)]
     pub output: Option<Value>,
     /// Tokens of all model calls.
     pub usage: Usage,
-    /// Money of all model calls that were answered. `None`: not known, and shown as `$?`. Zero: nothing was paid, as with a
-    /// model on the user's own machine.
+    /// Money of all model calls that were answered. `None`: not known, and shown as `$?`. Zero:
+    /// nothing was paid, as with a model on the user's own machine.
     #[serde(rename = "cost_usd", default, with = "cost::in_usd")]
     pub cost: Option<Cost>,
     /// The typed cause, if it did not simply succeed.
@@ -371,7 +375,8 @@ pub struct AgentResponse {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// The turn ended without a structured answer: it failed, asked something back, waits for a human, or no schema was set.
+    /// The turn ended without a structured answer: it failed, asked something back, waits for a
+    /// human, or no schema was set.
     #[error("the turn ended with {outcome} and gave no structured answer")]
     None {
         /// How it ended; the response has the words and the typed cause.

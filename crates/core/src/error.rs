@@ -137,7 +137,8 @@ pub enum TimeBound {
     Connect,
     /// Nothing came for so long; from a server of the person's own also in the middle of an answer.
     Silence,
-    /// Nothing more came for so long from a vendor that had begun to answer: it was at work, and what it did may be charged.
+    /// Nothing more came for so long from a vendor that had begun to answer: it was at work, and
+    /// what it did may be charged.
     Pause,
 }
 
@@ -162,7 +163,8 @@ fn after(wait: &Option<Duration>) -> String {
         .unwrap_or_default()
 }
 
-/// A failure inside an answer came with the status of a success, which would read as if nothing were wrong.
+/// A failure inside an answer came with the status of a success, which would read as if nothing
+/// were wrong.
 fn how_it_failed(status: u16) -> String {
     if status == 200 {
         "answered with a failure".to_owned()

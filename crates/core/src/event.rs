@@ -32,15 +32,17 @@ pub struct Input {
     pub id: InputId,
     /// When it was accepted.
     pub at: Timestamp,
-    /// The HTTP request it came with, if it came with one: the log names it, so that what a client saw can be found there.
+    /// The HTTP request it came with, if it came with one: the log names it, so that what a client
+    /// saw can be found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// A hash of the request as its client sent it, where the client named the request itself: the same id with another
-    /// fingerprint is refused instead of being taken for a repeat. `None`: not compared.
+    /// A hash of the request as its client sent it, where the client named the request itself: the
+    /// same id with another fingerprint is refused instead of being taken for a repeat. `None`: not
+    /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// The place of the conversation's last event when it was accepted: what the person can have seen. The store fills it
-    /// in. 0: there was none, or it was not written down.
+    /// The place of the conversation's last event when it was accepted: what the person can have
+    /// seen. The store fills it in. 0: there was none, or it was not written down.
     #[serde(default)]
     pub after: u64,
     /// What arrived.
@@ -102,7 +104,8 @@ pub struct RequestedCall {
 }
 
 impl RequestedCall {
-    /// Returns a hash of the call, the same for arguments in another order: see [`Input::fingerprint`].
+    /// Returns a hash of the call, the same for arguments in another order: see
+    /// [`Input::fingerprint`].
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let arguments = Value::Object(self.arguments.clone());
@@ -139,7 +142,8 @@ impl InputBody {
         }
     }
 
-    /// Returns whether a turn of its own answers it where none is open: words and calls, not what answers or stops a turn.
+    /// Returns whether a turn of its own answers it where none is open: words and calls, not what
+    /// answers or stops a turn.
     #[must_use]
     pub fn starts_turn(&self) -> bool {
         matches!(self, Self::Message { .. } | Self::Call(_))
@@ -175,7 +179,8 @@ impl Recorded {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The conversation's history was set from outside (a library user's context); it replaces what was before.
+    /// The conversation's history was set from outside (a library user's context); it replaces what
+    /// was before.
     HistorySet {
         /// The messages, without an instruction.
         messages: Vec<Message>,
@@ -184,10 +189,12 @@ pub enum Event {
     TurnStarted {
         /// The turn.
         turn: TurnId,
-        /// The agent that started it. `None` in journals of before that was written down: `adjutant`.
+        /// The agent that started it. `None` in journals of before that was written down:
+        /// `adjutant`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentName>,
-        /// The agent's version, as its developer numbers them. `None`: it has none, or it was not written down.
+        /// The agent's version, as its developer numbers them. `None`: it has none, or it was not
+        /// written down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
         /// JSON that the caller gave with the input, for readers of the journal. No model reads it.
@@ -210,8 +217,8 @@ pub enum Event {
         message_chars: usize,
         /// The model the turn was started with.
         model: ModelId,
-        /// Whether that model ran on the person's own machine then, so that nothing left it. `None` in journals of before that was
-        /// written down.
+        /// Whether that model ran on the person's own machine then, so that nothing left it. `None`
+        /// in journals of before that was written down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         local: Option<bool>,
         /// The bounds it runs under.
@@ -219,10 +226,12 @@ pub enum Event {
         /// JSON Schema its final answer must fit, if it must.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_schema: Option<Value>,
-        /// The call a person asked for: the turn makes this one call and asks no model. `None`: the turn answers a message.
+        /// The call a person asked for: the turn makes this one call and asks no model. `None`: the
+        /// turn answers a message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<RequestedCall>,
-        /// The tools and context that came with the message. `None`: nothing, or the journal is older than this field.
+        /// The tools and context that came with the message. `None`: nothing, or the journal is
+        /// older than this field.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Box<ClientSide>>,
     },
@@ -238,18 +247,20 @@ pub enum Event {
         ms: u64,
         /// How often it was sent, retries included. 0: never, because it cannot be made to fit.
         attempts: u32,
-        /// What the request was counted as before it was sent, in tokens. `None` in journals of before that was written
-        /// down.
+        /// What the request was counted as before it was sent, in tokens. `None` in journals of
+        /// before that was written down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         counted: Option<u32>,
         /// What was taken away so that it fits.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notices: Vec<Notice>,
-        /// The part of its conversation that the turn was given, with the first call. `None` in journals of before that was written down.
+        /// The part of its conversation that the turn was given, with the first call. `None` in
+        /// journals of before that was written down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         past: Option<Box<Past>>,
     },
-    /// Old turns were put into few words, which stand for them in requests from now on. The turns stay in the journal.
+    /// Old turns were put into few words, which stand for them in requests from now on. The turns
+    /// stay in the journal.
     ConversationSummarized {
         /// The turn that needed the room. `None`: a person asked for it between turns.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,7 +336,8 @@ pub enum Event {
         arguments: Arguments,
         /// What came out.
         result: ToolResult,
-        /// Words for the person about it: of a success the tool's own; of a call that broke off those in the place of its error.
+        /// Words for the person about it: of a success the tool's own; of a call that broke off
+        /// those in the place of its error.
         summary: Option<String>,
         /// How long it took.
         ms: u64,
@@ -342,7 +354,8 @@ pub enum Event {
         tool: String,
         /// What it was called with.
         arguments: Arguments,
-        /// What the person is asked about it. `None` in journals of before that was asked: it is left open.
+        /// What the person is asked about it. `None` in journals of before that was asked: it is
+        /// left open.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         doubt: Option<PendingCall>,
     },
@@ -384,12 +397,13 @@ pub enum Event {
         /// The arguments the person put in the place of those that were shown, if they did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<EditedCall>,
-        /// The next tool choice, sent with the result of a call; the result itself is in its [`Event::CallFinished`].
+        /// The next tool choice, sent with the result of a call; the result itself is in its
+        /// [`Event::CallFinished`].
         #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
         choice: ToolChoice,
     },
-    /// A person said yes to a call with other arguments, and had not been shown what it does with them: nothing executed, the
-    /// call waits as the question that it is with these arguments.
+    /// A person said yes to a call with other arguments, and had not been shown what it does with
+    /// them: nothing executed, the call waits as the question that it is with these arguments.
     CallEdited {
         /// The turn that waits.
         turn: TurnId,
@@ -398,8 +412,8 @@ pub enum Event {
         /// The question, in the place of the one before it of the same call.
         pending: PendingCall,
     },
-    /// An answer could not be what it was meant to be, such as a yes with arguments that do not fit: nothing executed,
-    /// the call keeps waiting.
+    /// An answer could not be what it was meant to be, such as a yes with arguments that do not
+    /// fit: nothing executed, the call keeps waiting.
     AnswerRefused {
         /// The turn that waits.
         turn: TurnId,
@@ -410,7 +424,8 @@ pub enum Event {
         /// Why, for the person.
         reason: String,
     },
-    /// A message arrived while something waited and was neither yes nor no: asked again, nothing executed.
+    /// A message arrived while something waited and was neither yes nor no: asked again, nothing
+    /// executed.
     AnswerUnclear {
         /// The turn that waits.
         turn: TurnId,
@@ -419,16 +434,16 @@ pub enum Event {
         /// What was said.
         text: String,
     },
-    /// A worker takes the turn up after the one that ran it was lost. Recorded before anything of it is done again, so that a
-    /// turn that takes its worker down each time can be told.
+    /// A worker takes the turn up after the one that ran it was lost. Recorded before anything of
+    /// it is done again, so that a turn that takes its worker down each time can be told.
     TurnTakenUp {
         /// The turn.
         turn: TurnId,
         /// Who takes it up.
         worker: String,
     },
-    /// A message waits for the end of the turn, because it was accepted before the question that the turn waits with: it is
-    /// no answer to it. It stays in the inbox.
+    /// A message waits for the end of the turn, because it was accepted before the question that
+    /// the turn waits with: it is no answer to it. It stays in the inbox.
     InputQueued {
         /// The turn that waits.
         turn: TurnId,
@@ -442,7 +457,8 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// A layer or a policy decided something. It is kept for whoever asks why; the turn itself does not depend on it.
+    /// A layer or a policy decided something. It is kept for whoever asks why; the turn itself does
+    /// not depend on it.
     Decided {
         /// The turn.
         turn: TurnId,
@@ -453,7 +469,8 @@ pub enum Event {
         /// The decision.
         value: Value,
     },
-    /// The person ended the session in which they talked. The conversation can be taken up again: the next input does.
+    /// The person ended the session in which they talked. The conversation can be taken up again:
+    /// the next input does.
     SessionEnded {},
     /// The turn ended.
     TurnFinished {
@@ -467,7 +484,8 @@ pub enum Event {
     },
 }
 
-/// A piece of memory that is sent before the words of one message, with the same bytes in every later request.
+/// A piece of memory that is sent before the words of one message, with the same bytes in every
+/// later request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// The id of the fact, note or conversation it comes from, if it has one.
@@ -575,7 +593,8 @@ pub struct TurnEnd {
     /// Calls of known tools whose arguments fitted.
     #[serde(default)]
     pub tools_used: Vec<ToolInvocation>,
-    /// What the turn adds to the conversation's history: the person's message first, every call with its result.
+    /// What the turn adds to the conversation's history: the person's message first, every call
+    /// with its result.
     #[serde(default)]
     pub messages: Vec<Message>,
 }
@@ -720,7 +739,8 @@ impl Event {
     }
 }
 
-/// Names what an event is about: a name and not a position, so that the same thing recorded twice is noticed.
+/// Names what an event is about: a name and not a position, so that the same thing recorded twice
+/// is noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StepId {
     /// A turn, from its start to its end.

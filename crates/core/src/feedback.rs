@@ -73,8 +73,8 @@ impl FromStr for Rating {
 }
 
 impl Feedback {
-    /// Makes one of what a person wrote: the comment without blanks around it, and with spaces for control characters that do not
-    /// end a line. A comment without words is none.
+    /// Makes one of what a person wrote: the comment without blanks around it, and with spaces for
+    /// control characters that do not end a line. A comment without words is none.
     ///
     /// # Errors
     /// [`CommentTooLong`].

@@ -1,5 +1,5 @@
-//! The gate in front of every tool: known, fitting, resolved, allowed, confirmed. What passes is journaled and executed
-//! by whoever drives the turn.
+//! The gate in front of every tool: known, fitting, resolved, allowed, confirmed. What passes is
+//! journaled and executed by whoever drives the turn.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -28,7 +28,8 @@ pub enum Permission {
     Deny,
 }
 
-/// The allow / confirm / deny list. Without a rule, destructive tools are confirmed and others allowed.
+/// The allow / confirm / deny list. Without a rule, destructive tools are confirmed and others
+/// allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<Rule>,
@@ -42,7 +43,8 @@ struct Rule {
 }
 
 impl Policy {
-    /// Adds a rule for one tool, or for all with `*`; for one user, or for all with `None`. Later rules win.
+    /// Adds a rule for one tool, or for all with `*`; for one user, or for all with `None`. Later
+    /// rules win.
     #[must_use]
     pub fn rule(
         mut self,
@@ -58,7 +60,8 @@ impl Policy {
         self
     }
 
-    /// Returns whether a rule allows this tool to this user by its name, and no later rule says otherwise.
+    /// Returns whether a rule allows this tool to this user by its name, and no later rule says
+    /// otherwise.
     fn allows_by_name(&self, user: &UserId, tool: &ToolDefinition) -> bool {
         let last = self.rules.iter().rev().find(|rule| {
             (rule.tool == "*" || rule.tool == tool.name.as_str())
@@ -98,7 +101,8 @@ pub struct Gate {
 /// What the person is told about a call that is confirmed because of what was read before it.
 const AFTER_OTHERS: &str = " (proposed after reading words of others)";
 
-/// Returns whether an argument holds a web address that is not among the person's own words: looking there tells whoever has it.
+/// Returns whether an argument holds a web address that is not among the person's own words:
+/// looking there tells whoever has it.
 fn names_an_address(arguments: &Arguments, said: &str) -> bool {
     fn names(name: &str, value: &Value, said: &str) -> bool {
         match value {
@@ -123,8 +127,8 @@ fn names_an_address(arguments: &Arguments, said: &str) -> bool {
         .any(|(name, value)| names(name, value, said))
 }
 
-/// Returns whether an argument of this name is an address as a whole, whatever it looks like: one of its words (`target_url`, `targetUrl`)
-/// says so.
+/// Returns whether an argument of this name is an address as a whole, whatever it looks like: one
+/// of its words (`target_url`, `targetUrl`) says so.
 fn is_named_as_an_address(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "url", "uri", "href", "link", "host", "hostname", "domain", "website", "webpage",
@@ -146,8 +150,8 @@ fn is_named_as_an_address(name: &str) -> bool {
     })
 }
 
-/// Returns whether a word looks like a web address: with a scheme, `www.`, or a host with dots and something behind it. A host
-/// alone looks like the name of a file.
+/// Returns whether a word looks like a web address: with a scheme, `www.`, or a host with dots and
+/// something behind it. A host alone looks like the name of a file.
 fn is_address(word: &str) -> bool {
     let begins_with_www = word
         .get(..4)
@@ -197,8 +201,8 @@ impl GateCheck<'_> {
 }
 
 impl Gate {
-    /// Checks one call, in the fixed order: known tool, arguments fit the schema, references resolved, policy,
-    /// confirmation. Nothing is executed.
+    /// Checks one call, in the fixed order: known tool, arguments fit the schema, references
+    /// resolved, policy, confirmation. Nothing is executed.
     pub async fn check(
         &self,
         context: &ToolContext,
@@ -228,11 +232,12 @@ impl Gate {
         }
     }
 
-    /// Returns the question that a call would be: checked like any call, and asked also where the policy would let it run.
-    /// Nothing is executed.
+    /// Returns the question that a call would be: checked like any call, and asked also where the
+    /// policy would let it run. Nothing is executed.
     ///
     /// # Errors
-    /// The reason, in words for the person: the call does not pass the gate, or it is not clear what is meant.
+    /// The reason, in words for the person: the call does not pass the gate, or it is not clear
+    /// what is meant.
     pub async fn question(
         &self,
         context: &ToolContext,
@@ -381,7 +386,8 @@ impl Passed<'_> {
     }
 }
 
-/// Checks a call that the caller executes. What it does is the caller's to decide: there is no policy for it here.
+/// Checks a call that the caller executes. What it does is the caller's to decide: there is no
+/// policy for it here.
 fn hand_over(
     turn: TurnId,
     call: &ToolCall,

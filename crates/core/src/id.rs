@@ -68,8 +68,8 @@ text_id!(
     CallId, "a call id"
 );
 text_id!(
-    /// What an outside system is given so that a repeated call has one effect: conversation, turn and call, never the
-    /// arguments.
+    /// What an outside system is given so that a repeated call has one effect: conversation, turn
+    /// and call, never the arguments.
     IdempotencyKey, "an idempotency key"
 );
 text_id!(
@@ -77,8 +77,9 @@ text_id!(
     ProviderId, "a provider name"
 );
 text_id!(
-    /// The name of an agent: part of the key of each of its conversations, so that another agent on the same store leaves
-    /// them alone. Changing it gives up the conversations; what people read is the display name.
+    /// The name of an agent: part of the key of each of its conversations, so that another agent on
+    /// the same store leaves them alone. Changing it gives up the conversations; what people read
+    /// is the display name.
     AgentName, "an agent name"
 );
 text_id!(
@@ -96,7 +97,8 @@ impl CallId {
     /// The `number`th call of a turn.
     #[must_use]
     pub(crate) fn minted(turn: TurnId, number: u32) -> Self {
-        // The tail of a version 7 UUID is its random part; 40 characters is the strictest wire's limit.
+        // The tail of a version 7 UUID is its random part; 40 characters is the strictest wire's
+        // limit.
         let hex = turn.0.simple().to_string();
         Self(format!("call_{}_{number}", hex.get(16..).unwrap_or(&hex)).into())
     }
@@ -126,7 +128,8 @@ impl UserId {
 }
 
 impl AgentName {
-    /// Returns `adjutant`: the agent of the product, and of conversations from before names were recorded.
+    /// Returns `adjutant`: the agent of the product, and of conversations from before names were
+    /// recorded.
     #[must_use]
     pub fn adjutant() -> Self {
         Self("adjutant".into())
@@ -171,16 +174,16 @@ impl ConversationId {
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// Whether it is a single request of a client that keeps the conversation itself: a UUID of version 8. Lists of
-    /// conversations leave it out; its decision is in the log like any other.
+    /// Whether it is a single request of a client that keeps the conversation itself: a UUID of
+    /// version 8. Lists of conversations leave it out; its decision is in the log like any other.
     #[must_use]
     pub fn is_of_a_request(self) -> bool {
         self.0.get_version_num() == 8
     }
 }
 
-/// A conversation together with its agent and its owner. Every store looks things up by all three, so that an id never
-/// opens a conversation of another user or of another agent.
+/// A conversation together with its agent and its owner. Every store looks things up by all three,
+/// so that an id never opens a conversation of another user or of another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationKey {
     /// The agent it is held with.

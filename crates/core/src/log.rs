@@ -1,4 +1,5 @@
-//! The decision log and the tool-invocation log: rows that follow from events, and from nothing else.
+//! The decision log and the tool-invocation log: rows that follow from events, and from nothing
+//! else.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,8 @@ pub struct DecisionRecord {
     pub iterations: u32,
     /// Tokens of all model calls.
     pub usage: Usage,
-    /// Money of all model calls that were answered, in US dollars. `None`: not known. Zero: nothing was paid.
+    /// Money of all model calls that were answered, in US dollars. `None`: not known. Zero: nothing
+    /// was paid.
     #[serde(rename = "cost_usd", with = "cost::in_usd")]
     pub cost: Option<Cost>,
     /// Time in model calls.
@@ -68,15 +70,18 @@ pub struct DecisionRecord {
     pub error_code: Option<String>,
     /// The model's answer if it was unreadable, bounded.
     pub raw_response: Option<String>,
-    /// What the person was told beside the answer: settings left out, room added for thinking, cuts.
+    /// What the person was told beside the answer: settings left out, room added for thinking,
+    /// cuts.
     pub notices: Vec<Notice>,
-    /// The person's opinion of the answer, as far as [`LogContent`] lets their words in. It follows from no event.
+    /// The person's opinion of the answer, as far as [`LogContent`] lets their words in. It follows
+    /// from no event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
 }
 
 impl DecisionRecord {
-    /// The row a `TurnStarted` opens. `None` for any other event. `content`: how much of what was said is written down.
+    /// The row a `TurnStarted` opens. `None` for any other event. `content`: how much of what was
+    /// said is written down.
     #[must_use]
     pub fn open(
         key: &ConversationKey,
@@ -145,7 +150,8 @@ impl DecisionRecord {
         }
     }
 
-    /// Whether [`DecisionRecord::apply`] does anything with this event: a store need not look for the row otherwise.
+    /// Whether [`DecisionRecord::apply`] does anything with this event: a store need not look for
+    /// the row otherwise.
     #[must_use]
     pub fn is_changed_by(event: &Event) -> bool {
         match event {
@@ -276,7 +282,8 @@ pub struct ToolInvocationRecord {
 }
 
 impl ToolInvocationRecord {
-    /// The row a `CallFinished` writes. `None` for any other event. `log`: how much of what was said is written down.
+    /// The row a `CallFinished` writes. `None` for any other event. `log`: how much of what was
+    /// said is written down.
     #[must_use]
     pub fn of(at: Timestamp, event: &Event, log: LogContent) -> Option<Self> {
         let Event::CallFinished {

@@ -13,8 +13,8 @@ use crate::id::{CallId, ConversationId, IdempotencyKey, TurnId, UserId};
 pub struct MemoryScope {
     /// The vault's owner.
     pub user: UserId,
-    /// The vault: its absolute path, symbolic links resolved. A vault that is moved starts an empty history. Empty: the facts are in the
-    /// database.
+    /// The vault: its absolute path, symbolic links resolved. A vault that is moved starts an empty
+    /// history. Empty: the facts are in the database.
     pub vault: String,
 }
 
@@ -60,7 +60,8 @@ pub struct StoredFact {
 pub struct FactLine {
     /// The fact's own words, the key by which its history is found.
     pub text: String,
-    /// The bytes of the file: the list item with its mark, its date and whatever hangs below it. In the database: its words.
+    /// The bytes of the file: the list item with its mark, its date and whatever hangs below it. In
+    /// the database: its words.
     pub line: String,
     /// Whether it stood among the important ones.
     pub important: bool,
@@ -96,14 +97,16 @@ pub enum MemoryEffect {
         /// The data of the call's answer, given again when the call is repeated.
         answer: serde_json::Value,
     },
-    /// The line of a task was added (no `before`), removed (no `after`), changed or moved (both) in the notes.
+    /// The line of a task was added (no `before`), removed (no `after`), changed or moved (both) in
+    /// the notes.
     Task {
         /// The words of the task, for the person.
         words: String,
         /// Its lines before, and their note.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<TaskLines>,
-        /// Its lines after, and their note: two if the next occurrence of the task stands beside the completed one.
+        /// Its lines after, and their note: two if the next occurrence of the task stands beside
+        /// the completed one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<TaskLines>,
         /// The note that the lines went to did not exist before.
@@ -144,7 +147,8 @@ pub enum MemoryState {
     Void,
 }
 
-/// What a change did to the bytes of a file, so that it can be taken back to the byte while nobody else has changed the file.
+/// What a change did to the bytes of a file, so that it can be taken back to the byte while nobody
+/// else has changed the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePatch {
     /// The SHA-256 of the whole file after the change, in hexadecimal digits.
@@ -174,7 +178,8 @@ pub struct MemoryChange {
     pub effect: MemoryEffect,
     /// How far it got.
     pub state: MemoryState,
-    /// The way back to the byte; none for notes, whose text is in the effect, and for a file that is new.
+    /// The way back to the byte; none for notes, whose text is in the effect, and for a file that
+    /// is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<FilePatch>,
 }

@@ -26,7 +26,8 @@ pub enum Role {
     Tool,
 }
 
-/// Opaque state of a provider that belongs to one part: a thought signature, an encrypted reasoning item, a call id.
+/// Opaque state of a provider that belongs to one part: a thought signature, an encrypted reasoning
+/// item, a call id.
 ///
 /// Sent back verbatim to the model it came from, dropped and reported for another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,7 +111,8 @@ pub enum ImageSource {
 }
 
 impl Part {
-    /// A part without provider state: something a person, a tool or we said. Adapters use [`Part::from_provider`].
+    /// A part without provider state: something a person, a tool or we said. Adapters use
+    /// [`Part::from_provider`].
     #[must_use]
     pub fn ours(content: Content) -> Self {
         Self {
@@ -119,14 +121,15 @@ impl Part {
         }
     }
 
-    /// A part a provider sent. `state` is asked for on purpose: an adapter has to say that there was none.
+    /// A part a provider sent. `state` is asked for on purpose: an adapter has to say that there
+    /// was none.
     #[must_use]
     pub fn from_provider(content: Content, state: Option<ProviderState>) -> Self {
         Self { content, state }
     }
 
-    /// Makes a part of what a provider says about an answer it refused. The model said nothing of it: people are told and it
-    /// is logged, but it never goes back as the assistant's words.
+    /// Makes a part of what a provider says about an answer it refused. The model said nothing of
+    /// it: people are told and it is logged, but it never goes back as the assistant's words.
     #[must_use]
     pub fn explanation(text: String, origin: ModelId) -> Self {
         let data = Value::Object(
@@ -219,8 +222,8 @@ impl Message {
     /// Checks the rules of the role.
     ///
     /// # Errors
-    /// [`InvalidMessage`], named after the rule: user and system need text (or an image), an assistant needs text or a
-    /// call, only an assistant calls tools, a tool message is one result.
+    /// [`InvalidMessage`], named after the rule: user and system need text (or an image), an
+    /// assistant needs text or a call, only an assistant calls tools, a tool message is one result.
     pub fn new(role: Role, parts: Vec<Part>) -> Result<Self, InvalidMessage> {
         for part in &parts {
             let allowed = match (&part.content, role) {
@@ -303,7 +306,8 @@ impl Message {
     /// What the model says.
     ///
     /// # Errors
-    /// [`InvalidMessage::EmptyAssistant`] if there are no parts, [`InvalidMessage::WrongPart`] for a result.
+    /// [`InvalidMessage::EmptyAssistant`] if there are no parts, [`InvalidMessage::WrongPart`] for
+    /// a result.
     pub fn assistant(parts: Vec<Part>) -> Result<Self, InvalidMessage> {
         Self::new(Role::Assistant, parts)
     }
@@ -339,9 +343,9 @@ impl Message {
         &self.parts.list
     }
 
-    /// Returns what requests hold of a call or of a result, by its place among the parts: the arguments as JSON text, or what
-    /// the model reads of the result ([`ToolResult::to_text`]). It is made once for a message and its clones. Empty for any
-    /// other part.
+    /// Returns what requests hold of a call or of a result, by its place among the parts: the
+    /// arguments as JSON text, or what the model reads of the result ([`ToolResult::to_text`]). It
+    /// is made once for a message and its clones. Empty for any other part.
     #[must_use]
     pub fn json_text(&self, at: usize) -> &str {
         let list = &self.parts.list;
@@ -444,8 +448,9 @@ pub struct InvalidTranscript {
     pub reason: String,
 }
 
-/// Checks a history that comes from elsewhere, before a model is sent it: it begins with the person's words, every message of the
-/// assistant says or calls something, none is an instruction, and [`check_pairing`] holds.
+/// Checks a history that comes from elsewhere, before a model is sent it: it begins with the
+/// person's words, every message of the assistant says or calls something, none is an instruction,
+/// and [`check_pairing`] holds.
 ///
 /// # Errors
 /// [`InvalidTranscript`] at the first message of which that does not hold.
@@ -481,7 +486,8 @@ pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
     check_pairing(messages)
 }
 
-/// Checks that every call of a transcript has exactly one result, right behind it, and every result its call.
+/// Checks that every call of a transcript has exactly one result, right behind it, and every result
+/// its call.
 ///
 /// # Errors
 /// [`InvalidTranscript`] at the first place where that does not hold.

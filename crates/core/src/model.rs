@@ -76,7 +76,8 @@ ranged!(
     TopP: f64 as "f64", "top_p", "between 0.0 and 1.0", |value| (0.0..=1.0).contains(&value)
 );
 ranged!(
-    /// Number of candidate tokens that are considered, at least 1. Unset by default: the provider's own.
+    /// Number of candidate tokens that are considered, at least 1. Unset by default: the provider's
+    /// own.
     TopK: u32 as "u32", "top_k", "at least 1", |value| value > 0
 );
 ranged!(
@@ -89,7 +90,8 @@ ranged!(
     WindowShare: f64 as "f64", "a share of the window", "between 0.1 and 1.0", |value| (0.1..=1.0).contains(&value)
 );
 
-/// How an answer is generated. `None` means: the default of [`crate::limits`], left out where a vendor refuses it.
+/// How an answer is generated. `None` means: the default of [`crate::limits`], left out where a
+/// vendor refuses it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerationConfig {
@@ -105,17 +107,18 @@ pub struct GenerationConfig {
     /// Explicit bound of the visible output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<MaxTokens>,
-    /// What the model does not take is left out and reported as a loss, instead of being an error. Default `false`.
+    /// What the model does not take is left out and reported as a loss, instead of being an error.
+    /// Default `false`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drop_unsupported: bool,
-    /// Settings go out exactly as given: no default is filled in, nothing is added for thinking, nothing is checked.
-    /// For passing somebody else's request on. Default `false`.
+    /// Settings go out exactly as given: no default is filled in, nothing is added for thinking,
+    /// nothing is checked. For passing somebody else's request on. Default `false`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim: bool,
 }
 
-/// Everything one model call needs. The same request encodes to the same bytes. A clone shares the messages' parts and the
-/// tools.
+/// Everything one model call needs. The same request encodes to the same bytes. A clone shares the
+/// messages' parts and the tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateRequest {
     /// The transcript, the instruction first.
@@ -128,9 +131,11 @@ pub struct GenerateRequest {
     pub config: GenerationConfig,
     /// JSON Schema the whole answer must fit, if it must.
     pub response_schema: Option<Value>,
-    /// How long the caller can still wait, retries included. `None`: as long as the adapter's own bounds allow.
+    /// How long the caller can still wait, retries included. `None`: as long as the adapter's own
+    /// bounds allow.
     pub time_left: Option<Duration>,
-    /// The trace that the call belongs to. Adapters that ask over HTTP hand it on as `traceparent` and `tracestate`. `None`: no trace.
+    /// The trace that the call belongs to. Adapters that ask over HTTP hand it on as `traceparent`
+    /// and `tracestate`. `None`: no trace.
     pub trace: Option<TraceContext>,
 }
 
@@ -162,7 +167,8 @@ pub enum FinishReason {
     MaxTokens,
     /// The provider filtered the answer.
     ContentFilter,
-    /// The model made a call the provider itself found malformed (Gemini's `MALFORMED_FUNCTION_CALL`).
+    /// The model made a call the provider itself found malformed (Gemini's
+    /// `MALFORMED_FUNCTION_CALL`).
     MalformedCall,
 }
 
@@ -213,8 +219,8 @@ impl Usage {
     }
 }
 
-/// The input and the output counter of a provider as it sent them. What they include differs between providers; [`Usage`]
-/// has one meaning.
+/// The input and the output counter of a provider as it sent them. What they include differs
+/// between providers; [`Usage`] has one meaning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
@@ -348,7 +354,8 @@ impl SchemaSupport {
 pub struct Capabilities {
     /// Tokens that fit in one request together with its answer.
     pub context_window: u32,
-    /// The model cannot be trusted to call tools freely: it gets a constrained list of actions (see [`crate::weak`]).
+    /// The model cannot be trusted to call tools freely: it gets a constrained list of actions (see
+    /// [`crate::weak`]).
     pub weak_tools: bool,
     /// Whether it keeps to a JSON Schema for its answer.
     pub response_schema: SchemaSupport,
@@ -356,7 +363,7 @@ pub struct Capabilities {
     pub local: bool,
     /// Tokens an answer may take beyond the visible output, for thinking.
     pub thinking_allowance: u32,
-    /// Runs on hardware of the person's own, this machine or a server beside it, at the pace that has: a turn has no deadline
-    /// unless one is set.
+    /// Runs on hardware of the person's own, this machine or a server beside it, at the pace that
+    /// has: a turn has no deadline unless one is set.
     pub self_hosted: bool,
 }

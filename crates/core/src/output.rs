@@ -31,7 +31,8 @@ impl OutputSchema {
     /// Compiles a schema; see [`Schema::compile`].
     ///
     /// # Errors
-    /// [`UnusableSchema`], also for a schema that is no JSON object: it would allow everything or nothing.
+    /// [`UnusableSchema`], also for a schema that is no JSON object: it would allow everything or
+    /// nothing.
     pub fn new(schema: Value) -> Result<Self, UnusableSchema> {
         if !schema.is_object() {
             return Err(UnusableSchema("it must be a JSON object".to_owned()));
@@ -57,7 +58,8 @@ impl OutputSchema {
         &self.0.json
     }
 
-    /// Whether every provider's own form for answers can hold it. Those of OpenAI and its likes take objects only.
+    /// Whether every provider's own form for answers can hold it. Those of OpenAI and its likes
+    /// take objects only.
     #[must_use]
     pub fn is_of_an_object(&self) -> bool {
         self.0.json.get("type").and_then(Value::as_str) == Some("object")
@@ -73,10 +75,12 @@ impl OutputSchema {
         )
     }
 
-    /// Reads an answer. A Markdown code fence around the JSON is tolerated, with words before and after the fence.
+    /// Reads an answer. A Markdown code fence around the JSON is tolerated, with words before and
+    /// after the fence.
     ///
     /// # Errors
-    /// What does not fit, in words for the model: no JSON, or the paths and what was expected there.
+    /// What does not fit, in words for the model: no JSON, or the paths and what was expected
+    /// there.
     pub fn read(&self, answer: &str) -> Result<Structured, String> {
         let text = unfenced(answer).trim();
         let value: Value = serde_json::from_str(text)
@@ -95,8 +99,8 @@ impl PartialEq for OutputSchema {
     }
 }
 
-/// What is inside of the only code fence of an answer, or all of it. An answer that begins as JSON has no fence: a string
-/// inside may hold one.
+/// What is inside of the only code fence of an answer, or all of it. An answer that begins as JSON
+/// has no fence: a string inside may hold one.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     if answer.starts_with(['{', '[', '"']) {

@@ -10,18 +10,21 @@ use serde_json::{Map, Value};
 
 use crate::tool::{Arguments, ToolResult};
 
-/// How much of what was said is written into the decision log and the tool-invocation log, and shown in a trace.
+/// How much of what was said is written into the decision log and the tool-invocation log, and
+/// shown in a trace.
 ///
-/// It decides before anything is written. It does not touch the journal: a conversation goes on from what was said in it,
-/// so that is kept until the conversation is deleted, or its time (`log.keep`) is over.
+/// It decides before anything is written. It does not touch the journal: a conversation goes on
+/// from what was said in it, so that is kept until the conversation is deleted, or its time
+/// (`log.keep`) is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogContent {
     /// Everything but secrets: what looks like a key or a token is replaced by `[secret]`.
     #[default]
     Full,
-    /// The form and the size of what was said: every text becomes its length and the beginning of its SHA-256, which tells
-    /// two texts apart; numbers, names of fields and names of tools stay. A short text can be guessed from its digest.
+    /// The form and the size of what was said: every text becomes its length and the beginning of
+    /// its SHA-256, which tells two texts apart; numbers, names of fields and names of tools stay.
+    /// A short text can be guessed from its digest.
     Redacted,
     /// Nothing that was said: no message, no answer, no arguments, no results.
     None,
@@ -142,7 +145,8 @@ impl FromStr for LogContent {
 
 /// What secrets begin with, and how many characters of theirs follow at least.
 ///
-/// Sources: the providers' and services' own documentation of their keys (checked 2026-11-22), and our own tokens.
+/// Sources: the providers' and services' own documentation of their keys (checked 2026-11-22), and
+/// our own tokens.
 const SECRETS: &[(&str, usize)] = &[
     ("sk-", 20),         // OpenAI, Anthropic, and those who speak like them
     ("AIza", 30),        // Google
@@ -179,7 +183,8 @@ const FIRST_OF_SECRET: [bool; 128] = {
     first
 };
 
-/// Returns the same text without what looks like a secret. Where it begins inside a word, it is none.
+/// Returns the same text without what looks like a secret. Where it begins inside a word, it is
+/// none.
 fn without_secrets(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
     let (mut copied, mut secret_until) = (0, 0);

@@ -9,8 +9,8 @@ use crate::schema::Schema;
 use crate::tool::{Arguments, InvalidTool, Reference, Tool, ToolDefinition, ToolError, ToolName};
 use crate::tool_set::ToolSet;
 
-/// Names that no tool can have: the control functions of the turn, and the words of a weak model for them that would pass
-/// as a tool's name.
+/// Names that no tool can have: the control functions of the turn, and the words of a weak model
+/// for them that would pass as a tool's name.
 pub const RESERVED: &[&str] = &["ask_user", "decline", "reply", "unclear"];
 
 /// The tools of an agent, in the order they were registered.
@@ -117,8 +117,8 @@ impl ToolRegistry {
             .collect()
     }
 
-    /// Returns what models are told of all tools, in order. Every call returns the same set until another tool is
-    /// registered.
+    /// Returns what models are told of all tools, in order. Every call returns the same set until
+    /// another tool is registered.
     #[must_use]
     pub fn tool_set(&self) -> ToolSet {
         self.all
@@ -147,8 +147,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Returns the arguments of a call without those that may be left out and are an empty text: models write that where they mean none.
-    /// Those of a tool that others run stay as they are.
+    /// Returns the arguments of a call without those that may be left out and are an empty text:
+    /// models write that where they mean none. Those of a tool that others run stay as they are.
     #[must_use]
     pub fn without_blanks(&self, name: &str, arguments: &Arguments) -> Arguments {
         let mut arguments = arguments.clone();
@@ -219,8 +219,8 @@ pub(crate) fn unknown_among<'a>(name: &str, names: impl Iterator<Item = &'a str>
     }
 }
 
-/// The nearest of `known` to `word`, if one is near enough to be meant: at most a third of its letters differ, or one
-/// holds the other.
+/// The nearest of `known` to `word`, if one is near enough to be meant: at most a third of its
+/// letters differ, or one holds the other.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     known

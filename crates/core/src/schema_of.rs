@@ -1,11 +1,12 @@
-//! JSON Schema of a Rust type, in the form models are shown: in one piece, closed, with standard formats only.
+//! JSON Schema of a Rust type, in the form models are shown: in one piece, closed, with standard
+//! formats only.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The JSON Schema of `T`, draft 2020-12, as models are shown it. Objects take no other properties than those they list,
-/// unless the type says otherwise.
+/// The JSON Schema of `T`, draft 2020-12, as models are shown it. Objects take no other properties
+/// than those they list, unless the type says otherwise.
 #[must_use]
 pub fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12()
@@ -24,11 +25,12 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// `part`: the schema describes a part of an object that another schema describes too (a flattened field), so it cannot
-/// say that there is nothing else.
+/// `part`: the schema describes a part of an object that another schema describes too (a flattened
+/// field), so it cannot say that there is nothing else.
 fn tidy(schema: &mut Value, part: bool) {
-    // Keywords whose value is a schema, a list of schemas, or a map of schemas. Source: JSON Schema 2020-12, chapters
-    // "Applicator" and "Unevaluated". Everything else (`const`, `default`, `enum`, `examples`) is data.
+    // Keywords whose value is a schema, a list of schemas, or a map of schemas. Source: JSON Schema
+    // 2020-12, chapters "Applicator" and "Unevaluated". Everything else (`const`, `default`,
+    // `enum`, `examples`) is data.
     const ONE: &[&str] = &[
         "items",
         "contains",
@@ -88,7 +90,8 @@ fn is_object(map: &Map<String, Value>) -> bool {
     }
 }
 
-/// `schemars` writes Rust's number types as formats (`uint32`), which no validator and few providers know.
+/// `schemars` writes Rust's number types as formats (`uint32`), which no validator and few
+/// providers know.
 fn drop_foreign_format(map: &mut Map<String, Value>) {
     // Source: JSON Schema Validation 2020-12, 7.3.
     const STANDARD: &[&str] = &[

@@ -1,4 +1,5 @@
-//! Where a conversation stands as a person's session: since when, until when, how long it has grown, whether it is over.
+//! Where a conversation stands as a person's session: since when, until when, how long it has
+//! grown, whether it is over.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,8 @@ pub enum SessionState {
     Active,
     /// It goes on, and has grown so long that it is to be summarized.
     Summarize,
-    /// The person ended it, or nothing has happened in it for [`SESSION_IDLE_MAX`]. The next input opens it again.
+    /// The person ended it, or nothing has happened in it for [`SESSION_IDLE_MAX`]. The next input
+    /// opens it again.
     Closed,
 }
 
@@ -40,7 +42,8 @@ impl SessionState {
 }
 
 impl ConversationSummary {
-    /// Its state as far as a list knows it: never [`SessionState::Summarize`], for which its messages have to be read.
+    /// Its state as far as a list knows it: never [`SessionState::Summarize`], for which its
+    /// messages have to be read.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> SessionState {
         if self.ended || is_idle(self.last_activity, now) {
@@ -62,19 +65,20 @@ pub struct Session {
     pub last_activity: Option<Timestamp>,
     /// Turns that were begun.
     pub turns: usize,
-    /// Messages of people, models and tools, as the history of the conversation holds them; those of the turn that is open
-    /// as far as it came.
+    /// Messages of people, models and tools, as the history of the conversation holds them; those
+    /// of the turn that is open as far as it came.
     pub messages: usize,
-    /// What a model would be given of them, in tokens, by [`estimate_tokens`]: the summary and what was said since.
-    /// Instruction and tools are not in it.
+    /// What a model would be given of them, in tokens, by [`estimate_tokens`]: the summary and what
+    /// was said since. Instruction and tools are not in it.
     pub token_estimate: u32,
-    /// How many messages of the conversation, from its beginning, a summary stands for. `None`: it was not summarized.
+    /// How many messages of the conversation, from its beginning, a summary stands for. `None`: it
+    /// was not summarized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summarized_at: Option<usize>,
 }
 
-/// What everything known of a conversation adds up to at `now`. With so many tokens, `summarize_from`, it is to be
-/// summarized; `None`: never.
+/// What everything known of a conversation adds up to at `now`. With so many tokens,
+/// `summarize_from`, it is to be summarized; `None`: never.
 #[must_use]
 pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> Session {
     let Loaded { events, inbox } = known;
@@ -111,7 +115,8 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
     let ended = events
         .last()
         .is_some_and(|last| matches!(*last.event, Event::SessionEnded {}));
-    // What was accepted and not begun, or has begun and neither ended nor waits, is not over however long it takes.
+    // What was accepted and not begun, or has begun and neither ended nor waits, is not over
+    // however long it takes.
     let runs = !inbox.is_empty() || Status::of(events).runs();
     let state = match last_activity {
         None => SessionState::Empty,

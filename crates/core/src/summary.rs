@@ -7,11 +7,12 @@ use crate::message::{Content, Message, Part, Role};
 /// Around the words of a summary, in the message that carries it.
 const MARK: &str = "earlier_conversation";
 
-/// Old turns in few words. The turns themselves stay in the journal; only requests to the model have this in their place.
+/// Old turns in few words. The turns themselves stay in the journal; only requests to the model
+/// have this in their place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many messages of the conversation's history it stands for, counted from the beginning: those of earlier
-    /// summaries are among them.
+    /// How many messages of the conversation's history it stands for, counted from the beginning:
+    /// those of earlier summaries are among them.
     pub summarized_at: usize,
     /// The words, as the model wrote them: data, whatever they say.
     pub text: String,

@@ -7,7 +7,8 @@ const MADE_CHARS_MAX: usize = 60;
 /// The longest title a person can give, in Unicode characters.
 pub const TITLE_CHARS_MAX: usize = 200;
 
-/// Words with which people begin and which say nothing of what it is about, in small letters; longer ones before those they begin with.
+/// Words with which people begin and which say nothing of what it is about, in small letters;
+/// longer ones before those they begin with.
 const GREETINGS: &[&str] = &[
     "good morning",
     "good afternoon",
@@ -46,8 +47,8 @@ const GREETINGS: &[&str] = &[
     "test",
 ];
 
-/// Returns the first words of a message behind its greeting, cut between words, at most 60 Unicode characters. `None`: it is no
-/// message, or nothing but a greeting.
+/// Returns the first words of a message behind its greeting, cut between words, at most 60 Unicode
+/// characters. `None`: it is no message, or nothing but a greeting.
 #[must_use]
 pub fn title(input: &InputBody) -> Option<String> {
     let InputBody::Message { text, .. } = input else {
@@ -67,16 +68,18 @@ pub fn title(input: &InputBody) -> Option<String> {
     Some(format!("{}…", &head[..end]))
 }
 
-/// Returns a title as a person gives it: on one line, without control characters and without blanks around it. `None`:
-/// there are no words in it, or `text` has more than [`TITLE_CHARS_MAX`] characters, with those that are taken out.
+/// Returns a title as a person gives it: on one line, without control characters and without blanks
+/// around it. `None`: there are no words in it, or `text` has more than [`TITLE_CHARS_MAX`]
+/// characters, with those that are taken out.
 #[must_use]
 pub fn given_title(text: &str) -> Option<String> {
     let title = on_one_line(text);
     (!title.is_empty() && text.chars().count() <= TITLE_CHARS_MAX).then_some(title)
 }
 
-/// Returns what follows the greetings that a text begins with. A greeting ends with a mark or the text: "Hi-fi" and "test the pump" are
-/// none, and nor is a greeting with a name behind it. A text of marks alone is returned as it is.
+/// Returns what follows the greetings that a text begins with. A greeting ends with a mark or the
+/// text: "Hi-fi" and "test the pump" are none, and nor is a greeting with a name behind it. A text
+/// of marks alone is returned as it is.
 fn behind_greetings(text: &str) -> &str {
     let is_mark = |c: char| {
         matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c)
@@ -95,7 +98,8 @@ fn behind_greetings(text: &str) -> &str {
     rest
 }
 
-/// Returns what follows words at the beginning of a text, in whatever case they are written. `None`: it does not begin with them.
+/// Returns what follows words at the beginning of a text, in whatever case they are written.
+/// `None`: it does not begin with them.
 fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let mut rest = text.chars();
     for wanted in words.chars() {
@@ -107,7 +111,8 @@ fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     Some(rest.as_str())
 }
 
-/// Returns whether a character is a pictograph, or the selector (U+FE0F) that makes one of the character before it.
+/// Returns whether a character is a pictograph, or the selector (U+FE0F) that makes one of the
+/// character before it.
 fn is_pictograph(c: char) -> bool {
     matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{fe0f}' | '\u{200d}')
 }

@@ -54,12 +54,12 @@ impl ToolName {
         }
     }
 
-    /// A name as somebody else chose it, for a request that is passed on as it is; no tool can be registered under one
-    /// that [`ToolName::new`] refuses.
+    /// A name as somebody else chose it, for a request that is passed on as it is; no tool can be
+    /// registered under one that [`ToolName::new`] refuses.
     ///
     /// # Errors
-    /// [`InvalidToolName`] unless it is 1 to 128 bytes of letters, digits, `_`, `-`, `.` and `:`, as the most lenient
-    /// provider has it.
+    /// [`InvalidToolName`] unless it is 1 to 128 bytes of letters, digits, `_`, `-`, `.` and `:`,
+    /// as the most lenient provider has it.
     pub fn foreign(name: impl Into<String>) -> Result<Self, InvalidToolName> {
         let name = name.into();
         let fits = name
@@ -98,7 +98,8 @@ impl TryFrom<String> for ToolName {
     }
 }
 
-/// What a tool does to the world, in MCP's words. All false says nothing: the most careful reading applies.
+/// What a tool does to the world, in MCP's words. All false says nothing: the most careful reading
+/// applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Annotations {
@@ -166,13 +167,15 @@ pub struct ToolDefinition {
     /// Arguments that name the user's things; see [`Tool::references`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<ReferenceArgument>,
-    /// JSON Schema of what a successful call gives back, for clients that want to know. Models are not told.
+    /// JSON Schema of what a successful call gives back, for clients that want to know. Models are
+    /// not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
 
 impl ToolDefinition {
-    /// Returns arguments in the order in which the schema names them, and behind them those that it does not name, by name.
+    /// Returns arguments in the order in which the schema names them, and behind them those that it
+    /// does not name, by name.
     #[must_use]
     pub fn in_order(&self, mut arguments: Arguments) -> Arguments {
         let named = self.parameters.get("properties").and_then(Value::as_object);
@@ -188,10 +191,12 @@ impl ToolDefinition {
         ordered
     }
 
-    /// A definition without annotations: the tool counts as changing, not repeatable, not destructive.
+    /// A definition without annotations: the tool counts as changing, not repeatable, not
+    /// destructive.
     ///
     /// # Errors
-    /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool is registered.
+    /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool
+    /// is registered.
     pub fn new(name: &str, description: &str, parameters: Value) -> Result<Self, InvalidTool> {
         if description.trim().is_empty() {
             return Err(InvalidTool::Description {
@@ -208,8 +213,8 @@ impl ToolDefinition {
         })
     }
 
-    /// Returns the SHA-256, in hex, of what a person or a model knows the tool by: name, description, parameters with sorted keys,
-    /// annotations.
+    /// Returns the SHA-256, in hex, of what a person or a model knows the tool by: name,
+    /// description, parameters with sorted keys, annotations.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let Self {
@@ -289,7 +294,8 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments; empty if the model sent none or what it sent is not a JSON object.
     pub arguments: Arguments,
-    /// Set if what the model sent is not a JSON object: such a call is told back and never executed.
+    /// Set if what the model sent is not a JSON object: such a call is told back and never
+    /// executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<MalformedArguments>,
 }
@@ -304,7 +310,8 @@ pub struct MalformedArguments {
 }
 
 impl ToolCall {
-    /// A call as an adapter reads it, arguments as JSON text. Empty text and `null` mean no arguments.
+    /// A call as an adapter reads it, arguments as JSON text. Empty text and `null` mean no
+    /// arguments.
     ///
     /// The id is provisional, unique in its response only: the turn machine mints the final one.
     #[must_use]
@@ -435,7 +442,8 @@ impl ToolResult {
         }
     }
 
-    /// It broke off, and may have taken effect: the model is told, and does not make the same call again in this turn.
+    /// It broke off, and may have taken effect: the model is told, and does not make the same call
+    /// again in this turn.
     #[must_use]
     pub fn broke_off(error: impl fmt::Display) -> Self {
         let note = "may or may not have been carried out; not repeated";
@@ -550,8 +558,9 @@ impl ToolInvocation {
     }
 }
 
-/// Why a tool did not do it. `Display` is for the model and the log; what the tool itself said in it is safe to show to the
-/// person, who reads [`words::broke_off`](crate::words::broke_off) of the rest.
+/// Why a tool did not do it. `Display` is for the model and the log; what the tool itself said in
+/// it is safe to show to the person, who reads [`words::broke_off`](crate::words::broke_off) of the
+/// rest.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -703,7 +712,8 @@ pub trait Tool: Send + Sync + 'static {
     /// What the model is told.
     fn definition(&self) -> &ToolDefinition;
 
-    /// A few words that name it to a person, such as “Read a file”. Default: none, and its name is shown.
+    /// A few words that name it to a person, such as “Read a file”. Default: none, and its name is
+    /// shown.
     fn title(&self) -> Option<&str> {
         None
     }
@@ -746,15 +756,16 @@ pub trait Tool: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// What a successful call did, in one sentence or list for the person. Used where the model's own prose about
-    /// results cannot be trusted. Default: none, and the data is shown.
+    /// What a successful call did, in one sentence or list for the person. Used where the model's
+    /// own prose about results cannot be trusted. Default: none, and the data is shown.
     fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
         let _ = (arguments, data);
         None
     }
 
-    /// Looks whether a call that was begun was carried out, after a crash or a time-out left it open; `context` holds the
-    /// same key as the call did. Only asked of tools that must not run twice. Default: it cannot be known.
+    /// Looks whether a call that was begun was carried out, after a crash or a time-out left it
+    /// open; `context` holds the same key as the call did. Only asked of tools that must not run
+    /// twice. Default: it cannot be known.
     ///
     /// Bounded in time like the call itself; a probe that fails knows nothing.
     fn probe<'a>(
@@ -766,9 +777,10 @@ pub trait Tool: Send + Sync + 'static {
         Box::pin(std::future::ready(Probe::Unknown))
     }
 
-    /// Returns whether its results hold words of others: a web page, a mail, another server's answer. They may try to act
-    /// through the model, so a change that is proposed after them in the same turn is confirmed by the person, unless the
-    /// policy allows the tool by name. Default: no.
+    /// Returns whether its results hold words of others: a web page, a mail, another server's
+    /// answer. They may try to act through the model, so a change that is proposed after them in
+    /// the same turn is confirmed by the person, unless the policy allows the tool by name.
+    /// Default: no.
     fn reads_from_others(&self) -> bool {
         false
     }
@@ -786,13 +798,15 @@ pub trait Tool: Send + Sync + 'static {
 
 /// A tool each call of which is one change of the user's tasks.
 ///
-/// Where the tasks are in the same store as the journal, [`Tool::call`] is not used: the change is written in one transaction with the intent and the
-/// result of the call, which costs one commit instead of three and leaves nothing in doubt after a crash.
+/// Where the tasks are in the same store as the journal, [`Tool::call`] is not used: the change is
+/// written in one transaction with the intent and the result of the call, which costs one commit
+/// instead of three and leaves nothing in doubt after a crash.
 pub trait TaskTool: Tool {
     /// Returns the place in which the tasks are kept, as their store says.
     fn store_id(&self) -> Option<StoreId>;
 
-    /// Returns the change that a call makes. `arguments` fit the schema and came through [`Tool::prepare`].
+    /// Returns the change that a call makes. `arguments` fit the schema and came through
+    /// [`Tool::prepare`].
     ///
     /// # Errors
     /// [`ToolError`], as [`Tool::call`] returns it.

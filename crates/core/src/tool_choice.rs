@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The tools that the model may or has to call before it answers in words. The choice holds until the caller has brought results, which
-/// come with the next one.
+/// The tools that the model may or has to call before it answers in words. The choice holds until
+/// the caller has brought results, which come with the next one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "choice", content = "tool", rename_all = "snake_case")]
 pub enum ToolChoice {

@@ -10,7 +10,8 @@ use crate::visible::visible;
 /// Characters of a tool's words, at most.
 const WORDS_MAX: usize = 200;
 
-/// The progress of a running call: "3 of 10: reading a.txt". It is shown while the call runs, and kept nowhere.
+/// The progress of a running call: "3 of 10: reading a.txt". It is shown while the call runs, and
+/// kept nowhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
     /// The amount done, in the tool's own measure.
@@ -24,8 +25,8 @@ pub struct ToolProgress {
 }
 
 impl ToolProgress {
-    /// Reads what a tool says. Words get one line of what can be seen, cut at 200 characters; numbers that are none, and a total that is
-    /// not above zero, are left out.
+    /// Reads what a tool says. Words get one line of what can be seen, cut at 200 characters;
+    /// numbers that are none, and a total that is not above zero, are left out.
     #[must_use]
     pub fn new(done: f64, total: Option<f64>, words: Option<&str>) -> Self {
         let words = words.map(|words| {
@@ -44,8 +45,8 @@ impl ToolProgress {
 }
 
 impl fmt::Display for ToolProgress {
-    /// Writes "3 of 10: reading a.txt", "40 %: reading a.txt" for parts of something, the words alone where no total is known, and the
-    /// number alone where there are no words either.
+    /// Writes "3 of 10: reading a.txt", "40 %: reading a.txt" for parts of something, the words
+    /// alone where no total is known, and the number alone where there are no words either.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_counted = |number: f64| number.fract() == 0.0 && number < 1e15;
         let share = |total: f64| (self.done / total * 100.0).clamp(0.0, 100.0).floor();
@@ -76,7 +77,8 @@ impl ProgressListener {
         Self(Some(Arc::new(hear)))
     }
 
-    /// Says how far the call is. A tool may say it as often as it likes: whoever shows it shows the last.
+    /// Says how far the call is. A tool may say it as often as it likes: whoever shows it shows the
+    /// last.
     pub fn tell(&self, progress: ToolProgress) {
         if let Some(hear) = &self.0 {
             hear(progress);

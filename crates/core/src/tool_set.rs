@@ -1,4 +1,5 @@
-//! The tools of a request: shared between requests, with what every request needs of them made once.
+//! The tools of a request: shared between requests, with what every request needs of them made
+//! once.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +8,8 @@ use serde::{Serialize, Serializer};
 
 use crate::tool::ToolDefinition;
 
-/// Tools that models are told of, in order. A clone is the same set: nothing is copied, and what was made of it stays made.
+/// Tools that models are told of, in order. A clone is the same set: nothing is copied, and what
+/// was made of it stays made.
 #[derive(Clone, Default)]
 pub struct ToolSet(Arc<Set>);
 
@@ -42,7 +44,8 @@ impl ToolSet {
         })
     }
 
-    /// Returns the set with `controls` behind it. It is made once: all later calls return the same set.
+    /// Returns the set with `controls` behind it. It is made once: all later calls return the same
+    /// set.
     pub(crate) fn with_controls(&self, controls: impl FnOnce() -> Vec<ToolDefinition>) -> &Self {
         self.0.with_controls.get_or_init(|| self.with(controls()))
     }

@@ -1,4 +1,5 @@
-//! Where the time of a turn went, step by step, and what went out and came back: read from its events.
+//! Where the time of a turn went, step by step, and what went out and came back: read from its
+//! events.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -45,12 +46,13 @@ pub struct Step {
     pub name: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// When it began, in milliseconds from the acceptance of the input, or, where nobody wrote that down, from the start
-    /// of the turn.
+    /// When it began, in milliseconds from the acceptance of the input, or, where nobody wrote that
+    /// down, from the start of the turn.
     pub offset_ms: u64,
     /// How long it took, in milliseconds. `None`: it goes on.
     pub ms: Option<u64>,
-    /// Of a model call, how often it was sent, retries included; of a tool, how often it was started, crashes included.
+    /// Of a model call, how often it was sent, retries included; of a tool, how often it was
+    /// started, crashes included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Tokens of a model call.
@@ -62,8 +64,8 @@ pub struct Step {
     /// Money of a model call. `None`: it is not known, or no model call.
     #[serde(rename = "cost_usd", default, with = "cost::in_usd")]
     pub cost: Option<Cost>,
-    /// What went out: the messages of a model call (without the instruction and the tools, which are the agent's), the
-    /// arguments of a tool, the question to a human.
+    /// What went out: the messages of a model call (without the instruction and the tools, which
+    /// are the agent's), the arguments of a tool, the question to a human.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
     /// What came back.
@@ -74,11 +76,12 @@ pub struct Step {
     pub error: Option<Value>,
 }
 
-/// The steps of a turn in the order they began. Together they cover its time without a gap: those that run side by side
-/// overlap, everything else adds up. Empty only if the turn has no beginning among the events.
+/// The steps of a turn in the order they began. Together they cover its time without a gap: those
+/// that run side by side overlap, everything else adds up. Empty only if the turn has no beginning
+/// among the events.
 ///
-/// Of what was recorded before the turn, those events are enough that have what its first request was given, if the turn says which
-/// ([`Past`](crate::Past)); else everything is needed.
+/// Of what was recorded before the turn, those events are enough that have what its first request
+/// was given, if the turn says which ([`Past`](crate::Past)); else everything is needed.
 #[must_use]
 pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step> {
     let of_turn: Vec<&Recorded> = events
@@ -115,7 +118,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&self, started: Timestamp) -> Vec<Step> {
         let load = self.loading().map(|loading| self.load(loading));
-        // An input that waited for its conversation: that was claimed and read before the turn began.
+        // An input that waited for its conversation: that was claimed and read before the turn
+        // began.
         let until = load
             .as_ref()
             .map_or(started, |load| started.min(load.started_at));
@@ -262,7 +266,8 @@ impl Reader<'_> {
         step
     }
 
-    /// What was answered after the turn was parked at a place, and when it went on or ended, if it did.
+    /// What was answered after the turn was parked at a place, and when it went on or ended, if it
+    /// did.
     fn answers(&self, parked: usize) -> (Vec<Value>, Option<Timestamp>) {
         let (mut answers, mut until) = (Vec::new(), None);
         for recorded in self.of_turn.iter().skip(parked + 1) {
@@ -431,7 +436,8 @@ impl Reader<'_> {
         u64::try_from(at.as_millisecond() - self.origin.as_millisecond()).unwrap_or(0)
     }
 
-    /// The messages of a model call. Those at its beginning that the call before had too are counted and not repeated.
+    /// The messages of a model call. Those at its beginning that the call before had too are
+    /// counted and not repeated.
     fn request(&self, number: u32) -> Option<Value> {
         let at = usize::try_from(number).ok()?.checked_sub(1)?;
         let messages = self.requests.get(at)?;

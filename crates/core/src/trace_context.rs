@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Members of a `tracestate`, at most. Source: W3C Trace Context, 3.3.1 (Recommendation of 2021-11-23).
+/// Members of a `tracestate`, at most. Source: W3C Trace Context, 3.3.1 (Recommendation of
+/// 2021-11-23).
 const STATE_MEMBERS_MAX: usize = 32;
 /// Bytes of a `tracestate` that are handed on, at most: as many as everybody has to take.
 const STATE_BYTES_MAX: usize = 512;
@@ -23,7 +24,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Begins a trace, which whoever takes part in it may record. `None`: one of the two ids is zero, which no id is.
+    /// Begins a trace, which whoever takes part in it may record. `None`: one of the two ids is
+    /// zero, which no id is.
     #[must_use]
     pub fn new(trace: u128, parent: u64) -> Option<Self> {
         (trace != 0 && parent != 0).then_some(Self {
@@ -34,8 +36,9 @@ impl TraceContext {
         })
     }
 
-    /// Reads the headers `traceparent` and `tracestate`. Several headers `tracestate` are joined by commas before. A `tracestate` that is
-    /// none, or is longer than 512 bytes, is left out. `None`: the `traceparent` is none.
+    /// Reads the headers `traceparent` and `tracestate`. Several headers `tracestate` are joined by
+    /// commas before. A `tracestate` that is none, or is longer than 512 bytes, is left out.
+    /// `None`: the `traceparent` is none.
     #[must_use]
     pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let parent = parent.trim_matches([' ', '\t']);
@@ -54,7 +57,8 @@ impl TraceContext {
         })
     }
 
-    /// Returns the place for what is done next in the trace, whose operation has the id `span`. An id of zero changes nothing.
+    /// Returns the place for what is done next in the trace, whose operation has the id `span`. An
+    /// id of zero changes nothing.
     #[must_use]
     pub fn child(&self, span: u64) -> Self {
         if span == 0 {

@@ -15,7 +15,8 @@ use crate::turn::{is_control, replay};
 pub struct TranscriptMessage {
     /// Who says it.
     pub role: Role,
-    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls tools.
+    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls
+    /// tools.
     pub content: String,
     /// The turn it belongs to. `None`: it was there before the first.
     #[serde(rename = "run_id", default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,8 @@ pub struct TranscriptCall {
 }
 
 impl TranscriptMessage {
-    /// A message of a model's transcript. Control functions are no calls: what they say is the turn's words.
+    /// A message of a model's transcript. Control functions are no calls: what they say is the
+    /// turn's words.
     #[must_use]
     pub fn of(message: &Message) -> Self {
         let result = message.tool_result();
@@ -99,8 +101,8 @@ impl TranscriptCall {
     }
 }
 
-/// Every message of a conversation, oldest first: those of turns that ended as they stand in its history, with the words
-/// the person got, and those of the open turn as far as it came.
+/// Every message of a conversation, oldest first: those of turns that ended as they stand in its
+/// history, with the words the person got, and those of the open turn as far as it came.
 #[must_use]
 pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     let open = conversation::open_turn(events);
@@ -132,8 +134,9 @@ pub struct TranscriptPage {
     pub before: Option<u64>,
 }
 
-/// Returns the last of the messages that `events` hold: at most `limit`, or those of the last turn if that alone has more. An
-/// instruction is left out. `after`: the place behind which the events begin, with a turn unless it is 0.
+/// Returns the last of the messages that `events` hold: at most `limit`, or those of the last turn
+/// if that alone has more. An instruction is left out. `after`: the place behind which the events
+/// begin, with a turn unless it is 0.
 #[must_use]
 pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> TranscriptPage {
     let mut messages = transcript(events);
@@ -171,8 +174,8 @@ fn place_of(events: &[Recorded], wanted: TurnId) -> Option<u64> {
     })
 }
 
-/// What a turn that ended adds: the person's words, each answer that called tools with its results, and the words the
-/// person got.
+/// What a turn that ended adds: the person's words, each answer that called tools with its results,
+/// and the words the person got.
 fn finished(
     events: &[Recorded],
     turn: TurnId,
@@ -207,7 +210,8 @@ fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<Transc
     said
 }
 
-/// The person's words and the answers that called tools, with the results and the times that the events know.
+/// The person's words and the answers that called tools, with the results and the times that the
+/// events know.
 fn told(
     events: &[Recorded],
     turn: TurnId,

@@ -1,4 +1,5 @@
-//! What of the past a turn is given: whole turns, in blocks, so that the prefix of requests stays stable.
+//! What of the past a turn is given: whole turns, in blocks, so that the prefix of requests stays
+//! stable.
 
 use crate::limits::HISTORY_MESSAGES_KEPT;
 use crate::message::{Message, Role};
@@ -10,12 +11,12 @@ pub fn cut(text: &str, chars_max: usize) -> Option<String> {
     Some(text.get(..end).unwrap_or(text).to_owned())
 }
 
-/// Returns the part of a history that a turn is given: all of it, or, once it holds more than `messages_max` user and assistant
-/// messages, its last whole turns.
+/// Returns the part of a history that a turn is given: all of it, or, once it holds more than
+/// `messages_max` user and assistant messages, its last whole turns.
 ///
-/// Trimming goes in blocks: dropping down to half the bound each time keeps the beginning of the request the same for
-/// several turns, so that prompt caches hit. The position depends on nothing but the history itself. Calls and results
-/// ride with their turn.
+/// Trimming goes in blocks: dropping down to half the bound each time keeps the beginning of the
+/// request the same for several turns, so that prompt caches hit. The position depends on nothing
+/// but the history itself. Calls and results ride with their turn.
 #[must_use]
 pub fn trim(history: &[Message], messages_max: Option<usize>) -> &[Message] {
     let Some(max) = messages_max else {
@@ -34,7 +35,8 @@ pub fn trim(history: &[Message], messages_max: Option<usize>) -> &[Message] {
     &history[start..]
 }
 
-/// Returns how many messages [`trim`] drops from the front of a history that has just grown beyond `messages_max`.
+/// Returns how many messages [`trim`] drops from the front of a history that has just grown beyond
+/// `messages_max`.
 pub(crate) fn trimmed_at(history: &[Message], messages_max: usize) -> usize {
     let kept = HISTORY_MESSAGES_KEPT.min(messages_max.div_ceil(2)).max(1);
     let mut start = 0;

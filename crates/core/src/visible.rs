@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Returns whether a terminal obeys the character, or shows nothing where it stands and joins nothing by it.
+/// Returns whether a terminal obeys the character, or shows nothing where it stands and joins
+/// nothing by it.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     is_control(c)
@@ -10,7 +11,8 @@ pub fn is_hidden(c: char) -> bool {
             c,
             // Soft hyphen, Hangul and Khmer fillers, Mongolian vowel separator.
             '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}'
-            // Zero-width space; word joiner and invisible operators; deprecated format characters; byte order mark.
+            // Zero-width space; word joiner and invisible operators; deprecated format characters;
+            // byte order mark.
             | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
             // Annotations, and tags, which spell whole sentences unseen.
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
@@ -20,19 +22,21 @@ pub fn is_hidden(c: char) -> bool {
 /// Returns whether a terminal obeys the character instead of showing it.
 #[must_use]
 pub fn is_control(c: char) -> bool {
-    // `char::is_control` is exactly C0, DEL and C1. The others: Unicode Annex 9, embeddings, overrides and isolates.
+    // `char::is_control` is exactly C0, DEL and C1. The others: Unicode Annex 9, embeddings,
+    // overrides and isolates.
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the text with what nobody sees in it written out, such as `\u{200b}`: what a person agrees to has to be seen. Line breaks and
-/// tabs stay, and so does what joins letters or emoji.
+/// Returns the text with what nobody sees in it written out, such as `\u{200b}`: what a person
+/// agrees to has to be seen. Line breaks and tabs stay, and so does what joins letters or emoji.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut before = None;
     for c in text.chars() {
         let chooses_no_look = match c {
-            // They choose among the looks of a symbol; behind a letter they choose nothing, and may spell something.
+            // They choose among the looks of a symbol; behind a letter they choose nothing, and may
+            // spell something.
             '\u{fe00}'..='\u{fe0f}' => before
                 .is_none_or(|before: char| before.is_ascii_alphabetic() || is_selector(before)),
             _ => is_selector(c),
@@ -48,9 +52,9 @@ pub fn visible(text: &str) -> String {
     whole
 }
 
-/// Returns the text without what a terminal would obey: C0 (but newline and tab), DEL, C1 and the bidi controls that reorder text; and
-/// characters nobody can see, which make two names look the same. What joins letters or emoji and what says the direction
-/// of a word stays: scripts need it.
+/// Returns the text without what a terminal would obey: C0 (but newline and tab), DEL, C1 and the
+/// bidi controls that reorder text; and characters nobody can see, which make two names look the
+/// same. What joins letters or emoji and what says the direction of a word stays: scripts need it.
 ///
 /// Works character by character, so that a text may be cut anywhere and cleaned piece by piece.
 #[must_use]
@@ -89,7 +93,8 @@ pub fn clip(text: &str, max: usize) -> String {
         .collect()
 }
 
-/// Returns JSON on one line. Characters a terminal would obey are written as `\u` escapes, so that nothing is lost.
+/// Returns JSON on one line. Characters a terminal would obey are written as `\u` escapes, so that
+/// nothing is lost.
 #[must_use]
 pub fn json_line(value: &impl serde::Serialize) -> String {
     // Our own types hold no maps with keys other than text, the one thing that cannot be written.

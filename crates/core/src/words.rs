@@ -1,4 +1,5 @@
-//! Words for the person: one table. They name no internals; the typed cause stands beside them in the response.
+//! Words for the person: one table. They name no internals; the typed cause stands beside them in
+//! the response.
 
 use std::borrow::Cow;
 
@@ -97,10 +98,12 @@ pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part c
 /// What the person is told when their message came before a question they had not seen.
 pub const MESSAGE_QUEUED: &str = "Your message came before this question. It is kept, and is the next one when this is answered.";
 
-/// The notice to a person whose message came while the program that asked has to bring something first.
+/// The notice to a person whose message came while the program that asked has to bring something
+/// first.
 pub const MESSAGE_QUEUED_BEHIND_RESULT: &str = "Your message is kept, and is the next one when the program that asked has brought what this waits for.";
 
-/// The questions for calls that wait, one a line. What waits for its result is no question: it is named if nothing else waits.
+/// The questions for calls that wait, one a line. What waits for its result is no question: it is
+/// named if nothing else waits.
 #[must_use]
 pub fn questions(pending: &[PendingCall]) -> String {
     let question = |call: &PendingCall| match (&call.doubt, call.awaits) {
@@ -159,7 +162,8 @@ pub fn confirm(preview: &str) -> String {
     format!("{preview}? Please answer yes or no.")
 }
 
-/// A call whose fate stays open: the person left it so, nobody answered, or the turn was stopped. `preview`: what it would do.
+/// A call whose fate stays open: the person left it so, nobody answered, or the turn was stopped.
+/// `preview`: what it would do.
 #[must_use]
 pub fn in_doubt(preview: Option<&str>) -> String {
     let interrupted = match preview {
@@ -174,8 +178,8 @@ pub fn in_doubt(preview: Option<&str>) -> String {
     format!("{interrupted}. {UNKNOWN}")
 }
 
-/// A call that broke off: its tool broke down, or did not end in time. `None`: it said itself why it failed.
-/// `preview`: what it would do. `unknown`: it may have been carried out.
+/// A call that broke off: its tool broke down, or did not end in time. `None`: it said itself why
+/// it failed. `preview`: what it would do. `unknown`: it may have been carried out.
 #[must_use]
 pub fn broke_off(error: &ToolError, preview: Option<&str>, unknown: bool) -> Option<String> {
     let what = match error {

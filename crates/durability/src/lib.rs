@@ -1,8 +1,8 @@
-//! The process under test of the fault-injection suite (`tests/it`): an agent whose model and tools are in another process,
-//! which logs every call it gets. Not part of what users get.
+//! The process under test of the fault-injection suite (`tests/it`): an agent whose model and tools
+//! are in another process, which logs every call it gets. Not part of what users get.
 //!
-//! It is told what to be by one JSON argument, a [`Setup`], then answers one [`Request`] a line with one [`Reply`] a line, in
-//! any order, until its input ends or it is killed.
+//! It is told what to be by one JSON argument, a [`Setup`], then answers one [`Request`] a line
+//! with one [`Reply`] a line, in any order, until its input ends or it is killed.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod tool; // its hands, in another process

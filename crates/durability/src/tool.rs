@@ -102,8 +102,8 @@ impl Remote {
         })
     }
 
-    /// Returns the same tool, which waits so long for an answer and can be asked, if `probe`, what became of a call. Unless said
-    /// otherwise it waits an hour, and cannot be asked.
+    /// Returns the same tool, which waits so long for an answer and can be asked, if `probe`, what
+    /// became of a call. Unless said otherwise it waits an hour, and cannot be asked.
     #[must_use]
     pub fn that_waits(self, patience: Duration, probe: bool) -> Self {
         Self {

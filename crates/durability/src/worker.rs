@@ -150,7 +150,8 @@ async fn answer(agent: &Agent, request: Request) -> Result<Heard, String> {
     })
 }
 
-/// A history longer than a turn is given, and so long that what a turn is given of it is summarised.
+/// A history longer than a turn is given, and so long that what a turn is given of it is
+/// summarised.
 #[must_use]
 pub fn history() -> Vec<Message> {
     (0..30)

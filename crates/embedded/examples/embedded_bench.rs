@@ -1,5 +1,5 @@
-//! Measures a model file: load time, prompt and generation speed, prefix reuse, peak memory, and what a new process
-//! needs for its first answer without and with a remembered prompt head.
+//! Measures a model file: load time, prompt and generation speed, prefix reuse, peak memory, and
+//! what a new process needs for its first answer without and with a remembered prompt head.
 //!
 //! `cargo run --release -p adjutant-embedded --example embedded_bench -- MODEL.gguf`
 
@@ -112,7 +112,8 @@ fn timed(
     Ok(answer)
 }
 
-/// Processor time of this process so far, where the system tells; with one thread it does not depend on other load.
+/// Processor time of this process so far, where the system tells; with one thread it does not
+/// depend on other load.
 fn processor_seconds() -> f32 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat

@@ -28,7 +28,8 @@ pub struct KnownModel {
     pub packages: Packages,
 }
 
-/// Python packages that carry a model in parts. They are other people's; the digest makes the bytes trustworthy.
+/// Python packages that carry a model in parts. They are other people's; the digest makes the bytes
+/// trustworthy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Packages {
@@ -117,14 +118,15 @@ impl KnownModel {
 }
 
 impl KnownModel {
-    /// Says whether its file in `models_dir` was verified and not changed since: then [`verify_in`](Self::verify_in) reads
-    /// nothing.
+    /// Says whether its file in `models_dir` was verified and not changed since: then
+    /// [`verify_in`](Self::verify_in) reads nothing.
     pub fn is_verified_in(&self, models_dir: &Path) -> bool {
         verified::is_marked(&self.path_in(models_dir), self.sha256)
     }
 
-    /// Compares its file in `models_dir` with the digest it should have, once for each state of the file: reads all of
-    /// it, which takes seconds, unless that was done since it was last changed. `progress` is told the bytes so far.
+    /// Compares its file in `models_dir` with the digest it should have, once for each state of the
+    /// file: reads all of it, which takes seconds, unless that was done since it was last changed.
+    /// `progress` is told the bytes so far.
     ///
     /// # Errors
     /// [`VerifyError`].

@@ -29,7 +29,8 @@ impl Constraints {
     pub(crate) fn compile(&self, schema: &Value) -> Result<Constraint, DecodeError> {
         let mut schema = schema.clone();
         if let Value::Object(fields) = &mut schema {
-            // Free whitespace would make every separator a decision; without it about half of the tokens are forced.
+            // Free whitespace would make every separator a decision; without it about half of the
+            // tokens are forced.
             fields.insert("x-guidance".into(), json!({ "whitespace_flexible": false }));
         }
         let parser = self

@@ -17,8 +17,8 @@ use crate::sample::{Sampler, Sampling};
 use crate::template::{self, ChatTurn};
 use crate::tokenizer::Tokenizer;
 
-/// Tokens remembered at most, prompt and answer together, whatever the model could do: the memory for one is
-/// 57 KB in the 1.5B model.
+/// Tokens remembered at most, prompt and answer together, whatever the model could do: the memory
+/// for one is 57 KB in the 1.5B model.
 pub(crate) const WINDOW_TOKENS_MAX: usize = 8192;
 
 /// What to answer, and how.
@@ -89,13 +89,14 @@ pub trait Listener {
     /// Takes the next piece of text, never empty, never half a character.
     fn text(&mut self, piece: &str);
 
-    /// Takes how far the prompt was read: before each of its chunks while more than 32 tokens are left, and once more at
-    /// its end. Not called where no more than these are left to begin with.
+    /// Takes how far the prompt was read: before each of its chunks while more than 32 tokens are
+    /// left, and once more at its end. Not called where no more than these are left to begin with.
     fn reading(&mut self, progress: PromptProgress) {
         let _ = progress;
     }
 
-    /// Says whether nobody wants the answer any more. Asked between tokens and between chunks of the prompt.
+    /// Says whether nobody wants the answer any more. Asked between tokens and between chunks of
+    /// the prompt.
     fn is_gone(&self) -> bool;
 }
 
@@ -108,11 +109,11 @@ impl Listener for () {
     }
 }
 
-/// A loaded model. Answers one request at a time and keeps what it has read: a request that begins like the one
-/// before is answered without computing that beginning again.
+/// A loaded model. Answers one request at a time and keeps what it has read: a request that begins
+/// like the one before is answered without computing that beginning again.
 ///
-/// A prompt is read in chunks of 32 tokens, between which the listener is asked whether it is still wanted.
-/// Whenever reading ends early, what was read until then is kept.
+/// A prompt is read in chunks of 32 tokens, between which the listener is asked whether it is still
+/// wanted. Whenever reading ends early, what was read until then is kept.
 pub struct Decoder {
     network: Box<dyn Network>,
     tokenizer: Arc<Tokenizer>,
@@ -136,7 +137,8 @@ const HEAD_TOKENS_MIN: usize = 128;
 impl Decoder {
     /// Loads a GGUF file.
     ///
-    /// Takes about as long as reading it from the disk; the file must stay in place while the model is used.
+    /// Takes about as long as reading it from the disk; the file must stay in place while the model
+    /// is used.
     ///
     /// # Errors
     /// [`LoadError`] says whether to fetch the file, fetch it again or choose another one.
@@ -182,9 +184,9 @@ impl Decoder {
         })
     }
 
-    /// Keeps what is read of the head of prompts in the folder `dir`, chunk by chunk, and goes on from what another
-    /// process left there. The head is that of the first request, or of the first [`prepare`](Self::prepare), that is
-    /// 128 tokens or longer.
+    /// Keeps what is read of the head of prompts in the folder `dir`, chunk by chunk, and goes on
+    /// from what another process left there. The head is that of the first request, or of the first
+    /// [`prepare`](Self::prepare), that is 128 tokens or longer.
     ///
     /// At most 30 KB a token; the newest four heads are kept. Lost or damaged files are made again.
     pub fn keep_heads_in(&mut self, dir: impl Into<PathBuf>) {
@@ -211,8 +213,8 @@ impl Decoder {
     /// Answers `request`, telling `listener` every piece as soon as it is known.
     ///
     /// # Errors
-    /// [`DecodeError::ContextTooLong`] before anything is computed; [`DecodeError::Schema`] for a schema that has no
-    /// constraint; [`DecodeError::Cancelled`] soon after `listener` is gone.
+    /// [`DecodeError::ContextTooLong`] before anything is computed; [`DecodeError::Schema`] for a
+    /// schema that has no constraint; [`DecodeError::Cancelled`] soon after `listener` is gone.
     pub fn generate(
         &mut self,
         request: &ChatRequest,
@@ -255,8 +257,8 @@ impl Decoder {
         })
     }
 
-    /// Reads the head of `request` ahead, so that a request that begins with it is answered sooner. Does nothing if it
-    /// was read already.
+    /// Reads the head of `request` ahead, so that a request that begins with it is answered sooner.
+    /// Does nothing if it was read already.
     ///
     /// # Errors
     /// [`DecodeError::Cancelled`] soon after `listener` is gone; what was read until then is kept.
@@ -331,8 +333,9 @@ impl Decoder {
         }
     }
 
-    /// Reads `tokens`, behind what is remembered, and gives the scores of what follows if they are wanted. What was
-    /// read stays read if the listener goes away. `prompt_tokens`: where the prompt ends.
+    /// Reads `tokens`, behind what is remembered, and gives the scores of what follows if they are
+    /// wanted. What was read stays read if the listener goes away. `prompt_tokens`: where the
+    /// prompt ends.
     fn read(
         &mut self,
         tokens: &[TokenId],
@@ -388,8 +391,8 @@ impl Decoder {
         }
     }
 
-    /// Notes where the head ends. Takes the first one that is long enough as the one to keep, and what a file holds of it into
-    /// memory.
+    /// Notes where the head ends. Takes the first one that is long enough as the one to keep, and
+    /// what a file holds of it into memory.
     fn open_head(&mut self, head: &[TokenId]) {
         self.head_tokens = head.len();
         if head.len() < HEAD_TOKENS_MIN || self.head.is_some() {
@@ -478,8 +481,8 @@ struct TextStream {
 }
 
 impl TextStream {
-    /// A stream that tells nothing before [`release`](Self::release): what an answer has to begin with is known before
-    /// the prompt is read.
+    /// A stream that tells nothing before [`release`](Self::release): what an answer has to begin
+    /// with is known before the prompt is read.
     fn held() -> Self {
         Self {
             held: Some(String::new()),

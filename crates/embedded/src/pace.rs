@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-/// Tokens of a chunk. Reading is cancelled, kept and reported between chunks, so that larger ones make a person wait: on two
-/// cores 32 tokens take less than a second, and 64 are read faster by a seventh.
+/// Tokens of a chunk. Reading is cancelled, kept and reported between chunks, so that larger ones
+/// make a person wait: on two cores 32 tokens take less than a second, and 64 are read faster by a
+/// seventh.
 ///
-/// One size, whatever the rate: sums of floating-point numbers depend on how many rows are computed at once, and so would
-/// answers on what else the machine did.
+/// One size, whatever the rate: sums of floating-point numbers depend on how many rows are computed
+/// at once, and so would answers on what else the machine did.
 pub(crate) const CHUNK_TOKENS: usize = 32;
 /// Tokens that say something about the rate at least.
 const MEASURED_TOKENS_MIN: usize = 8;
 /// Weight of the newest measurement; what else runs on the machine comes and goes.
 const NEWEST: f64 = 0.5;
 
-/// Returns the number of tokens that are read next, of `wanted` behind `read`. Chunks end at multiples of [`CHUNK_TOKENS`]
-/// from the beginning of the head, and behind it from its end: at the same places wherever reading begins.
+/// Returns the number of tokens that are read next, of `wanted` behind `read`. Chunks end at
+/// multiples of [`CHUNK_TOKENS`] from the beginning of the head, and behind it from its end: at the
+/// same places wherever reading begins.
 pub(crate) fn chunk_tokens(read: usize, head: usize, wanted: usize) -> usize {
     let (begin, end) = if read < head {
         (0, head)
@@ -32,7 +34,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Takes that `tokens` were read in `elapsed`. A few tokens say little about many and are not counted.
+    /// Takes that `tokens` were read in `elapsed`. A few tokens say little about many and are not
+    /// counted.
     pub(crate) fn add(&mut self, tokens: usize, elapsed: Duration) {
         if tokens < MEASURED_TOKENS_MIN || elapsed.is_zero() {
             return;

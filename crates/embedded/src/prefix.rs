@@ -1,15 +1,15 @@
 //! Keys and values of the constant head of prompts, kept on disk between processes.
 //!
-//! The file of a head grows while the head is read: a segment for each chunk, with its tokens, their keys and values,
-//! and a digest over the segment and the digest before it. A process that is killed loses the chunk it was at and no
-//! more. A segment that is torn or altered ends the file: what stands before it is used, what follows is cut off by
-//! the next process that writes.
+//! The file of a head grows while the head is read: a segment for each chunk, with its tokens,
+//! their keys and values, and a digest over the segment and the digest before it. A process that is
+//! killed loses the chunk it was at and no more. A segment that is torn or altered ends the file:
+//! what stands before it is used, what follows is cut off by the next process that writes.
 //!
-//! A process writes to a file only while it holds the file's exclusive lock, and reads without one: segments that are
-//! complete never change.
+//! A process writes to a file only while it holds the file's exclusive lock, and reads without one:
+//! segments that are complete never change.
 //!
-//! Everything here is a convenience: a file that is missing, of another version or of another model is as good as
-//! none, and no failure reaches the person.
+//! Everything here is a convenience: a file that is missing, of another version or of another model
+//! is as good as none, and no failure reaches the person.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -151,8 +151,8 @@ impl PrefixStore {
 }
 
 impl Prefix {
-    /// Puts its common tokens into `cache`, in place of whatever is there, and returns those that could be read: fewer
-    /// than [`common`](Self::common) if a segment is damaged.
+    /// Puts its common tokens into `cache`, in place of whatever is there, and returns those that
+    /// could be read: fewer than [`common`](Self::common) if a segment is damaged.
     pub(crate) fn restore(&self, prompt: &[TokenId], cache: &mut KvCache) -> Vec<TokenId> {
         cache.truncate(0);
         let Some(mut segments) = Segments::open(&self.path, &self.owner) else {
@@ -202,8 +202,8 @@ impl HeadFile {
         self.stored
     }
 
-    /// Puts the longest beginning of the head that any file of the folder holds into `cache`, if that is more than
-    /// `known` tokens. Returns the tokens.
+    /// Puts the longest beginning of the head that any file of the folder holds into `cache`, if
+    /// that is more than `known` tokens. Returns the tokens.
     pub(crate) fn restore(&mut self, known: usize, cache: &mut KvCache) -> Option<Vec<TokenId>> {
         let found = self
             .store
@@ -216,8 +216,8 @@ impl HeadFile {
         Some(restored)
     }
 
-    /// Adds what `cache` remembers of the head and the file does not hold yet: `read` begins like the tokens in the
-    /// cache. Does nothing while another process writes the same file.
+    /// Adds what `cache` remembers of the head and the file does not hold yet: `read` begins like
+    /// the tokens in the cache. Does nothing while another process writes the same file.
     pub(crate) fn grow(&mut self, read: &[TokenId], cache: &KvCache) -> io::Result<()> {
         if self.stored == self.head.len() {
             return Ok(());
@@ -246,7 +246,8 @@ impl HeadFile {
         Ok(())
     }
 
-    /// Opens the file behind its last sound segment and cuts off the rest. `None`: another process writes it.
+    /// Opens the file behind its last sound segment and cuts off the rest. `None`: another process
+    /// writes it.
     fn open(&mut self) -> io::Result<Option<Tail>> {
         fs::create_dir_all(&self.store.dir)?;
         let file = File::options()
@@ -292,7 +293,8 @@ impl HeadFile {
 }
 
 impl Tail {
-    /// Writes a segment. Not synced: one that a power cut leaves half written fails its digest and is cut off.
+    /// Writes a segment. Not synced: one that a power cut leaves half written fails its digest and
+    /// is cut off.
     fn append(&mut self, tokens: &[TokenId], body: &[u8]) -> io::Result<()> {
         let mut segment = count_bytes(tokens.len()).to_vec();
         segment.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
@@ -383,8 +385,8 @@ impl Segments {
         Some(Segment { tokens, body })
     }
 
-    /// The tokens of the next segment and the length of what follows them. Bounded by the file's own length before
-    /// anything is allocated.
+    /// The tokens of the next segment and the length of what follows them. Bounded by the file's
+    /// own length before anything is allocated.
     fn next_tokens(&mut self) -> Option<(Vec<TokenId>, usize)> {
         let left = self.file_len.checked_sub(self.at)?;
         let count = usize::try_from(u32::from_le_bytes(array(&mut self.file)?)).ok()?;
@@ -420,7 +422,8 @@ pub(crate) fn common_len(left: &[TokenId], right: &[TokenId]) -> usize {
         .count()
 }
 
-/// Per layer the keys and then the values of the tokens from `from` to `to`, as little-endian half floats.
+/// Per layer the keys and then the values of the tokens from `from` to `to`, as little-endian half
+/// floats.
 fn export(cache: &KvCache, from: usize, to: usize) -> Computed<Vec<u8>> {
     let len = to - from;
     let mut bytes =
@@ -437,7 +440,8 @@ fn export(cache: &KvCache, from: usize, to: usize) -> Computed<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads what [`export`] wrote for `len` tokens and remembers the first `wanted` of them behind what `cache` holds.
+/// Reads what [`export`] wrote for `len` tokens and remembers the first `wanted` of them behind
+/// what `cache` holds.
 fn import(bytes: &[u8], len: usize, wanted: usize, cache: &mut KvCache) -> Computed<()> {
     cache.reserve(wanted)?;
     let half_layer = len * cache.width() / 2;

@@ -8,13 +8,15 @@ use crate::error::DecodeError;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Sampling {
-    /// No unit, 0 or more. Default 0: always the likeliest token, so that runs repeat on one machine.
+    /// No unit, 0 or more. Default 0: always the likeliest token, so that runs repeat on one
+    /// machine.
     pub temperature: f32,
     /// Only the likeliest tokens that together reach this probability, `0.0..=1.0`. Default 1: all.
     pub top_p: f32,
     /// Only this many of the likeliest tokens. Default `None`: all.
     pub top_k: Option<usize>,
-    /// Start of the random numbers, so that a sampled run can be repeated. Default 0. Unused at temperature 0.
+    /// Start of the random numbers, so that a sampled run can be repeated. Default 0. Unused at
+    /// temperature 0.
     pub seed: u64,
 }
 
@@ -97,7 +99,8 @@ impl Sampler {
         Some(first)
     }
 
-    /// The next number in `0.0..1.0`, by SplitMix64: good enough to sample with, and the same on every platform.
+    /// The next number in `0.0..1.0`, by SplitMix64: good enough to sample with, and the same on
+    /// every platform.
     fn next_unit(&mut self) -> f32 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;

@@ -13,12 +13,13 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(2);
 
 /// The number of threads that is fastest right now, at least 1 and at most 8; takes about 10 ms.
 ///
-/// The engine's threads wait for each other in busy loops, so one of them that has to share its core stops all: on two
-/// cores beside other work, one thread was measured to be two to three times as fast as two. This counts the cores we
-/// may use, less those that others keep busy (Linux only).
+/// The engine's threads wait for each other in busy loops, so one of them that has to share its
+/// core stops all: on two cores beside other work, one thread was measured to be two to three times
+/// as fast as two. This counts the cores we may use, less those that others keep busy (Linux only).
 ///
-/// The engine reads `CANDLE_NUM_THREADS` and `RAYON_NUM_THREADS` once, before the first request. Whoever owns `main`
-/// can set both to this, unless they are set already, before any other thread starts; a library cannot.
+/// The engine reads `CANDLE_NUM_THREADS` and `RAYON_NUM_THREADS` once, before the first request.
+/// Whoever owns `main` can set both to this, unless they are set already, before any other thread
+/// starts; a library cannot.
 pub fn suggested_threads() -> usize {
     let allowed = available_parallelism().map_or(1, usize::from);
     let ours = candle_core::utils::get_num_threads()
@@ -39,8 +40,8 @@ pub fn suggested_threads() -> usize {
         .map_or(ours, |&idle| ours.min(idle.max(1)))
 }
 
-/// Processors that nobody but us uses: `load` is `/proc/loadavg`, whose fourth word begins with the number of running
-/// threads, this one included; `stat` is `/proc/stat`, with a line per processor.
+/// Processors that nobody but us uses: `load` is `/proc/loadavg`, whose fourth word begins with the
+/// number of running threads, this one included; `stat` is `/proc/stat`, with a line per processor.
 fn idle_processors(load: &str, stat: &str) -> Option<usize> {
     let running: usize = load
         .split_whitespace()

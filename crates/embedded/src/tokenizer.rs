@@ -1,7 +1,8 @@
 //! Text to tokens and back, from the vocabulary inside the model file.
 //!
-//! Control tokens are not part of the vocabulary that text is encoded with, so a user who writes `<|im_start|>` sends
-//! those eleven or so characters and nothing else. Whoever builds a prompt pushes control tokens by id.
+//! Control tokens are not part of the vocabulary that text is encoded with, so a user who writes
+//! `<|im_start|>` sends those eleven or so characters and nothing else. Whoever builds a prompt
+//! pushes control tokens by id.
 
 use std::collections::HashMap;
 
@@ -98,7 +99,8 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The bytes a token stands for; none for control tokens. A character may be spread over several tokens.
+    /// The bytes a token stands for; none for control tokens. A character may be spread over
+    /// several tokens.
     pub(crate) fn bytes(&self, token: TokenId) -> &[u8] {
         match self.trie.token(token) {
             [TokTrie::SPECIAL_TOKEN_MARKER, ..] => &[],
@@ -187,8 +189,8 @@ fn byte_level_bpe(
     Ok(bpe)
 }
 
-/// The printable stand-ins that GPT-2's byte-level vocabularies use for bytes: printable ones are themselves, the
-/// others are numbered from U+0100 on.
+/// The printable stand-ins that GPT-2's byte-level vocabularies use for bytes: printable ones are
+/// themselves, the others are numbered from U+0100 on.
 fn byte_level_alphabet() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut stand_ins = (0x100u32..).filter_map(char::from_u32);

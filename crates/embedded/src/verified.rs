@@ -1,7 +1,8 @@
 //! Verification of model files by digest, once for each state of the file.
 //!
-//! The digest of a gigabyte takes seconds, so it is not computed at every start: a marker beside the file says for which
-//! size and modification time it was right. A file that was changed since has another time, and is computed again.
+//! The digest of a gigabyte takes seconds, so it is not computed at every start: a marker beside
+//! the file says for which size and modification time it was right. A file that was changed since
+//! has another time, and is computed again.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -16,7 +17,8 @@ const SUFFIX: &str = ".verified";
 /// Bytes read at a time.
 const BUFFER_LEN: usize = 1 << 20;
 
-/// Says whether `file` was found to have the digest `sha256` and not changed since. `false` if that is unknown.
+/// Says whether `file` was found to have the digest `sha256` and not changed since. `false` if that
+/// is unknown.
 pub(crate) fn is_marked(file: &Path, sha256: &str) -> bool {
     marker(file, sha256).is_ok_and(|expected| {
         fs::read_to_string(marker_path(file)).is_ok_and(|found| found == expected)

@@ -18,7 +18,8 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Asks one question as the first message of a conversation. One fact of each list of the evidence is to be told.
+    /// Asks one question as the first message of a conversation. One fact of each list of the
+    /// evidence is to be told.
     pub(crate) async fn ask(
         &mut self,
         home: &Home,

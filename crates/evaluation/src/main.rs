@@ -1,8 +1,10 @@
-//! `memory-eval FOLDER [--json]`: what retrieval finds of a memory, over sets of questions with known evidence.
+//! `memory-eval FOLDER [--json]`: what retrieval finds of a memory, over sets of questions with
+//! known evidence.
 //!
-//! Each folder in FOLDER is a set: `facts.jsonl`, `notes/*.md` and `questions.jsonl`. Facts are remembered and notes read by the stores
-//! that a turn uses, the conversations of the notes are held again over a database, and all are asked by the functions that a turn calls; no
-//! model helps.
+//! Each folder in FOLDER is a set: `facts.jsonl`, `notes/*.md` and `questions.jsonl`. Facts are
+//! remembered and notes read by the stores that a turn uses, the conversations of the notes are
+//! held again over a database, and all are asked by the functions that a turn calls; no model
+//! helps.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

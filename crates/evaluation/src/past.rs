@@ -1,4 +1,5 @@
-//! The past conversations that are found for a question: those of the notes, held again with an agent over a database of its own.
+//! The past conversations that are found for a question: those of the notes, held again with an
+//! agent over a database of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Holds the conversations: of every two lines the first is said by a person, the second is the answer.
+    /// Holds the conversations: of every two lines the first is said by a person, the second is the
+    /// answer.
     pub(crate) async fn with(set: &Set) -> Result<Self, String> {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
         let path = folder.path().join("past.db");
@@ -78,7 +80,8 @@ impl Past {
         })
     }
 
-    /// Searches with a question as it was typed. All conversations of the evidence are to be among the first five.
+    /// Searches with a question as it was typed. All conversations of the evidence are to be among
+    /// the first five.
     pub(crate) async fn ask(
         &self,
         at_5: &mut Share,

@@ -39,7 +39,8 @@ pub(crate) struct Question {
     pub(crate) words: String,
     /// The notes that are needed, all of them.
     pub(crate) notes: Vec<String>,
-    /// One list of facts for each piece of evidence: any of each list is needed. `None`: facts do not hold all of it.
+    /// One list of facts for each piece of evidence: any of each list is needed. `None`: facts do
+    /// not hold all of it.
     pub(crate) facts: Option<Vec<Vec<u64>>>,
 }
 

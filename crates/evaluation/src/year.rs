@@ -1,6 +1,8 @@
-//! What a turn costs with the memory of a year, beside that of the first day: CPU of the process, and tokens of the prompt.
+//! What a turn costs with the memory of a year, beside that of the first day: CPU of the process,
+//! and tokens of the prompt.
 //!
-//! Both memories are asked in turn, in one process, so that what else the machine does strikes both alike.
+//! Both memories are asked in turn, in one process, so that what else the machine does strikes both
+//! alike.
 
 use std::fs;
 use std::sync::Arc;
@@ -67,7 +69,8 @@ pub(crate) struct Figures {
     year_cpu_us: f64,
     /// The second as a multiple of the first.
     ratio: f64,
-    /// Tokens of the memory's part of a prompt after the year: the important facts and what is told with the message.
+    /// Tokens of the memory's part of a prompt after the year: the important facts and what is told
+    /// with the message.
     prompt_tokens_mean: f64,
     prompt_tokens_max: u32,
 }
@@ -187,7 +190,8 @@ impl Home {
         Ok(home)
     }
 
-    /// Holds a conversation, and puts it into the index of past ones. Returns the CPU of each turn, in microseconds.
+    /// Holds a conversation, and puts it into the index of past ones. Returns the CPU of each turn,
+    /// in microseconds.
     async fn converse(&self, number: usize) -> Result<Vec<f64>, String> {
         let conversation = RunContext::default().conversation;
         let mut costs = Vec::new();

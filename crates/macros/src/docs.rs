@@ -2,7 +2,8 @@
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The text of doc comments: lines of a paragraph joined, paragraphs apart. `None` if there is nothing in it.
+/// The text of doc comments: lines of a paragraph joined, paragraphs apart. `None` if there is
+/// nothing in it.
 pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
     let lines: Vec<String> = attributes.iter().filter_map(line).collect();
     let lines = lines

@@ -55,8 +55,8 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
     let fields = arguments.iter().map(|argument| &argument.field);
     let serde = path_text(&facade, "serde");
     let schemars = path_text(&facade, "schemars");
-    // `allow` and not `expect` in what is generated, here and below: whether there is anything to silence depends on the
-    // user's function, and an unfulfilled `expect` would warn in their code.
+    // `allow` and not `expect` in what is generated, here and below: whether there is anything to
+    // silence depends on the user's function, and an unfulfilled `expect` would warn in their code.
     Ok(quote! {
         #(#switches)*
         #(#doc_comments)*

@@ -10,8 +10,8 @@ mod parameter; // a parameter to an argument
 
 /// Makes a tool of an `async fn`.
 ///
-/// The function's name becomes the tool's name, its doc comment the description the model chooses by, its parameters the
-/// arguments, with a JSON Schema that allows no others:
+/// The function's name becomes the tool's name, its doc comment the description the model chooses
+/// by, its parameters the arguments, with a JSON Schema that allows no others:
 ///
 /// ```text
 /// /// Weather for a city.
@@ -30,15 +30,16 @@ mod parameter; // a parameter to an argument
 /// ```
 ///
 /// # Parameters
-/// Owned types that are `serde::Deserialize` and `schemars::JsonSchema`. `Option<T>` may be left out. What the model
-/// reads about a parameter is its doc comment or `#[arg(description = "...")]`; `#[serde(...)]` and `#[schemars(...)]`
-/// are passed on, such as `#[serde(default)]` and `#[schemars(range(min = 1, max = 14))]`. A first parameter of type
-/// `&ToolContext` or `ToolContext` is no argument: it says who the call is for.
+/// Owned types that are `serde::Deserialize` and `schemars::JsonSchema`. `Option<T>` may be left
+/// out. What the model reads about a parameter is its doc comment or `#[arg(description = "...")]`;
+/// `#[serde(...)]` and `#[schemars(...)]` are passed on, such as `#[serde(default)]` and
+/// `#[schemars(range(min = 1, max = 14))]`. A first parameter of type `&ToolContext` or
+/// `ToolContext` is no argument: it says who the call is for.
 ///
 /// # Result
-/// `Result<T, E>` or `T`, where `T` is `serde::Serialize`. An error that is a `ToolError`, or turns into one, is passed
-/// on; any other that can be printed becomes `ToolError::Failed` with its words. The model reads them, and the person
-/// may.
+/// `Result<T, E>` or `T`, where `T` is `serde::Serialize`. An error that is a `ToolError`, or turns
+/// into one, is passed on; any other that can be printed becomes `ToolError::Failed` with its
+/// words. The model reads them, and the person may.
 ///
 /// # Options
 /// | option | meaning |

@@ -1,4 +1,5 @@
-//! Facts and entries from standard input into a vault, one a line: the smallest program over this crate.
+//! Facts and entries from standard input into a vault, one a line: the smallest program over this
+//! crate.
 //!
 //! ```text
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER remember|log < lines

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use adjutant_core::ToolError;
 use adjutant_core::port::StoreError;
 
-/// Why something could not be done in a vault. `Display` is safe to show to the person and, but for opening, to a model:
-/// it names notes relative to the vault.
+/// Why something could not be done in a vault. `Display` is safe to show to the person and, but for
+/// opening, to a model: it names notes relative to the vault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VaultError {
@@ -212,7 +212,8 @@ pub enum MemoryError {
     /// There is nothing to undo.
     #[error("there is nothing to undo")]
     NothingToUndo,
-    /// The file was changed by hand since; the change is left out from now on, so the next undo takes the one before it.
+    /// The file was changed by hand since; the change is left out from now on, so the next undo
+    /// takes the one before it.
     #[error(
         "{what} was changed by hand since and was left as it is; the next undo takes the change before it"
     )]

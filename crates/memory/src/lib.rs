@@ -1,7 +1,8 @@
-//! What outlives a session: facts and notes, in plain markdown that belongs to its owner, or facts in a database.
+//! What outlives a session: facts and notes, in plain markdown that belongs to its owner, or facts
+//! in a database.
 //!
-//! Files are read fresh and written atomically; nothing that was not written here is changed. The time, the settings and
-//! the history's database are handed in.
+//! Files are read fresh and written atomically; nothing that was not written here is changed. The
+//! time, the settings and the history's database are handed in.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), adjutant_memory::MemoryError> {

@@ -20,8 +20,8 @@ pub struct DatabaseMemory {
 }
 
 impl DatabaseMemory {
-    /// Over a store of facts, with the history of their changes. `max_facts`: how many there may be of one user, see
-    /// [`MemoryOptions::max_facts`](crate::MemoryOptions::max_facts).
+    /// Over a store of facts, with the history of their changes. `max_facts`: how many there may be
+    /// of one user, see [`MemoryOptions::max_facts`](crate::MemoryOptions::max_facts).
     #[must_use]
     pub fn new(
         facts: Arc<dyn FactStore>,
@@ -86,7 +86,8 @@ impl Memories {
         self
     }
 
-    /// Returns the same, in which a user has no memory: theirs is elsewhere and cannot be reached, and they get no second one.
+    /// Returns the same, in which a user has no memory: theirs is elsewhere and cannot be reached,
+    /// and they get no second one.
     #[must_use]
     pub fn without(mut self, user: UserId) -> Self {
         Arc::make_mut(&mut self.own).insert(user, None);
@@ -111,7 +112,8 @@ impl Memories {
         }
     }
 
-    /// Returns true if a user's memory is elsewhere and cannot be reached: see [`Memories::without`].
+    /// Returns true if a user's memory is elsewhere and cannot be reached: see
+    /// [`Memories::without`].
     #[must_use]
     pub fn is_out_of_reach(&self, user: &UserId) -> bool {
         matches!(self.own.get(user), Some(None))

@@ -1,4 +1,5 @@
-//! The memory as a whole: facts, notes and the way back, over one vault of one owner, or over their facts in a database.
+//! The memory as a whole: facts, notes and the way back, over one vault of one owner, or over their
+//! facts in a database.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -31,21 +32,22 @@ const ATTACHED_MAX: usize = 64;
 /// Settings of a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// Where the facts are, relative to the vault, or as a whole path inside it. Default `memory/facts.md`. Setting `memory.path`.
+    /// Where the facts are, relative to the vault, or as a whole path inside it. Default
+    /// `memory/facts.md`. Setting `memory.path`.
     pub path: String,
-    /// The number of facts at most. Default 5,000. At the limit `remember` refuses; nothing is evicted. Setting
-    /// `memory.max_facts`.
+    /// The number of facts at most. Default 5,000. At the limit `remember` refuses; nothing is
+    /// evicted. Setting `memory.max_facts`.
     pub max_facts: usize,
     /// Where daily notes are. Default: as the vault's own settings say. Setting `vault.daily`.
     pub daily: Daily,
-    /// Language of the names in their paths and templates. Default: the one that the notes there are named in, else English.
-    /// Setting `vault.locale`.
+    /// Language of the names in their paths and templates. Default: the one that the notes there
+    /// are named in, else English. Setting `vault.locale`.
     pub locale: Option<Locale>,
-    /// The heading of daily notes under which entries stand, without `#`. Default `Log`. A note that has it at any level
-    /// gets entries there; another note gets it at level 2, at its end.
+    /// The heading of daily notes under which entries stand, without `#`. Default `Log`. A note
+    /// that has it at any level gets entries there; another note gets it at level 2, at its end.
     pub heading: String,
-    /// The folder of the notes of conversations, relative to the vault; empty is the vault itself. Default `conversations`.
-    /// Setting `vault.conversations`.
+    /// The folder of the notes of conversations, relative to the vault; empty is the vault itself.
+    /// Default `conversations`. Setting `vault.conversations`.
     pub conversations: String,
 }
 
@@ -93,7 +95,8 @@ impl Cause {
     }
 }
 
-/// The memory of one person: in one vault, or their facts in a database. Cheap to clone; everything is read fresh at every operation.
+/// The memory of one person: in one vault, or their facts in a database. Cheap to clone; everything
+/// is read fresh at every operation.
 #[derive(Clone)]
 pub struct Memory {
     place: Place,
@@ -206,7 +209,8 @@ impl Memory {
         }
     }
 
-    /// Returns the same memory, in which the owner's past conversations with an agent are looked for too.
+    /// Returns the same memory, in which the owner's past conversations with an agent are looked
+    /// for too.
     #[must_use]
     pub fn with_conversations(self, past: Arc<dyn PastConversations>, agent: AgentName) -> Self {
         Self {
@@ -239,8 +243,9 @@ impl Memory {
         &self.common().scope.user
     }
 
-    /// Tells which notes are attached in a conversation, by their paths, in place of those that were told before: a search there ranks
-    /// them a little higher. Kept for the last 64 conversations, in this process.
+    /// Tells which notes are attached in a conversation, by their paths, in place of those that
+    /// were told before: a search there ranks them a little higher. Kept for the last 64
+    /// conversations, in this process.
     pub fn attach(&self, conversation: ConversationId, notes: Vec<String>) {
         let Some(shared) = self.in_vault() else {
             return;
@@ -356,8 +361,8 @@ impl Shared {
         .await
     }
 
-    /// Changes one file: locked, read, planned, written into the history, replaced, and planned again if another program
-    /// wrote in between. `plan` gets the text, if the file exists.
+    /// Changes one file: locked, read, planned, written into the history, replaced, and planned
+    /// again if another program wrote in between. `plan` gets the text, if the file exists.
     ///
     /// `known` is this call's change as an earlier attempt left it in the history.
     pub(crate) async fn change<T>(

@@ -19,8 +19,8 @@ pub const READ_CHARS_MAX: usize = 20_000;
 /// Unicode characters that are written into a note at once.
 pub const WRITE_CHARS_MAX: usize = 100_000;
 
-/// The notes of a vault. Files are read fresh at every operation; text that stands in a note is never changed, only added
-/// to.
+/// The notes of a vault. Files are read fresh at every operation; text that stands in a note is
+/// never changed, only added to.
 #[derive(Clone)]
 pub struct Notes(pub(crate) Arc<Shared>);
 
@@ -87,11 +87,13 @@ impl Notes {
         }
     }
 
-    /// Adds an entry to today's daily note, under its heading, and makes the note from its template if there is none.
+    /// Adds an entry to today's daily note, under its heading, and makes the note from its template
+    /// if there is none.
     ///
     /// # Errors
-    /// [`MemoryError::Fact`] for no or too many words; [`VaultError::Shape`] if the entry would disappear in the note; and
-    /// whatever keeps the file from being written: nothing is changed then.
+    /// [`MemoryError::Fact`] for no or too many words; [`VaultError::Shape`] if the entry would
+    /// disappear in the note; and whatever keeps the file from being written: nothing is changed
+    /// then.
     pub async fn write_daily(
         &self,
         activity: &str,
@@ -166,11 +168,12 @@ impl Notes {
             .await
     }
 
-    /// Writes a new note, or adds to the end of one that exists if `append`. Nothing that stands in a note is overwritten.
+    /// Writes a new note, or adds to the end of one that exists if `append`. Nothing that stands in
+    /// a note is overwritten.
     ///
     /// # Errors
-    /// [`VaultError::Exists`] for a note that exists without `append`; [`VaultError::Name`] for a name that cannot be one, and
-    /// for the file of the facts; else as [`Notes::write_daily`].
+    /// [`VaultError::Exists`] for a note that exists without `append`; [`VaultError::Name`] for a
+    /// name that cannot be one, and for the file of the facts; else as [`Notes::write_daily`].
     pub async fn write(
         &self,
         name: &str,
@@ -244,10 +247,12 @@ impl Notes {
             .await
     }
 
-    /// Reads a note, or the part under a heading for `[[Note#Heading]]`, from a line on; at most [`READ_CHARS_MAX`].
+    /// Reads a note, or the part under a heading for `[[Note#Heading]]`, from a line on; at most
+    /// [`READ_CHARS_MAX`].
     ///
     /// # Errors
-    /// As [`Vault::resolve`](crate::Vault::resolve); [`VaultError::NotText`], [`VaultError::TooLarge`].
+    /// As [`Vault::resolve`](crate::Vault::resolve); [`VaultError::NotText`],
+    /// [`VaultError::TooLarge`].
     pub async fn read(
         &self,
         name: &str,
@@ -292,7 +297,8 @@ impl Notes {
         self.0.attached(conversation)
     }
 
-    /// Returns the addresses at which Obsidian opens the notes of links; see [`Vault::obsidian_addresses`](crate::Vault::obsidian_addresses).
+    /// Returns the addresses at which Obsidian opens the notes of links; see
+    /// [`Vault::obsidian_addresses`](crate::Vault::obsidian_addresses).
     ///
     /// # Errors
     /// As there.
@@ -378,7 +384,8 @@ fn planned(
     }
 }
 
-/// The answer of a call that was begun before a crash, if its text stands in the note once more than before.
+/// The answer of a call that was begun before a crash, if its text stands in the note once more
+/// than before.
 fn done_before(change: &MemoryChange, text: Option<&str>) -> Option<Written> {
     let MemoryEffect::Note {
         inserted,

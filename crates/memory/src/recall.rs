@@ -54,12 +54,13 @@ pub struct Recollection {
 }
 
 impl Memory {
-    /// Returns what of the memory fits a query best, best first, 2,000 tokens at most. `from`: only there. Past conversations are looked
-    /// through if the memory has them ([`Memory::with_conversations`]), but for the one that goes on, `current`.
+    /// Returns what of the memory fits a query best, best first, 2,000 tokens at most. `from`: only
+    /// there. Past conversations are looked through if the memory has them
+    /// ([`Memory::with_conversations`]), but for the one that goes on, `current`.
     ///
     /// # Errors
-    /// [`MemoryError::Vault`] for a query without words, and if the vault cannot be read; [`MemoryError::Ledger`] or
-    /// [`MemoryError::Store`] if the store does not answer.
+    /// [`MemoryError::Vault`] for a query without words, and if the vault cannot be read;
+    /// [`MemoryError::Ledger`] or [`MemoryError::Store`] if the store does not answer.
     pub async fn recall(
         &self,
         query: &str,

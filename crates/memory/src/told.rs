@@ -1,4 +1,5 @@
-//! What of the memory a model is told: the important facts in its instruction, what fits a message with that message.
+//! What of the memory a model is told: the important facts in its instruction, what fits a message
+//! with that message.
 
 use adjutant_core::told::{stands_in, words_alone};
 use adjutant_core::{Message, Role, Told};
@@ -19,8 +20,9 @@ pub struct TurnFacts {
 }
 
 impl Memory {
-    /// Returns what is told with a message: the facts that fit it and what was said before it best, and which facts that still stand in
-    /// `history` were withdrawn since. A fact that still stands there is not told again. Tokens are counted by `count`.
+    /// Returns what is told with a message: the facts that fit it and what was said before it best,
+    /// and which facts that still stand in `history` were withdrawn since. A fact that still stands
+    /// there is not told again. Tokens are counted by `count`.
     ///
     /// # Errors
     /// [`MemoryError::Vault`] or [`MemoryError::Store`] if the facts cannot be read.
@@ -34,7 +36,8 @@ impl Memory {
         Ok(self.for_turn(message, history, limits, count).await?.told)
     }
 
-    /// Returns the same with the important facts of the instruction; the facts are read once for both.
+    /// Returns the same with the important facts of the instruction; the facts are read once for
+    /// both.
     ///
     /// # Errors
     /// As [`Memory::told`].

@@ -71,8 +71,8 @@ pub(crate) trait Wire: Send + Sync + 'static {
     /// Reads a streamed answer to what was asked.
     fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder>;
 
-    /// What has to be known before a request is encoded, such as what the server says of the model. It cannot fail: what
-    /// cannot be found out is not known. Default: nothing.
+    /// What has to be known before a request is encoded, such as what the server says of the model.
+    /// It cannot fail: what cannot be found out is not known. Default: nothing.
     fn prepare<'a>(
         &'a self,
         request: &'a GenerateRequest,
@@ -88,7 +88,8 @@ pub(crate) trait Wire: Send + Sync + 'static {
         Asked::default()
     }
 
-    /// A failure with what the person can do about it, where the vendor knows more than its status says. Default: as it is.
+    /// A failure with what the person can do about it, where the vendor knows more than its status
+    /// says. Default: as it is.
     fn explain(&self, error: ModelError) -> ModelError {
         error
     }
@@ -103,8 +104,8 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// A model of a vendor, reached over HTTP. Made by the function `model` of a vendor's module; a clone shares the
-/// connections.
+/// A model of a vendor, reached over HTTP. Made by the function `model` of a vendor's module; a
+/// clone shares the connections.
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);
 
@@ -171,7 +172,8 @@ impl LanguageModel for HttpModel {
         Box::pin(async move {
             let (inner, request) = (&self.0, &*without_explanations(request));
             let time_left = inner.prepare(request).await;
-            // A stream, so that silence can be told from work. Somebody else's request stays what it is.
+            // A stream, so that silence can be told from work. Somebody else's request stays what
+            // it is.
             let streamed = !request.config.verbatim;
             let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
             let (asked, headers) = (
@@ -236,7 +238,8 @@ impl Inner {
             .map(|left| left.saturating_sub(begun.elapsed()))
     }
 
-    /// Reads the whole answer that was asked for, or the stream that a server in between sends in its place.
+    /// Reads the whole answer that was asked for, or the stream that a server in between sends in
+    /// its place.
     fn decode(
         &self,
         asked: &Asked,
@@ -250,7 +253,8 @@ impl Inner {
         self.wire.decode(asked, body, losses)
     }
 
-    /// Reads the stream that was asked for, or the whole answer that a server in between sends in its place.
+    /// Reads the stream that was asked for, or the whole answer that a server in between sends in
+    /// its place.
     fn decoder(self: &Arc<Self>, asked: &Asked, losses: &[String]) -> Box<dyn StreamDecoder> {
         let decoder = self.wire.decoder(asked, losses.to_vec());
         match self.wire.framing() {

@@ -1,4 +1,5 @@
-//! Puts an answer together from the pieces a vendor sends: the same for every wire, streamed or not.
+//! Puts an answer together from the pieces a vendor sends: the same for every wire, streamed or
+//! not.
 //!
 //! Order is kept, and opaque state stays on the piece it came with.
 
@@ -41,8 +42,8 @@ struct OpenCall {
     state: Option<Value>,
 }
 
-/// What a vendor says about a call in one go: everything, or a fragment. Fragments of one call share its index or its id;
-/// one with neither belongs to the call before it.
+/// What a vendor says about a call in one go: everything, or a fragment. Fragments of one call
+/// share its index or its id; one with neither belongs to the call before it.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct CallFragment<'a> {
     /// The vendor's number of the call in this answer.
@@ -56,7 +57,8 @@ pub(crate) struct CallFragment<'a> {
 }
 
 impl Assembly {
-    /// More words. Words without state join the words before them; words with state stand for themselves.
+    /// More words. Words without state join the words before them; words with state stand for
+    /// themselves.
     pub(crate) fn text(&mut self, words: &str, state: Option<Value>) -> Option<Delta> {
         let joins = match self.pieces.last_mut() {
             Some(Piece {
@@ -199,8 +201,8 @@ impl Assembly {
 
 impl OpenCall {
     fn continues_with(&self, fragment: &CallFragment<'_>) -> bool {
-        // Several servers give whole calls neither an id nor a number of their own: what names itself behind complete
-        // arguments is the next one.
+        // Several servers give whole calls neither an id nor a number of their own: what names
+        // itself behind complete arguments is the next one.
         let named = fragment.name.is_some_and(|name| !name.is_empty());
         if fragment.id().is_none()
             && named
@@ -210,7 +212,8 @@ impl OpenCall {
             return false;
         }
         match (fragment.index, fragment.id()) {
-            // Several vendors number every parallel call 0; a different id is a different call all the same.
+            // Several vendors number every parallel call 0; a different id is a different call all
+            // the same.
             (Some(index), Some(id)) => {
                 self.index == Some(index)
                     && self.provider_id.as_deref().is_none_or(|known| known == id)
@@ -383,7 +386,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any number of parallel calls, their fragments of any size and in any interleaving: the calls come out the same.
+        /// Any number of parallel calls, their fragments of any size and in any interleaving: the
+        /// calls come out the same.
         #[test]
         fn the_cuts_do_not_matter(
             texts in proptest::collection::vec("[a-zäö\\\\\"{}🦀]{0,12}", 1..4),

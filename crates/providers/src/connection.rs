@@ -13,15 +13,16 @@ use crate::http::Transport;
 pub struct Connection {
     /// The key, if the vendor wants one. Sent as a header, never logged.
     pub api_key: Option<SecretString>,
-    /// Another host with the same API, with or without the version segment the vendor's paths begin with. Default: the
-    /// vendor's own.
+    /// Another host with the same API, with or without the version segment the vendor's paths begin
+    /// with. Default: the vendor's own.
     pub base_url: Option<Url>,
-    /// Longest silence of the server, before its answer begins as well as in the middle of it. An answer of any length
-    /// may take any time as long as something comes.
+    /// Longest silence of the server, before its answer begins as well as in the middle of it. An
+    /// answer of any length may take any time as long as something comes.
     ///
-    /// Default `None`: what suits the server. A vendor over the network: 15 minutes if the model thinks or may, else 30 s. A
-    /// server of one's own (Ollama, or an OpenAI- or Anthropic-shaped one on this machine or a private
-    /// network): 120 s, and 10 minutes before the first piece, while it reads the prompt.
+    /// Default `None`: what suits the server. A vendor over the network: 15 minutes if the model
+    /// thinks or may, else 30 s. A server of one's own (Ollama, or an OpenAI- or Anthropic-shaped
+    /// one on this machine or a private network): 120 s, and 10 minutes before the first piece,
+    /// while it reads the prompt.
     pub timeout: Option<Duration>,
     /// Attempts after the first. Default 1.
     pub retries: u32,
@@ -96,8 +97,8 @@ pub(crate) fn model_id(provider: &str, name: &str) -> Result<ModelId, ModelError
     }
 }
 
-/// `base` with `version` and then `path` behind it; a base that already ends in a version, this or another (`/v1`,
-/// `/v1beta`, `/api/paas/v4`), gets no second one. A query of the base stays.
+/// `base` with `version` and then `path` behind it; a base that already ends in a version, this or
+/// another (`/v1`, `/v1beta`, `/api/paas/v4`), gets no second one. A query of the base stays.
 ///
 /// # Errors
 /// [`ModelError::BadRequest`] unless the base is http(s).
@@ -135,7 +136,8 @@ pub(crate) fn endpoint(
     Ok(url)
 }
 
-/// Whether a server is on this machine, by its address: what is asked there costs nothing and leaves nothing.
+/// Whether a server is on this machine, by its address: what is asked there costs nothing and
+/// leaves nothing.
 pub(crate) fn is_on_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),

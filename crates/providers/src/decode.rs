@@ -26,8 +26,8 @@ pub(crate) enum Progress {
 
 /// Turns the bytes of one answer into deltas. Knows no socket and no clock.
 pub(crate) trait StreamDecoder: Send + 'static {
-    /// Takes bytes as they come, cut anywhere. Deltas of the bytes before a failure are in `deltas` all the same, so that
-    /// the cuts make no difference.
+    /// Takes bytes as they come, cut anywhere. Deltas of the bytes before a failure are in `deltas`
+    /// all the same, so that the cuts make no difference.
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError>;
 
     /// How near its end the stream is.
@@ -42,13 +42,15 @@ pub(crate) trait Answer: Send + 'static {
     /// Adds an event: the data of a frame, or a line.
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError>;
 
-    /// The usual mark of the end, `[DONE]`. Default: it says nothing the answer does not say itself.
+    /// The usual mark of the end, `[DONE]`. Default: it says nothing the answer does not say
+    /// itself.
     fn done(&mut self) {}
 
     /// How near its end the answer is.
     fn progress(&self) -> Progress;
 
-    /// The stream is over; `stray` is what was in it besides events. Fails if it stopped before its last event.
+    /// The stream is over; `stray` is what was in it besides events. Fails if it stopped before its
+    /// last event.
     fn finish(
         &mut self,
         stray: &str,
@@ -303,8 +305,9 @@ pub(crate) fn drained(
     decoder.finish(&mut unseen)
 }
 
-/// Reads to the mark of the end, not only to the reason to stop: counts and errors may come behind that. Without a mark, a
-/// complete answer is waited for to end, but not for long: some servers keep the connection open.
+/// Reads to the mark of the end, not only to the reason to stop: counts and errors may come behind
+/// that. Without a mark, a complete answer is waited for to end, but not for long: some servers
+/// keep the connection open.
 pub(crate) fn deltas(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> DeltaStream {
     Box::pin(Reading::new(bytes, decoder))
 }

@@ -1,4 +1,5 @@
-//! What every vendor's encoder needs: settings by family, what could not be said, whose state a part carries.
+//! What every vendor's encoder needs: settings by family, what could not be said, whose state a
+//! part carries.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,7 +22,8 @@ pub(crate) struct Encoded {
     pub(crate) losses: Vec<String>,
 }
 
-/// Collects what is lost between a request and a vendor's form of it, and refuses what may not be lost.
+/// Collects what is lost between a request and a vendor's form of it, and refuses what may not be
+/// lost.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
     pub(crate) model: &'a ModelId,
@@ -40,8 +42,8 @@ pub(crate) struct Settings {
     pub(crate) max_tokens: Option<u32>,
 }
 
-/// The request without what a vendor said about an answer it refused: nobody said that in the conversation, and sent back as
-/// the assistant's words it would prime the next answer.
+/// The request without what a vendor said about an answer it refused: nobody said that in the
+/// conversation, and sent back as the assistant's words it would prime the next answer.
 pub(crate) fn without_explanations(request: &GenerateRequest) -> Cow<'_, GenerateRequest> {
     let explains = |message: &Message| message.parts().iter().any(Part::is_explanation);
     if !request.messages.iter().any(explains) {
@@ -123,8 +125,8 @@ impl<'a> Encoder<'a> {
         )))
     }
 
-    /// Whether there is anything to answer among the messages that go out. The vendors say it in words that help nobody, and
-    /// a server of Ollama loads the model and says nothing at all.
+    /// Whether there is anything to answer among the messages that go out. The vendors say it in
+    /// words that help nobody, and a server of Ollama loads the model and says nothing at all.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if there is no message.
@@ -148,7 +150,8 @@ impl<'a> Encoder<'a> {
     /// The settings as this family takes them.
     ///
     /// # Errors
-    /// [`ModelError::BadRequest`] for an explicit setting the family refuses, with the setter's name.
+    /// [`ModelError::BadRequest`] for an explicit setting the family refuses, with the setter's
+    /// name.
     pub(crate) fn settings(&mut self) -> Result<Settings, ModelError> {
         let config = self.config;
         let explicit = Settings {
@@ -162,7 +165,8 @@ impl<'a> Encoder<'a> {
         }
         let family = self.family;
         Ok(Settings {
-            // A default of ours that a model does not take is nothing that anybody asked for: no loss.
+            // A default of ours that a model does not take is nothing that anybody asked for: no
+            // loss.
             temperature: match (explicit.temperature, family.temperature) {
                 (None, Setting::Taken) if !family.unknown => Some(TEMPERATURE),
                 (None, _) => None,
@@ -208,7 +212,8 @@ impl<'a> Encoder<'a> {
         sent
     }
 
-    /// The arguments of a call, for wires that take an object. What the model sent that was none has no place there.
+    /// The arguments of a call, for wires that take an object. What the model sent that was none
+    /// has no place there.
     pub(crate) fn arguments(&mut self, call: &'a ToolCall) -> &'a Arguments {
         if call.malformed.is_some() {
             self.lose("arguments that are no JSON object were sent as an empty one");
@@ -235,7 +240,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// A picture as bytes (media type and base64) or as an address, whichever this family takes. `None`: it was left out.
+    /// A picture as bytes (media type and base64) or as an address, whichever this family takes.
+    /// `None`: it was left out.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if the family does not take it.
@@ -271,7 +277,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The same for a vendor that takes nothing but pictures there: other files fail where nobody can tell why.
+    /// The same for a vendor that takes nothing but pictures there: other files fail where nobody
+    /// can tell why.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if the family does not take it, or it is no picture.

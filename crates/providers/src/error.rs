@@ -65,7 +65,8 @@ impl Vendor {
         self.answered(status, retry_after, None, complaint)
     }
 
-    /// The error behind an answer's status. `retry_after` and `request`, the vendor's name of the request, are the headers'.
+    /// The error behind an answer's status. `retry_after` and `request`, the vendor's name of the
+    /// request, are the headers'.
     pub(crate) fn answered(
         &self,
         status: u16,
@@ -114,7 +115,8 @@ impl Vendor {
                 provider,
                 retry_after: wait,
             },
-            // A time-out in between, a conflict that passes, too early: the vendors' own SDKs send the first two again.
+            // A time-out in between, a conflict that passes, too early: the vendors' own SDKs send
+            // the first two again.
             (None, 408 | 409 | 425) => ModelError::Server {
                 provider,
                 status,
@@ -203,7 +205,8 @@ impl Vendor {
     }
 }
 
-/// Two statuses mean something of ours only if there are words that say so: any server in between sends them too.
+/// Two statuses mean something of ours only if there are words that say so: any server in between
+/// sends them too.
 fn by_words(status: u16, words: &str) -> Option<Kind> {
     let words = words.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));

@@ -1,4 +1,5 @@
-//! Models that answer in another's place when it cannot be had: only those that were named for it, and never silently.
+//! Models that answer in another's place when it cannot be had: only those that were named for it,
+//! and never silently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +13,12 @@ use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
 use tracing::warn;
 
-/// A model with others behind it. Goes by the first one's name; a response says in its `losses` who answered instead, and
-/// a stream in a [`Delta::Retrying`].
+/// A model with others behind it. Goes by the first one's name; a response says in its `losses` who
+/// answered instead, and a stream in a [`Delta::Retrying`].
 ///
-/// The next one is asked if the one before cannot be reached, is overloaded, out of quota, or too late, after its own
-/// retries and before it emitted anything. What a request does wrong is wrong for all of them: that is not tried elsewhere.
+/// The next one is asked if the one before cannot be reached, is overloaded, out of quota, or too
+/// late, after its own retries and before it emitted anything. What a request does wrong is wrong
+/// for all of them: that is not tried elsewhere.
 pub struct FallbackModel {
     first: Arc<dyn LanguageModel>,
     others: Vec<Arc<dyn LanguageModel>>,
@@ -170,7 +172,8 @@ impl FallbackModel {
                 Ok(mut answer) => loop {
                     match answer.next().await {
                         Some(Ok(retrying @ Delta::Retrying { .. })) => said.push(retrying),
-                        // No answer yet: the next model may still be asked, and would read from the beginning.
+                        // No answer yet: the next model may still be asked, and would read from the
+                        // beginning.
                         Some(Ok(Delta::Reading(_))) => {}
                         Some(Err(error)) => break error,
                         first => {

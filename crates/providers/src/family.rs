@@ -3,18 +3,20 @@
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::{Capabilities, SchemaSupport};
 
-/// Tokens that an answer of a model nobody knows may have, thinking included, where no bound was set.
+/// Tokens that an answer of a model nobody knows may have, thinking included, where no bound was
+/// set.
 pub(crate) const UNKNOWN_OUTPUT: u32 = 16_384;
 
-/// What a family of models takes and does. A vendor's table is made of these; its `family.rs` says where each fact is from.
+/// What a family of models takes and does. A vendor's table is made of these; its `family.rs` says
+/// where each fact is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Common {
     /// Tokens in and out together.
     pub(crate) context_window: u32,
     /// The most tokens one answer may have, thinking included.
     pub(crate) output_max: u32,
-    /// Tokens on top of the visible output, for thinking that the vendor counts inside its cap. 0: does not think, or
-    /// counts it apart.
+    /// Tokens on top of the visible output, for thinking that the vendor counts inside its cap. 0:
+    /// does not think, or counts it apart.
     pub(crate) thinking_allowance: u32,
     /// Sampling temperature.
     pub(crate) temperature: Setting,
@@ -26,7 +28,8 @@ pub(crate) struct Common {
     pub(crate) schema: SchemaSupport,
     /// Pictures.
     pub(crate) images: Images,
-    /// No table knows the model: it may think inside its output and refuse settings for sampling, so none of ours go out.
+    /// No table knows the model: it may think inside its output and refuse settings for sampling,
+    /// so none of ours go out.
     pub(crate) unknown: bool,
 }
 
@@ -35,7 +38,8 @@ pub(crate) struct Common {
 pub(crate) enum Setting {
     /// Any value in range.
     Taken,
-    /// Takes it, but its vendor advises against it: the default is left out, an explicit value is sent.
+    /// Takes it, but its vendor advises against it: the default is left out, an explicit value is
+    /// sent.
     AdvisedAgainst,
     /// Answers with an error.
     Refused,
@@ -53,7 +57,8 @@ pub(crate) enum Images {
 }
 
 impl Common {
-    /// The same on a server of the person's own: what it runs was chosen by the person, and its windows are small.
+    /// The same on a server of the person's own: what it runs was chosen by the person, and its
+    /// windows are small.
     pub(crate) fn at_home(self) -> Self {
         Self {
             unknown: false,

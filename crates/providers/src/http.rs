@@ -1,4 +1,5 @@
-//! The only sockets to vendors: bounds, statuses, TLS. What is said over them is the adapters' business.
+//! The only sockets to vendors: bounds, statuses, TLS. What is said over them is the adapters'
+//! business.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -28,11 +29,13 @@ use crate::wait;
 
 /// How long opening a connection may take, name lookup and TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of one answer, streamed or not. A long answer has some hundred kilobytes; this is against a broken peer.
+/// Bytes of one answer, streamed or not. A long answer has some hundred kilobytes; this is against
+/// a broken peer.
 const ANSWER_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of an error's body that are read.
 const COMPLAINT_MAX: usize = 64 * 1024;
-/// Headers that hold a vendor's name of a request, which it asks for when one asks it what went wrong.
+/// Headers that hold a vendor's name of a request, which it asks for when one asks it what went
+/// wrong.
 const REQUEST_IDS: [&str; 4] = [
     "request-id",
     "x-request-id",
@@ -41,14 +44,16 @@ const REQUEST_IDS: [&str; 4] = [
 ];
 /// The beginning of a body in gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// The header in which OpenAI and Anthropic say whether to send a request again; their own SDKs obey it.
+/// The header in which OpenAI and Anthropic say whether to send a request again; their own SDKs
+/// obey it.
 const SHOULD_RETRY: &str = "x-should-retry";
 
 /// Connections to vendors. Built once and shared: a clone uses the same pool.
 ///
-/// TLS trusts what the system trusts (`SSL_CERT_FILE` is honoured). The system's proxy settings hold, but not for this
-/// machine: a proxy elsewhere cannot reach it, and Ollama's own clients do not ask one either (Go's
-/// `ProxyFromEnvironment`). Redirects are not followed, so that a key never reaches another host.
+/// TLS trusts what the system trusts (`SSL_CERT_FILE` is honoured). The system's proxy settings
+/// hold, but not for this machine: a proxy elsewhere cannot reach it, and Ollama's own clients do
+/// not ask one either (Go's `ProxyFromEnvironment`). Redirects are not followed, so that a key
+/// never reaches another host.
 #[derive(Debug, Clone)]
 pub struct Transport {
     client: Client,
@@ -67,8 +72,8 @@ pub struct TransportError(String);
 pub(crate) struct Target {
     url: Url,
     is_on_this_machine: bool,
-    /// The content type and the headers given, all of which are treated as secret: the key is among them. An error if the key
-    /// cannot be one.
+    /// The content type and the headers given, all of which are treated as secret: the key is among
+    /// them. An error if the key cannot be one.
     headers: Result<HeaderMap, ModelError>,
     /// The secret that must not be shown, wherever a server repeats it.
     secrets: Vec<SecretString>,
@@ -137,8 +142,8 @@ pub(crate) struct Call {
 }
 
 impl Transport {
-    /// Sets up connections; opens none. Without any CA certificate on the machine, plain http still works (a local
-    /// server); https then fails, saying so.
+    /// Sets up connections; opens none. Without any CA certificate on the machine, plain http still
+    /// works (a local server); https then fails, saying so.
     ///
     /// # Errors
     /// [`TransportError`] if the system's proxy settings or TLS cannot be used at all.
@@ -162,7 +167,8 @@ impl Transport {
                 (nothing, Some(Arc::from(causes(&error))))
             }
         };
-        // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never used.
+        // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never
+        // used.
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let builder = || {
             Client::builder()
@@ -307,7 +313,8 @@ impl Transport {
     }
 }
 
-/// Takes secrets out of what a server says: some repeat the key that they refuse, and errors are shown and logged.
+/// Takes secrets out of what a server says: some repeat the key that they refuse, and errors are
+/// shown and logged.
 fn without<'a>(body: &str, secrets: impl Iterator<Item = &'a SecretString>) -> String {
     /// What is shorter is no key, and may stand in any text.
     const SECRET_MIN: usize = 8;
@@ -328,8 +335,8 @@ struct Clock {
     deadline: Option<(Instant, Duration)>,
     /// The wait that is under way; `None`: something came.
     wait: Option<Wait>,
-    /// One timer for all waits of a request. It may ring before a wait is over, and is only then set anew: most answers come in
-    /// more pieces than there are silences.
+    /// One timer for all waits of a request. It may ring before a wait is over, and is only then
+    /// set anew: most answers come in more pieces than there are silences.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -353,8 +360,8 @@ impl Clock {
         }
     }
 
-    /// Waits for something to come, at most for as long as the server may be silent, and no longer than the caller does.
-    /// `silence` is its length and what it is called.
+    /// Waits for something to come, at most for as long as the server may be silent, and no longer
+    /// than the caller does. `silence` is its length and what it is called.
     async fn wait<T>(
         &mut self,
         vendor: &Vendor,
@@ -440,8 +447,8 @@ pub(crate) struct ByteStream {
 }
 
 impl ByteStream {
-    /// Notes that something of the answer is there. Headers, comments and empty events come at once from some servers,
-    /// long before the prompt is read; they are no part of the answer.
+    /// Notes that something of the answer is there. Headers, comments and empty events come at once
+    /// from some servers, long before the prompt is read; they are no part of the answer.
     pub(crate) fn begin(&mut self) {
         self.begun = true;
     }
@@ -451,7 +458,8 @@ impl ByteStream {
         poll_fn(|cx| self.poll_next(cx, false)).await
     }
 
-    /// The next bytes, `None` at the end. `is_complete`: the answer lacks nothing, so that more is not waited for as long.
+    /// The next bytes, `None` at the end. `is_complete`: the answer lacks nothing, so that more is
+    /// not waited for as long.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -465,7 +473,8 @@ impl ByteStream {
                     (false, true) => self.patience.between,
                     (false, false) => self.patience.first,
                 };
-                // The status of a vendor is there: whatever is paid for an answer may be paid by now.
+                // The status of a vendor is there: whatever is paid for an answer may be paid by
+                // now.
                 let kind = if self.patience.asks_again {
                     TimeBound::Pause
                 } else {
@@ -485,9 +494,10 @@ impl ByteStream {
         })
     }
 
-    /// Takes what is left of an answer of which nothing more is wanted, also behind the caller's back: a connection is only used
-    /// again once its answer was read to the end, and the end may come a moment after the mark of it. Whatever takes longer than
-    /// the wait behind an answer is given up, and the connection with it.
+    /// Takes what is left of an answer of which nothing more is wanted, also behind the caller's
+    /// back: a connection is only used again once its answer was read to the end, and the end may
+    /// come a moment after the mark of it. Whatever takes longer than the wait behind an answer is
+    /// given up, and the connection with it.
     pub(crate) fn settle(&mut self, cx: &mut Context<'_>) {
         let mut rest = std::mem::replace(&mut self.bytes, Box::pin(stream::empty()));
         loop {
@@ -530,7 +540,8 @@ async fn read(response: &mut Response, max: usize) -> Vec<u8> {
     body
 }
 
-/// A page where JSON or events should be: somebody in between answers, such as a network that wants a login.
+/// A page where JSON or events should be: somebody in between answers, such as a network that wants
+/// a login.
 fn check_beginning(vendor: &Vendor, bytes: &[u8]) -> Result<(), ModelError> {
     if bytes.trim_ascii_start().starts_with(b"<") {
         let reason = "it is a web page; check the base URL, and what is between here and there";

@@ -1,4 +1,5 @@
-//! JSON that is written as it goes out, without a value in between: the same bytes as `serde_json` writes.
+//! JSON that is written as it goes out, without a value in between: the same bytes as `serde_json`
+//! writes.
 
 use serde::Serialize;
 
@@ -48,8 +49,8 @@ pub(crate) fn push(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serd
     serde_json::to_writer(out, value)
 }
 
-/// The length of a string whose opening quote comes before these bytes: up to its closing quote. `None`: it has no end, or
-/// cannot be one. What is behind a backslash is not looked at.
+/// The length of a string whose opening quote comes before these bytes: up to its closing quote.
+/// `None`: it has no end, or cannot be one. What is behind a backslash is not looked at.
 pub(crate) fn string_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -62,7 +63,8 @@ pub(crate) fn string_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the number of bytes at the beginning that need no escape. Eight at a time: instructions and results are long.
+/// Returns the number of bytes at the beginning that need no escape. Eight at a time: instructions
+/// and results are long.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! One JSON value a line: bytes in, lines out. Knows no socket and no vendor.
 
-/// Cuts a byte stream into lines. Bytes may be split anywhere, even inside a character or a line end.
+/// Cuts a byte stream into lines. Bytes may be split anywhere, even inside a character or a line
+/// end.
 #[derive(Debug, Default)]
 pub(crate) struct LineParser {
     line: Vec<u8>,

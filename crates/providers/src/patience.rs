@@ -1,8 +1,9 @@
 //! Bounds on silence: one rule for every provider.
 //!
-//! Silence is bounded, work is not. A server that sends anything is at work and is waited for; one that sends nothing for
-//! too long is given up. Before an answer begins nothing can be seen of the work: a server of one's own reads the prompt, a
-//! model thinks. That silence may last longer than one in the middle of an answer.
+//! Silence is bounded, work is not. A server that sends anything is at work and is waited for; one
+//! that sends nothing for too long is given up. Before an answer begins nothing can be seen of the
+//! work: a server of one's own reads the prompt, a model thinks. That silence may last longer than
+//! one in the middle of an answer.
 
 use std::time::Duration;
 
@@ -13,11 +14,13 @@ use crate::connection::{Connection, is_on_this_machine};
 
 /// Silence of a vendor over the network whose model does not think.
 const VENDOR: Duration = Duration::from_secs(30);
-/// Silence of a vendor's model that thinks, or may, before it says something and in between: most are silent meanwhile. The
-/// vendors' own SDKs wait for 10 minutes, xAI's guide asks for at least 15 (checked 2026-11-22). Where the network is gone,
-/// the system's probes of the connection notice that earlier.
+/// Silence of a vendor's model that thinks, or may, before it says something and in between: most
+/// are silent meanwhile. The vendors' own SDKs wait for 10 minutes, xAI's guide asks for at least
+/// 15 (checked 2026-11-22). Where the network is gone, the system's probes of the connection notice
+/// that earlier.
 const THOUGHT: Duration = Duration::from_secs(15 * 60);
-/// Silence behind an answer that is complete as far as it tells, where nothing tells that no more comes.
+/// Silence behind an answer that is complete as far as it tells, where nothing tells that no more
+/// comes.
 const AFTERMATH: Duration = Duration::from_secs(5);
 /// Silence of a server of one's own in the middle of an answer.
 const OWN: Duration = Duration::from_secs(120);
@@ -35,14 +38,14 @@ pub(crate) struct Patience {
     pub(crate) whole: Duration,
     /// Behind a streamed answer that lacks nothing but its mark of the end.
     pub(crate) behind: Duration,
-    /// Allows to send the same request again after a silence. A server of one's own would read it from the start, and
-    /// may still be at work on the first.
+    /// Allows to send the same request again after a silence. A server of one's own would read it
+    /// from the start, and may still be at work on the first.
     pub(crate) asks_again: bool,
 }
 
 impl Patience {
-    /// As set, else what suits the server. `own`: it is one of the person's own. `thinks`: the model may think unseen before
-    /// it answers.
+    /// As set, else what suits the server. `own`: it is one of the person's own. `thinks`: the
+    /// model may think unseen before it answers.
     pub(crate) fn of(set: Option<Duration>, own: bool, thinks: bool) -> Self {
         let (first, between, whole) = match (own, thinks) {
             (true, _) => (UNSEEN_WORK, OWN, UNSEEN_WORK),
@@ -64,7 +67,8 @@ impl Patience {
         }
     }
 
-    /// The patience with a model of a vendor, or of a server of the person's own if it is at such an address.
+    /// The patience with a model of a vendor, or of a server of the person's own if it is at such
+    /// an address.
     pub(crate) fn by_address(
         connection: &Connection,
         base: &Url,
@@ -103,13 +107,14 @@ impl Patience {
     }
 }
 
-/// Says whether a server is the person's own, by its address: on this machine, on a private network, or under a
-/// name that only such a network knows.
+/// Says whether a server is the person's own, by its address: on this machine, on a private
+/// network, or under a name that only such a network knows.
 pub(crate) fn is_on_own_network(url: &Url) -> bool {
     const NAMES: [&str; 5] = [".local", ".lan", ".internal", ".home.arpa", ".localdomain"];
     is_on_this_machine(url)
         || match url.host() {
-            // A name without a dot is one of a container network or of the network's own name server.
+            // A name without a dot is one of a container network or of the network's own name
+            // server.
             Some(Host::Domain(name)) => {
                 let name = name.trim_end_matches('.');
                 !name.contains('.') || NAMES.iter().any(|suffix| name.ends_with(suffix))

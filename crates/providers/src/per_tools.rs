@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_core::ToolSet;
 
-/// Sets that are remembered. An agent has one, and another for turns without tools; models may be shared by some agents.
+/// Sets that are remembered. An agent has one, and another for turns without tools; models may be
+/// shared by some agents.
 const SETS_MAX: usize = 8;
 
-/// Forms of the sets of tools seen last. A set is known by being the same one, not by what is in it, so that
-/// nothing has to be compared.
+/// Forms of the sets of tools seen last. A set is known by being the same one, not by what is in
+/// it, so that nothing has to be compared.
 pub(crate) struct PerTools<T>(Mutex<VecDeque<(ToolSet, Arc<T>)>>);
 
 impl<T> Default for PerTools<T> {

@@ -29,8 +29,8 @@ const PIECES: [&[u8]; 12] = [
     b": 1e999, ",
 ];
 
-/// Bytes of `stream` are replaced in random places, and it is cut in random places: nothing panics, and the cuts make no
-/// difference.
+/// Bytes of `stream` are replaced in random places, and it is cut in random places: nothing panics,
+/// and the cuts make no difference.
 pub(crate) fn check_damaged(stream: &[u8], decoder: impl Fn() -> Box<dyn StreamDecoder>) {
     let piece = prop_oneof![
         proptest::sample::select(&PIECES[..]).prop_map(<[u8]>::to_vec),

@@ -32,8 +32,8 @@ pub struct Provider {
     pub local: bool,
     /// Attempts after the first.
     pub retries: u32,
-    /// The state of a call that carries this signature, as the vendor's own answers would have left it; for transcripts that
-    /// come from elsewhere. `None`: calls of this vendor carry none.
+    /// The state of a call that carries this signature, as the vendor's own answers would have left
+    /// it; for transcripts that come from elsewhere. `None`: calls of this vendor carry none.
     pub call_state: Option<fn(signature: &str) -> Value>,
     /// A model of it. Checks the configuration; sends nothing.
     pub open: fn(
@@ -91,8 +91,8 @@ impl Provider {
         [self.name].into_iter().chain(self.aliases.iter().copied())
     }
 
-    /// Reads an address as people write it for this provider: a URL; for Ollama also `host` or `host:port`, as
-    /// `OLLAMA_HOST` has it.
+    /// Reads an address as people write it for this provider: a URL; for Ollama also `host` or
+    /// `host:port`, as `OLLAMA_HOST` has it.
     ///
     /// # Errors
     /// Why it is none, in words.
@@ -129,8 +129,8 @@ impl Provider {
     /// A model of this vendor.
     ///
     /// # Errors
-    /// [`ModelError::Authentication`] if it needs a key and has none, [`ModelError::BadRequest`] for a blank model name or
-    /// a base URL that is not http(s) or missing.
+    /// [`ModelError::Authentication`] if it needs a key and has none, [`ModelError::BadRequest`]
+    /// for a blank model name or a base URL that is not http(s) or missing.
     pub fn model(&self, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
         (self.open)(self, name, connection)
     }

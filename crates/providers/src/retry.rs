@@ -1,4 +1,5 @@
-//! Sending again: only what can help, only before anything was emitted, never beyond the caller's time.
+//! Sending again: only what can help, only before anything was emitted, never beyond the caller's
+//! time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -39,7 +40,8 @@ impl From<Failure> for ModelError {
 pub(crate) struct Policy {
     /// Attempts after the first.
     pub(crate) retries: u32,
-    /// The first pause; each later one is twice as long, each with jitter of up to its own length on top.
+    /// The first pause; each later one is twice as long, each with jitter of up to its own length
+    /// on top.
     pub(crate) pause: Duration,
     /// Allows to ask a server again that said nothing for too long.
     pub(crate) after_silence: bool,
@@ -124,7 +126,8 @@ impl Attempts {
     }
 }
 
-/// Asks for a whole answer until it is there or asking again cannot help. `send` is told how long it may take.
+/// Asks for a whole answer until it is there or asking again cannot help. `send` is told how long
+/// it may take.
 pub(crate) async fn generate<T, F>(
     policy: Policy,
     time_left: Option<Duration>,
@@ -153,8 +156,8 @@ pub(crate) type Open =
 /// Makes of the last failure what the person is told.
 pub(crate) type Explain = Box<dyn Fn(ModelError) -> ModelError + Send>;
 
-/// Asks for an answer piece by piece. Waits are announced as [`Delta::Retrying`]; once a piece was emitted, a failure is
-/// final.
+/// Asks for an answer piece by piece. Waits are announced as [`Delta::Retrying`]; once a piece was
+/// emitted, a failure is final.
 ///
 /// # Errors
 /// The error of the first attempt, if nothing began and sending again cannot help.

@@ -1,8 +1,9 @@
 //! Server-sent events: bytes in, frames out. Knows no socket and no vendor.
 //!
-//! Source: WHATWG HTML, "Parsing an event stream". Two differences: a frame that the end of the stream cuts off before its
-//! blank line is delivered (some vendors leave that line out), and lines that are no field at all are kept as
-//! [`SseParser::stray`], because a vendor may break into its stream with a plain JSON error.
+//! Source: WHATWG HTML, "Parsing an event stream". Two differences: a frame that the end of the
+//! stream cuts off before its blank line is delivered (some vendors leave that line out), and lines
+//! that are no field at all are kept as [`SseParser::stray`], because a vendor may break into its
+//! stream with a plain JSON error.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,8 @@ use memchr::{memchr, memchr2};
 /// Bytes of stray lines that are kept.
 const STRAY_MAX: usize = 64 * 1024;
 
-/// Cuts a byte stream into frames. Bytes may be split anywhere, even inside a character or a line end.
+/// Cuts a byte stream into frames. Bytes may be split anywhere, even inside a character or a line
+/// end.
 #[derive(Debug, Default)]
 pub(crate) struct SseParser {
     /// The beginning of a line whose end did not come yet.
@@ -35,8 +37,9 @@ enum Line<'a> {
 }
 
 impl SseParser {
-    /// Takes bytes off the front up to the end of a frame, and returns the frame's data, its lines joined with line feeds.
-    /// `None`: no frame ends in these bytes, which are all taken. A frame that lies in them as one line is not copied.
+    /// Takes bytes off the front up to the end of a frame, and returns the frame's data, its lines
+    /// joined with line feeds. `None`: no frame ends in these bytes, which are all taken. A frame
+    /// that lies in them as one line is not copied.
     pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Option<Cow<'b, str>> {
         // The only data of the event so far, if it lies in these bytes.
         let mut whole: Option<&'b [u8]> = None;
@@ -142,7 +145,8 @@ impl SseParser {
         };
         match field {
             b"data" => return Line::Data(value.strip_prefix(b" ").unwrap_or(value)),
-            // A comment, and the fields no vendor's meaning depends on: events name themselves in their JSON too.
+            // A comment, and the fields no vendor's meaning depends on: events name themselves in
+            // their JSON too.
             b"" | b"event" | b"id" | b"retry" => {}
             _ if self.stray.len() + line.len() < STRAY_MAX => {
                 self.stray.extend_from_slice(line);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// The wait an error answer asks for: `retry-after-ms` (OpenAI, Azure), `Retry-After`, else the time after which a used-up
-/// rate limit is open again.
+/// The wait an error answer asks for: `retry-after-ms` (OpenAI, Azure), `Retry-After`, else the
+/// time after which a used-up rate limit is open again.
 pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {
     milliseconds(headers)
         .or_else(|| retry_after(headers))
@@ -18,7 +18,8 @@ fn milliseconds(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(milliseconds / 1000.0).ok()
 }
 
-/// Seconds, or a date. A date is compared with the server's own clock, which it sends along; ours may be wrong.
+/// Seconds, or a date. A date is compared with the server's own clock, which it sends along; ours
+/// may be wrong.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = text(headers, RETRY_AFTER.as_str())?;
     if let Ok(seconds) = value.parse::<f64>() {
@@ -28,7 +29,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(at.duration_since(now).try_into().unwrap_or(Duration::ZERO))
 }
 
-/// Source: OpenAI's guide "Rate limits", table of headers (checked 2026-11-22). Both limits may be used up at once.
+/// Source: OpenAI's guide "Rate limits", table of headers (checked 2026-11-22). Both limits may be
+/// used up at once.
 fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
     let reset = |limit: &str| {
         let used_up = text(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");

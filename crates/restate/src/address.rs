@@ -7,14 +7,16 @@ use url::{Host, Url};
 
 use crate::identity::{InvalidKey, PublicKey};
 
-/// Restate's own default ports, and the one its SDKs listen on. Source: docs.restate.dev, "Networking" (checked 2026-11-22).
+/// Restate's own default ports, and the one its SDKs listen on. Source: docs.restate.dev,
+/// "Networking" (checked 2026-11-22).
 const INGRESS_PORT: u16 = 8080;
 const ADMIN_PORT: u16 = 9070;
 const LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9080);
 
-/// Where Restate is, and where it finds this process: `restate://HOST[:PORT]`, the address of its ingress, then what differs
-/// from the defaults, such as `?admin=HOST:9070&listen=0.0.0.0:9080&advertise=http://worker-1:9080`. With `restates://` it is
+/// Where Restate is, and where it finds this process: `restate://HOST[:PORT]`, the address of its
+/// ingress, then what differs from the defaults, such as
+/// `?admin=HOST:9070&listen=0.0.0.0:9080&advertise=http://worker-1:9080`. With `restates://` it is
 /// asked over TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestateAddress {
@@ -28,7 +30,8 @@ pub struct RestateAddress {
     pub(crate) listen: SocketAddr,
     /// What Restate calls that place; `None`: as it is listened on.
     pub(crate) advertise: Option<Url>,
-    /// With one of these Restate signs its calls; none: they are not signed, and anybody's are taken.
+    /// With one of these Restate signs its calls; none: they are not signed, and anybody's are
+    /// taken.
     pub(crate) keys: Vec<PublicKey>,
 }
 
@@ -143,7 +146,8 @@ impl RestateAddress {
         self.admin.as_ref().map(Url::as_str)
     }
 
-    /// Returns where Restate calls a worker that listens as this says. `None`: the system chooses its port.
+    /// Returns where Restate calls a worker that listens as this says. `None`: the system chooses
+    /// its port.
     pub(crate) fn url(&self) -> Option<Url> {
         match &self.advertise {
             Some(url) => Some(url.clone()),

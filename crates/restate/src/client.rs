@@ -38,8 +38,9 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// Makes one that asks directly, follows no redirects and bounds how long connecting takes; whoever awaits an answer bounds
-    /// that. Where nothing is asked over TLS, the system needs no certificates.
+    /// Makes one that asks directly, follows no redirects and bounds how long connecting takes;
+    /// whoever awaits an answer bounds that. Where nothing is asked over TLS, the system needs no
+    /// certificates.
     ///
     /// # Errors
     /// In words: there is no TLS here.
@@ -56,7 +57,8 @@ impl Client {
             config.with_root_certificates(RootCertStore::empty())
         };
         let mut config = config.with_no_client_auth();
-        // A call lasts as long as a turn: over HTTP/2 those beyond what one connection may have would wait for others to end.
+        // A call lasts as long as a turn: over HTTP/2 those beyond what one connection may have
+        // would wait for others to end.
         let is_http2 = matches!(of, Of::Worker);
         config.alpn_protocols = vec![if is_http2 {
             b"h2".to_vec()
@@ -140,8 +142,8 @@ pub(crate) fn bearer(path: &Path) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// Returns an error's words and those of what is behind it: this library's own name only the outermost. Without the address,
-/// which has a user's name in it.
+/// Returns an error's words and those of what is behind it: this library's own name only the
+/// outermost. Without the address, which has a user's name in it.
 fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut words = error.to_string();

@@ -1,4 +1,5 @@
-//! A diagnosis of Restate and its workers, for a person who wants to know what is wrong, or mend it.
+//! A diagnosis of Restate and its workers, for a person who wants to know what is wrong, or mend
+//! it.
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
@@ -23,7 +24,8 @@ pub struct Diagnosis {
     pub ingress: Result<(), NotReached>,
     /// The version of the server, by its admin API. `None`: `admin=none`.
     pub admin: Option<Result<String, NotReached>>,
-    /// The address at which this process would be called. `None`: at a port that the system chooses.
+    /// The address at which this process would be called. `None`: at a port that the system
+    /// chooses.
     pub url: Option<String>,
     /// Workers that Restate knows.
     pub deployed: Vec<Deployed>,

@@ -80,7 +80,8 @@ impl Dispatch for Ingress {
 
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
         Box::pin(async move {
-            // At most one call a minute for each conversation, however many processes ask; a later minute may ask again.
+            // At most one call a minute for each conversation, however many processes ask; a later
+            // minute may ask again.
             let name = format!("again-{}", now().as_second() / 60);
             let answer = tokio::time::timeout(
                 TAKEN_WITHIN,

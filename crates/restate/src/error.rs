@@ -51,7 +51,8 @@ pub enum WorkerError {
     /// Restate cannot be asked at all.
     #[error("cannot ask Restate: {0}")]
     Client(String),
-    /// Restate does not know of us yet; it is tried again and again, and until then the work is done without it.
+    /// Restate does not know of us yet; it is tried again and again, and until then the work is
+    /// done without it.
     #[error("Restate does not know this worker yet: {0}")]
     NotRegistered(String),
     /// Two workers run without a common address. This one takes over when the other is gone.
@@ -65,7 +66,8 @@ pub enum WorkerError {
         /// The address of this worker.
         here: String,
     },
-    /// A worker of another version has started and is called from now on. This one takes over when that one is gone.
+    /// A worker of another version has started and is called from now on. This one takes over when
+    /// that one is gone.
     #[error(
         "Restate calls the worker at {called}, which started later and is another version, {version}: what began at {here} ends \
          there, and it is called again when the other one is gone"

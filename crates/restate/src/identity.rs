@@ -1,8 +1,9 @@
 //! Restate's request identity: who calls the worker signs each call, and nobody else's is taken.
 //!
-//! A call brings a JSON Web Token of which the audience is its path. Its content is not signed: over a network where
-//! somebody could change it, TLS belongs before the worker. Source: restatedev/restate pull request 1349, and restate-sdk-shared-core,
-//! request identity (checked 2026-11-26).
+//! A call brings a JSON Web Token of which the audience is its path. Its content is not signed:
+//! over a network where somebody could change it, TLS belongs before the worker. Source:
+//! restatedev/restate pull request 1349, and restate-sdk-shared-core, request identity (checked
+//! 2026-11-26).
 
 use std::fmt;
 use std::str::FromStr;
@@ -87,7 +88,8 @@ struct Claims {
     nbf: i64,
 }
 
-/// Checks that a call is signed now with one of these keys, or that there are none and nothing is checked.
+/// Checks that a call is signed now with one of these keys, or that there are none and nothing is
+/// checked.
 ///
 /// # Errors
 /// [`Refused`].

@@ -1,9 +1,11 @@
-//! Conversations as virtual objects of [Restate](https://restate.dev): it decides where and when a conversation goes on, one
-//! call at a time for each; what is true stands in the journal, as everywhere.
+//! Conversations as virtual objects of [Restate](https://restate.dev): it decides where and when a
+//! conversation goes on, one call at a time for each; what is true stands in the journal, as
+//! everywhere.
 //!
-//! A [`Worker`] is what Restate calls: every object `Conversation` has one handler, `advance`, which calls
-//! [`Agent::advance`](adjutant_runtime::Agent::advance). No handler waits for a person, Restate holds no word of a
-//! conversation, and where it is gone, the process that accepted an input does the work itself.
+//! A [`Worker`] is what Restate calls: every object `Conversation` has one handler, `advance`,
+//! which calls [`Agent::advance`](adjutant_runtime::Agent::advance). No handler waits for a person,
+//! Restate holds no word of a conversation, and where it is gone, the process that accepted an
+//! input does the work itself.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod address; // where it is, and where it finds us

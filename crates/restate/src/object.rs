@@ -2,15 +2,17 @@
 //!
 //! # Versions
 //!
-//! A call that began in one version may go on in another: behind a common address whoever is reached goes on with it. Restate
-//! then has the handler repeat its steps, and gives the call up, after all of its attempts, if they are not those of before.
-//! So **a handler takes its first step when the turn has ended**: as long as the work lasts, the journal of a call holds its
-//! input alone, and every version can go on with the call of any other. (Nor is it bound to the address where it began: where
-//! that is gone, Restate makes it again at the latest one.)
+//! A call that began in one version may go on in another: behind a common address whoever is
+//! reached goes on with it. Restate then has the handler repeat its steps, and gives the call up,
+//! after all of its attempts, if they are not those of before. So **a handler takes its first step
+//! when the turn has ended**: as long as the work lasts, the journal of a call holds its input
+//! alone, and every version can go on with the call of any other. (Nor is it bound to the address
+//! where it began: where that is gone, Restate makes it again at the latest one.)
 //!
-//! The steps at the end take milliseconds, and nothing but the timer rests on them. Whoever changes them changes them for calls
-//! that are between two of them at that moment: such a call is given up after two minutes, in which whoever accepts an input of
-//! that conversation does the work, and the sweep sees to what expires.
+//! The steps at the end take milliseconds, and nothing but the timer rests on them. Whoever changes
+//! them changes them for calls that are between two of them at that moment: such a call is given up
+//! after two minutes, in which whoever accepts an input of that conversation does the work, and the
+//! sweep sees to what expires.
 
 use std::future::ready;
 use std::pin::pin;
@@ -38,21 +40,24 @@ pub(crate) const ADVANCE: &str = "advance";
 /// The header with the name of the listener who is told what happens.
 pub(crate) const REPLY_TO: &str = "adjutant-reply-to";
 
-/// A turn may be silent as long as it takes; by default Restate takes a minute of silence for its end. Who is gone is known by the
-/// connection.
+/// A turn may be silent as long as it takes; by default Restate takes a minute of silence for its
+/// end. Who is gone is known by the connection.
 const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The name under which a conversation's object keeps its [`Timer`].
 const TIMER: &str = "timer";
 /// The name of the step that decides on the next timer.
 const DECIDE: &str = "expires";
-/// Two times of expiry that are no further apart are the same one, in milliseconds: it is computed anew each time.
+/// Two times of expiry that are no further apart are the same one, in milliseconds: it is computed
+/// anew each time.
 const SAME_TIME_MS: i64 = 1000;
 /// Time until Restate is asked about a call whose connection ended: whether it was killed.
 const KILLED_BY: Duration = Duration::from_millis(100);
-/// How long a call that was made with the name of an input stays the same call. Later, the journal knows the input.
+/// How long a call that was made with the name of an input stays the same call. Later, the journal
+/// knows the input.
 const SAME_CALL: Duration = Duration::from_secs(60 * 60);
-/// Attempts, with at most [`BETWEEN_ATTEMPTS`] between two: some two minutes. A call that is given up keeps nobody waiting; the
-/// sweep makes another. One that is paused, as by default, would close the conversation.
+/// Attempts, with at most [`BETWEEN_ATTEMPTS`] between two: some two minutes. A call that is given
+/// up keeps nobody waiting; the sweep makes another. One that is paused, as by default, would close
+/// the conversation.
 const ATTEMPTS: u64 = 20;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(10);
@@ -77,8 +82,8 @@ struct Timer {
 
 #[restate_sdk::object(client_visibility = "pub(crate)")]
 impl Conversation {
-    /// Goes on until the conversation is settled or waits for a person, and has itself called when what waits expires. Whoever cancels
-    /// or kills the call stops the turn.
+    /// Goes on until the conversation is settled or waits for a person, and has itself called when
+    /// what waits expires. Whoever cancels or kills the call stops the turn.
     #[handler]
     async fn advance(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         let Some(key) = conversation_key(ctx.key()) else {
@@ -155,8 +160,8 @@ fn in_time(left: Duration) -> i64 {
     Timestamp::now().as_millisecond().saturating_add(left)
 }
 
-/// Stops a turn whose call was killed. A call that only lost its connection goes on: Restate makes it again, and nobody wanted it
-/// to end.
+/// Stops a turn whose call was killed. A call that only lost its connection goes on: Restate makes
+/// it again, and nobody wanted it to end.
 struct Watch {
     call: String,
     admin: Option<Admin>,
@@ -212,7 +217,8 @@ impl Conversation {
         stop: CancellationToken,
     ) -> HandlerResult<Option<Duration>> {
         let agent = self.agent.clone();
-        // A task of its own: Restate going away stops no tool in the middle. Called again, it waits for the first.
+        // A task of its own: Restate going away stops no tool in the middle. Called again, it waits
+        // for the first.
         let advance = tokio::spawn(async move {
             agent
                 .advance_telling(&key, reply_to.as_deref(), &stop)
@@ -231,14 +237,16 @@ impl Conversation {
     }
 }
 
-/// Returns `2:CONVERSATION:AGENT:USER`, the key of a conversation's object. Colons and percent signs in the agent's name are
-/// escaped; the user's may hold any. Conversations of two users or agents may have the same id, and are not the same.
+/// Returns `2:CONVERSATION:AGENT:USER`, the key of a conversation's object. Colons and percent
+/// signs in the agent's name are escaped; the user's may hold any. Conversations of two users or
+/// agents may have the same id, and are not the same.
 pub(crate) fn object_key(key: &ConversationKey) -> String {
     let agent = key.agent.as_str().replace('%', "%25").replace(':', "%3A");
     format!("{FORMAT}:{}:{agent}:{}", key.conversation, key.user)
 }
 
-/// Reads the key of an object, also one of the first form, `CONVERSATION:USER`: its agent is the product's.
+/// Reads the key of an object, also one of the first form, `CONVERSATION:USER`: its agent is the
+/// product's.
 fn conversation_key(object: &str) -> Option<ConversationKey> {
     let (conversation, agent, user) = match object.split_once(':')? {
         (FORMAT, rest) => {

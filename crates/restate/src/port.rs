@@ -1,4 +1,5 @@
-//! The port for Restate's calls: HTTP/2, bounded in everything that whoever connects could have grow.
+//! The port for Restate's calls: HTTP/2, bounded in everything that whoever connects could have
+//! grow.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -23,18 +24,21 @@ use tokio::time::Instant;
 use crate::error::{WorkerError, WorkerEvent};
 use crate::identity::{self, PublicKey, Refused};
 
-/// Connections at once. Restate keeps about one for each of its partitions; whoever comes beyond is closed at once rather than
-/// made to wait, so that a balancer or Restate tries elsewhere.
+/// Connections at once. Restate keeps about one for each of its partitions; whoever comes beyond is
+/// closed at once rather than made to wait, so that a balancer or Restate tries elsewhere.
 const CONNECTIONS_MAX: u32 = 256;
 /// Calls at once over one connection. A turn that runs is one.
 const STREAMS_MAX: u32 = 1024;
-/// Bytes of the longest request. A call has no input and its replay holds one step: a few kilobytes.
+/// Bytes of the longest request. A call has no input and its replay holds one step: a few
+/// kilobytes.
 const REQUEST_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that all requests of one connection hold together.
 const REQUESTS_MAX: usize = 16 * 1024 * 1024;
-/// Bytes that a piece counts for beside its own: what holds it, and the buffer that it keeps from being freed.
+/// Bytes that a piece counts for beside its own: what holds it, and the buffer that it keeps from
+/// being freed.
 const PIECE_COST: usize = 256;
-/// Bytes under way that nobody has read yet, of one request and of a connection; frames and headers are held whole.
+/// Bytes under way that nobody has read yet, of one request and of a connection; frames and headers
+/// are held whole.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 256 * 1024;
 const FRAME_MAX: u32 = 16 * 1024;
@@ -42,7 +46,8 @@ const HEADERS_MAX: u32 = 16 * 1024;
 /// Whoever is asked after so much silence and does not answer in time is gone.
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// The age of a connection at its end, and up to a fifth more: a balancer that spreads connections, not calls, then spreads anew.
+/// The age of a connection at its end, and up to a fifth more: a balancer that spreads connections,
+/// not calls, then spreads anew.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
 /// How long what runs may take to end when the worker is stopped. What does not is in the journal.
@@ -157,8 +162,8 @@ async fn connection(
     age: Duration,
     stop: CancellationToken,
 ) {
-    // Small frames answer one another here: held back until the last was acknowledged, each costs 40 ms. Where it cannot be
-    // set, it is only slower.
+    // Small frames answer one another here: held back until the last was acknowledged, each costs
+    // 40 ms. Where it cannot be set, it is only slower.
     let _ = stream.set_nodelay(true);
     let held = Arc::new(AtomicUsize::new(0));
     let is_used = AtomicBool::new(false);
@@ -223,7 +228,8 @@ impl Called {
         response
     }
 
-    /// Says that a call was turned away. Whoever makes such calls decides neither when nor how often that is said.
+    /// Says that a call was turned away. Whoever makes such calls decides neither when nor how
+    /// often that is said.
     fn tell(&self, refused: Refused) {
         let mut said = self
             .refused_said
@@ -238,8 +244,8 @@ impl Called {
     }
 }
 
-/// The body of a request, which fails when more comes than may be held: whoever reads it keeps a message until it is whole,
-/// however long it claims to be.
+/// The body of a request, which fails when more comes than may be held: whoever reads it keeps a
+/// message until it is whole, however long it claims to be.
 struct Bounded {
     body: Incoming,
     /// By this request.

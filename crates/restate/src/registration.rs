@@ -25,7 +25,8 @@ const WATCH: Duration = Duration::from_secs(5);
 /// Between two looks while it is nobody, or somebody else, whose place is taken when they are gone.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The media type by which a worker describes its services. Its retry policy needs this version. Source: restate-sdk, `discovery` (checked 2026-11-26).
+/// The media type by which a worker describes its services. Its retry policy needs this version.
+/// Source: restate-sdk, `discovery` (checked 2026-11-26).
 pub(crate) const MANIFEST: &str = "application/vnd.restate.endpointmanifest.v4+json";
 /// Under which name a deployment has [`Registration::definition`].
 const DEFINITION: &str = "adjutant-definition";
@@ -40,12 +41,14 @@ pub(crate) struct Registration {
     pub(crate) url: Url,
     /// The value of the header [`WORKER`] in the answers of this process.
     pub(crate) worker: HeaderValue,
-    /// Tells this version from others: Restate does not look at a worker again whose address it knows.
+    /// Tells this version from others: Restate does not look at a worker again whose address it
+    /// knows.
     pub(crate) definition: String,
     /// Our deployment's id; `None`: not registered by this process yet.
     id: Option<String>,
-    /// Nobody has been looked for yet. A worker that starts takes the place of another version's, which goes on with what it has
-    /// begun; later only of one that is gone, or two that run would take it from each other for ever.
+    /// Nobody has been looked for yet. A worker that starts takes the place of another version's,
+    /// which goes on with what it has begun; later only of one that is gone, or two that run would
+    /// take it from each other for ever.
     is_new: bool,
     /// Addresses are left that may go when nobody is there and nothing runs there any more.
     has_leftovers: bool,
@@ -121,8 +124,8 @@ impl Registration {
         }
     }
 
-    /// Registers, watches, and registers again where Restate turns out not to know us (its data may be new), or whoever it
-    /// called is gone. Never ends.
+    /// Registers, watches, and registers again where Restate turns out not to know us (its data may
+    /// be new), or whoever it called is gone. Never ends.
     pub(crate) async fn keep(mut self, standing: &Standing, report: &Report) {
         let mut last: Option<WorkerError> = None;
         loop {
@@ -187,8 +190,8 @@ impl Registration {
                     .as_ref()
                     .is_some_and(|uri| is_same(uri, &self.url)) =>
             {
-                // Behind a common address others may have another version: whoever starts last says what there is. Calls that
-                // began in one go on in the other.
+                // Behind a common address others may have another version: whoever starts last says
+                // what there is. Calls that began in one go on in the other.
                 let is_current = latest.version() == Some(&self.definition);
                 let is_registered = self.id.as_ref() == Some(&latest.id) || is_current;
                 // Without force Restate leaves a known address as it is.
@@ -256,8 +259,8 @@ impl Registration {
         })
     }
 
-    /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left. Of one it is
-    /// known already.
+    /// Removes the addresses of workers that are gone, of which none is called any more; whether
+    /// any are left. Of one it is known already.
     async fn tidy(&self, known_gone: Option<String>) -> Result<bool, String> {
         let known: Option<Deployments> = self.get("/deployments").await?;
         let known = known.map(|known| known.deployments).unwrap_or_default();
@@ -301,7 +304,8 @@ impl Registration {
         Ok(are_left)
     }
 
-    /// Asks whoever is at an address what it has; where nobody answers us, by way of Restate, which may be in another network.
+    /// Asks whoever is at an address what it has; where nobody answers us, by way of Restate, which
+    /// may be in another network.
     async fn at(&self, uri: &Url) -> Found {
         let place = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/')));
         if let Ok(place) = place

@@ -75,8 +75,9 @@ impl Worker {
         self.url.as_str()
     }
 
-    /// Has Restate know it as another version than this library's, such as that of the program. Where a version starts beside
-    /// another one, at another address, Restate calls the one that started last; what began at the other ends there.
+    /// Has Restate know it as another version than this library's, such as that of the program.
+    /// Where a version starts beside another one, at another address, Restate calls the one that
+    /// started last; what began at the other ends there.
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
@@ -94,9 +95,9 @@ impl Worker {
         })
     }
 
-    /// Registers with Restate and answers its calls with this agent until `stop` fires; then it takes nothing new and lets
-    /// what runs end, for half a minute at most. What happens meanwhile is reported; what goes wrong
-    /// is mended by itself.
+    /// Registers with Restate and answers its calls with this agent until `stop` fires; then it
+    /// takes nothing new and lets what runs end, for half a minute at most. What happens meanwhile
+    /// is reported; what goes wrong is mended by itself.
     pub async fn run(
         self,
         agent: Agent,
@@ -163,17 +164,20 @@ pub(crate) fn clients(restate: &RestateAddress) -> Result<(Client, Client), Work
     });
     let tls = restate.places().any(|url| url.scheme() == "https");
     let client = Client::new(Of::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
-    // Others may have TLS though we have none; where there are no certificates, only those without can be asked.
+    // Others may have TLS though we have none; where there are no certificates, only those without
+    // can be asked.
     let asking = Client::new(Of::Worker, true).or_else(|_| Client::new(Of::Worker, false));
     Ok((client, asking.map_err(WorkerError::Client)?))
 }
 
-/// Returns what tells this process from other workers. Nobody is kept from guessing it: it is no secret.
+/// Returns what tells this process from other workers. Nobody is kept from guessing it: it is no
+/// secret.
 fn worker_name() -> HeaderValue {
     HeaderValue::from(RandomState::new().build_hasher().finish())
 }
 
-/// Returns what tells this version from others: its number, and a hash of the object as Restate is told of it.
+/// Returns what tells this version from others: its number, and a hash of the object as Restate is
+/// told of it.
 async fn definition(endpoint: &Endpoint, version: &str) -> String {
     let mut request = hyper::Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = hyper::Uri::from_static("/discover");

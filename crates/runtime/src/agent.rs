@@ -28,7 +28,8 @@ use crate::stream::{Emitter, RunStream};
 use crate::turn_tools::check_client;
 use crate::{BuildError, ModelCall, RunContext, RunError};
 
-/// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
+/// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to
+/// share.
 #[derive(Clone)]
 pub struct Agent {
     inner: Arc<Inner>,
@@ -65,13 +66,15 @@ impl Agent {
     /// Answers once, in a new conversation of the local user.
     ///
     /// # Errors
-    /// [`RunError`] if no turn could start or be written. A turn that ran is `Ok`, whatever its outcome.
+    /// [`RunError`] if no turn could start or be written. A turn that ran is `Ok`, whatever its
+    /// outcome.
     pub async fn run(&self, input: impl Into<String>) -> Result<AgentResponse, RunError> {
         self.run_in(&mut RunContext::default(), input).await
     }
 
-    /// Answers in a conversation and appends both sides to the context. A message in a conversation where something
-    /// waits is read as the answer: yes, no, or, if it is neither, the question comes again.
+    /// Answers in a conversation and appends both sides to the context. A message in a conversation
+    /// where something waits is read as the answer: yes, no, or, if it is neither, the question
+    /// comes again.
     ///
     /// # Errors
     /// [`RunError`] if no turn could start or be written.
@@ -91,8 +94,9 @@ impl Agent {
         check(&self.inner, &InputBody::message(text))
     }
 
-    /// Takes an input that may have an id already, for clients that send again when no answer came: the same `id` in the
-    /// same conversation is one input, and whoever sends it again gets what became of it.
+    /// Takes an input that may have an id already, for clients that send again when no answer came:
+    /// the same `id` in the same conversation is one input, and whoever sends it again gets what
+    /// became of it.
     ///
     /// # Errors
     /// As [`Agent::run`].
@@ -127,8 +131,8 @@ impl Agent {
             .await
     }
 
-    /// Stops a turn that waits for a human; nothing of what waits is done. A running turn is stopped by
-    /// [`RunContext::cancelled`].
+    /// Stops a turn that waits for a human; nothing of what waits is done. A running turn is
+    /// stopped by [`RunContext::cancelled`].
     ///
     /// # Errors
     /// [`RunError::CannotContinue`] if nothing waits, or as [`Agent::run`].
@@ -159,11 +163,12 @@ impl Agent {
         self.start(context, id, body)
     }
 
-    /// The same agent whose answers are JSON that fits the schema of `T`; [`AgentResponse::output`] gives the value. Cheap:
-    /// model, tools, journal and conversations are shared.
+    /// The same agent whose answers are JSON that fits the schema of `T`; [`AgentResponse::output`]
+    /// gives the value. Cheap: model, tools, journal and conversations are shared.
     ///
     /// # Errors
-    /// [`BuildError`] if the schema cannot be used, or the model cannot both call the agent's tools and keep to it.
+    /// [`BuildError`] if the schema cannot be used, or the model cannot both call the agent's tools
+    /// and keep to it.
     pub fn with_output<T: JsonSchema>(&self) -> Result<Self, BuildError> {
         self.with_output_schema(schema_of::<T>())
     }
@@ -180,13 +185,15 @@ impl Agent {
         })
     }
 
-    /// Returns the same agent, each message of which brings tools that the caller executes, or what the caller knows. Cheap, as
-    /// [`Agent::with_output`].
+    /// Returns the same agent, each message of which brings tools that the caller executes, or what
+    /// the caller knows. Cheap, as [`Agent::with_output`].
     ///
-    /// A turn whose model calls such a tool waits with a [`PendingCall`](adjutant_core::PendingCall) that
-    /// [awaits its result](adjutant_core::PendingCall::awaits_result), as long as a confirmation may take;
-    /// [`Agent::answer`] brings it and the turn goes on, also after a restart. The agent's own calls beside it run as usual. Words that
-    /// are said meanwhile are no result: they are the next message. If no result comes in time the turn ends.
+    /// A turn whose model calls such a tool waits with a
+    /// [`PendingCall`](adjutant_core::PendingCall) that [awaits its
+    /// result](adjutant_core::PendingCall::awaits_result), as long as a confirmation may take;
+    /// [`Agent::answer`] brings it and the turn goes on, also after a restart. The agent's own
+    /// calls beside it run as usual. Words that are said meanwhile are no result: they are the next
+    /// message. If no result comes in time the turn ends.
     ///
     /// ```
     /// # use adjutant_core::{ClientSide, ClientTool, ToolResult};
@@ -207,8 +214,8 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// [`BuildError`] if a definition cannot be used, a name is one of the agent's own tools, there is too much of it, or the model is not
-    /// trusted with tools of others.
+    /// [`BuildError`] if a definition cannot be used, a name is one of the agent's own tools, there
+    /// is too much of it, or the model is not trusted with tools of others.
     pub fn with_client(&self, client: ClientSide) -> Result<Self, BuildError> {
         check_client(&self.inner, &client)?;
         Ok(Self {
@@ -217,8 +224,9 @@ impl Agent {
         })
     }
 
-    /// Returns a conversation as the journal knows it, with the messages that its next request begins with: those of the last turns,
-    /// as many as [`TurnLimits::history_messages_max`] allows. New to the journal: an empty context.
+    /// Returns a conversation as the journal knows it, with the messages that its next request
+    /// begins with: those of the last turns, as many as [`TurnLimits::history_messages_max`]
+    /// allows. New to the journal: an empty context.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -241,10 +249,12 @@ impl Agent {
         })
     }
 
-    /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in [`Agent::advance`]
-    /// or [`Agent::advance_telling`] somewhere. What happens there is told as if it happened here, where it can be heard: see
-    /// [`Relay`](adjutant_core::port::Relay). What nobody has begun within a second is done here, and after several such failures
-    /// `dispatch` is not asked for a while, which is a warning. A history that only the caller knows is gone on with here.
+    /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in
+    /// [`Agent::advance`] or [`Agent::advance_telling`] somewhere. What happens there is told as if
+    /// it happened here, where it can be heard: see [`Relay`](adjutant_core::port::Relay). What
+    /// nobody has begun within a second is done here, and after several such failures `dispatch` is
+    /// not asked for a while, which is a warning. A history that only the caller knows is gone on
+    /// with here.
     #[must_use]
     pub fn dispatched_by(&self, dispatch: Arc<dyn Dispatch>) -> Self {
         Self {
@@ -253,11 +263,11 @@ impl Agent {
         }
     }
 
-    /// The same agent, which in the conversations of one user is what `other` is: its words, model, tools, policy and bounds; there may
-    /// be such an exception for each of any number of users. Name,
-    /// store, budgets and everything that turns share are this agent's, so that one sweep goes on with the work of all users, each
-    /// with what is theirs. What is asked of the handle itself, such as [`Agent::tools`], is what everybody else has: see
-    /// [`Agent::for_user`].
+    /// The same agent, which in the conversations of one user is what `other` is: its words, model,
+    /// tools, policy and bounds; there may be such an exception for each of any number of users.
+    /// Name, store, budgets and everything that turns share are this agent's, so that one sweep
+    /// goes on with the work of all users, each with what is theirs. What is asked of the handle
+    /// itself, such as [`Agent::tools`], is what everybody else has: see [`Agent::for_user`].
     ///
     /// ```
     /// # fn example(for_all: adjutant_runtime::Agent, with_notes: &adjutant_runtime::Agent) {
@@ -274,7 +284,8 @@ impl Agent {
         }
     }
 
-    /// Returns the handle for one user's conversations: what it says of tools, instruction and bounds is what this user has.
+    /// Returns the handle for one user's conversations: what it says of tools, instruction and
+    /// bounds is what this user has.
     #[must_use]
     pub fn for_user(&self, user: &UserId) -> Self {
         Self {
@@ -283,8 +294,8 @@ impl Agent {
         }
     }
 
-    /// Returns what came of asking whoever has conversations go on, see [`Agent::dispatched_by`]. Each time to begin is returned once.
-    /// `None`: nobody is asked.
+    /// Returns what came of asking whoever has conversations go on, see [`Agent::dispatched_by`].
+    /// Each time to begin is returned once. `None`: nobody is asked.
     #[must_use]
     pub fn dispatch_figures(&self) -> Option<DispatchFigures> {
         self.dispatcher
@@ -292,8 +303,8 @@ impl Agent {
             .map(|dispatcher| dispatcher.take_figures())
     }
 
-    /// Returns whether nobody is asked at the moment, because asking failed several times: this process does the work itself. `None`:
-    /// nobody is asked at all.
+    /// Returns whether nobody is asked at the moment, because asking failed several times: this
+    /// process does the work itself. `None`: nobody is asked at all.
     #[must_use]
     pub fn is_dispatch_left_alone(&self) -> Option<bool> {
         self.dispatcher
@@ -301,17 +312,19 @@ impl Agent {
             .map(|dispatcher| dispatcher.is_left_alone())
     }
 
-    /// Begins to hear other processes that share the store, so that what they tell of turns arrives, and what is told to them is
-    /// sent, from the first turn on. Without it that begins with the first turn that is dispatched.
+    /// Begins to hear other processes that share the store, so that what they tell of turns
+    /// arrives, and what is told to them is sent, from the first turn on. Without it that begins
+    /// with the first turn that is dispatched.
     pub fn hear_others(&self) {
         self.inner
             .audience
             .hear(&self.inner.journal.relay(), self.inner.heart.worker());
     }
 
-    /// Runs one conversation until nothing is left to do in it or it waits for a human. Whoever calls this at least once
-    /// after an input was accepted, or a process that was at it is gone, gets it done; more often does no harm. Gives
-    /// how long it is until something that waits expires: called again then, the turn goes on without an answer.
+    /// Runs one conversation until nothing is left to do in it or it waits for a human. Whoever
+    /// calls this at least once after an input was accepted, or a process that was at it is gone,
+    /// gets it done; more often does no harm. Gives how long it is until something that waits
+    /// expires: called again then, the turn goes on without an answer.
     ///
     /// # Errors
     /// [`RunError`] if it could not go on; nothing that was accepted is lost.
@@ -320,8 +333,9 @@ impl Agent {
             .await
     }
 
-    /// Runs one conversation as [`Agent::advance`] does, and tells a listener in another process what happens:
-    /// [`DispatchCall::reply_to`](crate::DispatchCall::reply_to). `cancelled` stops the turn that runs.
+    /// Runs one conversation as [`Agent::advance`] does, and tells a listener in another process
+    /// what happens: [`DispatchCall::reply_to`](crate::DispatchCall::reply_to). `cancelled` stops
+    /// the turn that runs.
     ///
     /// # Errors
     /// As [`Agent::advance`].
@@ -348,8 +362,8 @@ impl Agent {
         Ok(first.map(left))
     }
 
-    /// Runs one conversation as far as it can go, and reads something of the state it ends in. `None`: it was removed, or never
-    /// was.
+    /// Runs one conversation as far as it can go, and reads something of the state it ends in.
+    /// `None`: it was removed, or never was.
     async fn advance_with<T>(
         &self,
         key: &ConversationKey,
@@ -366,8 +380,9 @@ impl Agent {
         advance(self.inner.of(&key.user), key, None, around, read).await
     }
 
-    /// Has the model begin to read what all requests of this agent begin with: instruction, tools and examples. For
-    /// programs that start and then wait for somebody to say something. Returns at once; see [`LanguageModel::prepare`].
+    /// Has the model begin to read what all requests of this agent begin with: instruction, tools
+    /// and examples. For programs that start and then wait for somebody to say something. Returns
+    /// at once; see [`LanguageModel::prepare`].
     pub fn prepare(&self) {
         // A turn that cannot be made is an error when it is.
         if let Ok(request) = opening(&self.inner) {
@@ -383,9 +398,10 @@ impl Agent {
         self.dispatcher.as_deref()
     }
 
-    /// Calls `count` with each [`ModelCall`] of this agent's turns that has ended, whichever handle runs them. It is called on the
-    /// task of the turn and must not block. The first `count` stays: returns `false`, and changes nothing, if there is one already. A
-    /// service sets its own, for its figures.
+    /// Calls `count` with each [`ModelCall`] of this agent's turns that has ended, whichever handle
+    /// runs them. It is called on the task of the turn and must not block. The first `count` stays:
+    /// returns `false`, and changes nothing, if there is one already. A service sets its own, for
+    /// its figures.
     ///
     /// ```
     /// # fn example(agent: adjutant_runtime::Agent) {
@@ -396,9 +412,10 @@ impl Agent {
         self.inner.on_model_call.set(Box::new(count)).is_ok()
     }
 
-    /// Calls `tell` with each conversation that this process has worked on and has given back: its turn ended, or waits for somebody.
-    /// Whatever is done behind a turn begins here. It is called on the task of the turn and must not block. The first `tell` stays:
-    /// returns `false`, and changes nothing, if there is one already.
+    /// Calls `tell` with each conversation that this process has worked on and has given back: its
+    /// turn ended, or waits for somebody. Whatever is done behind a turn begins here. It is called
+    /// on the task of the turn and must not block. The first `tell` stays: returns `false`, and
+    /// changes nothing, if there is one already.
     ///
     /// ```
     /// # fn example(agent: adjutant_runtime::Agent) {
@@ -409,14 +426,16 @@ impl Agent {
         self.inner.on_rest.set(Box::new(tell)).is_ok()
     }
 
-    /// Returns how many callers wait in this process for a conversation to be free: their input is accepted, and others are in front of it.
+    /// Returns how many callers wait in this process for a conversation to be free: their input is
+    /// accepted, and others are in front of it.
     #[must_use]
     pub fn inputs_queued(&self) -> usize {
         self.inner.queued.len()
     }
 
-    /// Returns what is left today (UTC) of what all users may spend together, as far as it is bounded
-    /// ([`Budgets::everyone_per_day`](adjutant_core::Budgets)). What is set aside for steps that run is not taken off.
+    /// Returns what is left today (UTC) of what all users may spend together, as far as it is
+    /// bounded ([`Budgets::everyone_per_day`](adjutant_core::Budgets)). What is set aside for steps
+    /// that run is not taken off.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -437,7 +456,8 @@ impl Agent {
         &self.inner.name
     }
 
-    /// Returns the name that people read: [`Agent::name`], unless [`AgentBuilder::display_name`](crate::AgentBuilder::display_name) gave another.
+    /// Returns the name that people read: [`Agent::name`], unless
+    /// [`AgentBuilder::display_name`](crate::AgentBuilder::display_name) gave another.
     #[must_use]
     pub fn display_name(&self) -> &str {
         &self.inner.display_name
@@ -513,8 +533,8 @@ impl Agent {
         &self.inner.spending.budgets
     }
 
-    /// Returns what was spent for a user on a day, in UTC, and is booked; what is only set aside for steps that run is not in it.
-    /// `None`: no day is bounded, so nobody counts.
+    /// Returns what was spent for a user on a day, in UTC, and is booked; what is only set aside
+    /// for steps that run is not in it. `None`: no day is bounded, so nobody counts.
     ///
     /// # Errors
     /// [`StoreError`].

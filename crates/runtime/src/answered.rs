@@ -1,4 +1,5 @@
-//! Reads the outcome of an input from the state of its conversation, or searches for it in the past.
+//! Reads the outcome of an input from the state of its conversation, or searches for it in the
+//! past.
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::StoreError;
@@ -9,7 +10,8 @@ use adjutant_core::{
 
 use crate::inner::Inner;
 
-/// The outcome of an input that is not among the last turns read is searched for among so many times as many.
+/// The outcome of an input that is not among the last turns read is searched for among so many
+/// times as many.
 const MORE_TURNS: u32 = 4;
 
 /// The outcome of an input.
@@ -29,7 +31,8 @@ pub(crate) enum NewMessages {
 }
 
 impl Answered {
-    /// Reads it from the turn that the conversation is at, for a context with so many messages. `None`: that turn is another.
+    /// Reads it from the turn that the conversation is at, for a context with so many messages.
+    /// `None`: that turn is another.
     pub(crate) fn read(
         key: &ConversationKey,
         conversation: &Conversation,
@@ -40,7 +43,8 @@ impl Answered {
         let NewMessages::Behind(said) = &answered.messages else {
             return Some(answered);
         };
-        // The messages of the turn are the last of the history, and those before it come behind what there was.
+        // The messages of the turn are the last of the history, and those before it come behind
+        // what there was.
         let before = conversation.messages() - said.len();
         // A context that does not know the past of its conversation is not told of it.
         if known != 0 && known != before {
@@ -49,7 +53,8 @@ impl Answered {
         Some(answered)
     }
 
-    /// Reads it from a turn, for a context that knows no messages. `None`: it is that of another turn.
+    /// Reads it from a turn, for a context that knows no messages. `None`: it is that of another
+    /// turn.
     pub(crate) fn of(
         key: &ConversationKey,
         (events, pending): (&[Recorded], &[PendingCall]),
@@ -110,8 +115,8 @@ impl Answered {
         Ok(read.and_then(|read| Self::response(key, &read.events, input)))
     }
 
-    /// Reads turns from the newest backwards: an answer may amount to what another one led to, and a branch may have taken the
-    /// input where it comes from.
+    /// Reads turns from the newest backwards: an answer may amount to what another one led to, and
+    /// a branch may have taken the input where it comes from.
     async fn backwards(
         inner: &Inner,
         key: &ConversationKey,
@@ -144,8 +149,8 @@ impl Answered {
     }
 }
 
-/// The turn whose calls an answer was for, if somebody else or the clock answered them first: what became of it is
-/// what the answer amounts to.
+/// The turn whose calls an answer was for, if somebody else or the clock answered them first: what
+/// became of it is what the answer amounts to.
 fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
     let InputBody::Answers { answers } = body else {
         return None;

@@ -1,7 +1,9 @@
-//! Those who wait for a turn that another task runs, perhaps in another process, and are told what happens in it.
+//! Those who wait for a turn that another task runs, perhaps in another process, and are told what
+//! happens in it.
 //!
-//! A task of this process finds them by the conversation. To another process everything is said through the [`Relay`] of the store, in
-//! numbered pieces, and only if somebody there has asked for it. What is lost on the way is lost: the answer is read from the journal.
+//! A task of this process finds them by the conversation. To another process everything is said
+//! through the [`Relay`] of the store, in numbered pieces, and only if somebody there has asked for
+//! it. What is lost on the way is lost: the answer is read from the journal.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +21,8 @@ use uuid::Uuid;
 
 use crate::event::RunEvent;
 
-/// Events that wait for a slow listener. A turn of this process waits with them; of what another process tells, the rest is lost.
+/// Events that wait for a slow listener. A turn of this process waits with them; of what another
+/// process tells, the rest is lost.
 const QUEUE: usize = 1024;
 
 /// The first word of every message, which tells it from others in the same relay.
@@ -40,10 +43,12 @@ pub(crate) const ASKED_ONCE: Duration = Duration::from_millis(200);
 /// Workers of other processes of which something is remembered.
 const WORKERS_MAX: usize = 4096;
 
-/// The most bytes of a turn that are told to another process: a longer one is read from the journal.
+/// The most bytes of a turn that are told to another process: a longer one is read from the
+/// journal.
 const TURN_BYTES_MAX: usize = 64 * 1024;
 
-/// The end of the name of a listener who wants to know the end of the turn, and not what happens on the way.
+/// The end of the name of a listener who wants to know the end of the turn, and not what happens on
+/// the way.
 const QUIET: &str = ".quiet";
 
 /// A message to a listener.
@@ -166,8 +171,8 @@ impl Audience {
         }
     }
 
-    /// Hears from now on what other processes tell, as long as the audience is there, and answers those who ask for the worker of this
-    /// process.
+    /// Hears from now on what other processes tell, as long as the audience is there, and answers
+    /// those who ask for the worker of this process.
     pub(crate) fn hear(self: &Arc<Self>, relay: &Arc<dyn Relay>, worker: &str) {
         if self.hears.swap(true, Ordering::SeqCst) {
             return;
@@ -323,7 +328,8 @@ impl Drop for Listening {
     }
 }
 
-/// Tells what happens in a conversation to those who listen to it. Dropped, it tells them that nothing more happens for now.
+/// Tells what happens in a conversation to those who listen to it. Dropped, it tells them that
+/// nothing more happens for now.
 pub(crate) struct Telling {
     audience: Arc<Audience>,
     key: ConversationKey,
@@ -412,7 +418,8 @@ impl Telling {
         if let Some(away) = away
             && let Ok(event) = serde_json::to_string(&event)
         {
-            // The turn waits for no other process: who is that far behind misses it, and finds that a number lacks.
+            // The turn waits for no other process: who is that far behind misses it, and finds that
+            // a number lacks.
             let _ = away.said.try_send(Said::Event(event));
         }
         for listener in listeners {
@@ -470,7 +477,8 @@ impl Saying {
         while let Some(message) = messages.recv().await {
             let is_said = match message {
                 Said::Begun(holder) => {
-                    // It is not one of the numbered pieces: without it, whoever waits asks who is at it.
+                    // It is not one of the numbered pieces: without it, whoever waits asks who is
+                    // at it.
                     self.relay
                         .say(To::One(&self.process), &begun(&self.session, &holder));
                     true
@@ -661,7 +669,8 @@ mod tests {
         }
     }
 
-    /// Tells two texts to a listener in another process. Returns what it was told until the end, or until nothing more comes.
+    /// Tells two texts to a listener in another process. Returns what it was told until the end, or
+    /// until nothing more comes.
     async fn told(listening: &mut Listening, there: &Arc<Audience>, loses: usize) -> Vec<String> {
         let line = |name| Line {
             name,

@@ -14,8 +14,8 @@ pub struct Branch {
     pub context: RunContext,
     /// The place at which it begins.
     pub from: BranchPoint,
-    /// The input that the turn answered, in the words that the model got. Given to [`Agent::run_input`] with
-    /// [`Branch::context`], it is answered anew.
+    /// The input that the turn answered, in the words that the model got. Given to
+    /// [`Agent::run_input`] with [`Branch::context`], it is answered anew.
     pub input: InputBody,
 }
 
@@ -35,12 +35,15 @@ pub enum BranchError {
 }
 
 impl Agent {
-    /// Makes a branch: a conversation that has in common with this one what was said before a turn, and goes on differently. It
-    /// is how an earlier message is edited, and how another answer is asked for (regenerated); the conversation itself stays as it
-    /// is, and [`ConversationStore::alternatives`](adjutant_core::port::ConversationStore::alternatives) finds the way between them.
+    /// Makes a branch: a conversation that has in common with this one what was said before a turn,
+    /// and goes on differently. It is how an earlier message is edited, and how another answer is
+    /// asked for (regenerated); the conversation itself stays as it is, and
+    /// [`ConversationStore::alternatives`](adjutant_core::port::ConversationStore::alternatives)
+    /// finds the way between them.
     ///
-    /// `before`: the turn that the branch does not have any more; `None`: the last one, open or not. `id`: the id of the branch,
-    /// so that whoever sends the request again gets the same branch; `None`: a new one.
+    /// `before`: the turn that the branch does not have any more; `None`: the last one, open or
+    /// not. `id`: the id of the branch, so that whoever sends the request again gets the same
+    /// branch; `None`: a new one.
     ///
     /// ```
     /// use adjutant_providers::scripted::{ScriptedModel, text};

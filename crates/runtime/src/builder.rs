@@ -31,7 +31,8 @@ use crate::recent::Recent;
 use crate::spending::{SpendingLimits, most_it_costs};
 use crate::waiting::Waiting;
 
-/// The bytes of memory that conversations take which are kept for their next turn, if nothing else is said.
+/// The bytes of memory that conversations take which are kept for their next turn, if nothing else
+/// is said.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Collects what an agent needs. Everything but a model has a default.
@@ -103,16 +104,16 @@ impl AgentBuilder {
         }
     }
 
-    /// Sets the name that people read. Default: the name the agent was made with, which is part of the keys of its
-    /// conversations and stays the same while this one may change.
+    /// Sets the name that people read. Default: the name the agent was made with, which is part of
+    /// the keys of its conversations and stays the same while this one may change.
     #[must_use]
     pub fn display_name(mut self, name: impl Into<String>) -> Self {
         self.display_name = Some(name.into());
         self
     }
 
-    /// Sets the agent's version, in any form. It is recorded with each turn and shown in the decision log; nothing
-    /// depends on it. Default: none.
+    /// Sets the agent's version, in any form. It is recorded with each turn and shown in the
+    /// decision log; nothing depends on it. Default: none.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
@@ -197,16 +198,18 @@ impl AgentBuilder {
         self
     }
 
-    /// The bounds of a turn. Default: [`TurnLimits::default`], with the deadline the model asks for.
+    /// The bounds of a turn. Default: [`TurnLimits::default`], with the deadline the model asks
+    /// for.
     #[must_use]
     pub fn limits(mut self, limits: TurnLimits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Once a request takes this share of the usable window, old turns are put into few words by a model call of their own
-    /// (see [`adjutant_core::limits::SUMMARIZE_AT`]). `None`: never, the oldest turns are left out when the window is full.
-    /// Default: [`TurnLimits::summarize_at`], which is never.
+    /// Once a request takes this share of the usable window, old turns are put into few words by a
+    /// model call of their own (see [`adjutant_core::limits::SUMMARIZE_AT`]). `None`: never, the
+    /// oldest turns are left out when the window is full. Default: [`TurnLimits::summarize_at`],
+    /// which is never.
     #[must_use]
     pub fn summarize_at(mut self, share: Option<WindowShare>) -> Self {
         self.summarize_at = Some(share);
@@ -214,12 +217,14 @@ impl AgentBuilder {
     }
 
     /// The final answer of every turn is JSON that fits the schema of `T`;
-    /// [`AgentResponse::output()`](adjutant_core::AgentResponse::output()) gives the value. Default: words.
+    /// [`AgentResponse::output()`](adjutant_core::AgentResponse::output()) gives the value.
+    /// Default: words.
     ///
-    /// Tools run before it as usual, and the model may still ask something back or decline. The model's own form is used
-    /// where it has one and the schema is that of an object, else the schema stands at the end of the instruction. An answer that does not fit is asked for
-    /// again ([`TurnLimits::reasks_max`]) and then a failure of the turn, never a success. For one request:
-    /// [`Agent::with_output`].
+    /// Tools run before it as usual, and the model may still ask something back or decline. The
+    /// model's own form is used where it has one and the schema is that of an object, else the
+    /// schema stands at the end of the instruction. An answer that does not fit is asked for again
+    /// ([`TurnLimits::reasks_max`]) and then a failure of the turn, never a success. For one
+    /// request: [`Agent::with_output`].
     #[must_use]
     pub fn output<T: JsonSchema>(self) -> Self {
         self.output_schema(schema_of::<T>())
@@ -232,21 +237,23 @@ impl AgentBuilder {
         self
     }
 
-    /// What models cost, for [`AgentResponse::cost`](adjutant_core::AgentResponse::cost). Default: [`Prices::builtin`].
+    /// What models cost, for [`AgentResponse::cost`](adjutant_core::AgentResponse::cost). Default:
+    /// [`Prices::builtin`].
     #[must_use]
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = Some(prices);
         self
     }
 
-    /// What the agent may spend, and the store that keeps what was spent in a day, for all who share it: the one of
-    /// [`AgentBuilder::journal`], whose commits book what was used. Default: nothing is bounded.
+    /// What the agent may spend, and the store that keeps what was spent in a day, for all who
+    /// share it: the one of [`AgentBuilder::journal`], whose commits book what was used. Default:
+    /// nothing is bounded.
     ///
-    /// Before each model call the most it may take is set aside: the request as it is counted here, and all of the output
-    /// it may have, at the price of [`AgentBuilder::prices`]. What does not fit ends the turn with
-    /// [`LIMIT:BUDGET`](adjutant_core::OutcomeCategory::BudgetLimit); what ran before is told. When the call ends, what it
-    /// really took is booked. A call that was stopped is booked as if it had given all of its visible output: nobody says
-    /// what it took.
+    /// Before each model call the most it may take is set aside: the request as it is counted here,
+    /// and all of the output it may have, at the price of [`AgentBuilder::prices`]. What does not
+    /// fit ends the turn with [`LIMIT:BUDGET`](adjutant_core::OutcomeCategory::BudgetLimit); what
+    /// ran before is told. When the call ends, what it really took is booked. A call that was
+    /// stopped is booked as if it had given all of its visible output: nobody says what it took.
     #[must_use]
     pub fn budgets(mut self, budgets: Budgets, store: Arc<dyn BudgetStore>) -> Self {
         (self.budgets, self.budget_store) = (budgets, Some(store));
@@ -261,16 +268,18 @@ impl AgentBuilder {
     }
 
     /// Whether a model with tools is also offered [`ASK_USER`](adjutant_core::turn::ASK_USER) and
-    /// [`DECLINE`](adjutant_core::turn::DECLINE), with which it says that an answer is a question or a refusal. Without, that is
-    /// read from its words, as it is where it does not call them. Default: yes.
+    /// [`DECLINE`](adjutant_core::turn::DECLINE), with which it says that an answer is a question
+    /// or a refusal. Without, that is read from its words, as it is where it does not call them.
+    /// Default: yes.
     #[must_use]
     pub fn control_functions(mut self, offered: bool) -> Self {
         self.control_functions = offered;
         self
     }
 
-    /// Where turns are journaled and logged, and the name of this process there; where another agent of this process has the
-    /// name, a number is added. Default: in memory, gone with the agent.
+    /// Where turns are journaled and logged, and the name of this process there; where another
+    /// agent of this process has the name, a number is added. Default: in memory, gone with the
+    /// agent.
     #[must_use]
     pub fn journal<J: Journal + LogStore + ConversationStore>(
         self,
@@ -280,7 +289,8 @@ impl AgentBuilder {
         self.dyn_journal(journal.clone(), journal.clone(), journal, worker)
     }
 
-    /// [`AgentBuilder::journal`] for a store whose type is known only when the program runs: its three faces.
+    /// [`AgentBuilder::journal`] for a store whose type is known only when the program runs: its
+    /// three faces.
     #[must_use]
     pub fn dyn_journal(
         mut self,
@@ -303,8 +313,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets how many bytes of memory the conversations may take, about, that were worked on last and are kept so that the next
-    /// turn reads only what is new. Default: 32 MiB. A conversation that is not kept is read from the journal again.
+    /// Sets how many bytes of memory the conversations may take, about, that were worked on last
+    /// and are kept so that the next turn reads only what is new. Default: 32 MiB. A conversation
+    /// that is not kept is read from the journal again.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;

@@ -1,7 +1,8 @@
 //! A tool called without a model: by a person, a page, or another program for them.
 //!
-//! Such a call is a turn of its own, in a conversation of its own: it passes the same gate, is written to the same journal
-//! before it runs, is in doubt after the same crashes, and is confirmed in the same way as a call of a model.
+//! Such a call is a turn of its own, in a conversation of its own: it passes the same gate, is
+//! written to the same journal before it runs, is in doubt after the same crashes, and is confirmed
+//! in the same way as a call of a model.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -23,8 +24,8 @@ pub enum CallOutcome {
     },
     /// It has to be confirmed; nothing was done. [`Agent::answer_call`] takes the answer.
     Confirm(PendingCall),
-    /// It was begun, and nobody knows whether it was carried out: a person has to say. [`Agent::answer_call`] takes the
-    /// answer.
+    /// It was begun, and nobody knows whether it was carried out: a person has to say.
+    /// [`Agent::answer_call`] takes the answer.
     InDoubt(PendingCall),
     /// It is not clear what is meant; nothing was done.
     Ask(String),
@@ -35,10 +36,11 @@ pub enum CallOutcome {
 }
 
 impl Agent {
-    /// Calls a tool without a model, through the same gate and journal as a model's calls. The context is one of
-    /// [`RunContext::for_call`]; with the `id` of a call that was made before in it, nothing is done again and what became of
-    /// that call is returned. Once [`RunContext::cancelled`] fires, a call without effects is stopped, and another is told
-    /// and waited for.
+    /// Calls a tool without a model, through the same gate and journal as a model's calls. The
+    /// context is one of [`RunContext::for_call`]; with the `id` of a call that was made before in
+    /// it, nothing is done again and what became of that call is returned. Once
+    /// [`RunContext::cancelled`] fires, a call without effects is stopped, and another is told and
+    /// waited for.
     ///
     /// ```
     /// # use adjutant_core::{RequestedCall, ToolError, UserId};
@@ -55,8 +57,8 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// [`RunError`] if the call could not be accepted or written. After it was accepted it is not lost: it goes on with
-    /// [`Agent::sweep`].
+    /// [`RunError`] if the call could not be accepted or written. After it was accepted it is not
+    /// lost: it goes on with [`Agent::sweep`].
     pub async fn call_tool(
         &self,
         context: &mut RunContext,
@@ -67,8 +69,8 @@ impl Agent {
         self.outcome_of(&self.key(context), response.turn).await
     }
 
-    /// Answers a call that waits for a person: a confirmation, or what became of a call in doubt. The answer carries the
-    /// digest of what was shown; an answer to anything else changes nothing.
+    /// Answers a call that waits for a person: a confirmation, or what became of a call in doubt.
+    /// The answer carries the digest of what was shown; an answer to anything else changes nothing.
     ///
     /// # Errors
     /// As [`Agent::call_tool`].
@@ -90,8 +92,8 @@ impl Agent {
         self.outcome_of(&self.key(context), response.turn).await
     }
 
-    /// Returns the call that a conversation of [`RunContext::for_call`] is about, and how it stands. `None`: the user has
-    /// no such conversation, or its call has not begun.
+    /// Returns the call that a conversation of [`RunContext::for_call`] is about, and how it
+    /// stands. `None`: the user has no such conversation, or its call has not begun.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -183,8 +183,8 @@ impl Inner {
         reply
     }
 
-    /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the silence in it. How far it is
-    /// is told, and not what it says.
+    /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the
+    /// silence in it. How far it is is told, and not what it says.
     async fn asked(
         &self,
         request: &GenerateRequest,
@@ -226,7 +226,8 @@ impl Inner {
     }
 }
 
-/// Puts every turn that has ended into few words, because a person asks for it. A running turn is waited for.
+/// Puts every turn that has ended into few words, because a person asks for it. A running turn is
+/// waited for.
 pub(crate) async fn compact(
     inner: &Inner,
     key: &ConversationKey,
@@ -317,12 +318,14 @@ fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, Room)>
 }
 
 impl Agent {
-    /// Puts every turn of a conversation that has ended into few words, which stand for them in requests from now on; nothing
-    /// is lost, the turns stay in the journal. `focus`: what matters most to the person, in their words. A running turn is
-    /// waited for. Dropping the future gives it up, and nothing has happened then.
+    /// Puts every turn of a conversation that has ended into few words, which stand for them in
+    /// requests from now on; nothing is lost, the turns stay in the journal. `focus`: what matters
+    /// most to the person, in their words. A running turn is waited for. Dropping the future gives
+    /// it up, and nothing has happened then.
     ///
     /// # Errors
-    /// [`RunError`] if it could not be written. That the model wrote no summary is [`Compaction::Failed`].
+    /// [`RunError`] if it could not be written. That the model wrote no summary is
+    /// [`Compaction::Failed`].
     pub async fn compact(
         &self,
         key: &ConversationKey,
@@ -331,8 +334,9 @@ impl Agent {
         compact(self.inner().of(&key.user), key, focus, &Emitter::Nobody).await
     }
 
-    /// Does the same as [`Agent::compact`], and tells how far the model is: [`RunEvent::SummaryStarted`], then
-    /// [`RunEvent::Reading`], [`RunEvent::SummaryProgress`] and [`RunEvent::Retrying`]. The end is what is returned.
+    /// Does the same as [`Agent::compact`], and tells how far the model is:
+    /// [`RunEvent::SummaryStarted`], then [`RunEvent::Reading`], [`RunEvent::SummaryProgress`] and
+    /// [`RunEvent::Retrying`]. The end is what is returned.
     ///
     /// # Errors
     /// As [`Agent::compact`].

@@ -4,31 +4,35 @@ use adjutant_core::{
 };
 use uuid::Uuid;
 
-/// Everything a turn knows beside its input: who asks, in which conversation, what was said, what waits.
+/// Everything a turn knows beside its input: who asks, in which conversation, what was said, what
+/// waits.
 ///
-/// The engine keeps no state of its own between turns. A context can be kept, cloned, or loaded from the journal with
-/// [`crate::Agent::context`].
+/// The engine keeps no state of its own between turns. A context can be kept, cloned, or loaded
+/// from the journal with [`crate::Agent::context`].
 #[derive(Debug, Clone)]
 pub struct RunContext {
     /// For whom. Comes from authentication, never from a model.
     pub user: UserId,
     /// Which conversation.
     pub conversation: ConversationId,
-    /// Messages said before, without an instruction. Each run appends both sides. It may be left empty for a conversation that
-    /// the journal knows, which is then what counts; [`crate::Agent::context`] fills it with those that the next request begins
-    /// with, and so does a run if others went on with the conversation meanwhile.
+    /// Messages said before, without an instruction. Each run appends both sides. It may be left
+    /// empty for a conversation that the journal knows, which is then what counts;
+    /// [`crate::Agent::context`] fills it with those that the next request begins with, and so does
+    /// a run if others went on with the conversation meanwhile.
     pub history: Vec<Message>,
     /// Calls that wait for a human.
     pub pending: Vec<PendingCall>,
     /// Fires to stop the running turn.
     pub cancelled: CancellationToken,
-    /// The HTTP request the input comes with, if it comes with one. It is written into the decision log.
+    /// The HTTP request the input comes with, if it comes with one. It is written into the decision
+    /// log.
     pub request_id: Option<String>,
     /// A hash of the request the input comes with, where its client names the request: see
     /// [`Input::fingerprint`](adjutant_core::Input::fingerprint).
     pub fingerprint: Option<String>,
-    /// The trace that the input belongs to. Models over HTTP and MCP servers that its turn asks get it handed on. It is written nowhere: a turn
-    /// that another process goes on with has none. `None`: no trace.
+    /// The trace that the input belongs to. Models over HTTP and MCP servers that its turn asks get
+    /// it handed on. It is written nowhere: a turn that another process goes on with has none.
+    /// `None`: no trace.
     pub trace: Option<TraceContext>,
 }
 
@@ -51,8 +55,9 @@ impl RunContext {
         }
     }
 
-    /// Returns the context of one call without a model ([`crate::Agent::call_tool`]): a conversation of its own, which lists
-    /// of conversations leave out. The same `name` of the same user is the same conversation.
+    /// Returns the context of one call without a model ([`crate::Agent::call_tool`]): a
+    /// conversation of its own, which lists of conversations leave out. The same `name` of the same
+    /// user is the same conversation.
     #[must_use]
     pub fn for_call(user: UserId, name: Option<&InputId>) -> Self {
         let unique = match name {
@@ -74,7 +79,8 @@ impl RunContext {
         self
     }
 
-    /// Returns the key under which stores keep the conversation with `agent`. See [`crate::Agent::key`].
+    /// Returns the key under which stores keep the conversation with `agent`. See
+    /// [`crate::Agent::key`].
     #[must_use]
     pub fn key(&self, agent: &AgentName) -> ConversationKey {
         ConversationKey {

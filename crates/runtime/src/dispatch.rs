@@ -29,12 +29,14 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Time in which a call ends whose turn has ended.
 const CALL_ENDS: Duration = Duration::from_secs(5);
 
-/// Has [`Agent::advance`](crate::Agent::advance) called for a conversation, by whichever process, one at a time for each
-/// conversation. Nothing that matters rests on it: what was accepted is in the journal, and what nobody sees to goes on in
-/// the process that accepted it, or with the next [`Agent::resume`](crate::Agent::resume).
+/// Has [`Agent::advance`](crate::Agent::advance) called for a conversation, by whichever process,
+/// one at a time for each conversation. Nothing that matters rests on it: what was accepted is in
+/// the journal, and what nobody sees to goes on in the process that accepted it, or with the next
+/// [`Agent::resume`](crate::Agent::resume).
 pub trait Dispatch: Send + Sync + 'static {
-    /// Has the conversation go on because of an input, and returns when it has ended or waits for a human. The same input again is the
-    /// same call. Whoever asks stops waiting after a second in which nobody has begun.
+    /// Has the conversation go on because of an input, and returns when it has ended or waits for a
+    /// human. The same input again is the same call. Whoever asks stops waiting after a second in
+    /// which nobody has begun.
     ///
     /// # Errors
     /// [`NotDispatched`].
@@ -60,8 +62,9 @@ pub struct DispatchCall<'a> {
     pub key: &'a ConversationKey,
     /// The input that was accepted.
     pub input: &'a InputId,
-    /// The name of a listener who wants to be told what happens, for [`Agent::advance_telling`](crate::Agent::advance_telling).
-    /// `None`: nobody does, or no other process can be heard.
+    /// The name of a listener who wants to be told what happens, for
+    /// [`Agent::advance_telling`](crate::Agent::advance_telling). `None`: nobody does, or no other
+    /// process can be heard.
     pub reply_to: Option<&'a str>,
 }
 
@@ -95,7 +98,8 @@ pub struct DispatchFigures {
     pub late: u64,
     /// Those that were not made, because nobody was asked.
     pub skipped: u64,
-    /// Times from the call to the first sign of a turn, of the last turns since this was last asked for whose beginning was heard.
+    /// Times from the call to the first sign of a turn, of the last turns since this was last asked
+    /// for whose beginning was heard.
     pub begun_after: Vec<Duration>,
 }
 
@@ -118,7 +122,8 @@ struct Asked {
     pause: Duration,
 }
 
-/// Pause before the sweep asks again for the same conversation. It doubles each time: what cannot go on costs ever less.
+/// Pause before the sweep asks again for the same conversation. It doubles each time: what cannot
+/// go on costs ever less.
 const ASKS_AGAIN: Duration = Duration::from_secs(5);
 const ASKS_AGAIN_MAX: Duration = Duration::from_secs(10 * 60);
 
@@ -232,7 +237,8 @@ impl Dispatcher {
         open
     }
 
-    /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago and nothing came of it.
+    /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago
+    /// and nothing came of it.
     pub(crate) async fn send(&self, key: &ConversationKey) -> bool {
         let Some(leave) = self.leave() else {
             return false;
@@ -253,9 +259,10 @@ impl Dispatcher {
         }
     }
 
-    /// Has an input seen to that was accepted, and tells what happens meanwhile. Where nobody begins with it, or whoever did shows no
-    /// sign of life any more, it is done here: that is no danger even if somebody is at it, since they hold the claim, and the journal
-    /// refuses a second writer. `None`: what became of it is in the journal.
+    /// Has an input seen to that was accepted, and tells what happens meanwhile. Where nobody
+    /// begins with it, or whoever did shows no sign of life any more, it is done here: that is no
+    /// danger even if somebody is at it, since they hold the claim, and the journal refuses a
+    /// second writer. `None`: what became of it is in the journal.
     ///
     /// # Errors
     /// As [`open`] and [`go_on`].
@@ -291,7 +298,8 @@ impl Dispatcher {
                         Told::Turn(turn) => if let Some(answered) = answered(key, &turn, input) {
                             leave.take().into_iter().for_each(|leave| self.succeeded(leave));
                             if !call.is_terminated() {
-                                // Its end is on the way, and a connection that waits for one is used again.
+                                // Its end is on the way, and a connection that waits for one is
+                                // used again.
                                 tokio::spawn(timeout(CALL_ENDS, call));
                             }
                             return Ok(Some(answered));

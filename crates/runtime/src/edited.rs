@@ -10,11 +10,12 @@ use crate::Agent;
 use crate::inner::Inner;
 
 impl Agent {
-    /// Returns the question that a waiting call is with other arguments: what would be touched, and the digest with which
-    /// [`Answer::as_shown`] says that the person has seen it. Nothing is done and nothing recorded. `None`: nothing that can be
-    /// edited waits under `digest`.
+    /// Returns the question that a waiting call is with other arguments: what would be touched, and
+    /// the digest with which [`Answer::as_shown`] says that the person has seen it. Nothing is done
+    /// and nothing recorded. `None`: nothing that can be edited waits under `digest`.
     ///
-    /// The inner error is the reason why the call cannot be made with these arguments, for the person.
+    /// The inner error is the reason why the call cannot be made with these arguments, for the
+    /// person.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -59,7 +60,8 @@ impl Agent {
     }
 }
 
-/// Other arguments pass the same gate as those of the model. What waits is asked for as long as it was.
+/// Other arguments pass the same gate as those of the model. What waits is asked for as long as it
+/// was.
 ///
 /// # Errors
 /// The reason why they cannot be used, in words for the person.
@@ -77,7 +79,8 @@ pub(crate) async fn question_with(
     let check = GateCheck {
         now: inner.now(),
         confirmation_expiry: inner.limits.confirmation_expiry,
-        // What the person writes is the person's: it is refused by nobody before, and wanted by no other.
+        // What the person writes is the person's: it is refused by nobody before, and wanted by no
+        // other.
         denied: &[],
         interrupted,
         said_before_others: None,

@@ -31,7 +31,8 @@ pub enum BuildError {
     /// Tools that the caller executes cannot be offered.
     #[error(transparent)]
     Client(#[from] InvalidClientSide),
-    /// A model that is trusted with one constrained round of tools does not write the answer itself.
+    /// A model that is trusted with one constrained round of tools does not write the answer
+    /// itself.
     #[error(
         "{model} cannot both use tools and answer by a schema: leave out the tools or the schema, or choose another model"
     )]
@@ -59,7 +60,8 @@ pub enum RunError {
         /// The bound.
         max: usize,
     },
-    /// The message is longer than the agent takes, and is not to be cut ([`LongMessage`](adjutant_core::LongMessage)). Nothing was accepted.
+    /// The message is longer than the agent takes, and is not to be cut
+    /// ([`LongMessage`](adjutant_core::LongMessage)). Nothing was accepted.
     #[error(
         "the message has {chars} characters, and at most {max} are taken (agent.message_chars_max); nothing was done"
     )]
@@ -80,7 +82,8 @@ pub enum RunError {
         "another process is working on this conversation; the message is accepted and will be answered there"
     )]
     Busy,
-    /// The recorded turn does not fit this program: it was recorded by another version or with another agent.
+    /// The recorded turn does not fit this program: it was recorded by another version or with
+    /// another agent.
     #[error("the recorded turn cannot be continued: {0}")]
     CannotContinue(String),
 }

@@ -73,8 +73,8 @@ pub(crate) async fn probe(
     }
 }
 
-/// What a call would do, in the person's words, as its tool has it now; `None` if the tool has no such words, cannot look, or
-/// takes too long.
+/// What a call would do, in the person's words, as its tool has it now; `None` if the tool has no
+/// such words, cannot look, or takes too long.
 pub(crate) async fn preview(
     tool: &Arc<dyn Tool>,
     context: &ToolContext,

@@ -1,11 +1,12 @@
-//! Places where a crash test kills or stops the process. Without the feature `faults` they are nothing.
+//! Places where a crash test kills or stops the process. Without the feature `faults` they are
+//! nothing.
 
 use std::time::Duration;
 
-/// A point between two durable things. With the feature `faults`, the process kills itself with SIGKILL at the n-th
-/// boundary it passes, n being the variable `ADJUTANT_KILL_AT` (from 1), or stops itself with SIGSTOP, n being
-/// `ADJUTANT_STOP_AT`, and goes on when it is sent SIGCONT. Boundaries number themselves, so a new one cannot be forgotten
-/// by the tests.
+/// A point between two durable things. With the feature `faults`, the process kills itself with
+/// SIGKILL at the n-th boundary it passes, n being the variable `ADJUTANT_KILL_AT` (from 1), or
+/// stops itself with SIGSTOP, n being `ADJUTANT_STOP_AT`, and goes on when it is sent SIGCONT.
+/// Boundaries number themselves, so a new one cannot be forgotten by the tests.
 #[cfg(feature = "faults")]
 pub(crate) fn boundary(name: &str) {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +34,8 @@ pub(crate) fn boundary(name: &str) {
 #[cfg(not(feature = "faults"))]
 pub(crate) fn boundary(_name: &str) {}
 
-/// How long a claim is good for without a sign of life: as usual, or `ADJUTANT_LEASE_MS` milliseconds in a crash test.
+/// How long a claim is good for without a sign of life: as usual, or `ADJUTANT_LEASE_MS`
+/// milliseconds in a crash test.
 #[cfg(feature = "faults")]
 pub(crate) fn lease(usual: Duration) -> Duration {
     variable("ADJUTANT_LEASE_MS").map_or(usual, |ms| Duration::from_millis(ms.into()))

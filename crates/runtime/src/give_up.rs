@@ -8,8 +8,9 @@ use crate::held::{Opened, open};
 use crate::{Agent, RunError};
 
 impl Agent {
-    /// Ends the open turn of a conversation without taking it any further: what has not begun is not done, and what was
-    /// said and done so far stays. For turns that cannot go on, of any user. `None`: no turn is open.
+    /// Ends the open turn of a conversation without taking it any further: what has not begun is
+    /// not done, and what was said and done so far stays. For turns that cannot go on, of any user.
+    /// `None`: no turn is open.
     ///
     /// # Errors
     /// [`RunError::Busy`] if somebody alive works on it; [`RunError::Store`].

@@ -1,4 +1,5 @@
-//! The signs of life of this process: one for everything that it runs, and none while it runs nothing.
+//! The signs of life of this process: one for everything that it runs, and none while it runs
+//! nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -38,7 +39,8 @@ struct State {
     running: HashMap<ConversationKey, usize>,
     /// Number of those that look for work: what they have claimed is not known yet.
     taking: usize,
-    /// The time at which the last sign of life was given that was answered. `None`: none in this epoch.
+    /// The time at which the last sign of life was given that was answered. `None`: none in this
+    /// epoch.
     seen: Option<Instant>,
 }
 
@@ -53,8 +55,9 @@ struct Epoch {
 impl Epoch {
     fn new() -> Self {
         static LAST: AtomicI64 = AtomicI64::new(0);
-        // In the order of time, and with random bits: no other life under the same name has it. These bits are the same within a
-        // millisecond, so that it is made larger than the last of this process.
+        // In the order of time, and with random bits: no other life under the same name has it.
+        // These bits are the same within a millisecond, so that it is made larger than the last of
+        // this process.
         let (high, _) = Uuid::now_v7().as_u64_pair();
         let now = (high >> 1).cast_signed();
         let next = |last: i64| now.max(last.saturating_add(1));
@@ -93,7 +96,8 @@ impl Drop for Heart {
 }
 
 impl Heart {
-    /// Makes the heart of an agent, whose worker is called so, unless another agent of this process has the name.
+    /// Makes the heart of an agent, whose worker is called so, unless another agent of this process
+    /// has the name.
     pub(crate) fn new(
         journal: Arc<dyn Journal>,
         agent: AgentName,
@@ -163,7 +167,8 @@ impl Heart {
         }
     }
 
-    /// Gives one sign of life, and gives back what is claimed and does not run. Returns `false` if there is nothing that runs.
+    /// Gives one sign of life, and gives back what is claimed and does not run. Returns `false` if
+    /// there is nothing that runs.
     async fn beat(&self) -> bool {
         let (epoch, is_first, is_taking) = {
             let mut state = self.state();
@@ -309,8 +314,9 @@ impl Hold {
         self.epoch.over.cancelled().await;
     }
 
-    /// Makes sure that the conversation is still ours before something is done that must not be done twice: the claim is confirmed,
-    /// unless a sign of life was answered a short time ago. Who stood still may have lost it.
+    /// Makes sure that the conversation is still ours before something is done that must not be
+    /// done twice: the claim is confirmed, unless a sign of life was answered a short time ago. Who
+    /// stood still may have lost it.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if it is not, and the store's errors.

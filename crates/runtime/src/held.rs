@@ -1,4 +1,5 @@
-//! Holding a conversation: the claim in the store, the place in this process, and the state that comes with them.
+//! Holding a conversation: the claim in the store, the place in this process, and the state that
+//! comes with them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,11 +25,12 @@ use crate::purse::Spent;
 use crate::recent::{Recent, Remembered};
 use crate::stream::Emitter;
 
-/// Time after which it is looked whether another process has let go of the conversation, if nothing was heard of it: it may
-/// be gone.
+/// Time after which it is looked whether another process has let go of the conversation, if nothing
+/// was heard of it: it may be gone.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
-/// The same for who waits beside a dispatcher, which goes on with the work of a process that is gone.
+/// The same for who waits beside a dispatcher, which goes on with the work of a process that is
+/// gone.
 pub(crate) const LOOK_BESIDE: Duration = Duration::from_secs(2);
 
 /// An input that is not accepted yet, with the events of the turn that may begin with it.
@@ -57,8 +59,8 @@ pub(crate) struct Waits<'a> {
 
 /// A conversation that nobody else works on.
 ///
-/// Dropped, it is given back in the background: whoever is cancelled half-way does not keep others waiting until the claim
-/// runs out.
+/// Dropped, it is given back in the background: whoever is cancelled half-way does not keep others
+/// waiting until the claim runs out.
 pub(crate) struct Held {
     journal: Arc<dyn Journal>,
     recent: Arc<Recent>,
@@ -74,11 +76,12 @@ pub(crate) struct Opened {
     pub(crate) taken_over: bool,
 }
 
-/// Waits for the conversation to be ours, and accepts an input first if there is one. `None`: there is no such conversation.
+/// Waits for the conversation to be ours, and accepts an input first if there is one. `None`: there
+/// is no such conversation.
 ///
-/// Turns that run in this process are waited for to their end: each turn in front has a deadline of its own, and one of them is the
-/// caller's. What runs in another process is waited for as long as a turn may take; without a deadline, as long as its claim
-/// holds.
+/// Turns that run in this process are waited for to their end: each turn in front has a deadline of
+/// its own, and one of them is the caller's. What runs in another process is waited for as long as
+/// a turn may take; without a deadline, as long as its claim holds.
 ///
 /// # Errors
 /// [`RunError::Busy`] if another process still works on it by then, and the store's errors.
@@ -127,7 +130,8 @@ async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) ->
     }
 }
 
-/// Returns whether the turn that is open took the input. One at whose end it waits is somebody else's.
+/// Returns whether the turn that is open took the input. One at whose end it waits is somebody
+/// else's.
 fn is_open_turn_of(events: &[Recorded], input: &InputId) -> bool {
     let taking = events
         .iter()
@@ -212,8 +216,9 @@ async fn hold(
     }
 }
 
-/// Returns the first event of a turn with what of a memory is told with its message, so that both are recorded in one commit with the
-/// input. A conversation that this process does not know is read for it. `None`: the event is what it was.
+/// Returns the first event of a turn with what of a memory is told with its message, so that both
+/// are recorded in one commit with the input. A conversation that this process does not know is
+/// read for it. `None`: the event is what it was.
 async fn turn_with_memory(
     inner: &Inner,
     key: &ConversationKey,
@@ -254,7 +259,8 @@ async fn tell_accepted(unknown: &mut Option<&Emitter>) {
     }
 }
 
-/// A conversation that was claimed together with others, and is not worked on yet. Dropped, it is given back in the background.
+/// A conversation that was claimed together with others, and is not worked on yet. Dropped, it is
+/// given back in the background.
 pub(crate) struct Claimed {
     inner: Arc<Inner>,
     taken: Option<(Taken, Hold)>,
@@ -282,7 +288,8 @@ impl Claimed {
         };
         let inner = &*self.inner;
         let Some(mut guard) = inner.recent.unused_since(&key, self.mark) else {
-            // Somebody in this process, under the same name, is at it or has been, and may have given the claim back.
+            // Somebody in this process, under the same name, is at it or has been, and may have
+            // given the claim back.
             return open(inner, &key, None, None).await;
         };
         let remembered = guard.take();
@@ -319,7 +326,8 @@ impl Drop for Claimed {
 }
 
 impl Opened {
-    /// Brings what this process remembers of a conversation up to date. `asked`: when the journal was asked for what is newer.
+    /// Brings what this process remembers of a conversation up to date. `asked`: when the journal
+    /// was asked for what is newer.
     async fn of(
         inner: &Inner,
         (held, asked): (Held, Instant),
@@ -374,8 +382,9 @@ impl Held {
         self.hold.clone()
     }
 
-    /// Runs work on the conversation until it ends or the claim is lost. After an error, or if it is dropped, the claim is
-    /// released and what this process knew of the conversation is forgotten.
+    /// Runs work on the conversation until it ends or the claim is lost. After an error, or if it
+    /// is dropped, the claim is released and what this process knew of the conversation is
+    /// forgotten.
     pub(crate) async fn run<T>(
         self,
         work: impl Future<Output = Result<(T, Log), RunError>>,
@@ -410,8 +419,8 @@ impl Held {
             .await;
     }
 
-    /// Unlocks the place in this process. The claim was released before: the next one in this process claims under the same
-    /// name, and its claim must not be released.
+    /// Unlocks the place in this process. The claim was released before: the next one in this
+    /// process claims under the same name, and its claim must not be released.
     fn give_back(mut self, remembered: Option<Remembered>) {
         if let Some(guard) = self.guard.take() {
             self.recent.put_back(self.hold.key(), guard, remembered);

@@ -56,7 +56,8 @@ impl InMemory {
         Self::default()
     }
 
-    /// The same, with tasks that are created and changed at the times of another clock than the system's.
+    /// The same, with tasks that are created and changed at the times of another clock than the
+    /// system's.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Clock(Arc::new(clock));
@@ -70,7 +71,8 @@ impl InMemory {
         self
     }
 
-    /// The same, in which so many messages may wait in one conversation, accepted and not taken. Default: [`MESSAGES_QUEUED_MAX`].
+    /// The same, in which so many messages may wait in one conversation, accepted and not taken.
+    /// Default: [`MESSAGES_QUEUED_MAX`].
     #[must_use]
     pub fn with_messages_queued_max(mut self, messages: NonZeroU32) -> Self {
         self.messages_queued_max = messages;
@@ -78,7 +80,8 @@ impl InMemory {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves whole values behind: every change is a single assignment or push.
+        // A panic elsewhere leaves whole values behind: every change is a single assignment or
+        // push.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -73,7 +73,8 @@ pub(crate) struct Inner {
     pub(crate) waiting: Arc<Waiting>,
     /// Those who wait for what is run elsewhere.
     pub(crate) audience: Arc<Audience>,
-    /// The users for whom it is another, and what it is for each. All that is shared between turns is the same there.
+    /// The users for whom it is another, and what it is for each. All that is shared between turns
+    /// is the same there.
     pub(crate) exceptions: BTreeMap<UserId, Arc<Self>>,
 }
 
@@ -83,8 +84,8 @@ impl Inner {
         self.exceptions.get(user).unwrap_or(self)
     }
 
-    /// The same, which for one user is what `other` is: what it says, can do and may do, within the bounds of `other`. Store, caches,
-    /// claims, budgets and prices stay.
+    /// The same, which for one user is what `other` is: what it says, can do and may do, within the
+    /// bounds of `other`. Store, caches, claims, budgets and prices stay.
     pub(crate) fn except_for(&self, user: UserId, other: &Self) -> Self {
         let own = Self {
             display_name: other.display_name.clone(),
@@ -108,7 +109,8 @@ impl Inner {
         all
     }
 
-    /// Tells the log and whoever counts that a call of the model ended. `None`: nobody waited for it any more.
+    /// Tells the log and whoever counts that a call of the model ended. `None`: nobody waited for
+    /// it any more.
     pub(crate) fn model_call_ended(
         &self,
         call: &Calling,
@@ -130,8 +132,9 @@ impl Inner {
         }
     }
 
-    /// Reads the state of a conversation of this agent without holding it: what is needed of it, however long it is. `None`: there
-    /// is no such conversation, as there is none of another agent.
+    /// Reads the state of a conversation of this agent without holding it: what is needed of it,
+    /// however long it is. `None`: there is no such conversation, as there is none of another
+    /// agent.
     pub(crate) async fn current(
         &self,
         key: &ConversationKey,
@@ -148,7 +151,8 @@ impl Inner {
             .map(|(remembered, _)| remembered))
     }
 
-    /// Brings what is remembered of a conversation up to date, or folds it. `None`: it was deleted meanwhile.
+    /// Brings what is remembered of a conversation up to date, or folds it. `None`: it was deleted
+    /// meanwhile.
     pub(crate) async fn state_of(
         &self,
         key: &ConversationKey,
@@ -168,8 +172,8 @@ impl Inner {
         Ok(all.and_then(|all| Remembered::with(None, all, messages_max)))
     }
 
-    /// What an answer cost: as the provider says, else as the table says for the model that answered, else for the one that
-    /// was asked. `None`: it is not known.
+    /// What an answer cost: as the provider says, else as the table says for the model that
+    /// answered, else for the one that was asked. `None`: it is not known.
     pub(crate) fn cost_of(&self, reply: &GenerateResponse) -> Option<Cost> {
         let today = self.now().to_zoned(TimeZone::UTC).date();
         let priced = |model| self.prices.cost(model, &reply.usage, today);
@@ -181,7 +185,8 @@ impl Inner {
             .or_else(|| priced(self.model.id()))
     }
 
-    /// Returns what of the memory is told with a message of this conversation. `history`: the messages that the request begins with.
+    /// Returns what of the memory is told with a message of this conversation. `history`: the
+    /// messages that the request begins with.
     pub(crate) async fn told_with(
         &self,
         key: &ConversationKey,
@@ -204,7 +209,8 @@ impl Inner {
             })
     }
 
-    /// The whole instruction for a turn of this user: the part that never changes first, so that prompt caches hit.
+    /// The whole instruction for a turn of this user: the part that never changes first, so that
+    /// prompt caches hit.
     pub(crate) async fn instruction_for(&self, user: &UserId) -> (String, Vec<Notice>) {
         let Some(source) = &self.fresh else {
             return (self.instruction.clone(), Vec::new());

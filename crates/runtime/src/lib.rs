@@ -1,8 +1,8 @@
-//! Does what the turn machine asks: calls models, executes tools behind the gate, and journals every step, so that a
-//! turn can go on after a crash where it stopped.
+//! Does what the turn machine asks: calls models, executes tools behind the gate, and journals
+//! every step, so that a turn can go on after a crash where it stopped.
 //!
-//! [`Agent::run`] answers once. [`Agent::run_in`] keeps a conversation. [`Agent::stream`] shows the way there; the
-//! blocking calls are the same stream, drained.
+//! [`Agent::run`] answers once. [`Agent::run_in`] keeps a conversation. [`Agent::stream`] shows the
+//! way there; the blocking calls are the same stream, drained.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent; // what a developer runs

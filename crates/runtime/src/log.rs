@@ -1,4 +1,5 @@
-//! The conversation as this process knows it while it works on it, and what of it is not written yet.
+//! The conversation as this process knows it while it works on it, and what of it is not written
+//! yet.
 
 use std::sync::Arc;
 
@@ -15,10 +16,12 @@ use crate::inner::Inner;
 use crate::purse::Spent;
 use crate::recent::Remembered;
 
-/// The state of a conversation and its inbox. Only this process writes to it meanwhile; the journal refuses anybody else.
+/// The state of a conversation and its inbox. Only this process writes to it meanwhile; the journal
+/// refuses anybody else.
 ///
-/// Events whose loss in a crash does no harm are recorded here first and written together with what comes next: the reply of a
-/// model with the intents of its calls, or with the end of the turn. Nothing is executed before its intent is written.
+/// Events whose loss in a crash does no harm are recorded here first and written together with what
+/// comes next: the reply of a model with the intents of its calls, or with the end of the turn.
+/// Nothing is executed before its intent is written.
 #[derive(Debug)]
 pub(crate) struct Log {
     remembered: Remembered,
@@ -54,7 +57,8 @@ impl Log {
         }
     }
 
-    /// Returns how the state was read, to the first who asks: what comes later knows it from before.
+    /// Returns how the state was read, to the first who asks: what comes later knows it from
+    /// before.
     pub(crate) fn take_loading(&mut self) -> Option<Loading> {
         self.loading.take()
     }
@@ -93,7 +97,8 @@ impl Log {
         self.unwritten += 1;
     }
 
-    /// Writes events behind what is known, with what was recorded before. Refused if anybody else wrote meanwhile.
+    /// Writes events behind what is known, with what was recorded before. Refused if anybody else
+    /// wrote meanwhile.
     pub(crate) async fn append(
         &mut self,
         inner: &Inner,
@@ -130,8 +135,9 @@ impl Log {
         Ok(())
     }
 
-    /// Writes events of the open turn with what was recorded before, a change, and the event of what it led to, which is returned,
-    /// in one transaction. Refused if anybody else wrote meanwhile.
+    /// Writes events of the open turn with what was recorded before, a change, and the event of
+    /// what it led to, which is returned, in one transaction. Refused if anybody else wrote
+    /// meanwhile.
     pub(crate) async fn append_with_change(
         &mut self,
         inner: &Inner,
@@ -169,8 +175,8 @@ impl Log {
         Ok(event)
     }
 
-    /// Writes an event, if there is one, with what was recorded before, and gives the claim back, unless inputs came
-    /// meanwhile. Returns whether the claim was given back.
+    /// Writes an event, if there is one, with what was recorded before, and gives the claim back,
+    /// unless inputs came meanwhile. Returns whether the claim was given back.
     pub(crate) async fn finish(
         &mut self,
         inner: &Inner,

@@ -6,14 +6,15 @@ use adjutant_core::{Cost, Delta, GenerateResponse, ModelError, ModelId, Usage};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-/// A call of the model that ended, its repeats included: in a turn, or for a summary. Nothing of what was said is in it. See
-/// [`Agent::on_model_call`](crate::Agent::on_model_call).
+/// A call of the model that ended, its repeats included: in a turn, or for a summary. Nothing of
+/// what was said is in it. See [`Agent::on_model_call`](crate::Agent::on_model_call).
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ModelCall<'a> {
     /// The model that was asked, as it is configured. Another one may have answered in its place.
     pub model: &'a ModelId,
-    /// `success`; `stopped`, if nobody waited for the answer any more; else the [code](ModelError::code) of its failure.
+    /// `success`; `stopped`, if nobody waited for the answer any more; else the
+    /// [code](ModelError::code) of its failure.
     pub result: &'static str,
     /// The number of times that it was sent, at least 1.
     pub attempts: u32,
@@ -57,7 +58,8 @@ impl Calling {
         }
     }
 
-    /// Tells the log and whoever counts that the call of `model` ended. `None`: nobody waited for it any more.
+    /// Tells the log and whoever counts that the call of `model` ended. `None`: nobody waited for
+    /// it any more.
     pub(crate) fn ended(
         &self,
         model: &ModelId,

@@ -23,10 +23,11 @@ const TOKENS_MAX: u32 = 60;
 const TIME: Duration = Duration::from_secs(30);
 
 impl Agent {
-    /// Has the model find a title for a conversation whose title was made of the message of its last turn, and gives it to it. A title
-    /// that a person gave is never replaced, not even one that they give meanwhile. The call is booked on the budgets of the day and
-    /// is no part of the conversation. `None`: the title stays as it is, because there is nothing to do, because it does not fit the
-    /// budgets, or because the model failed or wrote no title.
+    /// Has the model find a title for a conversation whose title was made of the message of its
+    /// last turn, and gives it to it. A title that a person gave is never replaced, not even one
+    /// that they give meanwhile. The call is booked on the budgets of the day and is no part of the
+    /// conversation. `None`: the title stays as it is, because there is nothing to do, because it
+    /// does not fit the budgets, or because the model failed or wrote no title.
     ///
     /// # Errors
     /// [`RunError`] if the store fails.
@@ -90,7 +91,8 @@ fn request(config: &GenerationConfig, asked: &str, answer: &str) -> GenerateRequ
     }
 }
 
-/// The title in what a model wrote: its first line with words, without the marks that models put around it.
+/// The title in what a model wrote: its first line with words, without the marks that models put
+/// around it.
 fn read(text: &str) -> Option<String> {
     let line = text
         .lines()

@@ -1,4 +1,5 @@
-//! What models cost: a dated table that can be overridden. What is not in it is unknown, never free.
+//! What models cost: a dated table that can be overridden. What is not in it is unknown, never
+//! free.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -7,8 +8,8 @@ use adjutant_core::{Cost, ModelId, Usage};
 use jiff::civil::Date;
 use serde::Deserialize;
 
-/// The prices this version was made with. Each row says when it was looked up and where; a row is left out, or a price in
-/// it, if it could not be confirmed there.
+/// The prices this version was made with. Each row says when it was looked up and where; a row is
+/// left out, or a price in it, if it could not be confirmed there.
 const BUILTIN: &str = include_str!("prices.json");
 
 /// Prices of models, row by row. The first row that applies to a call is taken.
@@ -110,8 +111,8 @@ impl Prices {
         .into()
     }
 
-    /// What a call of a model costs on a day. `None`: it is not known, because the model, or a kind of token that was used,
-    /// has no price here, or the provider did not count the tokens.
+    /// What a call of a model costs on a day. `None`: it is not known, because the model, or a kind
+    /// of token that was used, has no price here, or the provider did not count the tokens.
     #[must_use]
     pub fn cost(&self, model: &ModelId, usage: &Usage, on: Date) -> Option<Cost> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
@@ -149,7 +150,8 @@ pub(crate) fn shared_builtin() -> Arc<Prices> {
     Arc::clone(&SHARED)
 }
 
-/// What so many tokens cost. No tokens cost nothing, whatever the price; some without a price are unknown.
+/// What so many tokens cost. No tokens cost nothing, whatever the price; some without a price are
+/// unknown.
 fn part(tokens: u64, price: Option<UsdPerMillion>) -> Option<f64> {
     if tokens == 0 {
         Some(0.0)

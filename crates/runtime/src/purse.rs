@@ -14,11 +14,12 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Time by which a block outlives the steps it is for, should its process die: clocks and commits take their time.
+/// Time by which a block outlives the steps it is for, should its process die: clocks and commits
+/// take their time.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// So many steps make a busy process: it keeps its block of everybody's though nothing runs, until its last sign of life. There will
-/// be more, and asking costs a commit.
+/// So many steps make a busy process: it keeps its block of everybody's though nothing runs, until
+/// its last sign of life. There will be more, and asking costs a commit.
 const BUSY: u32 = 16;
 
 /// The shares of one agent in the budgets of the day.
@@ -128,8 +129,8 @@ impl Purse {
         }))
     }
 
-    /// Returns what is left of what everybody may spend together on a day, as far as it is bounded. What is set aside for steps that run, in any
-    /// process, is not taken off.
+    /// Returns what is left of what everybody may spend together on a day, as far as it is bounded.
+    /// What is set aside for steps that run, in any process, is not taken off.
     ///
     /// # Errors
     /// The store's.
@@ -141,7 +142,8 @@ impl Purse {
         Ok(self.everyone_per_day.left_of(spent))
     }
 
-    /// Sets aside what a step may take: from what this process has, or the store is asked for more. `Err`: it does not fit.
+    /// Sets aside what a step may take: from what this process has, or the store is asked for more.
+    /// `Err`: it does not fit.
     ///
     /// # Errors
     /// The store's.
@@ -248,7 +250,8 @@ impl Purse {
         }
     }
 
-    /// Takes what a step needs from both shares, or nothing. `fresh`: what was granted for this step just now.
+    /// Takes what a step needs from both shares, or nothing. `fresh`: what was granted for this
+    /// step just now.
     fn take(&self, worker: Worker<'_>, step: StepCost<'_>, fresh: Lack) -> Result<Blocks, Lack> {
         let state = &mut *self.state();
         let (days, steps) = (&mut state.days, &mut state.steps);
@@ -293,7 +296,8 @@ impl Purse {
         (asking(own, lack.own), asking(&day.everyone, lack.everyone))
     }
 
-    /// Says what is asked for. Until the answer, nothing is left of the shares: what they held beside what is kept is given back.
+    /// Says what is asked for. Until the answer, nothing is left of the shares: what they held
+    /// beside what is kept is given back.
     fn ask(&self, step: StepCost<'_>, lack: Lack) -> (Option<Ask>, Option<Ask>) {
         let state = &mut *self.state();
         let day = state.days.entry(step.day).or_default();
@@ -301,7 +305,8 @@ impl Purse {
         let ask = |account: &mut Account, allowance: Allowance| {
             let share = account.share.get_or_insert_with(|| Share::new(step.user));
             share.holds = share.kept;
-            // Of a process that has begun so much, as much may come again; of a new one, the steps of a turn.
+            // Of a process that has begun so much, as much may come again; of a new one, the steps
+            // of a turn.
             let wanted = share.begun + step.most + step.most + step.most;
             Ask {
                 block: share.block,
@@ -346,7 +351,8 @@ impl Purse {
 
     async fn fold(&self, day: Date) {
         if !self.folds.swap(true, Ordering::AcqRel) {
-            // Best effort: it makes no difference to any sum, and the next one who asks tries again.
+            // Best effort: it makes no difference to any sum, and the next one who asks tries
+            // again.
             let _ = self.store.fold(day).await;
             self.folds.store(false, Ordering::Release);
         }
@@ -429,7 +435,8 @@ impl State {
     }
 }
 
-/// Room that is set aside for a step. Dropped, the step is booked as one whose answer was not waited for.
+/// Room that is set aside for a step. Dropped, the step is booked as one whose answer was not
+/// waited for.
 pub(crate) struct Reserved {
     purse: Arc<Purse>,
     /// `None`: the step has not begun.
@@ -522,13 +529,14 @@ impl Spent {
         }
     }
 
-    /// Gathers what is to be written with the last commit of a user's turn, which gives back the shares on which nothing runs then.
+    /// Gathers what is to be written with the last commit of a user's turn, which gives back the
+    /// shares on which nothing runs then.
     pub(crate) fn gather_last(&mut self, user: &UserId) {
         self.close(Some(user));
     }
 
-    /// Gathers, and closes the shares on which nothing runs once this is written: this user's, or everybody's that nothing has run
-    /// on for a while.
+    /// Gathers, and closes the shares on which nothing runs once this is written: this user's, or
+    /// everybody's that nothing has run on for a while.
     fn close(&mut self, only: Option<&UserId>) {
         let Some(purse) = self.purse.clone() else {
             return;

@@ -4,8 +4,8 @@ use adjutant_core::{BoxFuture, ConversationKey, Message, Told};
 
 /// Chooses what of a memory fits a message, once, before the turn that answers it begins.
 ///
-/// It is recorded with the turn, stands in front of the person's words in every request of the turn, and stays there in
-/// later turns with the same bytes, so that caches of prompts hold.
+/// It is recorded with the turn, stands in front of the person's words in every request of the
+/// turn, and stays there in later turns with the same bytes, so that caches of prompts hold.
 ///
 /// ```
 /// use adjutant_core::{BoxFuture, Told};
@@ -22,8 +22,8 @@ use adjutant_core::{BoxFuture, ConversationKey, Message, Told};
 /// }
 /// ```
 pub trait Recall: Send + Sync + 'static {
-    /// Returns what fits, best first; nothing if nothing does. What goes wrong is told elsewhere: a message is answered without a memory
-    /// too. Waited for 5 seconds.
+    /// Returns what fits, best first; nothing if nothing does. What goes wrong is told elsewhere: a
+    /// message is answered without a memory too. Waited for 5 seconds.
     fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>>;
 }
 
@@ -34,7 +34,7 @@ pub struct RecallRequest<'a> {
     pub key: &'a ConversationKey,
     /// The person's words.
     pub message: &'a str,
-    /// The messages that the request begins with. What still stands there need not be told again: see
-    /// [`told::stands_in`](adjutant_core::told::stands_in).
+    /// The messages that the request begins with. What still stands there need not be told again:
+    /// see [`told::stands_in`](adjutant_core::told::stands_in).
     pub history: &'a [Message],
 }

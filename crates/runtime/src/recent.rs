@@ -1,4 +1,5 @@
-//! The conversations that this process worked on last, so that the next turn reads only what is new.
+//! The conversations that this process worked on last, so that the next turn reads only what is
+//! new.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -22,8 +23,8 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// Returns the state with what is newer, or a new one if what was remembered is of another conversation. `None`: the
-    /// snapshot is of no use here, and everything is to be read.
+    /// Returns the state with what is newer, or a new one if what was remembered is of another
+    /// conversation. `None`: the snapshot is of no use here, and everything is to be read.
     pub(crate) fn with(
         known: Option<Self>,
         newer: Newer,
@@ -80,8 +81,9 @@ impl Remembered {
         self.conversation.apply(recorded);
     }
 
-    /// Returns what is to be stored of the state with the end of a turn. `None`: the events since the last snapshot do not outweigh
-    /// another one, so that what snapshots take stays within what was said.
+    /// Returns what is to be stored of the state with the end of a turn. `None`: the events since
+    /// the last snapshot do not outweigh another one, so that what snapshots take stays within what
+    /// was said.
     pub(crate) fn due_snapshot(&mut self) -> Option<Snapshot> {
         if self.since_snapshot < self.snapshot.max(SNAPSHOT_MIN) {
             return None;
@@ -108,7 +110,8 @@ impl Remembered {
 /// Events that are read as fast as a snapshot, in bytes: of fewer, none is made.
 const SNAPSHOT_MIN: usize = 8 * 1024;
 
-/// The place of one conversation: whoever locks it works on the conversation, alone in this process.
+/// The place of one conversation: whoever locks it works on the conversation, alone in this
+/// process.
 pub(crate) type Slot = Mutex<Option<Remembered>>;
 
 /// All of them, bounded by the memory they take.
@@ -158,8 +161,8 @@ impl Recent {
             .uses
     }
 
-    /// Locks the place of a conversation, if nobody in this process has used it since the mark: a claim that was made since is as it
-    /// was made.
+    /// Locks the place of a conversation, if nobody in this process has used it since the mark: a
+    /// claim that was made since is as it was made.
     pub(crate) fn unused_since(
         &self,
         key: &ConversationKey,
@@ -172,8 +175,9 @@ impl Recent {
         state.slot(key).try_lock_owned().ok()
     }
 
-    /// Keeps a state for the next turn and unlocks its place. `None`: nothing is known of the conversation any more. Once all of them take too much
-    /// memory, those that were used longest ago are forgotten.
+    /// Keeps a state for the next turn and unlocks its place. `None`: nothing is known of the
+    /// conversation any more. Once all of them take too much memory, those that were used longest
+    /// ago are forgotten.
     pub(crate) fn put_back(
         &self,
         key: &ConversationKey,
@@ -233,7 +237,8 @@ impl State {
         slot
     }
 
-    /// Forgets those that were used longest ago until a quarter of the room is free, so that it is long until the next time.
+    /// Forgets those that were used longest ago until a quarter of the room is free, so that it is
+    /// long until the next time.
     fn make_room(&mut self, bytes_max: usize) {
         let mut idle: Vec<(u64, ConversationKey)> = self
             .slots

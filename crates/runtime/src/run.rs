@@ -1,4 +1,5 @@
-//! The driver: takes what arrived for a conversation and runs its turn until it ends or waits for a human.
+//! The driver: takes what arrived for a conversation and runs its turn until it ends or waits for a
+//! human.
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
@@ -32,16 +33,16 @@ const WORKERS_LOST_MAX: u32 = 3;
 pub(crate) struct Caller<'a> {
     pub(crate) emitter: &'a Emitter,
     pub(crate) cancelled: &'a CancellationToken,
-    /// The input they wait for: only its turn is stopped by `cancelled`, and not those of others which run on the way. `None`:
-    /// every turn is.
+    /// The input they wait for: only its turn is stopped by `cancelled`, and not those of others
+    /// which run on the way. `None`: every turn is.
     pub(crate) input: Option<&'a InputId>,
     /// The trace of that input.
     pub(crate) trace: Option<&'a TraceContext>,
 }
 
-/// Runs a conversation until nothing is left to do or it waits for a human. Whoever calls this again after a crash
-/// goes on where the journal ends. `arrival`: what is accepted first. Returns what `read` makes of the state it ended in;
-/// `None`: there is no such conversation.
+/// Runs a conversation until nothing is left to do or it waits for a human. Whoever calls this
+/// again after a crash goes on where the journal ends. `arrival`: what is accepted first. Returns
+/// what `read` makes of the state it ended in; `None`: there is no such conversation.
 pub(crate) async fn advance<T>(
     inner: &Inner,
     key: &ConversationKey,
@@ -71,8 +72,9 @@ pub(crate) async fn advance<T>(
         .map(Some)
 }
 
-/// Runs a conversation that is held until nothing is left to do or it waits for a human. `first`: what is recorded if nothing has
-/// happened in it yet. Returns what `read` makes of the state it ended in.
+/// Runs a conversation that is held until nothing is left to do or it waits for a human. `first`:
+/// what is recorded if nothing has happened in it yet. Returns what `read` makes of the state it
+/// ended in.
 pub(crate) async fn go_on<T>(
     inner: &Inner,
     key: &ConversationKey,
@@ -98,8 +100,8 @@ pub(crate) async fn go_on<T>(
     done
 }
 
-/// Does what there is to do. `first`: what is recorded if nothing has happened in the conversation yet. `taken_over`: whoever
-/// had it was lost; what was open then is suspect until it gets further.
+/// Does what there is to do. `first`: what is recorded if nothing has happened in the conversation
+/// yet. `taken_over`: whoever had it was lost; what was open then is suspect until it gets further.
 async fn settle(
     inner: &Inner,
     key: &ConversationKey,
@@ -123,7 +125,8 @@ async fn settle(
                     }
                     TakenUp::GoesOn => turn,
                     TakenUp::Suspect => {
-                        // One at a time: if this process is lost too, it is known which of them did it.
+                        // One at a time: if this process is lost too, it is known which of them did
+                        // it.
                         alone = Some(inner.suspects.lock().await);
                         turn
                     }
@@ -159,8 +162,8 @@ enum TakenUp {
     GivenUp,
 }
 
-/// Counts in the journal that a turn is taken up, before anything of it is done again. One that was no further each time its
-/// worker was lost is ended instead.
+/// Counts in the journal that a turn is taken up, before anything of it is done again. One that was
+/// no further each time its worker was lost is ended instead.
 async fn take_up(
     inner: &Inner,
     key: &ConversationKey,
@@ -247,7 +250,8 @@ async fn start(
     }
 }
 
-/// Makes the first event of the turn that answers an input. `None`: it is answered by no turn of its own.
+/// Makes the first event of the turn that answers an input. `None`: it is answered by no turn of
+/// its own.
 pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     let (text, output_schema, limits, call) = match &input.body {
         InputBody::Message {
@@ -302,8 +306,8 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     Some((turn, started))
 }
 
-/// Returns the span of a turn: whose it is, and the request that began it. At the level of errors, so that no filter takes it away from
-/// what happens in it.
+/// Returns the span of a turn: whose it is, and the request that began it. At the level of errors,
+/// so that no filter takes it away from what happens in it.
 fn turn_span(key: &ConversationKey, turn: TurnId, conversation: &Conversation) -> Span {
     let request_id = || match conversation.current().and_then(|current| current.started()) {
         Some(Event::TurnStarted { request_id, .. }) => request_id.as_deref(),
@@ -432,7 +436,8 @@ async fn drive(
     Ok(steps.into_log())
 }
 
-/// Returns whether the open turn is the caller's: it took their input, or waits for a person and will read it as the answer.
+/// Returns whether the open turn is the caller's: it took their input, or waits for a person and
+/// will read it as the answer.
 fn is_of(caller: Caller<'_>, log: &Log) -> bool {
     let Some(input) = caller.input else {
         return true;
@@ -462,8 +467,9 @@ fn is_of(caller: Caller<'_>, log: &Log) -> bool {
     read.is_some_and(|read| read.id == *input)
 }
 
-/// Returns what the open turn is given of the past. For a turn with another bound than its agent's as many turns before it are read as
-/// it may be given messages, and for one without a bound the whole past.
+/// Returns what the open turn is given of the past. For a turn with another bound than its agent's
+/// as many turns before it are read as it may be given messages, and for one without a bound the
+/// whole past.
 async fn past_of(
     inner: &Inner,
     key: &ConversationKey,
@@ -562,8 +568,8 @@ fn setup(
     }
 }
 
-/// A request that begins like those of all turns of this agent, made as a turn makes it. Only its last message differs.
-/// Context that is made anew every turn is not in it.
+/// A request that begins like those of all turns of this agent, made as a turn makes it. Only its
+/// last message differs. Context that is made anew every turn is not in it.
 pub(crate) fn opening(inner: &Inner) -> Result<GenerateRequest, RunError> {
     let message = "…".to_owned();
     let tools = TurnTools::of(inner, &inner.limits, None)?;

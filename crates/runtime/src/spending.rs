@@ -8,7 +8,8 @@ use jiff::civil::Date;
 use crate::prices::Prices;
 use crate::purse::Purse;
 
-/// The budgets of an agent, and what it has taken of those of the day. Whoever bounds no day has no purse.
+/// The budgets of an agent, and what it has taken of those of the day. Whoever bounds no day has no
+/// purse.
 #[derive(Clone)]
 pub(crate) struct SpendingLimits {
     pub(crate) budgets: Budgets,
@@ -31,8 +32,8 @@ impl SpendingLimits {
     }
 }
 
-/// The most that so many tokens cost: none read from a cache, and all of them written to one if that has a price.
-/// `None`: the price is not known.
+/// The most that so many tokens cost: none read from a cache, and all of them written to one if
+/// that has a price. `None`: the price is not known.
 pub(crate) fn most_it_costs(
     prices: &Prices,
     model: &ModelId,

@@ -1,4 +1,5 @@
-//! The journaled steps of one turn: what was recorded is never done again, what is done is recorded first or at once.
+//! The journaled steps of one turn: what was recorded is never done again, what is done is recorded
+//! first or at once.
 
 mod answers; // what a person says to what waits
 mod budget; // what a step may spend
@@ -58,7 +59,8 @@ pub(crate) enum Replied {
 
 /// What a human's answers led to.
 pub(crate) enum Answered {
-    /// Everything was answered; approved calls ran. With results that others brought comes what the model may call next.
+    /// Everything was answered; approved calls ran. With results that others brought comes what the
+    /// model may call next.
     Ends(Vec<(CallId, CallEnd)>, Option<ToolChoice>),
     /// Something still waits.
     Parked,
@@ -144,7 +146,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Writes the end, which takes the cancellation that led to it, and gives the conversation back.
+    /// Writes the end, which takes the cancellation that led to it, and gives the conversation
+    /// back.
     pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
         let input = self
             .early_end

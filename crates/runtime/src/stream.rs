@@ -36,13 +36,15 @@ impl Emitter {
     pub(crate) async fn emit(&self, event: impl FnOnce() -> RunEvent) {
         match self {
             Self::Nobody => {}
-            // A listener that has gone away stops nothing by that alone; dropping the stream cancels.
+            // A listener that has gone away stops nothing by that alone; dropping the stream
+            // cancels.
             Self::One(sender) => drop(sender.send(event()).await),
             Self::Audience(telling) => telling.tell(event).await,
         }
     }
 
-    /// Says that a worker begins with a turn or goes on with it, also to those who want to know the end only.
+    /// Says that a worker begins with a turn or goes on with it, also to those who want to know the
+    /// end only.
     pub(crate) async fn emit_begun(&self, worker: Worker<'_>, event: impl FnOnce() -> RunEvent) {
         match self {
             Self::Audience(telling) => telling.tell_begun(worker, event).await,
@@ -63,8 +65,8 @@ impl Emitter {
     }
 }
 
-/// The events of one run, and its result. Dropping it stops the turn as [`RunContext::cancelled`] does, unless it is
-/// [`RunStream::detached`].
+/// The events of one run, and its result. Dropping it stops the turn as [`RunContext::cancelled`]
+/// does, unless it is [`RunStream::detached`].
 #[derive(Debug)]
 pub struct RunStream {
     events: mpsc::Receiver<RunEvent>,
@@ -90,7 +92,8 @@ impl RunStream {
         }
     }
 
-    /// The same events, of a turn that goes on to its end also when nobody holds the stream any more.
+    /// The same events, of a turn that goes on to its end also when nobody holds the stream any
+    /// more.
     #[must_use]
     pub fn detached(mut self) -> Self {
         if let Some(guard) = self.stop_on_drop.take() {
@@ -99,8 +102,8 @@ impl RunStream {
         self
     }
 
-    /// Runs something whose events nobody reads, in a task as [`RunStream::start`] does: a caller that goes away stops it, and
-    /// it comes to an end of its own.
+    /// Runs something whose events nobody reads, in a task as [`RunStream::start`] does: a caller
+    /// that goes away stops it, and it comes to an end of its own.
     pub(crate) async fn unheard<F>(
         cancelled: &CancellationToken,
         run: impl FnOnce(Emitter, CancellationToken) -> F,

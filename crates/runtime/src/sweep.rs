@@ -26,10 +26,11 @@ const REFILL: usize = AT_ONCE / 2;
 pub struct Swept {
     /// The response of each turn that got further here.
     pub responses: Vec<AgentResponse>,
-    /// Turns that were ended because their workers were lost again and again ([`OutcomeCategory::Poisoned`]).
+    /// Turns that were ended because their workers were lost again and again
+    /// ([`OutcomeCategory::Poisoned`]).
     pub given_up: Vec<(ConversationKey, TurnId)>,
-    /// What could not go on, and why: what a newer version wrote waits for that version; a store that is gone is asked
-    /// again next time. Nothing of it is lost.
+    /// What could not go on, and why: what a newer version wrote waits for that version; a store
+    /// that is gone is asked again next time. Nothing of it is lost.
     pub left: Vec<(ConversationKey, RunError)>,
 }
 
@@ -72,13 +73,14 @@ impl Agent {
         Ok(self.sweep(user, &CancellationToken::new()).await?.responses)
     }
 
-    /// Goes on with what nobody alive works on in the user's conversations with this agent, or in everybody's: inputs that were accepted,
-    /// turns that were running when their process died, and turns that wait for an answer whose time has run out. Once
-    /// `stop` fires, no further one is begun. Several processes that do this at once share the work.
+    /// Goes on with what nobody alive works on in the user's conversations with this agent, or in
+    /// everybody's: inputs that were accepted, turns that were running when their process died, and
+    /// turns that wait for an answer whose time has run out. Once `stop` fires, no further one is
+    /// begun. Several processes that do this at once share the work.
     ///
     /// # Errors
-    /// [`RunError::Store`] if the store does not say what there is to do. What stops one conversation does not stop the
-    /// others: see [`Swept::left`].
+    /// [`RunError::Store`] if the store does not say what there is to do. What stops one
+    /// conversation does not stop the others: see [`Swept::left`].
     pub async fn sweep(
         &self,
         user: Option<&UserId>,
@@ -179,7 +181,8 @@ impl Agent {
         }
     }
 
-    /// Runs a conversation that was taken as far as it can go. Returns the response of its last turn.
+    /// Runs a conversation that was taken as far as it can go. Returns the response of its last
+    /// turn.
     async fn take_up(
         &self,
         key: &ConversationKey,
@@ -202,7 +205,8 @@ impl Agent {
         .await
     }
 
-    /// The same by whoever dispatches; what they do not take is done here. Nothing is claimed before it is known who does it.
+    /// The same by whoever dispatches; what they do not take is done here. Nothing is claimed
+    /// before it is known who does it.
     async fn sweep_with(
         &self,
         dispatcher: &Dispatcher,

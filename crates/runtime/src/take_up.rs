@@ -9,9 +9,10 @@ use crate::sweep::response;
 use crate::{Agent, RunContext, RunError};
 
 impl Agent {
-    /// Goes on with what nobody works on in the conversation of a context: an open turn, and messages behind it that were
-    /// accepted. [`Agent::sweep`] does the same for all conversations, unseen. [`RunContext::cancelled`] stops the turn that runs,
-    /// as it stops any other. Whoever cares about the model that a turn began with looks at [`Event::TurnStarted`] first: here the
+    /// Goes on with what nobody works on in the conversation of a context: an open turn, and
+    /// messages behind it that were accepted. [`Agent::sweep`] does the same for all conversations,
+    /// unseen. [`RunContext::cancelled`] stops the turn that runs, as it stops any other. Whoever
+    /// cares about the model that a turn began with looks at [`Event::TurnStarted`] first: here the
     /// agent's own goes on.
     ///
     /// The stream ends with [`RunError::CannotContinue`] if the conversation has had no turn.

@@ -5,11 +5,13 @@ use adjutant_core::{
     ConversationKey, Event, LogContent, Past, Recorded, Step, TurnId, conversation,
 };
 
-/// Reads the steps of a turn from a journal, see [`adjutant_core::trace`]. Empty if the user has no such turn there.
+/// Reads the steps of a turn from a journal, see [`adjutant_core::trace`]. Empty if the user has no
+/// such turn there.
 ///
-/// Reads no more in a longer conversation: the turn, the turns before it whose messages its first request had, and the
-/// one that has the summary in front of them. A turn that does not say which those are is read with the whole conversation: one whose
-/// first model call has no reply yet, or was given up, and one of before that was written down.
+/// Reads no more in a longer conversation: the turn, the turns before it whose messages its first
+/// request had, and the one that has the summary in front of them. A turn that does not say which
+/// those are is read with the whole conversation: one whose first model call has no reply yet, or
+/// was given up, and one of before that was written down.
 ///
 /// # Errors
 /// [`StoreError`].

@@ -1,4 +1,5 @@
-//! The tools of one turn: the agent's, unless the turn has none, and those that its caller executes.
+//! The tools of one turn: the agent's, unless the turn has none, and those that its caller
+//! executes.
 
 use std::sync::LazyLock;
 
@@ -12,7 +13,8 @@ static NO_TOOLS: LazyLock<Gate> = LazyLock::new(Gate::default);
 
 /// Checks what the sender of a message brings along, for an agent that can use it.
 pub(crate) fn check_client(inner: &Inner, client: &ClientSide) -> Result<(), InvalidClientSide> {
-    // Its one round of constrained actions is all that such a model is asked for when there are tools.
+    // Its one round of constrained actions is all that such a model is asked for when there are
+    // tools.
     if !client.tools.is_empty() && inner.model.capabilities().weak_tools {
         return Err(InvalidClientSide::WeakModel {
             model: inner.model.id().clone(),
@@ -64,8 +66,8 @@ impl<'a> TurnTools<'a> {
         &self.client
     }
 
-    /// Returns what a model is offered. What was recorded with the turn holds: of two tools of one name it is the caller's, if the agent
-    /// got its own later.
+    /// Returns what a model is offered. What was recorded with the turn holds: of two tools of one
+    /// name it is the caller's, if the agent got its own later.
     pub(crate) fn offered(&self) -> ToolSet {
         let own = self.gate.registry.tool_set();
         if self.client.is_empty() {

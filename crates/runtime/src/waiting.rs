@@ -9,7 +9,8 @@ use adjutant_core::port::{Change, Changes, Journal};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// Time for which the journal's news are listened to although nobody waits: until the next turn, probably.
+/// Time for which the journal's news are listened to although nobody waits: until the next turn,
+/// probably.
 const LINGERS: Duration = Duration::from_secs(30);
 
 /// All who wait, and the one task that listens to the journal's news for them.
@@ -67,7 +68,8 @@ impl Waiting {
         match change {
             Change::Input(key) => of(key).for_each(|signals| signals.input.notify_one()),
             Change::Free(key) => of(key).for_each(|signals| signals.free.notify_one()),
-            // It may have been anything. Told in the same order every time, so that a simulation repeats.
+            // It may have been anything. Told in the same order every time, so that a simulation
+            // repeats.
             _ => {
                 let mut all: Vec<_> = state.waiters.iter().collect();
                 all.sort_unstable_by_key(|(key, _)| key.conversation);

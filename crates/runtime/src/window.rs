@@ -23,8 +23,8 @@ pub enum Counting {
     Estimated,
 }
 
-/// What the next request of a conversation takes of the model's window, before the person's next words. All numbers are
-/// tokens.
+/// What the next request of a conversation takes of the model's window, before the person's next
+/// words. All numbers are tokens.
 ///
 /// It is the request as it would be sent: what would be left out of it is not counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,8 @@ pub struct ContextUse {
     pub counting: Counting,
     /// The share of what is usable at which old turns are summarised. `None`: never.
     pub summarize_at: Option<WindowShare>,
-    /// How many messages of the conversation, from its beginning, a summary stands for. `None`: there is none.
+    /// How many messages of the conversation, from its beginning, a summary stands for. `None`:
+    /// there is none.
     pub summarized_at: Option<usize>,
     /// Something had to be left out, or would have to be.
     pub is_shortened: bool,
@@ -183,8 +184,8 @@ impl Inner {
 }
 
 impl Agent {
-    /// What the next request of a conversation takes of the model's window, by part. New to the journal: the instruction and
-    /// the tools.
+    /// What the next request of a conversation takes of the model's window, by part. New to the
+    /// journal: the instruction and the tools.
     ///
     /// # Errors
     /// [`RunError::Store`].

@@ -1,5 +1,6 @@
-//! What the service costs: how soon it is ready, how long a typical request takes, how many it answers, and in how much
-//! memory. It starts the binary as it ships, and asks it over HTTP as many clients would.
+//! What the service costs: how soon it is ready, how long a typical request takes, how many it
+//! answers, and in how much memory. It starts the binary as it ships, and asks it over HTTP as many
+//! clients would.
 //!
 //! ```console
 //! $ cargo build --release -p adjutant-cli
@@ -32,7 +33,8 @@ const SCRIPT: &str = r#"
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // The client wants to know what it would encrypt with, though all is plain here. An error means that it does already.
+    // The client wants to know what it would encrypt with, though all is plain here. An error means
+    // that it does already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut arguments = std::env::args().skip(1);
     let usage = "usage: load ADJUTANT [--database URL]";

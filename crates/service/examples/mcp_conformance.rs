@@ -1,5 +1,6 @@
-//! The tools that the MCP project's conformance suite asks for, given by our own service at `/mcp`, without a token.
-//! `tests/clients/mcp` runs the suite against it. Prints its address as JSON, and ends with its standard input.
+//! The tools that the MCP project's conformance suite asks for, given by our own service at `/mcp`,
+//! without a token. `tests/clients/mcp` runs the suite against it. Prints its address as JSON, and
+//! ends with its standard input.
 
 use std::io::Write as _;
 use std::num::NonZeroU32;

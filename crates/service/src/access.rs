@@ -1,4 +1,5 @@
-//! A user's means of access: their tokens and browser sessions, which they list and revoke themselves.
+//! A user's means of access: their tokens and browser sessions, which they list and revoke
+//! themselves.
 
 use std::time::Duration;
 
@@ -127,8 +128,8 @@ async fn list(
 
 /// Makes a token for a program of who asks.
 ///
-/// It opens no more than what they have shown does, and holds no longer than the service allows; one that is made with a token ends
-/// with that token.
+/// It opens no more than what they have shown does, and holds no longer than the service allows;
+/// one that is made with a token ends with that token.
 #[utoipa::path(post, path = "/v1/tokens", tag = "session", operation_id = "make_token", request_body = NewAccess, responses(
     (status = 201, description = "The token, with its secret.", body = MadeAccess),
     (status = 403, description = "Who asks has not the rights it was to have.", body = Problem, content_type = "application/problem+json"),
@@ -185,7 +186,8 @@ async fn make(
         ));
     }
     let expiry = now.saturating_add(wanted).unwrap_or(Timestamp::MAX);
-    // What a program made with its own token holds no longer than that one; a person's session may end before.
+    // What a program made with its own token holds no longer than that one; a person's session may
+    // end before.
     let parent = caller
         .token
         .as_ref()
@@ -240,7 +242,8 @@ async fn revoke(
 
 /// Revokes all tokens and sessions of a user.
 ///
-/// For an operator: somebody left, or a device was lost. The user can sign in anew, unless the provider or the token's maker says no.
+/// For an operator: somebody left, or a device was lost. The user can sign in anew, unless the
+/// provider or the token's maker says no.
 #[utoipa::path(delete, path = "/v1/admin/access/{user}", tag = "operations", operation_id = "revoke_access_of_user",
     params(("user" = String, Path, description = "The user's name.")),
     responses(

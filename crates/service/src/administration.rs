@@ -18,7 +18,8 @@ pub struct Administration {
     pub budgets: Budgets,
     /// The states of the servers whose tools the agent has. Read at each request.
     pub servers: Servers,
-    /// True if words of people, models and tools are shown. Each look at a turn is logged, with or without them.
+    /// True if words of people, models and tools are shown. Each look at a turn is logged, with or
+    /// without them.
     pub sees_words: bool,
     /// The program that serves, and its version.
     pub version: String,

@@ -23,10 +23,12 @@ use crate::user::User;
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"before": "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11"}))]
 struct NewBranch {
-    /// The turn (`run_id`) that the branch does not have any more: it begins with what was said before. Without it, the last one.
+    /// The turn (`run_id`) that the branch does not have any more: it begins with what was said
+    /// before. Without it, the last one.
     #[schema(value_type = Option<uuid::Uuid>)]
     before: Option<TurnId>,
-    /// The branch, by an id or a name of your own: sent again with the same one, it is the same branch. Without it, a new one.
+    /// The branch, by an id or a name of your own: sent again with the same one, it is the same
+    /// branch. Without it, a new one.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
 }
@@ -68,8 +70,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Makes a branch: a conversation with what was said before a turn, which goes on differently.
 ///
-/// It is how an earlier message is edited, and how another answer is asked for. The conversation itself stays as it is, and nothing of
-/// what waits in it waits in the branch.
+/// It is how an earlier message is edited, and how another answer is asked for. The conversation
+/// itself stays as it is, and nothing of what waits in it waits in the branch.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/branches", operation_id = "create_branch", tag = "threads", request_body = NewBranch,
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses(
@@ -99,7 +101,8 @@ async fn branch(
 
 /// The branches around a conversation.
 ///
-/// That is the conversation that a branch comes from, and the turns in the place of which other conversations have another one.
+/// That is the conversation that a branch comes from, and the turns in the place of which other
+/// conversations have another one.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/branches", operation_id = "list_branches", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses((status = 200, description = "Its branches, and those beside it.", body = Branches)))]

@@ -34,7 +34,8 @@ pub(crate) const THREAD_ID_MAX: usize = 200;
 /// Names of clients' own become UUIDs in this namespace.
 const THREADS: Uuid = Uuid::from_u128(0x5b1c_0f5e_6d1a_4b0e_9a57_5a1f_3a8b_2c11);
 
-/// Requests with a name and without a conversation begin one in this namespace, where no name of a conversation leads.
+/// Requests with a name and without a conversation begin one in this namespace, where no name of a
+/// conversation leads.
 const REQUESTS: Uuid = Uuid::from_u128(0x0d8e_6c54_92a7_4f3b_b1c5_7e2d_94f0_6a18);
 
 /// What a client sends.
@@ -63,8 +64,9 @@ pub(crate) struct Resume {
     approved: Option<bool>,
     /// To a doubt: what became of the call.
     verdict: Option<Became>,
-    /// Other arguments to approve the call with. They pass the gate again. Unless `shown` is the preview of exactly what they
-    /// come to, nothing is done: the call waits with them, under another `interrupt_id`.
+    /// Other arguments to approve the call with. They pass the gate again. Unless `shown` is the
+    /// preview of exactly what they come to, nothing is done: the call waits with them, under
+    /// another `interrupt_id`.
     #[serde(rename = "editedArgs")]
     #[schema(value_type = Option<Object>)]
     edited_args: Option<Arguments>,
@@ -153,8 +155,8 @@ pub(crate) struct ChatResponse {
     output: Option<Value>,
 }
 
-/// The problem that a turn ended with, and all members of its response but `error`: what was done before, and what is said
-/// to the person.
+/// The problem that a turn ended with, and all members of its response but `error`: what was done
+/// before, and what is said to the person.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what `ChatResponse::beside` makes")]
 pub(crate) struct FailedTurn {
@@ -170,8 +172,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Answers a message, or goes on with what was answered.
 ///
-/// The turn goes on to its end also when the client goes away; one that gave its request a name (`Idempotency-Key`) may send it again, here
-/// or to another replica, and gets what became of it.
+/// The turn goes on to its end also when the client goes away; one that gave its request a name
+/// (`Idempotency-Key`) may send it again, here or to another replica, and gets what became of it.
 #[utoipa::path(post, path = "/v1/chat", operation_id = "send_message", tag = "chat", request_body = ChatRequest,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "What the client calls its request: sent again with the same one, it is the same request.",
@@ -199,7 +201,8 @@ pub(crate) async fn chat(
 ) -> Result<Json<ChatResponse>, Problem> {
     let Json(Object(request)) = body?;
     let id = request_name(&headers)?;
-    // The conversation is named beside it: the same request in another one is another request anyway.
+    // The conversation is named beside it: the same request in another one is another request
+    // anyway.
     let fingerprint = id
         .as_ref()
         .map(|_| fingerprint(&json!([request.message, request.resume])));
@@ -267,7 +270,8 @@ pub(crate) async fn chat(
     answer(&app, response, answered, request.thread_id)
 }
 
-/// What whoever asked gets: the turn's response, or the problem that the turn or its answers came to.
+/// What whoever asked gets: the turn's response, or the problem that the turn or its answers came
+/// to.
 pub(crate) fn answer(
     app: &Shared,
     response: AgentResponse,
@@ -314,8 +318,8 @@ pub(crate) fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId,
         })
 }
 
-/// Answers the calls that wait, one by one. An answer to what was answered `before` is told what became of it; what was never asked is no
-/// secret: it gets a 404.
+/// Answers the calls that wait, one by one. An answer to what was answered `before` is told what
+/// became of it; what was never asked is no secret: it gets a 404.
 fn answers(
     pending: &[PendingCall],
     before: &[Recorded],
@@ -361,8 +365,9 @@ impl ChatResponse {
         }
     }
 
-    /// The problem that the turn ended with, and beside its own members those of the response: a client reads the decision in
-    /// the same place, whatever came of the turn. What exactly failed is for whoever runs the service.
+    /// The problem that the turn ended with, and beside its own members those of the response: a
+    /// client reads the decision in the same place, whatever came of the turn. What exactly failed
+    /// is for whoever runs the service.
     fn beside(self, problem: Problem) -> Problem {
         let members = serde_json::to_value(Self {
             error: None,

@@ -1,4 +1,5 @@
-//! `/v1/decisions`: what was decided, why, and where the time went: the decision log and the tool-invocation log.
+//! `/v1/decisions`: what was decided, why, and where the time went: the decision log and the
+//! tool-invocation log.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -49,7 +50,8 @@ struct ListQuery {
     thread_id: Option<String>,
     /// Only those in which this tool was executed.
     tool: Option<String>,
-    /// Only those of the agent that keeps its conversations under this name. Default: those of all agents.
+    /// Only those of the agent that keeps its conversations under this name. Default: those of all
+    /// agents.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     agent: Option<String>,
     /// Only those whose answer was rated so: `up` or `down`.
@@ -78,7 +80,8 @@ struct ExportQuery {
     thread_id: Option<String>,
     /// Only those in which this tool was executed.
     tool: Option<String>,
-    /// Only those of the agent that keeps its conversations under this name. Default: those of all agents.
+    /// Only those of the agent that keeps its conversations under this name. Default: those of all
+    /// agents.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     agent: Option<String>,
     /// Only those whose answer was rated so: `up` or `down`.
@@ -174,9 +177,10 @@ struct DecisionDetail {
     decision: Decision,
     /// In the order they ended.
     tool_invocations: Vec<ToolInvocation>,
-    /// Where the time went, in the order the steps began: `kind` (`queue`, `load`, `model`, `tool`, `wait`, `engine`), `name`,
-    /// `started_at`, `offset_ms`, `ms` (`null`: it goes on), and where there is one `attempt`, `usage`, `finish_reason`,
-    /// `cost_usd`, `request`, `response`, `error`.
+    /// Where the time went, in the order the steps began: `kind` (`queue`, `load`, `model`, `tool`,
+    /// `wait`, `engine`), `name`, `started_at`, `offset_ms`, `ms` (`null`: it goes on), and where
+    /// there is one `attempt`, `usage`, `finish_reason`, `cost_usd`, `request`, `response`,
+    /// `error`.
     #[schema(value_type = Vec<Object>)]
     steps: Vec<Step>,
 }
@@ -337,7 +341,8 @@ async fn one(
 
 /// All decisions with their calls, newest first, one JSON object a line.
 ///
-/// They are sent as they are read; if that fails, the answer breaks off in a way that a client notices.
+/// They are sent as they are read; if that fails, the answer breaks off in a way that a client
+/// notices.
 #[utoipa::path(get, path = "/v1/decisions/export", operation_id = "export_decisions", tag = "decisions", params(ExportQuery), responses(
     (status = 200, description = "One decision a line.", body = DecisionWithCalls, content_type = "application/x-ndjson"),
 ))]
@@ -362,7 +367,8 @@ async fn export(
         after: None,
         limit: Some(EXPORTED_AT_ONCE),
     };
-    // The first page is read before anything is sent, so that a store that is gone is told as every problem is.
+    // The first page is read before anything is sent, so that a store that is gone is told as every
+    // problem is.
     let first = page(&app, &user, &filter)
         .await
         .map_err(|error| Problem::store(&error))?;

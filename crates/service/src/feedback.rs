@@ -25,7 +25,8 @@ pub(crate) struct Opinion {
     /// `up`: the answer was of use. `down`: it was not.
     #[schema(value_type = String, pattern = "^(up|down)$")]
     rating: Rating,
-    /// The reason, in the person's words; control characters but line ends become spaces. Operators read it with the turn.
+    /// The reason, in the person's words; control characters but line ends become spaces. Operators
+    /// read it with the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2000)]
     comment: Option<String>,
@@ -46,8 +47,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Keeps what a person thinks of the answer of a turn.
 ///
-/// It replaces what they thought of it before. It stands in the decision log, where operators read it; how much of a comment is kept,
-/// `log.content` says.
+/// It replaces what they thought of it before. It stands in the decision log, where operators read
+/// it; how much of a comment is kept, `log.content` says.
 #[utoipa::path(put, path = "/v1/turns/{turn_id}/feedback", operation_id = "rate_answer", tag = "threads", request_body = Opinion,
     params(("turn_id" = String, Path, description = "The turn: `run_id` elsewhere.")),
     responses(

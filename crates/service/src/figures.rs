@@ -24,8 +24,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Figures about everybody's requests together, as Prometheus reads them.
 ///
-/// They are for operators and tokens of the role `metrics`, unless `serve.metrics` says otherwise, and not here if they have an address
-/// of their own (`serve.metrics_bind`).
+/// They are for operators and tokens of the role `metrics`, unless `serve.metrics` says otherwise,
+/// and not here if they have an address of their own (`serve.metrics_bind`).
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "operations", responses(
     (status = 200, description = "The figures.", body = String, content_type = "text/plain"),
 ))]

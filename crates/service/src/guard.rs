@@ -1,4 +1,5 @@
-//! Which hosts and pages may ask: against pages of other origins, and names that were rebound to this machine.
+//! Which hosts and pages may ask: against pages of other origins, and names that were rebound to
+//! this machine.
 
 use std::net::IpAddr;
 
@@ -37,8 +38,8 @@ pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next:
     }
 }
 
-/// Refuses a request that names one host in its first line and another in its header: whoever stands in front of us may have
-/// looked at the other one.
+/// Refuses a request that names one host in its first line and another in its header: whoever
+/// stands in front of us may have looked at the other one.
 fn same_host(target: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(authority) = target.authority() else {
         return Ok(());
@@ -64,7 +65,8 @@ struct Known<'a> {
 pub(crate) enum Page {
     /// One of ours, or no page at all.
     Own,
-    /// One of another origin. What its browser adds by itself, such as a cookie, says nothing of who asks.
+    /// One of another origin. What its browser adds by itself, such as a cookie, says nothing of
+    /// who asks.
     Other,
 }
 
@@ -129,7 +131,8 @@ fn shown(name: &str) -> String {
     format!("{short:?}")
 }
 
-/// A page that was loaded by the name that is asked by now; or, behind a proxy that asks by another, by one of our own.
+/// A page that was loaded by the name that is asked by now; or, behind a proxy that asks by
+/// another, by one of our own.
 fn is_own_page(hosts: &[String], host: &str, origin: &str) -> bool {
     let Some((_, origin)) = origin.split_once("://") else {
         return false;

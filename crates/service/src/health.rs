@@ -16,7 +16,8 @@ use uuid::Uuid;
 use crate::auth::{Auth, Oidc};
 use crate::state::Shared;
 
-/// Time that the store has to answer, before the service says that it is not ready. A request waits longer; a prober wants to know.
+/// Time that the store has to answer, before the service says that it is not ready. A request waits
+/// longer; a prober wants to know.
 const STORE_ANSWERS: Duration = Duration::from_secs(2);
 
 /// That it lives.
@@ -31,7 +32,8 @@ struct Health {
 struct Readiness {
     /// `ready`, `not ready` or `stopping`.
     status: &'static str,
-    /// Why not. The model is not asked: that costs money, and what is wrong with it stands in the answers.
+    /// Why not. The model is not asked: that costs money, and what is wrong with it stands in the
+    /// answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     reasons: Vec<&'static str>,
@@ -49,7 +51,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Says that the process lives.
 ///
-/// It looks at nothing else, so whoever restarts a process that does not answer asks here. No token is needed.
+/// It looks at nothing else, so whoever restarts a process that does not answer asks here. No token
+/// is needed.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_liveness", tag = "operations", security(()), responses(
     (status = 200, description = "It lives.", body = Health),
 ))]
@@ -59,8 +62,8 @@ async fn healthz() -> Json<Health> {
 
 /// Says whether it can take a request; if not, why.
 ///
-/// It asks the database, and tells a load balancer with 503 to send nothing more: while the service stops, cannot reach its data, or has no
-/// space to store anything. No token is needed.
+/// It asks the database, and tells a load balancer with 503 to send nothing more: while the service
+/// stops, cannot reach its data, or has no space to store anything. No token is needed.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "operations", security(()), responses(
     (status = 200, description = "It can take a request.", body = Readiness),
     (status = 503, description = "It cannot, and says why.", body = Readiness),
@@ -126,7 +129,8 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     not("not ready", reasons)
 }
 
-/// Asks the provider at which people sign in about itself, if that is due. Nobody waits for it: the next look knows.
+/// Asks the provider at which people sign in about itself, if that is due. Nobody waits for it: the
+/// next look knows.
 fn look_at_provider(app: &Shared, oidc: &Oidc) {
     if oidc.is_due() {
         let app = app.clone();

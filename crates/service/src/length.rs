@@ -2,8 +2,9 @@
 
 use crate::problem::Problem;
 
-/// Refuses a text of more than `max` Unicode characters. They are counted as sent, like `maxLength` in the interface's
-/// description does: blanks and control characters that are taken out afterwards count too.
+/// Refuses a text of more than `max` Unicode characters. They are counted as sent, like `maxLength`
+/// in the interface's description does: blanks and control characters that are taken out afterwards
+/// count too.
 pub(crate) fn at_most(name: &str, text: &str, max: usize) -> Result<(), Problem> {
     if text.chars().count() <= max {
         return Ok(());

@@ -1,7 +1,8 @@
 //! The agent over HTTP.
 //!
-//! Who asks is who a token or a proxy says, never who the body or the model says. Every error is a problem document (RFC 9457).
-//! What a turn does is the runtime's business: here it is translated and guarded.
+//! Who asks is who a token or a proxy says, never who the body or the model says. Every error is a
+//! problem document (RFC 9457). What a turn does is the runtime's business: here it is translated
+//! and guarded.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod access; // what opens the service for a user, seen and revoked by themselves

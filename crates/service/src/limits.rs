@@ -63,8 +63,9 @@ impl Rate {
         }
     }
 
-    /// Puts it into the headers of an answer: the two structured fields that the IETF's draft has since its eighth version, and the
-    /// three numbers of its first ones, which most client libraries read.
+    /// Puts it into the headers of an answer: the two structured fields that the IETF's draft has
+    /// since its eighth version, and the three numbers of its first ones, which most client
+    /// libraries read.
     pub(crate) fn tell(self, headers: &mut HeaderMap) {
         let Self {
             limit,

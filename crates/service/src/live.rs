@@ -43,7 +43,8 @@ pub(crate) struct Run {
     pub(crate) asks: String,
     /// The turn it is of, once it is known.
     turn: OnceLock<TurnId>,
-    /// So that a place in another run's events, or in those of another process, is not taken for one in these.
+    /// So that a place in another run's events, or in those of another process, is not taken for
+    /// one in these.
     mark: String,
     told: Mutex<Told>,
     /// Fires with every event. Never touched while `told` is held: whoever waits may look there.
@@ -70,7 +71,8 @@ pub(crate) struct Frame {
 }
 
 impl Runs {
-    /// Takes a new run in, unless its owner has one of that name in that conversation: then it is that one, and `false`.
+    /// Takes a new run in, unless its owner has one of that name in that conversation: then it is
+    /// that one, and `false`.
     pub(crate) fn begin(
         &self,
         key: ConversationKey,
@@ -122,8 +124,8 @@ impl Runs {
         known.iter().rev().find(is_it).cloned()
     }
 
-    /// Returns the last run of a conversation that is called so, by its client or by its turn. One that waits is none by the name of its
-    /// turn: that may have gone on elsewhere since.
+    /// Returns the last run of a conversation that is called so, by its client or by its turn. One
+    /// that waits is none by the name of its turn: that may have gone on elsewhere since.
     pub(crate) fn of_conversation(&self, key: &ConversationKey, id: &str) -> Option<Arc<Run>> {
         let known = self.known();
         let turn: Option<TurnId> = id.parse().ok();
@@ -230,7 +232,8 @@ impl Run {
         self.news.send_replace(());
     }
 
-    /// Returns the events from a place on, from 0, of at most so many bytes; one at least, if there is one.
+    /// Returns the events from a place on, from 0, of at most so many bytes; one at least, if there
+    /// is one.
     pub(crate) fn frames(&self, at: usize, bytes_max: usize) -> Vec<Frame> {
         let mut bytes = 0;
         let fits = |(number, frame): &(usize, &Frame)| {
@@ -284,7 +287,8 @@ impl Run {
         self.end.get()
     }
 
-    /// The place behind an event, by its id: how many events whoever has it has seen. From elsewhere: none.
+    /// The place behind an event, by its id: how many events whoever has it has seen. From
+    /// elsewhere: none.
     pub(crate) fn place_of(&self, id: &str) -> usize {
         let number = id
             .strip_prefix(&self.mark)

@@ -1,7 +1,8 @@
 //! The tools for MCP clients over HTTP (Streamable HTTP): `POST`, `GET` and `DELETE` of `/mcp`.
 //!
-//! Every user has sessions of their own, so the id of another's opens nothing: it is as unknown as one that never was.
-//! The guard sees to it which hosts may be asked for and which pages may ask, here as everywhere.
+//! Every user has sessions of their own, so the id of another's opens nothing: it is as unknown as
+//! one that never was. The guard sees to it which hosts may be asked for and which pages may ask,
+//! here as everywhere.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ async fn answer(State(app): State<Shared>, User(user): User, request: Request) -
         let detail = format!("{SESSIONS_MAX} MCP sessions are open; end one with DELETE /mcp");
         return Problem::limit_reached(detail, SESSIONS_WAIT).into_response();
     }
-    // The library takes every DELETE for done; who asks for a session that is not theirs is told that there is none.
+    // The library takes every DELETE for done; who asks for a session that is not theirs is told
+    // that there is none.
     if request.method() == Method::DELETE && !sessions.has(request.headers()).await {
         return Problem::unknown("session").into_response();
     }
@@ -88,7 +90,8 @@ async fn in_our_words(response: Response) -> Response {
     .into_response()
 }
 
-/// Whether a request may open a session: without its id, in a version of the protocol that has sessions.
+/// Whether a request may open a session: without its id, in a version of the protocol that has
+/// sessions.
 fn may_open(request: &Request) -> bool {
     let headers = request.headers();
     let sessionless = headers

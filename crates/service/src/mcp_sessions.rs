@@ -32,8 +32,9 @@ pub(crate) struct Sessions {
 }
 
 impl Mcp {
-    /// `sessions`: whether clients of versions that have them get one. They end when `stopping` fires; calls that run then are in `calls`.
-    /// `begin`: what lets turns begin that clients ask the agent for, if they may.
+    /// `sessions`: whether clients of versions that have them get one. They end when `stopping`
+    /// fires; calls that run then are in `calls`. `begin`: what lets turns begin that clients ask
+    /// the agent for, if they may.
     pub(crate) fn new(
         agent: Agent,
         sessions: bool,
@@ -87,7 +88,8 @@ impl Sessions {
         id.is_none_or(|id| open.contains_key(id))
     }
 
-    /// Whether a session is open or a request is at it: others hold it then, or its list is being changed.
+    /// Whether a session is open or a request is at it: others hold it then, or its list is being
+    /// changed.
     fn in_use(&self) -> bool {
         let here = 2; // This and its service.
         Arc::strong_count(&self.open) > here

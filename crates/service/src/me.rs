@@ -29,13 +29,15 @@ struct Me {
     demo: bool,
     /// Something is remembered of who asks: see `/v1/memory`.
     memory: bool,
-    /// The name of the vault with the user's notes: links to them are looked up at `/v1/notes/links`. `null`: they have none here.
+    /// The name of the vault with the user's notes: links to them are looked up at
+    /// `/v1/notes/links`. `null`: they have none here.
     vault: Option<String>,
     /// The place of the facts: `vault` or `database`; absent if `memory` is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     memory_in: Option<&'static str>,
-    /// The model finds titles of conversations: a moment after the first answer there may be another one.
+    /// The model finds titles of conversations: a moment after the first answer there may be
+    /// another one.
     model_titles: bool,
     /// The reason nothing is remembered; absent if `memory` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +48,8 @@ struct Me {
     agent: String,
     /// Unicode characters that a message may have. `null`: as many as the model can read.
     message_chars_max: Option<usize>,
-    /// True if a longer one is cut, with a notice; else it is refused (`message_too_long`), and nothing is done.
+    /// True if a longer one is cut, with a notice; else it is refused (`message_too_long`), and
+    /// nothing is done.
     cuts_messages: bool,
     tools: Vec<AgentTool>,
 }
@@ -89,8 +92,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Who asks, whom they talk to, and what that can do.
 ///
-/// It is what a client needs to know first: the user, how the service knows them, the model, and the tools with the JSON Schemas of
-/// their arguments.
+/// It is what a client needs to know first: the user, how the service knows them, the model, and
+/// the tools with the JSON Schemas of their arguments.
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "session", responses(
     (status = 200, description = "User, model and tools.", body = Me),
 ))]

@@ -1,4 +1,5 @@
-//! `/v1/memory`: what is remembered of whoever asks, in their vault or in the database, for the panel beside a conversation.
+//! `/v1/memory`: what is remembered of whoever asks, in their vault or in the database, for the
+//! panel beside a conversation.
 
 use adjutant_core::{MemoryChange, MemoryEffect, UserId};
 use adjutant_memory::{
@@ -49,7 +50,8 @@ struct Fact {
     run_id: Option<String>,
 }
 
-/// The remembered facts, in the order of the file, in a database oldest first; or the best match first.
+/// The remembered facts, in the order of the file, in a database oldest first; or the best match
+/// first.
 #[derive(Debug, Serialize, ToSchema)]
 struct Facts {
     facts: Vec<Fact>,
@@ -83,7 +85,8 @@ struct Change {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"content": "Takes the tea without sugar", "important": false}))]
 struct NewFact {
-    /// One line. Words that announce a correction ("actually", "no longer") of a known fact take its place.
+    /// One line. Words that announce a correction ("actually", "no longer") of a known fact take
+    /// its place.
     #[schema(
         min_length = 1,
         max_length = 1000,
@@ -138,7 +141,8 @@ pub(crate) fn memory_of(app: &App, user: &UserId) -> Option<Memory> {
     app.memories.get()?.of(user)
 }
 
-/// Returns where the facts about a user are, as a word, if they have a memory: `vault` or `database`.
+/// Returns where the facts about a user are, as a word, if they have a memory: `vault` or
+/// `database`.
 pub(crate) fn place(app: &App, user: &UserId) -> Option<&'static str> {
     let memory = memory_of(app, user)?;
     Some(if memory.vault().is_some() {
@@ -148,7 +152,8 @@ pub(crate) fn place(app: &App, user: &UserId) -> Option<&'static str> {
     })
 }
 
-/// Returns why nothing is remembered of this user, as a word and in words for them. `None`: something is.
+/// Returns why nothing is remembered of this user, as a word and in words for them. `None`:
+/// something is.
 pub(crate) fn absent(app: &App, user: &UserId) -> Option<(&'static str, &'static str)> {
     match app.memories.get() {
         Some(_) if memory_of(app, user).is_some() => None,
@@ -174,7 +179,8 @@ fn of_user(app: &App, User(user): &User) -> Result<Memory, Problem> {
 
 /// The facts that are remembered of whoever asks.
 ///
-/// Those of a vault are read fresh: what was changed by hand counts. Without a vault they are in the database.
+/// Those of a vault are read fresh: what was changed by hand counts. Without a vault they are in
+/// the database.
 #[utoipa::path(get, path = "/v1/memory", operation_id = "list_facts", tag = "memory", params(ListQuery), responses(
     (status = 200, description = "The facts.", body = Facts),
     (status = 404, description = "Nothing is remembered of whoever asks."),
@@ -246,7 +252,8 @@ async fn one(
 
 /// Gives a fact other words, makes it important, or no longer so.
 ///
-/// A member that the body does not name stays as it is. A fact that gets other words gets another id.
+/// A member that the body does not name stays as it is. A fact that gets other words gets another
+/// id.
 #[utoipa::path(patch, path = "/v1/memory/{id}", operation_id = "update_fact", tag = "memory", request_body = FactEdit,
     params(("id" = String, Path, description = "The fact's id.")),
     responses(
@@ -313,7 +320,8 @@ async fn undo(State(app): State<Shared>, user: User) -> Result<Json<TakenBack>, 
     }))
 }
 
-/// The user's facts, and the id of one there is. Only by its id: words that fit several are for people who can be asked.
+/// The user's facts, and the id of one there is. Only by its id: words that fit several are for
+/// people who can be asked.
 async fn fact_of(
     app: &App,
     user: &User,

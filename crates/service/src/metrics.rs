@@ -66,7 +66,8 @@ pub struct Gauge {
     pub name: &'static str,
     /// Its help text, a sentence.
     pub help: &'static str,
-    /// Names and values of labels. Values come from the configuration, never from a client, so that there are few.
+    /// Names and values of labels. Values come from the configuration, never from a client, so that
+    /// there are few.
     pub labels: Vec<(&'static str, String)>,
     /// Its value.
     pub value: f64,
@@ -144,8 +145,8 @@ impl Metrics {
         metrics::with_local_recorder(&self.recorder, || gauge!(TURNS_RUNNING).decrement(1));
     }
 
-    /// A turn ended, or waits for a human. Its tokens and calls count once, when it has ended: after an answer, the
-    /// response holds those from before it too.
+    /// A turn ended, or waits for a human. Its tokens and calls count once, when it has ended:
+    /// after an answer, the response holds those from before it too.
     pub(crate) fn turn_ended(&self, response: &AgentResponse) {
         metrics::with_local_recorder(&self.recorder, || {
             counter!(TURNS, "outcome" => response.outcome.as_str()).increment(1);

@@ -10,8 +10,9 @@ use crate::openai;
 use crate::problem::Problem;
 use crate::state::Shared;
 
-/// Puts address and id of the request into the problem, so that whoever shows it can be helped; what is ours to mend is
-/// passed on to whoever runs the service. An error that a library of ours answered in words of its own becomes a problem.
+/// Puts address and id of the request into the problem, so that whoever shows it can be helped;
+/// what is ours to mend is passed on to whoever runs the service. An error that a library of ours
+/// answered in words of its own becomes a problem.
 pub(crate) async fn name_request(
     State(app): State<Shared>,
     request: Request,

@@ -34,7 +34,8 @@ struct Links {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"addresses": ["obsidian://open?vault=Notes&file=Plans%2FHouse%23Roof", null]}))]
 struct Addresses {
-    /// For each link the address at which Obsidian opens its note; `null` if it is no note of the vault.
+    /// For each link the address at which Obsidian opens its note; `null` if it is no note of the
+    /// vault.
     addresses: Vec<Option<String>>,
 }
 

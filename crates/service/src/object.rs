@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// Reads `T` from an object only. What serde derives for a struct also takes an array of its fields, which no client is told
-/// and no schema says.
+/// Reads `T` from an object only. What serde derives for a struct also takes an array of its
+/// fields, which no client is told and no schema says.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) T);
 

@@ -1,4 +1,5 @@
-//! Observation of every request: its id and its trace, metrics, and a line in the log. Never what was said.
+//! Observation of every request: its id and its trace, metrics, and a line in the log. Never what
+//! was said.
 
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use crate::state::Shared;
 use crate::user::Asker;
 use crate::{request_id, trace};
 
-/// Names the request, and has everything that is logged while it is answered say which one it is. The span is at the level of errors, so
-/// that no filter takes it away from what happens in it.
+/// Names the request, and has everything that is logged while it is answered say which one it is.
+/// The span is at the level of errors, so that no filter takes it away from what happens in it.
 pub(crate) async fn observe(
     State(app): State<Shared>,
     mut request: Request,
@@ -32,7 +33,8 @@ pub(crate) async fn observe(
     // For what is done in a task of a library's.
     request.extensions_mut().insert(span.clone());
     let method = request.method().as_str().to_owned();
-    // Addresses as they were asked for would be as many as there are things; those that are none of ours are one.
+    // Addresses as they were asked for would be as many as there are things; those that are none of
+    // ours are one.
     let route = request
         .extensions()
         .get::<MatchedPath>()
@@ -51,7 +53,8 @@ pub(crate) async fn observe(
     response
 }
 
-/// Methods that nobody knows are one, or a client could make as many figures as it can make up words.
+/// Methods that nobody knows are one, or a client could make as many figures as it can make up
+/// words.
 fn known(method: &str) -> String {
     let usual = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     if usual.contains(&method) {

@@ -1,4 +1,5 @@
-//! Origins beside the service's own whose pages may ask it, with a token: front ends that are served elsewhere.
+//! Origins beside the service's own whose pages may ask it, with a token: front ends that are
+//! served elsewhere.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +9,8 @@ use axum::http::header::{ALLOW, CONTENT_DISPOSITION, LOCATION, RETRY_AFTER, WWW_
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-/// Time for which a browser need not ask again whether a page may ask. Chromium believes two hours at most.
+/// Time for which a browser need not ask again whether a page may ask. Chromium believes two hours
+/// at most.
 const MAX_AGE: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Headers that pages of other origins may read, beside those that browsers show anyway.
@@ -73,7 +75,8 @@ impl FromStr for Origin {
             .host_str()
             .filter(|host| bare && !host.is_empty())
             .ok_or_else(other)?;
-        // Pages of programs and of browsers' extensions have schemes of their own, which the URL standard gives no origin.
+        // Pages of programs and of browsers' extensions have schemes of their own, which the URL
+        // standard gives no origin.
         let origin = url.origin();
         Ok(Self(match (origin.is_tuple(), url.port()) {
             (true, _) => origin.ascii_serialization(),
@@ -94,8 +97,9 @@ pub(crate) fn is_allowed(origins: &[Origin], origin: &str, path: &str) -> bool {
     is_shared(path) && origins.iter().any(|known| known.0 == origin)
 }
 
-/// Returns the answers to browsers' questions whether a page may ask, and the headers that let it read what it is answered.
-/// Cookies are never allowed: what opens the service for other origins is a token alone.
+/// Returns the answers to browsers' questions whether a page may ask, and the headers that let it
+/// read what it is answered. Cookies are never allowed: what opens the service for other origins is
+/// a token alone.
 pub(crate) fn layer(origins: &[Origin]) -> CorsLayer {
     let origins = origins.to_vec();
     let allowed = AllowOrigin::predicate(move |origin: &HeaderValue, request| {

@@ -1,6 +1,8 @@
-//! The web page: its files, as they are in `web/`. What it shows and does goes through the public routes.
+//! The web page: its files, as they are in `web/`. What it shows and does goes through the public
+//! routes.
 //!
-//! There is no build step. A debug build reads the files from the folder at each request; a release build holds them.
+//! There is no build step. A debug build reads the files from the folder at each request; a release
+//! build holds them.
 
 use axum::Router;
 use axum::extract::Path;
@@ -19,8 +21,8 @@ use crate::state::Shared;
 #[folder = "web/"]
 struct Files;
 
-/// The page, its files, and the icon that browsers ask for by themselves. What may be loaded is said by the router, for all
-/// addresses alike.
+/// The page, its files, and the icon that browsers ask for by themselves. What may be loaded is
+/// said by the router, for all addresses alike.
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route(
@@ -37,7 +39,8 @@ pub(crate) fn routes() -> Router<Shared> {
         )
 }
 
-/// A file, or that the browser has it already: it asks each time, so that nobody runs yesterday's page.
+/// A file, or that the browser has it already: it asks each time, so that nobody runs yesterday's
+/// page.
 fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(found) = Files::get(path) else {
         return Problem::unknown("file").into_response();

@@ -77,7 +77,8 @@ impl Before {
     }
 }
 
-/// A page of entries of which one more than fits was asked for, and where the next page goes on, if there is one.
+/// A page of entries of which one more than fits was asked for, and where the next page goes on, if
+/// there is one.
 pub(crate) fn split<T>(
     mut entries: Vec<T>,
     limit: Limit,

@@ -1,4 +1,5 @@
-//! `/v1/pending`: everything that waits for whoever asks, in whichever conversation, and what it would be with other arguments.
+//! `/v1/pending`: everything that waits for whoever asks, in whichever conversation, and what it
+//! would be with other arguments.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{Arguments, conversation, words};
@@ -20,8 +21,8 @@ use crate::wire::Pending;
 /// A call that waits, and where.
 #[derive(Debug, Serialize, ToSchema)]
 struct Waiting {
-    /// The conversation; `/v1/chat` takes the answer with it. Calls without a model have one of their own, which
-    /// `/v1/threads` does not list.
+    /// The conversation; `/v1/chat` takes the answer with it. Calls without a model have one of
+    /// their own, which `/v1/threads` does not list.
     thread_id: String,
     #[serde(flatten)]
     call: Pending,
@@ -55,8 +56,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Everything of the user that waits for an answer.
 ///
-/// That is confirmations, and calls of which nobody knows whether they were done, each with the conversation that it waits in.
-/// `/v1/chat` with `thread_id` and `resume` answers it.
+/// That is confirmations, and calls of which nobody knows whether they were done, each with the
+/// conversation that it waits in. `/v1/chat` with `thread_id` and `resume` answers it.
 #[utoipa::path(get, path = "/v1/pending", operation_id = "list_pending", tag = "chat", responses(
     (status = 200, description = "What waits.", body = PendingList),
 ))]
@@ -84,10 +85,12 @@ async fn list(State(app): State<Shared>, User(user): User) -> Result<Json<Pendin
     Ok(Json(PendingList { pending }))
 }
 
-/// Returns the question that a waiting confirmation is with other arguments: what exactly would be touched.
+/// Returns the question that a waiting confirmation is with other arguments: what exactly would be
+/// touched.
 ///
-/// Nothing is done, and the call waits as before. The `interrupt_id` of the answer, sent back as `shown` beside `editedArgs`, says
-/// that the person has seen it; without it, other arguments are asked about again before anything is done.
+/// Nothing is done, and the call waits as before. The `interrupt_id` of the answer, sent back as
+/// `shown` beside `editedArgs`, says that the person has seen it; without it, other arguments are
+/// asked about again before anything is done.
 #[utoipa::path(post, path = "/v1/pending/{interrupt_id}/preview", operation_id = "preview_pending", tag = "chat", request_body = Edited,
     params(("interrupt_id" = String, Path, description = "What waits, as it was shown.")),
     responses(

@@ -23,11 +23,12 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Bytes that the body of a request may have.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
-/// Time for which the service is not ready after a write failed for want of space. Then it is tried again by whoever asks next: it
-/// cannot be known otherwise whether there is some.
+/// Time for which the service is not ready after a write failed for want of space. Then it is tried
+/// again by whoever asks next: it cannot be known otherwise whether there is some.
 pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
 
-/// Time after which a conversation may have room for another message: about as long as a turn takes.
+/// Time after which a conversation may have room for another message: about as long as a turn
+/// takes.
 const QUEUE_WAIT: Duration = Duration::from_secs(5);
 
 /// What did not work. Holds no internals: it is shown to whoever asked.
@@ -188,8 +189,9 @@ impl Problem {
         self.rest.note.take()
     }
 
-    /// Logs what failed on our side or on a provider's, with what caused it: whoever runs the service finds it by the id of the request. What
-    /// a client did wrong, or too often, is nobody's to mend.
+    /// Logs what failed on our side or on a provider's, with what caused it: whoever runs the
+    /// service finds it by the id of the request. What a client did wrong, or too often, is
+    /// nobody's to mend.
     pub(crate) fn log(&self, cause: Option<&RunError>) {
         let is_of_turn = self.status == 429 && self.run_id.is_some();
         if cause.is_none() && self.status < 500 && !is_of_turn {
@@ -202,7 +204,8 @@ impl Problem {
         );
         let error = cause.map(tracing::field::display);
         if cause.is_none() && turn.is_none() && status != 500 {
-            // It was not begun: the service is busy, stops, or cannot ask who it is. Once it is asked again, all is well.
+            // It was not begun: the service is busy, stops, or cannot ask who it is. Once it is
+            // asked again, all is well.
             tracing::warn!(status, code, "the request was not taken: {}", self.title);
         } else {
             tracing::error!(
@@ -451,9 +454,10 @@ impl Problem {
         }
     }
 
-    /// Returns the problem of a turn that ended because the model failed, or because a budget did not have what the next step may take:
-    /// its status, and the words for the person. `now` says how long it is until a budget of the day is there again. `None`: the turn has an
-    /// answer for the person, whatever else happened in it.
+    /// Returns the problem of a turn that ended because the model failed, or because a budget did
+    /// not have what the next step may take: its status, and the words for the person. `now` says
+    /// how long it is until a budget of the day is there again. `None`: the turn has an answer for
+    /// the person, whatever else happened in it.
     pub(crate) fn of_turn(response: &AgentResponse, now: Timestamp) -> Option<Self> {
         let error = match &response.error {
             Some(TurnError::Model { error }) => error,
@@ -501,8 +505,8 @@ impl Problem {
         Some(problem)
     }
 
-    /// None of the answers of a request could be what it was meant to be, such as arguments that do not fit; what they
-    /// were for still waits.
+    /// None of the answers of a request could be what it was meant to be, such as arguments that do
+    /// not fit; what they were for still waits.
     pub(crate) fn of_answers(response: &AgentResponse, answers: usize) -> Option<Self> {
         let refused = response
             .notices

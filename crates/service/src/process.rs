@@ -1,7 +1,8 @@
-//! Figures of the process, by the names that Prometheus's own client libraries give them. On Linux; elsewhere there are none.
+//! Figures of the process, by the names that Prometheus's own client libraries give them. On Linux;
+//! elsewhere there are none.
 
-/// Returns the figures as Prometheus reads them. They are written here because one of them counts fractions, which the recorder's counters
-/// do not. What cannot be read is left out.
+/// Returns the figures as Prometheus reads them. They are written here because one of them counts
+/// fractions, which the recorder's counters do not. What cannot be read is left out.
 #[cfg(target_os = "linux")]
 pub(crate) fn text() -> String {
     linux::figures().iter().map(linux::Figure::text).collect()
@@ -87,7 +88,8 @@ mod linux {
         ]
     }
 
-    /// Figures from `/proc/self/stat`: CPU time in seconds, memory in bytes. Source: proc_pid_stat(5).
+    /// Figures from `/proc/self/stat`: CPU time in seconds, memory in bytes. Source:
+    /// proc_pid_stat(5).
     struct Stat {
         cpu: f64,
         /// Seconds after the machine's start.
@@ -98,7 +100,8 @@ mod linux {
 
     impl Stat {
         fn read(stat: &str) -> Option<Self> {
-            // The name of the program is in brackets, and may have anything in it. Behind it is field 3.
+            // The name of the program is in brackets, and may have anything in it. Behind it is
+            // field 3.
             let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
             let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
             let seconds = |ticks: f64| ticks / clock_ticks_per_second() as f64;

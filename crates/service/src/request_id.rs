@@ -1,4 +1,5 @@
-//! The id of a request: what its answer, its problem, the service's log and the decision log call it by.
+//! The id of a request: what its answer, its problem, the service's log and the decision log call
+//! it by.
 
 use std::convert::Infallible;
 
@@ -16,8 +17,9 @@ const LENGTH_MAX: usize = 64;
 /// The id of this request, as it is written into the decision log.
 pub(crate) struct RequestId(pub(crate) Option<String>);
 
-/// Sees to it that a request has exactly one id, and returns it. A client's own is kept if it has 1 to 64 letters, digits, dots, hyphens
-/// and underscores; anything else is replaced, since an id is written into logs, and whoever searches for it must find one request.
+/// Sees to it that a request has exactly one id, and returns it. A client's own is kept if it has 1
+/// to 64 letters, digits, dots, hyphens and underscores; anything else is replaced, since an id is
+/// written into logs, and whoever searches for it must find one request.
 pub(crate) fn ensure(headers: &mut HeaderMap) -> HeaderValue {
     let mut given = headers.get_all(&HEADER).iter();
     let id = match (given.next(), given.next()) {

@@ -38,8 +38,9 @@ const PAGES: HeaderValue = HeaderValue::from_static(
 /// Windows and pages of other origins have nothing to do with ours.
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
-/// What a browser could give a page: ours wants none of it, and copies text only when somebody presses a button. Only what every
-/// browser of today knows is named: one that does not know a name complains of it in the console of each page.
+/// What a browser could give a page: ours wants none of it, and copies text only when somebody
+/// presses a button. Only what every browser of today knows is named: one that does not know a name
+/// complains of it in the console of each page.
 const NOTHING: HeaderValue = HeaderValue::from_static(
     "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), encrypted-media=(), \
      fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), microphone=(), midi=(), payment=(), \
@@ -87,7 +88,8 @@ pub(crate) fn router(state: Shared) -> Router {
     guarded(router, &state).with_state(state)
 }
 
-/// The addresses of the memory and of the search in what was said, where the service is built with them.
+/// The addresses of the memory and of the search in what was said, where the service is built with
+/// them.
 fn memory() -> OpenApiRouter<Shared> {
     #[cfg(feature = "memory")]
     return crate::memory::routes()
@@ -145,7 +147,8 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
     router.layer(from_fn_with_state(state.clone(), observe::observe))
 }
 
-/// A handler broke down. Whoever runs the service is told what it said; where it was is known to the program's panic hook only.
+/// A handler broke down. Whoever runs the service is told what it said; where it was is known to
+/// the program's panic hook only.
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words
@@ -155,8 +158,8 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     Problem::internal().into_response()
 }
 
-/// What says of itself that it is too large is refused. Some of it is read and dropped, for a while: a client that finds its
-/// connection closed while it sends never looks at the answer.
+/// What says of itself that it is too large is refused. Some of it is read and dropped, for a
+/// while: a client that finds its connection closed while it sends never looks at the answer.
 async fn not_too_large(request: Request, next: Next) -> Response {
     let length = request
         .headers()

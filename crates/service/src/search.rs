@@ -51,7 +51,8 @@ struct FoundThread {
     /// The speaker of the passage: `user` or `assistant`.
     #[schema(value_type = String)]
     said_by: Role,
-    /// The part of the words that fits best, at most 240 characters. What looks like a secret is left out.
+    /// The part of the words that fits best, at most 240 characters. What looks like a secret is
+    /// left out.
     passage: String,
 }
 
@@ -63,7 +64,8 @@ struct FoundThread {
 struct FoundThreads {
     /// The best first, each once.
     threads: Vec<FoundThread>,
-    /// False if conversations of before were not looked through, because they are not in the index yet.
+    /// False if conversations of before were not looked through, because they are not in the index
+    /// yet.
     is_complete: bool,
 }
 
@@ -86,8 +88,9 @@ impl FoundThread {
 
 /// The conversations of whoever asks in which something was said that fits.
 ///
-/// Words are looked for in all their forms, and ranked by how rare they are. Only what people said and what they were answered is
-/// searched, not what tools gave. A turn is found as soon as it has begun.
+/// Words are looked for in all their forms, and ranked by how rare they are. Only what people said
+/// and what they were answered is searched, not what tools gave. A turn is found as soon as it has
+/// begun.
 #[utoipa::path(get, path = "/v1/search", operation_id = "search_threads", tag = "threads", params(SearchQuery), responses(
     (status = 200, description = "The conversations that fit best.", body = FoundThreads),
     (status = 404, description = "This service has no search."),

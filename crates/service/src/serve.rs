@@ -52,26 +52,31 @@ pub struct ServiceConfig {
     pub limits: UserLimits,
     /// What clients may hold open, and for how long.
     pub connections: ConnectionLimits,
-    /// Addresses and networks that speak for many: their connections are not counted one address at a time. Those of this
-    /// machine are not either. Default none.
+    /// Addresses and networks that speak for many: their connections are not counted one address at
+    /// a time. Those of this machine are not either. Default none.
     pub proxies: Vec<IpNet>,
     /// Who reads `/metrics` beside the rest. Default [`MetricsAccess::Operator`].
     pub metrics: MetricsAccess,
-    /// Where the figures for Prometheus are, for everybody who reaches it. Default: `/metrics` beside the rest.
+    /// Where the figures for Prometheus are, for everybody who reaches it. Default: `/metrics`
+    /// beside the rest.
     pub metrics_bind: Option<SocketAddr>,
     /// Whether there is a web page at `/`. Default yes.
     pub page: bool,
-    /// True if the model finds the titles of conversations, a moment after their first answer. Default false: they are the person's words.
+    /// True if the model finds the titles of conversations, a moment after their first answer.
+    /// Default false: they are the person's words.
     pub model_titles: bool,
-    /// True if the trace of a request is passed on to models and MCP servers (W3C Trace Context). Default true.
+    /// True if the trace of a request is passed on to models and MCP servers (W3C Trace Context).
+    /// Default true.
     pub trace_propagation: bool,
-    /// Whether MCP clients of versions that have sessions get one. A session is known to the process that began it; behind a
-    /// load balancer there should be none. Without, such clients cannot ask their person, so what has to be confirmed waits
-    /// elsewhere. Default yes.
+    /// Whether MCP clients of versions that have sessions get one. A session is known to the
+    /// process that began it; behind a load balancer there should be none. Without, such clients
+    /// cannot ask their person, so what has to be confirmed waits elsewhere. Default yes.
     pub mcp_sessions: bool,
-    /// True if MCP clients can ask the agent itself, as a tool. Default yes: what they may ask they may ask `/v1/chat` too.
+    /// True if MCP clients can ask the agent itself, as a tool. Default yes: what they may ask they
+    /// may ask `/v1/chat` too.
     pub mcp_ask: bool,
-    /// Says who answers the requests that chat interfaces make on their own, such as for titles. Default [`BackgroundPrompts::Plain`].
+    /// Says who answers the requests that chat interfaces make on their own, such as for titles.
+    /// Default [`BackgroundPrompts::Plain`].
     pub background_prompts: BackgroundPrompts,
 }
 
@@ -217,15 +222,16 @@ impl Service {
         })
     }
 
-    /// The same service, which also tells the tasks of whoever asks. The first store given is the one.
+    /// The same service, which also tells the tasks of whoever asks. The first store given is the
+    /// one.
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<dyn TaskStore>) -> Self {
         let _ = self.state.tasks.set(tasks);
         self
     }
 
-    /// The same service, which also shows each user what is remembered of them, and lets them change it. The first memories given are
-    /// the ones.
+    /// The same service, which also shows each user what is remembered of them, and lets them
+    /// change it. The first memories given are the ones.
     #[cfg(feature = "memory")]
     #[must_use]
     pub fn with_memories(self, memories: adjutant_memory::Memories) -> Self {
@@ -233,7 +239,8 @@ impl Service {
         self
     }
 
-    /// The same service, in which everybody can search what was said in their conversations. The first index given is the one.
+    /// The same service, in which everybody can search what was said in their conversations. The
+    /// first index given is the one.
     #[cfg(feature = "memory")]
     #[must_use]
     pub fn with_past_conversations(self, past: Arc<dyn PastConversations>) -> Self {
@@ -241,14 +248,16 @@ impl Service {
         self
     }
 
-    /// The same service, which also shows whoever runs it how it is, under `/v1/admin`. The first administration given is the one.
+    /// The same service, which also shows whoever runs it how it is, under `/v1/admin`. The first
+    /// administration given is the one.
     #[must_use]
     pub fn with_administration(self, administration: Administration) -> Self {
         let _ = self.state.administration.set(administration);
         self
     }
 
-    /// The same service, which is ready only if `readiness` has nothing against it. The first one given is the one.
+    /// The same service, which is ready only if `readiness` has nothing against it. The first one
+    /// given is the one.
     #[must_use]
     pub fn with_readiness(self, readiness: Readiness) -> Self {
         let _ = self.state.readiness.set(readiness);
@@ -276,16 +285,18 @@ impl Service {
             .and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Returns what is fired some time before [`Service::run`] is told to stop, so that a load balancer notices: from then on
-    /// `/readyz` answers 503, connections are closed with their next answer, and everything is answered all the same.
+    /// Returns what is fired some time before [`Service::run`] is told to stop, so that a load
+    /// balancer notices: from then on `/readyz` answers 503, connections are closed with their next
+    /// answer, and everything is answered all the same.
     #[must_use]
     pub fn draining(&self) -> CancellationToken {
         self.state.draining.clone()
     }
 
-    /// Answers until `stop` fires; then it takes nothing new and lets what runs end, for half a minute at most. What does
-    /// not end by then is in the journal, and goes on with the next start or on another replica. What happens are events of `tracing`: of a
-    /// request in a span `request` with its id, its trace and its user, of a turn in a span `turn`.
+    /// Answers until `stop` fires; then it takes nothing new and lets what runs end, for half a
+    /// minute at most. What does not end by then is in the journal, and goes on with the next start
+    /// or on another replica. What happens are events of `tracing`: of a request in a span
+    /// `request` with its id, its trace and its user, of a turn in a span `turn`.
     ///
     /// # Errors
     /// [`ServeError::Serve`].

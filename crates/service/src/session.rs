@@ -1,4 +1,5 @@
-//! The browser's way: a token is exchanged once for a cookie that no script can read and no other site can use.
+//! The browser's way: a token is exchanged once for a cookie that no script can read and no other
+//! site can use.
 
 use adjutant_core::port::{Role, TokenGrant, TokenKind, TokenRecord};
 use axum::Json;
@@ -108,8 +109,8 @@ async fn way(State(app): State<Shared>) -> Json<Way> {
 
 /// Exchanges a token for the cookie of a session, so that the page need not keep it.
 ///
-/// The session ends when it was not used for a while, with the token, and when somebody signs out. The cookie is for browsers and for the
-/// service's own page; programs send the token.
+/// The session ends when it was not used for a while, with the token, and when somebody signs out.
+/// The cookie is for browsers and for the service's own page; programs send the token.
 #[utoipa::path(post, path = "/v1/session", tag = "session", operation_id = "sign_in", request_body = Exchange, security(()), responses(
     (status = 204, description = "The cookie is set (HttpOnly, SameSite=Strict, and Secure behind https).",
         headers(("set-cookie" = String))),
@@ -128,7 +129,8 @@ async fn create(
 
 /// Ends the session of the cookie, or all of this user's.
 ///
-/// Tokens stay: see `/v1/tokens`. Where people sign in at a provider, the answer may say where they can sign out there.
+/// Tokens stay: see `/v1/tokens`. Where people sign in at a provider, the answer may say where they
+/// can sign out there.
 #[utoipa::path(delete, path = "/v1/session", tag = "session", operation_id = "sign_out", params(Which), security(()), responses(
     (status = 200, description = "The session has ended, and the provider has a place to sign out too.", body = SignedOut),
     (status = 204, description = "The session has ended, and the cookie is gone.", headers(("set-cookie" = String))),
@@ -186,8 +188,8 @@ async fn remove(
     })
 }
 
-/// `GET /?token=…`, the link that is printed: sets the cookie and goes to the page, so that the token is not in the
-/// address any more.
+/// `GET /?token=…`, the link that is printed: sets the cookie and goes to the page, so that the
+/// token is not in the address any more.
 pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let Some(token) = token_of(request.method(), request.uri()) else {
         return next.run(request).await;
@@ -228,7 +230,8 @@ pub(crate) fn is_person(headers: &HeaderMap) -> bool {
     text(headers, ACCEPT.as_str()).is_some_and(|types| types.contains("text/html"))
 }
 
-/// Returns the cookie for a token: that of a new session, or of the token itself where somebody else issues and checks it.
+/// Returns the cookie for a token: that of a new session, or of the token itself where somebody
+/// else issues and checks it.
 async fn exchanged(app: &Shared, token: &str, headers: &HeaderMap) -> Result<HeaderValue, Problem> {
     let caller = app.caller(token).await?;
     if !caller.role.includes(Role::User) {
@@ -242,7 +245,8 @@ async fn exchanged(app: &Shared, token: &str, headers: &HeaderMap) -> Result<Hea
     }
 }
 
-/// Begins a session of somebody who was let in, and returns its cookie. It ends with the token it was begun with.
+/// Begins a session of somebody who was let in, and returns its cookie. It ends with the token it
+/// was begun with.
 pub(crate) async fn opened(
     app: &Shared,
     caller: &Caller,
@@ -276,8 +280,8 @@ pub(crate) async fn opened(
     Ok(cookie(&made.secret, app, headers))
 }
 
-/// Returns the cookie that keeps a sign-in until the browser comes back from the provider. It comes back from another site, so it
-/// cannot be as strict as the one of a session.
+/// Returns the cookie that keeps a sign-in until the browser comes back from the provider. It comes
+/// back from another site, so it cannot be as strict as the one of a session.
 pub(crate) fn begun_cookie(begun: &Begun, headers: &HeaderMap) -> HeaderValue {
     set(
         (begun_name(headers), &begun.written()),
@@ -313,8 +317,8 @@ pub(crate) fn address(headers: &HeaderMap) -> String {
     )
 }
 
-/// The secret in the cookie. What changes something has to come from a page of ours: the browser sends the cookie by
-/// itself.
+/// The secret in the cookie. What changes something has to come from a page of ours: the browser
+/// sends the cookie by itself.
 pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
     let secret =
         secret_in(&parts.headers).ok_or_else(|| Problem::unauthorized("there is no token"))?;
@@ -362,8 +366,9 @@ fn token_of(method: &Method, uri: &Uri) -> Option<String> {
     token.map(|(_, token)| token.trim().to_owned())
 }
 
-/// What the cookie is called. Browsers do not tell the ports of a host apart, so the port that the browser asks is in the
-/// name: two services of one machine do not sign each other's people out, and all replicas behind one address have the same.
+/// What the cookie is called. Browsers do not tell the ports of a host apart, so the port that the
+/// browser asks is in the name: two services of one machine do not sign each other's people out,
+/// and all replicas behind one address have the same.
 fn name(headers: &HeaderMap) -> String {
     with_port(COOKIE, headers)
 }
@@ -411,14 +416,15 @@ fn set(
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Whether the browser speaks https to whoever is in front of us. Said by the client itself, it only concerns its own
-/// cookie.
+/// Whether the browser speaks https to whoever is in front of us. Said by the client itself, it
+/// only concerns its own cookie.
 fn is_https(headers: &HeaderMap) -> bool {
     is_forwarded_https(headers)
         || text(headers, ORIGIN.as_str()).is_some_and(|origin| origin.starts_with("https://"))
 }
 
-/// Returns the address that a client asks the service by. The guard has seen to it that its host is ours.
+/// Returns the address that a client asks the service by. The guard has seen to it that its host is
+/// ours.
 pub(crate) fn own_address(headers: &HeaderMap) -> String {
     let scheme = if is_forwarded_https(headers) {
         "https"

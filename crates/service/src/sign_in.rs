@@ -21,7 +21,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Begins to sign in at the provider: leads the browser there.
 ///
-/// A cookie, which holds for ten minutes, recognises the browser when it comes back. This is for people: a program shows a token.
+/// A cookie, which holds for ten minutes, recognises the browser when it comes back. This is for
+/// people: a program shows a token.
 #[utoipa::path(get, path = "/signin", tag = "session", operation_id = "begin_sign_in", security(()), responses(
     (status = 303, description = "The provider's address, or the page if that fails, which says why."),
     (status = 404, description = "People do not sign in at a provider here.", body = Problem, content_type = "application/problem+json"),
@@ -40,7 +41,8 @@ async fn begin(State(app): State<Shared>, headers: HeaderMap) -> Result<Response
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// Ends signing in: the provider leads the browser here, with a code that is exchanged for who it is.
+/// Ends signing in: the provider leads the browser here, with a code that is exchanged for who it
+/// is.
 ///
 /// Only the browser that began can end it, once. A program never asks for this address.
 #[utoipa::path(get, path = "/signin/callback", tag = "session", operation_id = "finish_sign_in", security(()), params(
@@ -86,8 +88,8 @@ fn redirect(headers: &HeaderMap) -> String {
     format!("{}/signin/callback", session::address(headers))
 }
 
-/// A browser is led to the page, which says in its person's language what to do; what exactly was wrong is for whoever runs the
-/// service.
+/// A browser is led to the page, which says in its person's language what to do; what exactly was
+/// wrong is for whoever runs the service.
 fn not_signed_in(failed: SignInFailed, headers: &HeaderMap) -> Response {
     let (place, problem) = match failed {
         SignInFailed::Denied(said) => {

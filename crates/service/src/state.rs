@@ -1,4 +1,5 @@
-//! What every handler sees: the agent, who may ask, what runs, and what is counted. It knows no address.
+//! What every handler sees: the agent, who may ask, what runs, and what is counted. It knows no
+//! address.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -29,11 +30,13 @@ use crate::used::{Uses, expires_at};
 /// Time that the database has to say what was spent, when somebody reads the figures.
 const BUDGET_ANSWERS: Duration = Duration::from_secs(2);
 
-/// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
+/// Why a service cannot take a request at this moment, in words for everybody; `None`: it can.
+/// Asked at every `/readyz`.
 pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
 
-/// The model or agent that answers the requests of chat interfaces' own: for titles, tags, suggestions. They quote a conversation, and whoever
-/// acted on them would do a second time what was asked in it.
+/// The model or agent that answers the requests of chat interfaces' own: for titles, tags,
+/// suggestions. They quote a conversation, and whoever acted on them would do a second time what
+/// was asked in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum BackgroundPrompts {
@@ -126,8 +129,8 @@ pub(crate) struct App {
     pub(crate) trace_propagation: bool,
 }
 
-/// Tasks whose end the service waits for when it stops. Each is in the span of the request that spawned it, so that what is logged in it
-/// says which one it is of.
+/// Tasks whose end the service waits for when it stops. Each is in the span of the request that
+/// spawned it, so that what is logged in it says which one it is of.
 #[derive(Clone, Default)]
 pub(crate) struct Turns(TaskTracker);
 
@@ -145,11 +148,12 @@ impl Turns {
 }
 
 impl App {
-    /// Lets a user have one more turn, until what it gives is dropped. Every route that starts a turn asks this first.
+    /// Lets a user have one more turn, until what it gives is dropped. Every route that starts a
+    /// turn asks this first.
     ///
     /// # Errors
-    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already; 503 `unavailable`: the service stops; 503
-    /// `busy`: as many run of all users.
+    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already; 503 `unavailable`: the
+    /// service stops; 503 `busy`: as many run of all users.
     pub(crate) fn begin_turn(&self, user: &UserId) -> Result<RunningTurn, Problem> {
         if self.stopping.is_cancelled() {
             return Err(Problem::stopping());
@@ -164,7 +168,8 @@ impl App {
             .await
     }
 
-    /// Notes that a token was used, if that is due, without holding up the request. The end of a session moves with it.
+    /// Notes that a token was used, if that is due, without holding up the request. The end of a
+    /// session moves with it.
     pub(crate) fn note_use(&self, caller: &Caller) {
         let (Some(Shown { record, .. }), Some(tokens)) = (&caller.token, self.auth.tokens()) else {
             return;
@@ -179,7 +184,8 @@ impl App {
             expires_at(record, now, &self.access),
         );
         self.turns.spawn(async move {
-            // A use that is not noted is noted with the next one; what is wrong with the store is told by what needs it.
+            // A use that is not noted is noted with the next one; what is wrong with the store is
+            // told by what needs it.
             let _ = tokens.token_used(&id, now, expires_at).await;
         });
     }
@@ -194,7 +200,8 @@ impl App {
 
     /// Returns the figures as Prometheus reads them.
     pub(crate) async fn rendered_figures(&self) -> Response {
-        // A database that does not answer is told by other figures, and these are worth more without it than late.
+        // A database that does not answer is told by other figures, and these are worth more
+        // without it than late.
         if let Ok(Ok(left)) = timeout(BUDGET_ANSWERS, self.agent.everyone_left()).await {
             self.metrics.budget_left(&left);
         }

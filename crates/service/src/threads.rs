@@ -53,7 +53,8 @@ struct ListQuery {
 #[derive(Debug, Serialize, ToSchema)]
 struct Thread {
     thread_id: String,
-    /// The first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
+    /// The first words said in it that are no greeting, until somebody renames it. Empty: there are
+    /// none yet.
     title: String,
     created_at: Timestamp,
     /// When its last input came.
@@ -93,7 +94,8 @@ struct MessagesQuery {
     /// At most so many, in whole turns: a last turn of more messages comes whole, alone.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// Go on with what was said before the last page: its `next_cursor`. Unless it is given, the newest messages are read.
+    /// Go on with what was said before the last page: its `next_cursor`. Unless it is given, the
+    /// newest messages are read.
     #[param(pattern = "^e[1-9][0-9]{0,17}$")]
     before: Option<String>,
 }
@@ -103,12 +105,13 @@ struct MessagesQuery {
 struct ThreadMessages {
     /// Oldest first.
     messages: Vec<Message>,
-    /// Where the messages before these are, for `before`. It stays good while the conversation goes on. `null`: there are none.
+    /// Where the messages before these are, for `before`. It stays good while the conversation goes
+    /// on. `null`: there are none.
     next_cursor: Option<String>,
     /// What waits for an answer. Only with the newest messages.
     pending: Vec<Pending>,
-    /// The id that the last message has in AG-UI. A client that sends it in the `messages` of its next run is not sent again
-    /// what it has read here. Only with the newest messages.
+    /// The id that the last message has in AG-UI. A client that sends it in the `messages` of its
+    /// next run is not sent again what it has read here. Only with the newest messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_message_id: Option<String>,
 }
@@ -119,7 +122,8 @@ pub(crate) struct Message {
     /// `user`, `assistant` or `tool`.
     #[schema(value_type = String)]
     role: Role,
-    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls tools.
+    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls
+    /// tools.
     content: String,
     /// The turn. Not there for what was said before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,13 +142,16 @@ pub(crate) struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     result: Option<ToolResult>,
-    /// Words for the person about it, if there are some: the tool's own, or those in the place of the error of a call that broke off.
+    /// Words for the person about it, if there are some: the tool's own, or those in the place of
+    /// the error of a call that broke off.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
-    /// Time that the tool took, in milliseconds. Not there if it did not run here to its end: a person or a program said what came of it.
+    /// Time that the tool took, in milliseconds. Not there if it did not run here to its end: a
+    /// person or a program said what came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<u64>,
-    /// The question about it that a person was asked: what it would touch, or may have, in words. Without `ms` it has not run since.
+    /// The question about it that a person was asked: what it would touch, or may have, in words.
+    /// Without `ms` it has not run since.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
     /// The parts of the person's memory that the model read with a message of theirs.
@@ -158,7 +165,8 @@ pub(crate) struct Message {
 /// A part of the person's memory that was told with a message.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct FromMemory {
-    /// The fact's id: that of its words at that time. Not there for the news that a fact was withdrawn.
+    /// The fact's id: that of its words at that time. Not there for the news that a fact was
+    /// withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     /// The line as the model read it.
@@ -404,7 +412,8 @@ async fn rename(
 
 /// Deletes a conversation with everything that was said and logged of it.
 ///
-/// A call that waits in it goes with it, and is not done. One that runs is left alone: stop it first, or wait.
+/// A call that waits in it goes with it, and is not done. One that runs is left alone: stop it
+/// first, or wait.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "delete_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses(
@@ -437,8 +446,8 @@ async fn delete(
 
 /// The messages of a conversation: the words, the calls and their results.
 ///
-/// The newest messages come first, and page by page those before them: `next_cursor` of an answer is `before` of the next request.
-/// Within a page they are in the order in which they were said.
+/// The newest messages come first, and page by page those before them: `next_cursor` of an answer
+/// is `before` of the next request. Within a page they are in the order in which they were said.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", operation_id = "list_messages", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), MessagesQuery),
     responses(
@@ -552,7 +561,8 @@ async fn add_feedback(
 
 /// Writes a conversation into a file: every message, call and result, and what waits.
 ///
-/// In the Markdown nothing that was said is live or leaves its place. The file is the same as that of `adjutant sessions export`.
+/// In the Markdown nothing that was said is live or leaves its place. The file is the same as that
+/// of `adjutant sessions export`.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/export", operation_id = "export_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), ExportQuery),
     responses((status = 200, description = "The file, to be kept and not to be shown.", content(

@@ -1,4 +1,5 @@
-//! `/v1/tools`: a person calls a tool without a model, through the same gate and journal as a model's calls.
+//! `/v1/tools`: a person calls a tool without a model, through the same gate and journal as a
+//! model's calls.
 
 use adjutant_core::{
     Arguments, ConversationKey, PendingCall, Permission, RequestedCall, ToolResult, Verdict,
@@ -33,7 +34,8 @@ struct Invocation {
     #[serde(default)]
     #[schema(value_type = Object)]
     args: Arguments,
-    /// The person was shown what will be touched and says yes: the `confirm` of the problem `pending_confirmation`.
+    /// The person was shown what will be touched and says yes: the `confirm` of the problem
+    /// `pending_confirmation`.
     #[serde(default, deserialize_with = "confirmed_digest")]
     confirm: Option<String>,
 }
@@ -72,10 +74,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Calls a tool without a model.
 ///
-/// One that destroys something is not run at first: the problem `pending_confirmation` has a `preview` of what
-/// would be touched, and the same request with its `confirm` runs exactly that. Until then, and if the process died while the
-/// call ran, it is a waiting call like any other: `/v1/chat` answers it with `thread_id` and `resume`. The call goes on to
-/// its end also when the client goes away.
+/// One that destroys something is not run at first: the problem `pending_confirmation` has a
+/// `preview` of what would be touched, and the same request with its `confirm` runs exactly that.
+/// Until then, and if the process died while the call ran, it is a waiting call like any other:
+/// `/v1/chat` answers it with `thread_id` and `resume`. The call goes on to its end also when the
+/// client goes away.
 #[utoipa::path(post, path = "/v1/tools/{name}/invoke", operation_id = "invoke_tool", tag = "tasks", request_body = Invocation,
     params(
         ("name" = String, Path, description = "The tool."),
@@ -137,8 +140,9 @@ async fn invoke(
     call.await.map_err(|_| Problem::internal())?.map(Json)
 }
 
-/// Runs a call that was shown with this digest. Sent again, it gives what became of it. `named`: the client's name for the
-/// request leads to the call, so it need not be looked for among what waits.
+/// Runs a call that was shown with this digest. Sent again, it gives what became of it. `named`:
+/// the client's name for the request leads to the call, so it need not be looked for among what
+/// waits.
 async fn confirmed(
     agent: &Agent,
     context: &mut RunContext,

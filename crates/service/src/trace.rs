@@ -8,7 +8,8 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
-/// The trace, as models and MCP servers get it handed on. `None`: nobody gets it (`trace_propagation`).
+/// The trace, as models and MCP servers get it handed on. `None`: nobody gets it
+/// (`trace_propagation`).
 pub(crate) struct Trace(pub(crate) Option<TraceContext>);
 
 impl<S: Sync> FromRequestParts<S> for Trace {
@@ -19,7 +20,8 @@ impl<S: Sync> FromRequestParts<S> for Trace {
     }
 }
 
-/// Reads the trace of a request. Without one, or with one that cannot be understood, a trace begins.
+/// Reads the trace of a request. Without one, or with one that cannot be understood, a trace
+/// begins.
 pub(crate) fn of(headers: &HeaderMap) -> Option<TraceContext> {
     given(headers).or_else(|| {
         let (trace, parent) = (Uuid::now_v7(), Uuid::now_v7());

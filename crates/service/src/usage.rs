@@ -65,9 +65,11 @@ struct Budget {
 struct Bound {
     quantity: Quantity,
     limit: f64,
-    /// The sum of what steps took that have ended. The most that a step may take is set aside while it runs, and is not in it.
+    /// The sum of what steps took that have ended. The most that a step may take is set aside while
+    /// it runs, and is not in it.
     used: f64,
-    /// A step is begun if the most that it may take is no more than this, and than what everybody together may still spend.
+    /// A step is begun if the most that it may take is no more than this, and than what everybody
+    /// together may still spend.
     remaining: f64,
 }
 
@@ -129,7 +131,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// The requests, turns and budget that are left to the user today.
 ///
-/// Requests and turns are counted by the process that answers; what is spent, by all of them together.
+/// Requests and turns are counted by the process that answers; what is spent, by all of them
+/// together.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "get_usage", tag = "session", responses(
     (status = 200, description = "What is used and what is left.", body = UserUsage),
 ))]

@@ -1,4 +1,5 @@
-//! The user a request is from, and the role that its route needs: extracting it is what lets a request in.
+//! The user a request is from, and the role that its route needs: extracting it is what lets a
+//! request in.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -19,8 +20,8 @@ use crate::problem::Problem;
 use crate::session;
 use crate::state::{App, Shared};
 
-/// The user a request runs for: a person with things of their own. Extracting it is what lets a request in, and counts it against
-/// the user's rate.
+/// The user a request runs for: a person with things of their own. Extracting it is what lets a
+/// request in, and counts it against the user's rate.
 pub(crate) struct User(pub(crate) UserId);
 
 /// A user, with what they have shown to be let in.

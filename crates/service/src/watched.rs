@@ -11,7 +11,8 @@ use crate::auth::{Caller, Shown};
 use crate::state::Shared;
 use crate::user::Asker;
 
-/// Ends a stream of events once the token that began it is refused. A turn that runs behind it goes on, as when a client leaves.
+/// Ends a stream of events once the token that began it is refused. A turn that runs behind it goes
+/// on, as when a client leaves.
 pub(crate) async fn while_allowed(
     State(app): State<Shared>,
     request: Request,

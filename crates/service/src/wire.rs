@@ -1,4 +1,5 @@
-//! What a turn came to, and tasks, in the words of the wire: the same in every route that tells them.
+//! What a turn came to, and tasks, in the words of the wire: the same in every route that tells
+//! them.
 
 use adjutant_core::{
     AgentResponse, Answer, Arguments, Cost, PendingCall, PendingKind as Kind, Task, ToolInvocation,

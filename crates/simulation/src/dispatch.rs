@@ -1,4 +1,5 @@
-//! A dispatcher between the processes: it hands calls to some worker, loses them, is late, or makes them twice.
+//! A dispatcher between the processes: it hands calls to some worker, loses them, is late, or makes
+//! them twice.
 
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
-//! Runs the real agents of several processes in one thread over a simulated store, clock and network. A seed decides everything
-//! that happens in a run: who is killed or stands still and when, what is lost or late, what a model says. A seed that
-//! fails fails again.
+//! Runs the real agents of several processes in one thread over a simulated store, clock and
+//! network. A seed decides everything that happens in a run: who is killed or stands still and
+//! when, what is lost or late, what a model says. A seed that fails fails again.
 //!
-//! Simulated is what is outside the engine: the store behind the `Journal` and `BudgetStore` ports, with the rules of the SQL
-//! stores for claims; the relay, the dispatcher, the model, the tools, and people. The engine itself (folding, claims, budgets,
-//! wake-ups, dispatch) is the one that ships.
+//! Simulated is what is outside the engine: the store behind the `Journal` and `BudgetStore` ports,
+//! with the rules of the SQL stores for claims; the relay, the dispatcher, the model, the tools,
+//! and people. The engine itself (folding, claims, budgets, wake-ups, dispatch) is the one that
+//! ships.
 
 mod chance; // what the seed decides
 mod chaos; // what breaks

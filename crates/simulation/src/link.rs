@@ -49,8 +49,8 @@ impl Link {
         }
     }
 
-    /// Has the store do something, and waits for the answer. What was asked is done even if nobody waits any more. `says`: the words
-    /// for the answer in the trace.
+    /// Has the store do something, and waits for the answer. What was asked is done even if nobody
+    /// waits any more. `says`: the words for the answer in the trace.
     fn ask<T: Send + 'static>(
         &self,
         request: Request,

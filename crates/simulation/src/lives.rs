@@ -50,7 +50,8 @@ impl Lives {
         lock(&self.0).get(worker).cloned()
     }
 
-    /// Returns one that a client or dispatcher reaches: not dead, but it may stand still. `None`: all are dead.
+    /// Returns one that a client or dispatcher reaches: not dead, but it may stand still. `None`:
+    /// all are dead.
     pub(crate) fn any(&self, world: &World) -> Option<Life> {
         let alive: Vec<Life> = lock(&self.0)
             .iter()

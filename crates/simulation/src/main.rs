@@ -1,4 +1,5 @@
-//! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: makes runs, and shows what does not hold.
+//! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: makes runs, and shows what
+//! does not hold.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -245,7 +245,8 @@ impl People {
             Some(_) => {
                 let name = (key.conversation, turn, call.call_id.clone());
                 match self.world.outside().effects(&name) {
-                    // What is on its way is waited for: a person who says too early that it was not done has it done twice.
+                    // What is on its way is waited for: a person who says too early that it was not
+                    // done has it done twice.
                     0 if self.world.is_calm_for(Duration::from_secs(60)) => Verdict::Retry,
                     0 => return None,
                     _ => Verdict::Done,

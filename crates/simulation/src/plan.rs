@@ -10,7 +10,8 @@ use crate::chance::Chance;
 /// A bug that is put into the simulated store on purpose, to see that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plant {
-    /// A claim is a worker's whatever its epoch: who stood still for too long writes under the claim of its next life.
+    /// A claim is a worker's whatever its epoch: who stood still for too long writes under the
+    /// claim of its next life.
     Epoch,
 }
 

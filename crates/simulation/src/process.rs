@@ -28,7 +28,8 @@ pub(crate) struct Process {
     /// The name of the worker, which no other life has.
     pub(crate) name: String,
     state: Mutex<State>,
-    /// It wakes all who wait in the order in which they came; a `watch` channel does so in an order of its own.
+    /// It wakes all who wait in the order in which they came; a `watch` channel does so in an order
+    /// of its own.
     changed: Notify,
 }
 
@@ -64,8 +65,9 @@ impl Process {
         }
     }
 
-    /// Waits until the process runs: of one that was killed, for ever. Every step out of the process goes through here, so that
-    /// a process can be killed or stopped between any two of them.
+    /// Waits until the process runs: of one that was killed, for ever. Every step out of the
+    /// process goes through here, so that a process can be killed or stopped between any two of
+    /// them.
     pub(crate) async fn runs(&self) {
         self.is(State::Runs).await;
     }

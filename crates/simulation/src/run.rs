@@ -44,7 +44,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns what a person needs of a run that failed: what did not hold, what happened last, and how to see it again.
+    /// Returns what a person needs of a run that failed: what did not hold, what happened last, and
+    /// how to see it again.
     #[must_use]
     pub fn failed(&self, workers: Option<usize>, plant: Option<Plant>) -> String {
         let why = self

@@ -1,6 +1,8 @@
-//! The simulated store: its rows are those of the store in memory, its claims follow the rules of the SQL stores.
+//! The simulated store: its rows are those of the store in memory, its claims follow the rules of
+//! the SQL stores.
 //!
-//! One operation is one transaction: it is called with the whole store locked. Time is the store's own.
+//! One operation is one transaction: it is called with the whole store locked. Time is the store's
+//! own.
 
 mod claims; // who has what
 mod referee; // looks on
@@ -73,7 +75,8 @@ impl Store {
         at_once(self.rows.submit(key, input))
     }
 
-    /// Accepts an input, and starts its turn if nobody has the conversation and there is nothing else to do in it.
+    /// Accepts an input, and starts its turn if nobody has the conversation and there is nothing
+    /// else to do in it.
     pub(crate) fn submit_with_turn(
         &mut self,
         key: &ConversationKey,
@@ -365,7 +368,8 @@ impl Store {
         loaded.inbox.iter().any(|input| !queued(input))
     }
 
-    /// Puts a snapshot in the place of the events it stands for, for whoever knows nothing of the conversation.
+    /// Puts a snapshot in the place of the events it stands for, for whoever knows nothing of the
+    /// conversation.
     fn with_snapshot(&self, key: &ConversationKey, known: Option<Known>, newer: Newer) -> Newer {
         let Some(snapshot) = self
             .snapshots

@@ -27,8 +27,8 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Makes all of them, as many at once as there are processors, and hands on each report when it is there.
-    /// If no run ends for a long time, names the seeds that run and ends the process.
+    /// Makes all of them, as many at once as there are processors, and hands on each report when it
+    /// is there. If no run ends for a long time, names the seeds that run and ends the process.
     pub fn run(&self, mut report: impl FnMut(Report)) {
         let next = AtomicU64::new(self.seeds.start);
         let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get);

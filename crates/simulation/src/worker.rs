@@ -79,7 +79,8 @@ impl Workers {
         let world = &self.world;
         let process = Arc::new(Process::new(self.seed, worker, number));
         let link = Link::new(world, &process);
-        // Clocks are up to five seconds wrong, and up to a tenth of a per cent too fast or too slow.
+        // Clocks are up to five seconds wrong, and up to a tenth of a per cent too fast or too
+        // slow.
         let wrong = {
             let mut chance = world.chance();
             (chance.number(-5_000..5_000), chance.number(-1_000..1_000))

@@ -100,14 +100,16 @@ impl World {
         self.began.elapsed()
     }
 
-    /// Returns the time by a clock that goes wrong by so many milliseconds, and by so many millionths.
+    /// Returns the time by a clock that goes wrong by so many milliseconds, and by so many
+    /// millionths.
     pub(crate) fn time(&self, (wrong_ms, wrong_millionths): (i64, i64)) -> Timestamp {
         let elapsed = i64::try_from(self.elapsed().as_millis()).unwrap_or(i64::MAX);
         let ms = elapsed + wrong_ms + elapsed * wrong_millionths / 1_000_000;
         self.midday + jiff::SignedDuration::from_millis(ms)
     }
 
-    /// Returns what the dispatcher locks, so that it makes one call at a time for each conversation.
+    /// Returns what the dispatcher locks, so that it makes one call at a time for each
+    /// conversation.
     pub(crate) fn turn(&self, key: &ConversationKey) -> Arc<AsyncMutex<()>> {
         lock(&self.turns)
             .entry(key.conversation)
@@ -188,7 +190,8 @@ impl World {
         lock(&self.listeners).push((process.clone(), listener));
     }
 
-    /// Tells a change: to who made it at once, to others late or not at all, and of what is lost that something was missed.
+    /// Tells a change: to who made it at once, to others late or not at all, and of what is lost
+    /// that something was missed.
     pub(crate) fn tell(&self, from: &Process, change: &Change) {
         let mut listeners = lock(&self.listeners);
         listeners

@@ -1,6 +1,7 @@
-//! What the journal costs beside the bare database: turns with one tool call, as the runtime journals them, against the
-//! same rows inserted by hand with the same number of commits into tables of the same schema. Both in one run, taking
-//! turns, on SQLite and on PostgreSQL. Then as many turns at once as there are writers, and how many commits that takes.
+//! What the journal costs beside the bare database: turns with one tool call, as the runtime
+//! journals them, against the same rows inserted by hand with the same number of commits into
+//! tables of the same schema. Both in one run, taking turns, on SQLite and on PostgreSQL. Then as
+//! many turns at once as there are writers, and how many commits that takes.
 //!
 //! `cargo run --release -p adjutant-store --example journal_cost [TURNS]`
 //!
@@ -70,7 +71,8 @@ async fn main() {
     )
     .await;
     at_once("SQLite", &store, 10_000, turns.div_ceil(WRITERS)).await;
-    // Whoever reads an older state keeps the log from being begun anew, so that it holds every commit.
+    // Whoever reads an older state keeps the log from being begun anew, so that it holds every
+    // commit.
     journaled(&store, 90_000).await;
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
     let mut reader = options.connect().await.unwrap();
@@ -149,7 +151,8 @@ fn commits_in_log(path: &Path) -> usize {
         .count()
 }
 
-/// Prints what both take, and the ratio of the medians: whatever else the machine does meanwhile, it does to both.
+/// Prints what both take, and the ratio of the medians: whatever else the machine does meanwhile,
+/// it does to both.
 async fn measure(name: &str, store: &impl Journal, bare: impl AsyncFn(u32), turns: u32) {
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for number in 1..=WARM + turns {

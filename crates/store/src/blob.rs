@@ -1,7 +1,9 @@
-//! Long values of what is stored, so that each is stored once in a conversation: a row has the hash in the place of the value.
+//! Long values of what is stored, so that each is stored once in a conversation: a row has the hash
+//! in the place of the value.
 //!
-//! A tool's answer is in the event of its call, in the messages of the turn and in the log; words of a person or a model are
-//! in as many places. Values are taken out by nothing but their own content, so equal ones have one name wherever they stand.
+//! A tool's answer is in the event of its call, in the messages of the turn and in the log; words
+//! of a person or a model are in as many places. Values are taken out by nothing but their own
+//! content, so equal ones have one name wherever they stand.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,10 +20,12 @@ use crate::digest::hash;
 /// Bytes that a value may have in JSON and still stand where it is.
 const SHORT: usize = 1024;
 
-/// The beginning of a reference in JSON. Nobody who writes JSON escapes this letter, so no text of anybody looks like it.
+/// The beginning of a reference in JSON. Nobody who writes JSON escapes this letter, so no text of
+/// anybody looks like it.
 const MARK: &str = "\"\\u0062lob:";
 
-/// The beginning of a reference in a text that is not JSON, and of such a text that begins with this character itself.
+/// The beginning of a reference in a text that is not JSON, and of such a text that begins with
+/// this character itself.
 const TEXT_MARK: char = '\u{1}';
 const TEXT_BLOB: &str = "\u{1}blob:";
 const TEXT_SELF: &str = "\u{1}text:";
@@ -32,8 +36,8 @@ const HASH: usize = 64;
 /// Values in values in values: what is written here has far fewer levels.
 const DEPTH_MAX: u32 = 128;
 
-/// Members whose values are taken out as a whole, if they are long without the long texts in them: the answer of a tool, and what it was
-/// called with.
+/// Members whose values are taken out as a whole, if they are long without the long texts in them:
+/// the answer of a tool, and what it was called with.
 const MEMBERS: [&[u8]; 2] = [b"\"data\"", b"\"arguments\""];
 
 /// Values by the SHA-256 of their JSON.
@@ -189,7 +193,8 @@ pub(crate) fn references(json: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns what stands before the first reference of a JSON text, its hash, and what stands behind it.
+/// Returns what stands before the first reference of a JSON text, its hash, and what stands behind
+/// it.
 fn next_reference(json: &str) -> Option<(&str, &str, &str)> {
     let (before, behind) = json.split_once(MARK)?;
     Some((before, behind.get(..HASH)?, behind.get(HASH + 1..)?))
@@ -251,15 +256,16 @@ impl io::Write for Written {
     }
 }
 
-/// Writes JSON in one line, and takes out what is long as soon as its end is written, so that no more than one long value is held
-/// beside those that were taken.
+/// Writes JSON in one line, and takes out what is long as soon as its end is written, so that no
+/// more than one long value is held beside those that were taken.
 struct Split {
     out: Rc<RefCell<Out>>,
     /// Start of the name of the member that is being written.
     key: Option<usize>,
     /// Start of the last text.
     string: usize,
-    /// The members that are being written: where the value begins, and whether it is taken out as a whole.
+    /// The members that are being written: where the value begins, and whether it is taken out as a
+    /// whole.
     members: Vec<(usize, bool)>,
 }
 

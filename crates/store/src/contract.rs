@@ -1,7 +1,7 @@
 //! What every backend must do, as tests: the behaviour the ports of `adjutant_core` promise.
 //!
-//! A backend proves it by calling these with a function that makes an empty store; each test gets a store of its own.
-//! They panic where the promise is broken.
+//! A backend proves it by calling these with a function that makes an empty store; each test gets a
+//! store of its own. They panic where the promise is broken.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,8 +1,9 @@
 //! What survives a crash: tasks, conversations, the journal and its logs.
 //!
-//! One folder per backend, the same file names in each. What a backend must do is in the ports of `adjutant_core` and,
-//! as tests, in the module `contract` (feature `contract`). What follows from an event or a change whatever the database
-//! is written once, outside the backends' folders. Nothing here decides what a turn does.
+//! One folder per backend, the same file names in each. What a backend must do is in the ports of
+//! `adjutant_core` and, as tests, in the module `contract` (feature `contract`). What follows from
+//! an event or a change whatever the database is written once, outside the backends' folders.
+//! Nothing here decides what a turn does.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

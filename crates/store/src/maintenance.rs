@@ -19,57 +19,63 @@ pub trait Maintenance: Send + Sync + 'static {
     /// Returns how busy the way to the database is at this moment.
     fn current_load(&self) -> Load;
 
-    /// Tries whether this process is told at once what other processes do. If not, it looks once a second while somebody waits
-    /// for that.
+    /// Tries whether this process is told at once what other processes do. If not, it looks once a
+    /// second while somebody waits for that.
     fn hears_others(&self) -> BoxFuture<'_, bool>;
 
-    /// Looks for what is damaged or does not fit together: all that the database itself can find, then conversation by
-    /// conversation what a journal must be. Changes nothing. Empty: all is well.
+    /// Looks for what is damaged or does not fit together: all that the database itself can find,
+    /// then conversation by conversation what a journal must be. Changes nothing. Empty: all is
+    /// well.
     ///
     /// # Errors
     /// [`StoreError`] if it could not even look. Damage is a finding and not an error.
     fn check(&self) -> BoxFuture<'_, Result<Vec<Finding>, StoreError>>;
 
-    /// Returns every user who has a task, a conversation or a change of a memory, in the order of their names' bytes.
+    /// Returns every user who has a task, a conversation or a change of a memory, in the order of
+    /// their names' bytes.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
     fn users(&self) -> BoxFuture<'_, Result<Vec<UserId>, StoreError>>;
 
-    /// Writes a copy of the whole database to a file, while others go on working. The file is there when it is whole and
-    /// was found to be sound, or not at all.
+    /// Writes a copy of the whole database to a file, while others go on working. The file is there
+    /// when it is whole and was found to be sound, or not at all.
     ///
     /// # Errors
     /// [`StoreError::Unusable`]: a file of that name is there, no permission, no space; or the database is one of
     /// PostgreSQL, whose own program does this: the message has the command.
     fn backup<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Removes conversations in which nothing has happened since `before`, with their events and logs; and of the same age:
-    /// rows of calls that people made without a model, what users had spent, the memory of changes that were made once,
-    /// and the way back for notes and for facts that read otherwise by now or are gone (of both never one of the last seven
-    /// days: a turn may be repeated so long). Why a fact is there that is there stays.
+    /// Removes conversations in which nothing has happened since `before`, with their events and
+    /// logs; and of the same age: rows of calls that people made without a model, what users had
+    /// spent, the memory of changes that were made once, and the way back for notes and for facts
+    /// that read otherwise by now or are gone (of both never one of the last seven days: a turn may
+    /// be repeated so long). Why a fact is there that is there stays.
     ///
-    /// Never what waits for somebody, runs, has an input nobody took, or is in doubt; and never a task.
+    /// Never what waits for somebody, runs, has an input nobody took, or is in doubt; and never a
+    /// task.
     ///
     /// # Errors
     /// [`StoreError`]; what was removed before stays removed.
     fn remove_older_than(&self, before: Timestamp) -> BoxFuture<'_, Result<Removed, StoreError>>;
 
-    /// Counts what is kept of a user, by table: conversations, and what is in none of them. Tables without a row are there too.
+    /// Counts what is kept of a user, by table: conversations, and what is in none of them. Tables
+    /// without a row are there too.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
     fn kept_of<'a>(&'a self, user: &'a UserId)
     -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>>;
 
-    /// Reads the rows of a user that no other port answers with, each with its table: what was spent, keys of changes, changes of a
-    /// memory.
+    /// Reads the rows of a user that no other port answers with, each with its table: what was
+    /// spent, keys of changes, changes of a memory.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
     fn rows_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<UserRow>, StoreError>>;
 
-    /// Returns some of a user's conversations, of all agents, in the order of their places, behind `after`. None: there are no more.
+    /// Returns some of a user's conversations, of all agents, in the order of their places, behind
+    /// `after`. None: there are no more.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
@@ -85,12 +91,13 @@ pub trait Maintenance: Send + Sync + 'static {
     /// [`StoreError`].
     fn refuse_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Removes everything that is kept of a user, in portions of conversations and then the rest at once. Conversations that somebody
-    /// alive works on stay, with everything that is in no conversation: then it is to be done again. What everybody has spent together
-    /// stays as it is.
+    /// Removes everything that is kept of a user, in portions of conversations and then the rest at
+    /// once. Conversations that somebody alive works on stay, with everything that is in no
+    /// conversation: then it is to be done again. What everybody has spent together stays as it is.
     ///
     /// # Errors
-    /// [`StoreError`]; what was removed before stays removed, and doing it again goes on from there.
+    /// [`StoreError`]; what was removed before stays removed, and doing it again goes on from
+    /// there.
     fn remove_user<'a>(
         &'a self,
         user: &'a UserId,
@@ -138,7 +145,8 @@ pub struct UserRemoved {
 /// The load on a process's connections to its database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Connections that the process may have. `None`: there is no pool, but one thread that writes (SQLite).
+    /// Connections that the process may have. `None`: there is no pool, but one thread that writes
+    /// (SQLite).
     pub connections_max: Option<u32>,
     /// Connections in use.
     pub connections_busy: u32,

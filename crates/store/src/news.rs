@@ -66,7 +66,8 @@ impl News {
         !self.watches.swap(true, Ordering::SeqCst)
     }
 
-    /// Returns whether somebody listens or hears, so that whoever watches goes on; else the next who listens has somebody begin anew.
+    /// Returns whether somebody listens or hears, so that whoever watches goes on; else the next
+    /// who listens has somebody begin anew.
     pub(crate) fn goes_on(&self) -> bool {
         if self.has_listeners() {
             return true;

@@ -102,7 +102,8 @@ impl SummaryRow {
         let what = format!("conversation {}", self.id);
         let updated_at = read_time(&self.updated_at, &what)?;
         let last_at = self.last_at.map(|at| read_time(&at, &what)).transpose()?;
-        // An input that came after the end opens the session again, although nobody has taken it yet.
+        // An input that came after the end opens the session again, although nobody has taken it
+        // yet.
         let ended = self
             .last_kind
             .is_some_and(|kind| kind == Event::SessionEnded {}.kind());

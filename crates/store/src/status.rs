@@ -35,7 +35,8 @@ impl Waiting {
         }
     }
 
-    /// Returns whether it is the same call with the same time, or the same call as it was stored when less was noted of it.
+    /// Returns whether it is the same call with the same time, or the same call as it was stored
+    /// when less was noted of it.
     pub(crate) fn stands_for(&self, other: &Self) -> bool {
         let knew_less = match self {
             Self::Result(..) => false,

@@ -4,19 +4,20 @@ use std::sync::OnceLock;
 
 /// This process as the holder of claims: `pid-<process id>-<start time>`.
 ///
-/// Pids are given again after a while; together with the start time of the process they are not. A caller may append
-/// `-` and words of its own to tell several workers of one process apart.
+/// Pids are given again after a while; together with the start time of the process they are not. A
+/// caller may append `-` and words of its own to tell several workers of one process apart.
 pub fn worker_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
         let pid = std::process::id();
-        // Without `/proc` it says 0. Should the pid come back, its new owner may well take over the claims of the old.
+        // Without `/proc` it says 0. Should the pid come back, its new owner may well take over the
+        // claims of the old.
         format!("pid-{pid}-{}", linux::start_ticks(pid).unwrap_or_default())
     })
 }
 
-/// Whether a worker of this machine certainly does not run any more. Of one that is not named as [`worker_id`] names
-/// them, or on a system without `/proc`, nothing is known: `false`.
+/// Whether a worker of this machine certainly does not run any more. Of one that is not named as
+/// [`worker_id`] names them, or on a system without `/proc`, nothing is known: `false`.
 #[cfg(feature = "sqlite")]
 pub(crate) fn is_gone(worker: &str) -> bool {
     let mut words = worker.splitn(4, '-');
@@ -26,18 +27,19 @@ pub(crate) fn is_gone(worker: &str) -> bool {
     let (Ok(pid), Ok(started)) = (pid.parse(), started.parse::<u64>()) else {
         return false;
     };
-    // An id made without `/proc` says 0; and without our own start time there is no `/proc` to judge by now.
+    // An id made without `/proc` says 0; and without our own start time there is no `/proc` to
+    // judge by now.
     started != 0
         && linux::start_ticks(std::process::id()).is_some()
         && linux::start_ticks(pid) != Some(started)
 }
 
 mod linux {
-    /// When a process started, in clock ticks since boot. `None`: there is none, it has ended and only waits for its
-    /// parent, or the system does not say.
+    /// When a process started, in clock ticks since boot. `None`: there is none, it has ended and
+    /// only waits for its parent, or the system does not say.
     ///
-    /// Source: proc_pid_stat(5): field 3 is the state, field 22 the start time; field 2, the name, is in parentheses
-    /// and may contain anything.
+    /// Source: proc_pid_stat(5): field 3 is the state, field 22 the start time; field 2, the name,
+    /// is in parentheses and may contain anything.
     pub(super) fn start_ticks(pid: u32) -> Option<u64> {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         let stat = String::from_utf8_lossy(&stat);

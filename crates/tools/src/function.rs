@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use crate::arguments::read;
 
-/// A tool made from a closure, for tools that are known only when the program runs, and for short ones.
+/// A tool made from a closure, for tools that are known only when the program runs, and for short
+/// ones.
 ///
 /// ```
 /// use adjutant_tools::FunctionTool;
@@ -41,11 +42,12 @@ type Function =
     dyn Fn(ToolContext, Arguments) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
 impl FunctionTool {
-    /// A tool that takes its arguments as JSON. `parameters` is their JSON Schema; arguments that do not fit it never
-    /// reach the closure.
+    /// A tool that takes its arguments as JSON. `parameters` is their JSON Schema; arguments that
+    /// do not fit it never reach the closure.
     ///
     /// # Errors
-    /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool is registered.
+    /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool
+    /// is registered.
     pub fn new<F, Fut>(
         name: &str,
         description: &str,
@@ -64,11 +66,12 @@ impl FunctionTool {
         })
     }
 
-    /// A tool that takes its arguments as a Rust type, whose schema and field docs the model is shown.
+    /// A tool that takes its arguments as a Rust type, whose schema and field docs the model is
+    /// shown.
     ///
     /// # Errors
-    /// [`InvalidTool`] for a bad name or a blank description. A type that is no object is refused when the tool is
-    /// registered.
+    /// [`InvalidTool`] for a bad name or a blank description. A type that is no object is refused
+    /// when the tool is registered.
     pub fn typed<Args, Out, F, Fut>(
         name: &str,
         description: &str,
@@ -91,7 +94,8 @@ impl FunctionTool {
         })
     }
 
-    /// The same with annotations. Without them it counts as changing, not repeatable, not destructive.
+    /// The same with annotations. Without them it counts as changing, not repeatable, not
+    /// destructive.
     #[must_use]
     pub fn annotated(mut self, annotations: Annotations) -> Self {
         self.definition = self.definition.annotated(annotations);
@@ -144,7 +148,8 @@ impl Tool for FunctionTool {
     }
 }
 
-/// A result as JSON. What cannot be written as JSON was done all the same, so the outcome counts as unknown.
+/// A result as JSON. What cannot be written as JSON was done all the same, so the outcome counts as
+/// unknown.
 pub(crate) fn to_value<T: Serialize>(result: &T) -> Result<Value, ToolError> {
     serde_json::to_value(result).map_err(|error| ToolError::Unknown {
         message: format!("The tool ran, but its result cannot be written as JSON: {error}"),

@@ -38,10 +38,11 @@ pub fn read<Args: DeserializeOwned>(arguments: Arguments) -> Result<Args, ToolEr
     crate::arguments::read(arguments)
 }
 
-/// Finds out what a function returns: a `Result` whose error is a [`ToolError`] (or turns into one), a `Result` whose
-/// error can be printed, or a plain value.
+/// Finds out what a function returns: a `Result` whose error is a [`ToolError`] (or turns into
+/// one), a `Result` whose error can be printed, or a plain value.
 ///
-/// The macro calls `(&&&Kind::of(&returned)).kind()`: method lookup takes the impl with the most references first.
+/// The macro calls `(&&&Kind::of(&returned)).kind()`: method lookup takes the impl with the most
+/// references first.
 #[derive(Debug)]
 pub struct Kind<T>(PhantomData<fn() -> T>);
 

@@ -1,4 +1,5 @@
-//! `read_result`: what a model was shown in part, piece by piece. The whole is in the journal already.
+//! `read_result`: what a model was shown in part, piece by piece. The whole is in the journal
+//! already.
 
 use std::sync::Arc;
 
@@ -125,7 +126,8 @@ impl Tool for ReadResult {
 }
 
 impl ReadResult {
-    /// Searches for the result of a call, from the newest turn backwards: usually it is of the turn that asks.
+    /// Searches for the result of a call, from the newest turn backwards: usually it is of the turn
+    /// that asks.
     async fn search(
         &self,
         key: &ConversationKey,

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::metadata::Package;
 
-/// What a package may depend on. All arrows point one way; the compiler refuses a ring, this list refuses a detour.
+/// What a package may depend on. All arrows point one way; the compiler refuses a ring, this list
+/// refuses a detour.
 struct Allowed {
     package: &'static str,
     /// To be built.
@@ -254,7 +255,8 @@ mod tests {
 
     #[test]
     fn the_list_itself_has_no_ring() {
-        // Taking away packages that need nothing any more must leave none; test arrows may go both ways.
+        // Taking away packages that need nothing any more must leave none; test arrows may go both
+        // ways.
         let mut left: Vec<&Allowed> = ALLOWED.iter().collect();
         while !left.is_empty() {
             let names: Vec<&str> = left.iter().map(|allowed| allowed.package).collect();

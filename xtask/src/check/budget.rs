@@ -1,4 +1,5 @@
-//! Budgets of the library and the binary: crates in the tree, bytes of the binary, instructions of a turn.
+//! Budgets of the library and the binary: crates in the tree, bytes of the binary, instructions of
+//! a turn.
 //!
 //! A limit is raised only in the commit that makes it necessary, and that commit says what for.
 
@@ -14,26 +15,31 @@ const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// Third-party crates of the library with one provider.
 const LIBRARY_CRATES: usize = 150;
-/// Third-party crates of the binary with its default features. The last four are `tracing-subscriber` and what it keeps spans with, of the
-/// log of `serve`.
+/// Third-party crates of the binary with its default features. The last four are
+/// `tracing-subscriber` and what it keeps spans with, of the log of `serve`.
 const BINARY_CRATES: usize = 413;
 
-/// Bytes of the stripped binary of profile `release` with its default features. The path of a model call (`reqwest`, the adapters)
-/// is optimised for speed, which takes 2 MB; so are `adjutant-runtime` and `adjutant-store`, to which wake-ups, signs of life, snapshots,
-/// branches and copies of databases added 2 MB, budgets in blocks, streams from other replicas and long values another one, and what
-/// a turn tells that runs elsewhere (its events, its stop, who is gone) 0.7 MB. What the terminal got with input from pipes and files,
-/// permissions, interrupted turns, completions and daily notes in 44 languages takes 1.4 MB. The page's Markdown, colours and equations
-/// (0.5 MB), sign-in, the log, the operator's commands, tools of callers, the Responses API and the agent as an MCP tool are 4 MB; ranking, corrections, tasks in notes,
-/// the index of what was said, facts in the database and the memory of the model in the process are the last 2.7 MB.
+/// Bytes of the stripped binary of profile `release` with its default features. The path of a model
+/// call (`reqwest`, the adapters) is optimised for speed, which takes 2 MB; so are
+/// `adjutant-runtime` and `adjutant-store`, to which wake-ups, signs of life, snapshots, branches
+/// and copies of databases added 2 MB, budgets in blocks, streams from other replicas and long
+/// values another one, and what a turn tells that runs elsewhere (its events, its stop, who is
+/// gone) 0.7 MB. What the terminal got with input from pipes and files, permissions, interrupted
+/// turns, completions and daily notes in 44 languages takes 1.4 MB. The page's Markdown, colours
+/// and equations (0.5 MB), sign-in, the log, the operator's commands, tools of callers, the
+/// Responses API and the agent as an MCP tool are 4 MB; ranking, corrections, tasks in notes, the
+/// index of what was said, facts in the database and the memory of the model in the process are the
+/// last 2.7 MB.
 pub(crate) const RELEASE_BYTES: u64 = 71_000_000;
 /// Bytes of the stripped binary of profile `dist` with its default features.
 pub(crate) const DIST_BYTES: u64 = 40_000_000;
 /// Bytes of the stripped binary of profile `dist` with its default features but `embedded`.
 pub(crate) const DIST_WITHOUT_ENGINE_BYTES: u64 = 30_000_000;
 
-/// Instructions of a turn with two model calls and one tool call, in memory: `cargo xtask measure turn`. Some percent more are
-/// allowed (`xtask/src/instructions.rs`); when it becomes less, so does this. Before spans, tools of callers, progress of tools and ratings
-/// it was 223,500 (SQLite: 1,226,000).
+/// Instructions of a turn with two model calls and one tool call, in memory:
+/// `cargo xtask measure turn`. Some percent more are allowed (`xtask/src/instructions.rs`); when it
+/// becomes less, so does this. Before spans, tools of callers, progress of tools and ratings it was
+/// 223,500 (SQLite: 1,226,000).
 pub(crate) const MEMORY_TURN_INSTRUCTIONS: u64 = 241_200;
 /// The same on SQLite.
 pub(crate) const SQLITE_TURN_INSTRUCTIONS: u64 = 1_282_600;

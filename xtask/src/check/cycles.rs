@@ -1,8 +1,10 @@
-//! Modules of a crate must not use each other in a circle: data below, doing above. The compiler allows it inside a crate.
+//! Modules of a crate must not use each other in a circle: data below, doing above. The compiler
+//! allows it inside a crate.
 //!
-//! Counted are files. One uses another if it imports or names, by a path that begins with `crate`, `self`, `super` or a module
-//! that it knows, what the other defines, by whatever way the name was handed on. A file also uses its parent, and a parent its
-//! child, if it takes a name of it; `mod` and `pub use` alone take none.
+//! Counted are files. One uses another if it imports or names, by a path that begins with `crate`,
+//! `self`, `super` or a module that it knows, what the other defines, by whatever way the name was
+//! handed on. A file also uses its parent, and a parent its child, if it takes a name of it; `mod`
+//! and `pub use` alone take none.
 
 mod names; // where a name comes from
 mod source; // what a file says of names
@@ -13,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::files::File;
 use names::{Names, Uses};
 
-/// Crates that still have circles, and how many of their files are in one. This list only gets shorter.
+/// Crates that still have circles, and how many of their files are in one. This list only gets
+/// shorter.
 const KNOWN: &[(&str, usize)] = &[
     ("crates/cli", 26),
     ("crates/embedded", 10),

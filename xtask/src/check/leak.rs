@@ -1,7 +1,8 @@
-//! Evaluation cases must not stand in the prompts: a model that has read the question proves nothing.
+//! Evaluation cases must not stand in the prompts: a model that has read the question proves
+//! nothing.
 //!
-//! Compared are content words (who and what a task is about), cut to their stems. Words that any such prompt needs are
-//! ordinary and do not count.
+//! Compared are content words (who and what a task is about), cut to their stems. Words that any
+//! such prompt needs are ordinary and do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +10,8 @@ use serde_json::Value;
 
 use super::files::File;
 
-/// Function words, words of keeping tasks and facts, days, courtesies and everyday verbs and adjectives. No noun that could be what
-/// a task is about.
+/// Function words, words of keeping tasks and facts, days, courtesies and everyday verbs and
+/// adjectives. No noun that could be what a task is about.
 const ORDINARY: &str = "
     about again all already also and another bye cheer cheers any anything are back been before bring bought but buy call can cancel change check
     clean complete could correct create delete did does doing done down drop each edit else erase everything explain far fill find finish
@@ -84,7 +85,8 @@ pub(crate) fn leaks(files: &[File]) -> Vec<String> {
     found
 }
 
-/// The texts of a case that a model would recognise: the user's words, the tasks, the history, the facts.
+/// The texts of a case that a model would recognise: the user's words, the tasks, the history, the
+/// facts.
 fn texts_of_case(line: &str) -> Option<Vec<String>> {
     let case: Value = serde_json::from_str(line).ok()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -118,7 +120,8 @@ fn content_words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A rough stem, the same for a word and its usual inflections: `photos`, `photo`; `watered`, `watering`.
+/// A rough stem, the same for a word and its usual inflections: `photos`, `photo`; `watered`,
+/// `watering`.
 fn stem(word: &str) -> String {
     const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
     let cut = ENDINGS.iter().find_map(|ending| {

@@ -13,8 +13,9 @@ use crate::steps::{Failure, Steps, cargo, output, run as run_command};
 use crate::test::SELECTION;
 use files::File;
 
-/// Says whether a combination is left to long runs: those with the engine and those of the program, which bring together crates
-/// with features that no other check selects. They are more than half of the time of all.
+/// Says whether a combination is left to long runs: those with the engine and those of the program,
+/// which bring together crates with features that no other check selects. They are more than half
+/// of the time of all.
 fn is_long(package: &str, feature: &str) -> bool {
     feature == "embedded" || package == "adjutant-cli"
 }
@@ -57,8 +58,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         run_command(clippy.args(SELECTION).args(["--", "-D", "warnings"]))
     });
     steps.step("documentation", || {
-        // With the examples, because only so cargo takes the features that tests add to dependencies, and what clippy
-        // looked at is not looked at again with others.
+        // With the examples, because only so cargo takes the features that tests add to
+        // dependencies, and what clippy looked at is not looked at again with others.
         let mut doc = cargo([
             "doc",
             "--no-deps",
@@ -97,7 +98,8 @@ pub(crate) fn other_features() -> Result<(), Failure> {
     features_one_by_one(&workspace, &files, is_long)
 }
 
-/// Checks those `wanted` of every package with no feature, and with each alone that changes its code.
+/// Checks those `wanted` of every package with no feature, and with each alone that changes its
+/// code.
 fn features_one_by_one(
     workspace: &[Package],
     files: &[File],
@@ -110,7 +112,8 @@ fn features_one_by_one(
     .into_iter()
     .filter(|(package, feature)| wanted(package, feature))
     {
-        // Clippy, not check: its `-D warnings` reaches our packages only, so that dependencies are not built again.
+        // Clippy, not check: its `-D warnings` reaches our packages only, so that dependencies are
+        // not built again.
         let arguments = [
             "clippy",
             "--locked",
@@ -128,9 +131,10 @@ fn features_one_by_one(
     none(failures)
 }
 
-/// Returns packages, each with no feature (the empty word) and with each of its features alone that `changes_code`. Packages
-/// without features are in the clippy run. A feature whose name begins with `_` is shared by others, and of no use alone;
-/// self-destruction is for tests, which are built with all of it.
+/// Returns packages, each with no feature (the empty word) and with each of its features alone that
+/// `changes_code`. Packages without features are in the clippy run. A feature whose name begins
+/// with `_` is shared by others, and of no use alone; self-destruction is for tests, which are
+/// built with all of it.
 fn combinations(
     workspace: &[Package],
     changes_code: impl Fn(&str, &str) -> bool,
@@ -159,8 +163,8 @@ fn combinations(
     combinations
 }
 
-/// Says whether a feature of a package changes the code of that package itself, its tests not counted. One that is only
-/// passed on is checked where it is passed to.
+/// Says whether a feature of a package changes the code of that package itself, its tests not
+/// counted. One that is only passed on is checked where it is passed to.
 fn changes_code(files: &[File], package: &str, feature: &str) -> bool {
     let source = format!(
         "crates/{}/src/",

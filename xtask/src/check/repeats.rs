@@ -1,7 +1,8 @@
-//! What vendors have in common belongs into a shared file of `crates/providers`, not into each of their folders.
+//! What vendors have in common belongs into a shared file of `crates/providers`, not into each of
+//! their folders.
 //!
-//! Counted are lines of code that stand in a run of equal lines of two folders. Blank lines and comments do not count, and
-//! neither does white space.
+//! Counted are lines of code that stand in a run of equal lines of two folders. Blank lines and
+//! comments do not count, and neither does white space.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::steps::{Ended, Failure, Steps, root};
 
-/// Makes and tries the archives; those of other targets than this machine's only if programs may be built.
+/// Makes and tries the archives; those of other targets than this machine's only if programs may be
+/// built.
 pub(super) fn steps(steps: &Steps, release: &Release, build: bool) {
     let gnu = release.target.gnu();
     let mut archive = None;
@@ -68,7 +69,8 @@ fn cannot_build(triple: &str, build: bool) -> Result<Option<String>, Failure> {
     Ok((!is_installed(triple)?).then_some(missing))
 }
 
-/// Returns the name of the folder, and with `.tar.gz` of the archive. `cargo binstall` looks for both.
+/// Returns the name of the folder, and with `.tar.gz` of the archive. `cargo binstall` looks for
+/// both.
 fn name(version: &str, triple: &str) -> String {
     format!("adjutant-{version}-{triple}")
 }

@@ -1,4 +1,5 @@
-//! The program, linked by Zig against the symbols of an old glibc, so that it runs on old and new systems.
+//! The program, linked by Zig against the symbols of an old glibc, so that it runs on old and new
+//! systems.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,8 @@ const PACKAGES: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 /// Cargo's profile.
 const PROFILE: &str = "dist";
 
-/// The features of the packages beside the default ones: whoever takes a package or an image cannot build it in.
+/// The features of the packages beside the default ones: whoever takes a package or an image cannot
+/// build it in.
 pub(super) const FEATURES: &str = "restate";
 
 /// Builds the program for a machine with glibc, and returns its path.
@@ -24,7 +26,8 @@ pub(super) fn build(target: Target) -> Result<PathBuf, Failure> {
     build_for(&triple, &format!("{triple}.{}.{}", GLIBC.0, GLIBC.1))
 }
 
-/// Builds the program for a triple; `linked` is the triple as the linker has it, which may have a version of glibc.
+/// Builds the program for a triple; `linked` is the triple as the linker has it, which may have a
+/// version of glibc.
 ///
 /// # Errors
 /// As [`build`].
@@ -46,8 +49,8 @@ pub(super) fn build_for(triple: &str, linked: &str) -> Result<PathBuf, Failure> 
     zigbuild
         .env("ZIG_GLOBAL_CACHE_DIR", &caches)
         .env("CARGO_ZIGBUILD_CACHE_DIR", &caches);
-    // Messages of a panic name source files: without the folders of this machine. This also replaces flags of the
-    // configuration, which are for another linker.
+    // Messages of a panic name source files: without the folders of this machine. This also
+    // replaces flags of the configuration, which are for another linker.
     zigbuild.env(
         "CARGO_ENCODED_RUSTFLAGS",
         remapped("--remap-path-prefix", '\u{1f}', &root(), &cargo_home()?),

@@ -1,4 +1,5 @@
-//! `adjutant_{version}_{machine}.deb`: the program, completions, the manual and a service that nobody has started yet.
+//! `adjutant_{version}_{machine}.deb`: the program, completions, the manual and a service that
+//! nobody has started yet.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -34,7 +35,8 @@ if [ \"$1\" = remove ] && command -v systemctl > /dev/null; then
 fi
 ";
 
-/// Runs after files were removed. Settings and secrets go with `purge`; tasks and conversations are the user's.
+/// Runs after files were removed. Settings and secrets go with `purge`; tasks and conversations are
+/// the user's.
 const POSTRM: &str = "#!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then
@@ -142,7 +144,8 @@ fn put_in(from: &Path, to: &Path) -> Result<(), Failure> {
         .try_for_each(|file| copy(file, &to.join(file.file_name().unwrap_or_default())))
 }
 
-/// Compresses what Debian's policy wants compressed: manual pages, the changelog, and texts that are long.
+/// Compresses what Debian's policy wants compressed: manual pages, the changelog, and texts that
+/// are long.
 fn compress(folders: &[&Path]) -> Result<(), Failure> {
     for folder in folders {
         for file in entries(folder)? {
@@ -202,7 +205,8 @@ standard library) and THIRD-PARTY-ZIG.txt.gz (what the linker adds), beside this
     )
 }
 
-/// Returns the unit for a program that a package put in place, from the one for a program put in place by hand.
+/// Returns the unit for a program that a package put in place, from the one for a program put in
+/// place by hand.
 fn unit(text: &str) -> Result<String, Failure> {
     const BY_HAND: &str = "/usr/local/bin/adjutant";
     if !text.contains(&format!("ExecStart={BY_HAND} ")) {
@@ -286,7 +290,8 @@ fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Fail
     Ok(Ended::Ok)
 }
 
-/// Folders in which Debian itself writes down what it did, or that are empty after a start of the machine.
+/// Folders in which Debian itself writes down what it did, or that are empty after a start of the
+/// machine.
 const BOOKS: &[&str] = &[
     "run/",
     "var/lib/dpkg/",

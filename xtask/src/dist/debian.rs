@@ -1,4 +1,5 @@
-//! File systems of Debian, made by `mmdebstrap`: to try products in, and to take the container's libraries from.
+//! File systems of Debian, made by `mmdebstrap`: to try products in, and to take the container's
+//! libraries from.
 
 use std::fs;
 use std::path::{Path, PathBuf};

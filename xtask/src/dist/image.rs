@@ -1,4 +1,5 @@
-//! The container's image: built from the root file system as `deploy/Containerfile` says, and run once.
+//! The container's image: built from the root file system as `deploy/Containerfile` says, and run
+//! once.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +21,8 @@ pub(super) fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure>
         Err(cause) => return Ok(Ended::NotRun(cause)),
     };
     let place = empty(&release.work.join("image"))?;
-    // A storage of its own, of plain folders: nothing of this machine's images is touched, and nothing is mounted.
+    // A storage of its own, of plain folders: nothing of this machine's images is touched, and
+    // nothing is mounted.
     let buildah = |words: &[&str]| {
         let mut buildah = Command::new(&program);
         buildah

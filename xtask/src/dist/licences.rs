@@ -24,7 +24,8 @@ struct Crate {
     texts: Vec<String>,
 }
 
-/// Returns the notice for the program as it is built for a triple: crates, their licences, and each text once.
+/// Returns the notice for the program as it is built for a triple: crates, their licences, and each
+/// text once.
 ///
 /// # Errors
 /// If cargo does not know the crates, or one has neither a text nor a licence whose text is known.
@@ -71,7 +72,8 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
     )
 }
 
-/// Returns the names of months and days that `crates/memory` has from moment.js, as if they were a crate.
+/// Returns the names of months and days that `crates/memory` has from moment.js, as if they were a
+/// crate.
 fn moment() -> Result<Crate, Failure> {
     Ok(Crate {
         name: "moment (names of months and days)".to_owned(),
@@ -131,7 +133,8 @@ fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<C
     }
 }
 
-/// Reads every text of a licence or notice in a crate's folder, and in a folder of such a name inside it.
+/// Reads every text of a licence or notice in a crate's folder, and in a folder of such a name
+/// inside it.
 fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
     for path in super::entries(folder)? {

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: what a person installs without building. Each product is made, then tried as a stranger would use it.
+//! `cargo xtask dist`: what a person installs without building. Each product is made, then tried as
+//! a stranger would use it.
 
 mod archive; // adjutant-{version}-{target}.tar.gz
 mod binary; // the program, linked for old systems

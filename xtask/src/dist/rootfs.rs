@@ -1,5 +1,6 @@
-//! `adjutant-{version}-rootfs-{machine}.tar.gz`: the whole file system of the container's image. It holds the program, the
-//! few shared libraries it loads, the roots of TLS, time zones, and a user; no shell, and no package manager.
+//! `adjutant-{version}-rootfs-{machine}.tar.gz`: the whole file system of the container's image. It
+//! holds the program, the few shared libraries it loads, the roots of TLS, time zones, and a user;
+//! no shell, and no package manager.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -126,7 +127,8 @@ fn base(release: &Release) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Copies the libraries that the program loads, those that they load, and puts the loader where the program looks for it.
+/// Copies the libraries that the program loads, those that they load, and puts the loader where the
+/// program looks for it.
 fn libraries(release: &Release, base: &Path, place: &Path) -> Result<(), Failure> {
     let folder = Path::new("usr/lib").join(release.target.libraries());
     let loader = Path::new(release.target.loader);

@@ -17,7 +17,8 @@ const LIBRARIES: &[&str] = &[
     "ld-linux-aarch64",
 ];
 
-/// Passes if a program needs nothing but glibc, and no newer one than products are promised to run with.
+/// Passes if a program needs nothing but glibc, and no newer one than products are promised to run
+/// with.
 ///
 /// # Errors
 /// If it needs more, all of it; or if `readelf` cannot read it.
@@ -105,7 +106,8 @@ impl Needs {
             .map(|name| format!("needs {name}, which is not glibc's"))
             .collect();
         for (library, version) in &self.versions {
-            // A name without a number, such as GLIBC_PRIVATE or GLIBC_ABI_DT_RELR, is not promised by any old system.
+            // A name without a number, such as GLIBC_PRIVATE or GLIBC_ABI_DT_RELR, is not promised
+            // by any old system.
             if number(version).is_none_or(|number| number > glibc) {
                 let (major, minor) = glibc;
                 found.push(format!(

@@ -21,7 +21,8 @@ pub(super) fn program(name: &str, package: &str) -> Result<PathBuf, Failure> {
         .ok_or_else(|| format!("{name} is missing (Debian: apt-get install {package})"))
 }
 
-/// Returns a program of the system as a command that speaks English, whatever this machine's language.
+/// Returns a program of the system as a command that speaks English, whatever this machine's
+/// language.
 ///
 /// # Errors
 /// As [`program`].

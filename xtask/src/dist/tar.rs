@@ -75,8 +75,8 @@ pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<
     run(tar.args(members))
 }
 
-/// Gives every folder and file below a folder the permissions that everybody may read, and nobody but the owner write,
-/// whatever the mask of whoever runs this.
+/// Gives every folder and file below a folder the permissions that everybody may read, and nobody
+/// but the owner write, whatever the mask of whoever runs this.
 ///
 /// # Errors
 /// If that cannot be done.

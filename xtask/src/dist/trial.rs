@@ -1,4 +1,5 @@
-//! Trying what was made, as a stranger uses it: the version, one request, and the service over HTTP.
+//! Trying what was made, as a stranger uses it: the version, one request, and the service over
+//! HTTP.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -34,7 +35,8 @@ impl Installed {
         }
     }
 
-    /// Returns a program in another root folder, with a home there that belongs to [`USER`]. Needs root.
+    /// Returns a program in another root folder, with a home there that belongs to [`USER`]. Needs
+    /// root.
     ///
     /// # Errors
     /// If the home cannot be made.
@@ -107,7 +109,8 @@ impl Installed {
         }
     }
 
-    /// Starts the service on a loopback address, asks whether it lives, holds one turn, and stops it.
+    /// Starts the service on a loopback address, asks whether it lives, holds one turn, and stops
+    /// it.
     fn serves(&self) -> Result<(), Failure> {
         let mut command =
             self.command(&["serve", "--json", "-m", "demo", "--bind", "127.0.0.1:0"])?;

@@ -1,4 +1,5 @@
-//! What a person of the task assistant can read, whatever goes wrong: plain words, without names of tools or settings.
+//! What a person of the task assistant can read, whatever goes wrong: plain words, without names of
+//! tools or settings.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

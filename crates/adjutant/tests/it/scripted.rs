@@ -8,8 +8,8 @@ use adjutant::scripted::ScriptedModel;
 use adjutant::{Agent, FunctionTool, OutcomeCategory, TurnLimits};
 use serde_json::json;
 
-/// Plays a fault and then fine answers; gives the outcome, the code of its cause, how often the model was asked and how
-/// often the tool did something.
+/// Plays a fault and then fine answers; gives the outcome, the code of its cause, how often the
+/// model was asked and how often the tool did something.
 async fn play(fault: &str) -> (OutcomeCategory, Option<&'static str>, usize, usize) {
     let fine = "{\"text\": \"Fine.\", \"repeat\": true}";
     let model = ScriptedModel::from_jsonl(&format!("{fault}\n{fine}")).unwrap();

@@ -1,4 +1,5 @@
-//! `#[tool]` as a user of the library writes it: only `adjutant` among the dependencies is needed by the expansion.
+//! `#[tool]` as a user of the library writes it: only `adjutant` among the dependencies is needed
+//! by the expansion.
 
 use adjutant::prelude::*;
 use adjutant::scripted::{ScriptedModel, call, text};

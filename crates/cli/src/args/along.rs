@@ -14,7 +14,8 @@ pub(crate) struct Along {
         help_heading = "Options everywhere"
     )]
     pub(crate) attached: Vec<String>,
-    /// Tell the assistant this in addition to its instruction, for this run; with @FILE, the text of a file
+    /// Tell the assistant this in addition to its instruction, for this run; with @FILE, the text
+    /// of a file
     #[arg(
         long,
         global = true,

@@ -89,7 +89,8 @@ impl Cli {
         }
     }
 
-    /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
+    /// What clap cannot know: a misspelt command that would be taken for a prompt, options without
+    /// a meaning.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         // In a conversation a lone word is an answer.
         if let (None, [word], false) = (
@@ -142,8 +143,8 @@ impl Cli {
     }
 }
 
-/// The command a lone word is probably a misspelling of: near, about as long, and with the same first letter. `basket`
-/// is no `ask`, and `what` no `chat`.
+/// The command a lone word is probably a misspelling of: near, about as long, and with the same
+/// first letter. `basket` is no `ask`, and `what` no `chat`.
 fn misspelt(word: &str) -> Option<String> {
     let command = Cli::command();
     let first = word.to_lowercase().chars().next();

@@ -14,12 +14,14 @@ pub(crate) enum Log {
     },
     /// Show one decision with its tool calls and where the time went
     Show {
-        /// The turn's id, or enough of its beginning or end to be unique, whoever's it is; without: your newest
+        /// The turn's id, or enough of its beginning or end to be unique, whoever's it is; without:
+        /// your newest
         id: Option<String>,
         /// Only among those of this user
         #[arg(long, value_name = "USER")]
         user: Option<String>,
-        /// The one that this request over HTTP started, by the id that its answer named (X-Request-Id)
+        /// The one that this request over HTTP started, by the id that its answer named
+        /// (X-Request-Id)
         #[arg(long, value_name = "ID", conflicts_with_all = ["id", "user"])]
         request: Option<String>,
     },
@@ -36,7 +38,8 @@ pub(crate) enum Log {
         /// The key to add up by [default of --all-users: day]
         #[arg(long, value_enum, value_name = "WHAT")]
         by: Option<By>,
-        /// The number of lines: the latest days, or with another --by those with the most turns [default: 50; all days of one user]
+        /// The number of lines: the latest days, or with another --by those with the most turns
+        /// [default: 50; all days of one user]
         #[arg(short = 'n', long)]
         limit: Option<u32>,
         #[command(flatten)]

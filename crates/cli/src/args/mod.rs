@@ -42,8 +42,8 @@ pub(crate) struct Cli {
     pub(crate) along: Along,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without: chat at a terminal, else standard
-    /// input is the prompt
+    /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without:
+    /// chat at a terminal, else standard input is the prompt
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 }
@@ -54,7 +54,8 @@ pub(crate) enum Command {
     Chat,
     /// Ask one question
     Ask {
-        /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without, it is the prompt
+        /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end.
+        /// Without, it is the prompt
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
         /// The answer is JSON that fits the JSON Schema in this file
@@ -65,7 +66,8 @@ pub(crate) enum Command {
     Tasks {
         #[command(subcommand)]
         command: Tasks,
-        /// A key for this change, for scripts: repeating the command with the same key has no further effect
+        /// A key for this change, for scripts: repeating the command with the same key has no
+        /// further effect
         #[arg(long, global = true, value_name = "KEY")]
         idempotency_key: Option<String>,
     },
@@ -118,7 +120,8 @@ pub(crate) enum Command {
     /// Everybody of whom something is kept: list them, export or delete what is kept of one
     #[command(subcommand)]
     Users(Users),
-    /// The database: inspect it, check it, back it up or copy it. Each of these brings its schema up to date, as every start does
+    /// The database: inspect it, check it, back it up or copy it. Each of these brings its schema
+    /// up to date, as every start does
     #[command(subcommand)]
     Db(Db),
     /// Set up: three questions, then a working configuration
@@ -135,14 +138,14 @@ pub(crate) enum Command {
         /// Where to
         dir: Option<PathBuf>,
     },
-    /// Check that everything needed is there, and say how to fix what is not. Asks a provider over the network
-    /// for one word
+    /// Check that everything needed is there, and say how to fix what is not. Asks a provider over
+    /// the network for one word
     #[command(
         after_help = "Exit codes: 0 ready · 3 something has to be mended\n\nExamples:\n  adjutant doctor\n  adjutant doctor --json | jq '.checks[] | select(.status == \"fail\")'\n"
     )]
     Doctor {
-        /// Also look at this Restate server, whom it calls and whether it gets there, as serve --dispatch would have it
-        /// [default: serve.dispatch]
+        /// Also look at this Restate server, whom it calls and whether it gets there, as serve --dispatch
+        /// would have it [default: serve.dispatch]
         #[arg(long, value_name = "restate://HOST:PORT")]
         dispatch: Option<String>,
     },

@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 pub(crate) enum Models {
     /// List every provider, whether its key is set, and the models that run in this process
     List,
-    /// Download a model that runs in this process, or have an Ollama server fetch one; Ctrl-C stops, and the next time it goes on
+    /// Download a model that runs in this process, or have an Ollama server fetch one; Ctrl-C
+    /// stops, and the next time it goes on
     #[command(
         after_help = "Examples:\n  adjutant models pull                the model that runs in this process\n  adjutant models pull qwen3:8b       a model of Ollama\n"
     )]

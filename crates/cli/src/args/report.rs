@@ -21,7 +21,8 @@ pub(crate) struct Report {
     /// With what was said in the turn, as far as the log has it
     #[arg(long, requires = "turn")]
     pub(crate) with_words: bool,
-    /// Also the end of this log of a service: of its JSON lines, the fields that say what happened and not to whom
+    /// Also the end of this log of a service: of its JSON lines, the fields that say what happened
+    /// and not to whom
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }

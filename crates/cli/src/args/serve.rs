@@ -26,11 +26,13 @@ pub(crate) struct Serve {
     /// Without the page: the interfaces for programs only
     #[arg(long)]
     pub(crate) no_ui: bool,
-    /// Let a Restate server drive conversations instead of this process: a Restate server, over TLS with restates://. Behind `?` stand admin=,
-    /// token_file=, listen=, advertise= and key= where they differ (docs/restate.md) [default: serve.dispatch]
+    /// Let a Restate server drive conversations instead of this process: a Restate server, over TLS
+    /// with restates://. Behind `?` stand admin=, token_file=, listen=, advertise= and key= where
+    /// they differ (docs/restate.md) [default: serve.dispatch]
     #[arg(long, value_name = "restate://HOST:PORT")]
     pub(crate) dispatch: Option<String>,
-    /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s [default: serve.drain_delay, 10s]
+    /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s
+    /// [default: serve.drain_delay, 10s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) drain_delay: Option<Duration>,
     /// The format of the log on standard error [default: serve.log_format, text]
@@ -43,7 +45,8 @@ pub(crate) struct Mcp {
     /// The user whose tasks they are [default: local, the user of the terminal]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// Offer the agent itself too, as the tool `ask`: it needs a model, and each call costs what a request costs
+    /// Offer the agent itself too, as the tool `ask`: it needs a model, and each call costs what a
+    /// request costs
     #[arg(long)]
     pub(crate) agent: bool,
     /// Print what this client has to be told to start it, and end
@@ -94,11 +97,13 @@ pub(crate) enum Token {
         /// Time until it expires, such as 90d, or `forever` [default: serve.token_expiry, forever]
         #[arg(long, value_name = "TIME", value_parser = holds)]
         expires: Option<Holds>,
-        /// The rights it gives: user, operator (the same, and what is for whoever runs the service) or metrics (/metrics and nothing else)
+        /// The rights it gives: user, operator (the same, and what is for whoever runs the service)
+        /// or metrics (/metrics and nothing else)
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
         grant: Role,
     },
-    /// List tokens and the browsers that are signed in, without their secrets: what they open, when they expire, when they were used last
+    /// List tokens and the browsers that are signed in, without their secrets: what they open, when
+    /// they expire, when they were used last
     List,
     /// Revoke a token and what was made with it, or all tokens and sessions of a user
     Revoke {
@@ -113,7 +118,8 @@ pub(crate) enum Token {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Turns {
-    /// Those that wait for a person, and those that were interrupted: when they began, and with which model
+    /// Those that wait for a person, and those that were interrupted: when they began, and with
+    /// which model
     List,
     /// The steps of one, without what was said
     Show {

@@ -46,7 +46,8 @@ pub(crate) enum Tasks {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
-    /// Show what an MCP server changed since its tools were agreed to, and agree to it; asks first, or needs -y
+    /// Show what an MCP server changed since its tools were agreed to, and agree to it; asks first,
+    /// or needs -y
     Accept {
         /// The server's name in the configuration
         server: String,
@@ -74,7 +75,8 @@ impl From<Status> for TaskFilter {
 pub(crate) enum Pending {
     /// List what waits, oldest first
     List {
-        /// Go on: print each question when it begins to wait, until Ctrl-C; with --json one object a line
+        /// Go on: print each question when it begins to wait, until Ctrl-C; with --json one object
+        /// a line
         #[arg(short, long)]
         watch: bool,
     },

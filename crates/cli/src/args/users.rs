@@ -14,7 +14,8 @@ pub(crate) enum Users {
         /// Only those behind this name, in the order of the list
         #[arg(long, value_name = "USER")]
         after: Option<String>,
-        /// Add up only turns started then or later: 2026-01-31, 2026-01-31T09:00:00Z, or 30d (ago) [default: all]
+        /// Add up only turns started then or later: 2026-01-31, 2026-01-31T09:00:00Z, or 30d (ago)
+        /// [default: all]
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
     },
@@ -32,7 +33,8 @@ pub(crate) enum Users {
         #[arg(long, requires = "output")]
         force: bool,
     },
-    /// Delete everything that is kept of a user, after you typed the name again; with -y without asking
+    /// Delete everything that is kept of a user, after you typed the name again; with -y without
+    /// asking
     #[command(
         after_help = "Their tokens are refused first, and their running turns are stopped. What stays: files of a vault, backups, log files, and what\neverybody has spent together, which names nobody. Doing it again goes on where it broke off.\n\nExamples:\n  adjutant users export ana -o ana.ndjson && adjutant users delete ana\n  adjutant users delete ana -y --json\n"
     )]

@@ -1,4 +1,5 @@
-//! Finishing open turns, or leaving them: what a start takes up, and what is seen to before something is said.
+//! Finishing open turns, or leaving them: what a start takes up, and what is seen to before
+//! something is said.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,8 +87,8 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Sees to what is open in a conversation before something is said in it. Returns the model that the open turn waits with,
-    /// if that is another than the one in use.
+    /// Sees to what is open in a conversation before something is said in it. Returns the model
+    /// that the open turn waits with, if that is another than the one in use.
     ///
     /// # Errors
     /// The open turn stays as it is, so that nothing can be said; or the store cannot be read.
@@ -163,7 +164,8 @@ impl Talk<'_> {
             .note(&format!("left open: {}", open.line(self.agent.now())));
     }
 
-    /// Finds who finishes a turn: the model it began with if that can be had, else whoever the settings or the person say.
+    /// Finds who finishes a turn: the model it began with if that can be had, else whoever the
+    /// settings or the person say.
     async fn who(&mut self, open: &Open) -> Result<Who, CliError> {
         let change = open.begun.finished_by(&*self.model);
         if change == Change::Stays {
@@ -257,7 +259,8 @@ impl Talk<'_> {
         ended
     }
 
-    /// Runs a turn to its end, shown like any other. Where it cannot be watched, a line tells what came of it.
+    /// Runs a turn to its end, shown like any other. Where it cannot be watched, a line tells what
+    /// came of it.
     async fn run_open(&mut self, open: &Open) -> Result<(), CliError> {
         let shown = self.screen.shows_answers_live();
         let response = self.go_on(&open.key, shown).await?;
@@ -277,7 +280,8 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Waits while a turn of another model runs in another process: it must not be taken over from it unasked.
+    /// Waits while a turn of another model runs in another process: it must not be taken over from
+    /// it unasked.
     async fn wait_for_others(&mut self) -> Result<(), CliError> {
         self.screen
             .live(&Status::new("waiting for the turn that runs elsewhere"), "");

@@ -27,7 +27,8 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// `“Trip to Oslo”, begun 3 min ago with ollama/qwen3:8b (on this machine), waiting for the model`.
+    /// `“Trip to Oslo”, begun 3 min ago with ollama/qwen3:8b (on this machine), waiting for the
+    /// model`.
     pub(super) fn line(&self, now: Timestamp) -> String {
         let since = self
             .since
@@ -50,8 +51,8 @@ impl Open {
     }
 }
 
-/// Returns what nobody alive works on in a user's conversations and would go on by itself, the oldest first: turns that were
-/// broken off, and those that wait for a yes whose time has run out.
+/// Returns what nobody alive works on in a user's conversations and would go on by itself, the
+/// oldest first: turns that were broken off, and those that wait for a yes whose time has run out.
 pub(super) async fn left(
     store: &dyn Store,
     user: &UserId,

@@ -1,4 +1,5 @@
-//! The rule by which a turn stays with the model that it began with, and on the machine where that ran.
+//! The rule by which a turn stays with the model that it began with, and on the machine where that
+//! ran.
 
 use adjutant_core::{LanguageModel, ModelId};
 

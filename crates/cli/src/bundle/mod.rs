@@ -19,8 +19,8 @@ use parts::Part;
 /// Collects everything, writes it, and says what is in it.
 ///
 /// # Errors
-/// It cannot be written, there is no such turn, or the log cannot be read. Settings and a database that cannot be read are no error:
-/// that is then in the report.
+/// It cannot be written, there is no such turn, or the log cannot be read. Settings and a database
+/// that cannot be read are no error: that is then in the report.
 pub(crate) async fn run(
     sources: &Sources,
     screen: &Screen,

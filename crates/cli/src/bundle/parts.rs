@@ -98,7 +98,8 @@ fn processors() -> Option<usize> {
         .map(std::num::NonZero::get)
 }
 
-/// Makes the file that says what could not be read, with the exit code of the error in place of its words.
+/// Makes the file that says what could not be read, with the exit code of the error in place of its
+/// words.
 pub(super) fn unreadable(what: &str, error: &CliError) -> Part {
     let words = format!("that the {what} cannot be read");
     Part::new(
@@ -108,7 +109,8 @@ pub(super) fn unreadable(what: &str, error: &CliError) -> Part {
     )
 }
 
-/// Makes the file with the checks of `adjutant doctor`: group and status. Their findings name places, and stay out.
+/// Makes the file with the checks of `adjutant doctor`: group and status. Their findings name
+/// places, and stay out.
 pub(super) async fn doctor(sources: &Sources) -> Part {
     let findings = doctor::look(sources, None).await;
     let checks: Vec<Value> = findings

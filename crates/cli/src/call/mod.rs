@@ -1,6 +1,8 @@
-//! `adjutant models call`: one request to a model, passed on as it is, and its answer as one JSON object.
+//! `adjutant models call`: one request to a model, passed on as it is, and its answer as one JSON
+//! object.
 //!
-//! No agent, no tools of ours, no journal: what goes out is what came in. `docs/models-call.md` is its reference.
+//! No agent, no tools of ours, no journal: what goes out is what came in. `docs/models-call.md` is
+//! its reference.
 
 mod answer; // what is printed
 mod input; // what is read
@@ -148,7 +150,8 @@ fn with_model(choice: Choice, named: Named, model: &str, input: &Input) -> (Choi
     }
 }
 
-/// Asks for the answer piece by piece. `said` is what came of it, whatever happens; who watches standard error sees it come.
+/// Asks for the answer piece by piece. `said` is what came of it, whatever happens; who watches
+/// standard error sees it come.
 async fn stream(
     model: &dyn LanguageModel,
     request: &GenerateRequest,

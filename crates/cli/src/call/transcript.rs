@@ -1,5 +1,5 @@
-//! A transcript that comes from elsewhere, as core's messages: its calls count as the asked model's own, so that ids and
-//! signatures go out as they were given.
+//! A transcript that comes from elsewhere, as core's messages: its calls count as the asked model's
+//! own, so that ids and signatures go out as they were given.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,8 @@ type CallState = fn(&str) -> Value;
 /// The request.
 ///
 /// # Errors
-/// A setting out of its range, a name no tool can have, a message with nothing in it, a result without its call.
+/// A setting out of its range, a name no tool can have, a message with nothing in it, a result
+/// without its call.
 pub(super) fn request(
     input: &Input,
     origin: &ModelId,
@@ -181,8 +182,9 @@ impl Transcript<'_> {
         CallId::new(id).map_err(|error| error.to_string())
     }
 
-    /// Which call a result answers, and its name: the call of that id; without an id, the first open call of that name,
-    /// else the first open call. An id that no call has is passed on: there may be calls we were not told.
+    /// Which call a result answers, and its name: the call of that id; without an id, the first
+    /// open call of that name, else the first open call. An id that no call has is passed on: there
+    /// may be calls we were not told.
     fn answered(
         &mut self,
         id: Option<&str>,

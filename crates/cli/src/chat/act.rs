@@ -142,7 +142,8 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// What comes back from the editor stands at the next prompt; where nothing can stand there, it is sent.
+    /// What comes back from the editor stands at the next prompt; where nothing can stand there, it
+    /// is sent.
     ///
     /// # Errors
     /// The process was asked to end meanwhile.

@@ -1,4 +1,5 @@
-//! `/retry`, `/rewind` and `/branches`: a conversation that goes on differently from an earlier place, and the way back.
+//! `/retry`, `/rewind` and `/branches`: a conversation that goes on differently from an earlier
+//! place, and the way back.
 
 use adjutant_core::port::Alternatives;
 use adjutant_core::{ConversationId, Event, Recorded, TurnId};
@@ -29,8 +30,8 @@ impl Chat<'_> {
         self.send(&text).await
     }
 
-    /// Has the next message stand in the place of an earlier one: the last, or the `count`th last. It is put before the person
-    /// where it can be changed.
+    /// Has the next message stand in the place of an earlier one: the last, or the `count`th last.
+    /// It is put before the person where it can be changed.
     pub(super) async fn rewind(&mut self, count: &str) -> Result<(), CliError> {
         let count = if count.is_empty() {
             Some(1)

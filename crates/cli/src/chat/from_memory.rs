@@ -13,7 +13,8 @@ use crate::screen::dim;
 const RECALL: &str = "recall";
 
 impl Chat<'_> {
-    /// Shows what was told with the last message and what the model looked up for it, each with where it is from.
+    /// Shows what was told with the last message and what the model looked up for it, each with
+    /// where it is from.
     ///
     /// # Errors
     /// There has been no turn yet, or the conversation cannot be read.
@@ -53,7 +54,8 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// The lines of a part: the fact with its history, or the words alone if it reads otherwise by now.
+    /// The lines of a part: the fact with its history, or the words alone if it reads otherwise by
+    /// now.
     async fn origin(&self, part: &Told, facts: &[KeyFact]) -> Result<Vec<String>, CliError> {
         match part
             .id

@@ -36,11 +36,13 @@ pub(crate) enum Event {
     Message,
     /// The turn ended with an answer, whatever its outcome.
     Answered,
-    /// The turn ended without one: a time-out after its retries, a tool that broke down, a store that is away.
+    /// The turn ended without one: a time-out after its retries, a tool that broke down, a store
+    /// that is away.
     TurnFailed,
     /// What was said fits the model's window, or has been made to.
     Fits,
-    /// What was said did not fit the model's window; it is shorter now, and the message is sent once more.
+    /// What was said did not fit the model's window; it is shorter now, and the message is sent
+    /// once more.
     Overflows,
     /// The person, or the system, ends it.
     Leave,

@@ -45,7 +45,8 @@ pub(crate) async fn run(
     let mut chat = match Chat::start(sources, settings, screen, options).await {
         Ok(chat) => chat,
         Err(error) => {
-            // What is missing is told by whoever called, with its way out; there is nothing to save.
+            // What is missing is told by whoever called, with its way out; there is nothing to
+            // save.
             State::Initializing
                 .after(Event::NotOpened)
                 .map_err(out_of_order)?;
@@ -187,8 +188,8 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    /// Writes down that the person left the conversation. What was said is in the journal since it was said, so that a failure
-    /// here is worth a line and no more.
+    /// Writes down that the person left the conversation. What was said is in the journal since it
+    /// was said, so that a failure here is worth a line and no more.
     async fn ended(&self) {
         if let Err(error) =
             sessions::end(&*self.talk.store, &self.talk.agent.key(&self.context)).await
@@ -359,7 +360,8 @@ impl<'a> Chat<'a> {
         let mentioned = match self.talk.mentioned(&text, &self.settings).await {
             Ok(frames) => frames,
             Err(error) => {
-                // It comes back to be mended; where nothing can be edited, it would only be read again.
+                // It comes back to be mended; where nothing can be edited, it would only be read
+                // again.
                 self.fill = Some(text).filter(|_| self.editor.is_some());
                 return Err(error);
             }
@@ -469,7 +471,8 @@ fn arguments(settings: Settings) -> editor::Arguments {
     })
 }
 
-/// `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 · vault Notes · memory 12 facts`: who answers, and what is known.
+/// `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 · vault Notes · memory 12 facts`: who
+/// answers, and what is known.
 async fn greeting(talk: &Talk<'_>) -> String {
     let window = talk.model.capabilities().context_window;
     format!(

@@ -11,7 +11,8 @@ use crate::error::CliError;
 use crate::screen::Screen;
 use crate::tty::Mode;
 
-/// The longest text that terminals take into the clipboard: xterm and tmux forget sequences beyond about 100 kB.
+/// The longest text that terminals take into the clipboard: xterm and tmux forget sequences beyond
+/// about 100 kB.
 const CLIPBOARD_BYTES_MAX: usize = 74_000;
 
 /// The command in `$VISUAL`, else in `$EDITOR`.
@@ -27,8 +28,8 @@ pub(crate) fn editor() -> Option<String> {
     })
 }
 
-/// Opens a text in `$VISUAL` or `$EDITOR`, and returns what it was when the editor ended. Dropped before that, it kills the
-/// editor.
+/// Opens a text in `$VISUAL` or `$EDITOR`, and returns what it was when the editor ended. Dropped
+/// before that, it kills the editor.
 ///
 /// # Errors
 /// No editor is named or it failed; then the text is as it was.
@@ -78,8 +79,8 @@ pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
     Ok(text.trim_end().to_owned())
 }
 
-/// Has the terminal put a text into its clipboard (OSC 52), which works over SSH too. Whether it does is not told: some
-/// terminals refuse.
+/// Has the terminal put a text into its clipboard (OSC 52), which works over SSH too. Whether it
+/// does is not told: some terminals refuse.
 ///
 /// # Errors
 /// Standard output is no terminal, or the text is longer than terminals take.
@@ -95,7 +96,8 @@ pub(crate) fn copy(screen: &Screen, text: &str) -> Result<(), CliError> {
             text.len()
         )));
     }
-    // Past the filter of colours, which drops such sequences. A terminal that is gone has no clipboard either.
+    // Past the filter of colours, which drops such sequences. A terminal that is gone has no
+    // clipboard either.
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "\x1b]52;c;{}\x07", STANDARD.encode(text)).and_then(|()| out.flush());
     Ok(())

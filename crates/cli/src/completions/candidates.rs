@@ -15,8 +15,9 @@ use crate::policy;
 use crate::sessions;
 use crate::store::{self, Store};
 
-/// The longest time that a server, or another process that has locked the database, may keep somebody waiting who pressed Tab. What this
-/// process does itself has no such bound: on a busy machine it would offer nothing.
+/// The longest time that a server, or another process that has locked the database, may keep
+/// somebody waiting who pressed Tab. What this process does itself has no such bound: on a busy
+/// machine it would offer nothing.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The most conversations or tasks offered at once.
@@ -41,7 +42,8 @@ impl Candidate {
     }
 }
 
-/// Returns the settings of the command line that is completed: its own configuration and database, if it names them.
+/// Returns the settings of the command line that is completed: its own configuration and database,
+/// if it names them.
 fn settings_here() -> Option<Settings> {
     let words: Vec<OsString> = std::env::args_os()
         .skip_while(|word| word != "--")
@@ -82,7 +84,8 @@ fn waited<T: Default>(work: impl Future<Output = Option<T>>) -> T {
     done.unwrap_or_default()
 }
 
-/// Returns what `look` finds in the database, which is neither made nor changed for that. A server's is not asked.
+/// Returns what `look` finds in the database, which is neither made nor changed for that. A
+/// server's is not asked.
 fn from_store(
     settings: &Settings,
     look: impl AsyncFnOnce(&dyn Store) -> Option<Vec<Candidate>>,
@@ -170,8 +173,8 @@ fn tasks_of(filter: TaskFilter) -> Vec<Candidate> {
     })
 }
 
-/// Returns the models that can answer now: those of providers with a key, of an Ollama server that answers at once, and
-/// those that are downloaded.
+/// Returns the models that can answer now: those of providers with a key, of an Ollama server that
+/// answers at once, and those that are downloaded.
 pub(super) fn models() -> Vec<Candidate> {
     settings_here()
         .map(|settings| models_of(&settings))

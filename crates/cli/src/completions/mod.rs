@@ -1,4 +1,5 @@
-//! `adjutant completions`: what a shell needs to complete commands, options, and the names of what there is.
+//! `adjutant completions`: what a shell needs to complete commands, options, and the names of what
+//! there is.
 //!
 //! The scripts of bash, zsh and fish are small: at each Tab they ask this program.
 
@@ -110,7 +111,8 @@ fn command() -> Command {
         })
 }
 
-/// Changes an argument and leaves it at its place: `mut_arg` would put a positional one behind the others.
+/// Changes an argument and leaves it at its place: `mut_arg` would put a positional one behind the
+/// others.
 fn with(command: Command, name: &str, change: impl Fn(Arg) -> Arg) -> Command {
     debug_assert!(
         command.get_arguments().any(|arg| arg.get_id() == name),

@@ -11,7 +11,8 @@ use crate::display::clip;
 /// The script of bash.
 const SCRIPT: &str = include_str!("adjutant.bash");
 
-/// An addition for a file of zsh's `fpath`: read at the first Tab, the file has to answer that Tab too.
+/// An addition for a file of zsh's `fpath`: read at the first Tab, the file has to answer that Tab
+/// too.
 const ZSH_FIRST_TAB: &str =
     "if [ \"$funcstack[1]\" = \"_adjutant\" ]; then _clap_dynamic_completer_adjutant \"$@\"; fi\n";
 
@@ -68,8 +69,8 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// Returns what can stand in the place of the last word, each with its description. Options are offered once a word begins
-/// like one.
+/// Returns what can stand in the place of the last word, each with its description. Options are
+/// offered once a word begins like one.
 fn fitting(
     command: &mut Command,
     words: Vec<OsString>,

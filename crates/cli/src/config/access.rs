@@ -1,4 +1,5 @@
-//! The part of `[serve]` that says who is let in for how long, who is more than a user, and where people sign in.
+//! The part of `[serve]` that says who is let in for how long, who is more than a user, and where
+//! people sign in.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ const HOLDS: Kind = Kind::Duration {
     max: Duration::from_secs(3_650 * 86_400),
 };
 
-/// The settings of access to the service: rules of sessions, tokens and roles, and the sign-in provider.
+/// The settings of access to the service: rules of sessions, tokens and roles, and the sign-in
+/// provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     pub(crate) rules: AccessRules,
@@ -35,7 +37,8 @@ pub(crate) struct Oidc {
 }
 
 impl Oidc {
-    /// Returns what is said about the provider, if enough is. `audience`: of access tokens that programs may send.
+    /// Returns what is said about the provider, if enough is. `audience`: of access tokens that
+    /// programs may send.
     pub(crate) fn config(&self, audience: Vec<String>) -> Option<OidcConfig> {
         let mut config = OidcConfig::new(self.issuer.clone()?, self.client_id.clone()?);
         config.client_secret = self

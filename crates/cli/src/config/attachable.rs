@@ -1,5 +1,5 @@
-//! Folders whose files may go along with a message by `@name`: a file of a folder that somebody else made may be a link to
-//! something private, or talk to the model.
+//! Folders whose files may go along with a message by `@name`: a file of a folder that somebody
+//! else made may be a link to something private, or talk to the model.
 //!
 //! Kept in the state folder. A folder with project files that are trusted is one too.
 
@@ -15,8 +15,8 @@ use crate::error::CliError;
 /// The list, in the state folder.
 const LIST: &str = "attachable.json";
 
-/// Returns the folder that is asked for before a file goes along: the working directory if the file is below it, else the file's
-/// own. Both paths are canonical.
+/// Returns the folder that is asked for before a file goes along: the working directory if the file
+/// is below it, else the file's own. Both paths are canonical.
 pub(crate) fn folder_of(file: &Path, working: &Path) -> PathBuf {
     if holds(working, file) {
         return working.to_owned();
@@ -24,7 +24,8 @@ pub(crate) fn folder_of(file: &Path, working: &Path) -> PathBuf {
     file.parent().unwrap_or(file).to_owned()
 }
 
-/// Returns whether files of this folder, or of one that holds it, may go along. `state`: the state folder; `file` is canonical.
+/// Returns whether files of this folder, or of one that holds it, may go along. `state`: the state
+/// folder; `file` is canonical.
 pub(crate) fn is_allowed(state: &Path, file: &Path) -> bool {
     let trusted = trust::list(state).into_iter().filter(|one| one.unchanged);
     let trusted = trusted.filter_map(|one| one.file.parent().map(Path::to_owned));
@@ -67,8 +68,8 @@ pub(crate) fn list(state: &Path) -> BTreeSet<PathBuf> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Returns whether a file is in the folder, or in one below it. A folder that holds the person's home stands for its own files only:
-/// whoever once answered yes there did not mean their keys.
+/// Returns whether a file is in the folder, or in one below it. A folder that holds the person's
+/// home stands for its own files only: whoever once answered yes there did not mean their keys.
 pub(crate) fn holds(folder: &Path, file: &Path) -> bool {
     let home = home(PathBuf::from("~"));
     let home = home.canonicalize().unwrap_or(home);

@@ -1,5 +1,5 @@
-//! `credentials.toml`: keys that `adjutant keys` keeps, each under the name of the variable it stands in for. The lowest
-//! source: a variable of the process or of the `.env` file wins.
+//! `credentials.toml`: keys that `adjutant keys` keeps, each under the name of the variable it
+//! stands in for. The lowest source: a variable of the process or of the `.env` file wins.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -19,7 +19,8 @@ impl Database {
     pub(crate) const EXPECTED: &str =
         "postgres://USER@HOST:PORT/DATABASE, sqlite:FILE, or the path of an SQLite file";
 
-    /// Reads `postgres://…`, `sqlite:PATH` or a path. `None`: another kind of database, or nothing at all.
+    /// Reads `postgres://…`, `sqlite:PATH` or a path. `None`: another kind of database, or nothing
+    /// at all.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if ["postgres://", "postgresql://"]
@@ -36,7 +37,8 @@ impl Database {
         (!path.is_empty()).then(|| Self::Sqlite(PathBuf::from(path)))
     }
 
-    /// Returns whether nothing else has to be known to open it: the address has a password, or it is a file.
+    /// Returns whether nothing else has to be known to open it: the address has a password, or it
+    /// is a file.
     pub(crate) fn has_password(&self) -> bool {
         match self {
             Self::Sqlite(_) => true,

@@ -1,4 +1,5 @@
-//! Where things are: configuration, data and cache apart, as the XDG base directory specification wants it.
+//! Where things are: configuration, data and cache apart, as the XDG base directory specification
+//! wants it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

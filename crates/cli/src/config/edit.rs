@@ -1,4 +1,5 @@
-//! Changing the person's file without touching what else stands in it: comments, order and blanks stay.
+//! Changing the person's file without touching what else stands in it: comments, order and blanks
+//! stay.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +48,8 @@ impl Draft {
     /// Opens the file; one that is not there is empty.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong already: a change would not be a change to something that is known.
+    /// It cannot be read, or is wrong already: a change would not be a change to something that is
+    /// known.
     pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
         let text = read(path, false)?.unwrap_or_default();
         layers::toml(&text, path, Owner::User)?;
@@ -139,7 +141,8 @@ impl Draft {
         }
     }
 
-    /// Where a setting stands: in its section, at the top if that is its seed's spelling, or in the seed's section.
+    /// Where a setting stands: in its section, at the top if that is its seed's spelling, or in the
+    /// seed's section.
     fn place(&self, section: &str, name: &str) -> Option<(Option<String>, String)> {
         let top = self.document.as_table();
         if section.is_empty() {

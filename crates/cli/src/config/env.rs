@@ -22,8 +22,8 @@ pub(super) struct EnvFile {
 }
 
 impl Sources {
-    /// Returns the `.env` file that counts: the named one; for `serve` the working directory's, once its person has trusted it; else
-    /// the one beside their settings.
+    /// Returns the `.env` file that counts: the named one; for `serve` the working directory's,
+    /// once its person has trusted it; else the one beside their settings.
     pub(crate) fn env_file(&self) -> PathBuf {
         match self.folder_env() {
             Some((path, Some(_))) => path,
@@ -73,8 +73,8 @@ impl Sources {
         })
     }
 
-    /// Returns a variable of the process that the text of a `.env` file may take the value of. What is quoted so that it stays as it is
-    /// counts too.
+    /// Returns a variable of the process that the text of a `.env` file may take the value of. What
+    /// is quoted so that it stays as it is counts too.
     fn named_variable(&self, text: &str) -> Option<&str> {
         text.match_indices('$')
             .find_map(|(at, _)| {
@@ -94,7 +94,8 @@ impl Sources {
             .unwrap_or_else(|| self.dirs.config.join(ENV_FILE))
     }
 
-    /// Returns the working directory's file, if there is one and this command would take it; and its text, if that is trusted.
+    /// Returns the working directory's file, if there is one and this command would take it; and
+    /// its text, if that is trusted.
     fn folder_env(&self) -> Option<(PathBuf, Option<String>)> {
         let path = self.project.join(ENV_FILE);
         let own = self.own_env_file().canonicalize().ok();

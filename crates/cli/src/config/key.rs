@@ -25,7 +25,8 @@ pub(crate) struct Key {
     pub(crate) alias: Option<&'static str>,
     /// Shown only if it has a value: one of the many that every provider has.
     pub(crate) quiet: bool,
-    /// Whether a project's `adjutant.toml` may set it. Nothing that sends data elsewhere or loosens what is asked.
+    /// Whether a project's `adjutant.toml` may set it. Nothing that sends data elsewhere or loosens
+    /// what is asked.
     pub(crate) project: bool,
     pub(crate) default: fn(&Dirs) -> Option<Value>,
     /// What applies if there is no value, in words.
@@ -387,8 +388,8 @@ pub(super) fn key(name: &'static str, kind: Kind) -> Key {
     }
 }
 
-/// The settings of one provider, in a section of its name. None of them may stand in a project's file: they say where what
-/// is asked goes, and who answers.
+/// The settings of one provider, in a section of its name. None of them may stand in a project's
+/// file: they say where what is asked goes, and who answers.
 fn of_provider(provider: &'static Provider) -> [Key; OF_PROVIDER.len()] {
     OF_PROVIDER.map(|setting| {
         let (kind, variable) = match setting {

@@ -1,4 +1,5 @@
-//! One source of settings at a time: a TOML file, a set of variables. Each value knows where it came from.
+//! One source of settings at a time: a TOML file, a set of variables. Each value knows where it
+//! came from.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -201,7 +202,8 @@ fn is_section(name: &str) -> bool {
     name == memory::OLD_SECTION || KEYS.iter().any(|key| key.place().0 == name)
 }
 
-/// The setting that a file calls so. The seeds' spellings count in their section and at the top, where the seeds have them.
+/// The setting that a file calls so. The seeds' spellings count in their section and at the top,
+/// where the seeds have them.
 pub(super) fn find(section: &str, name: &str) -> Option<&'static Key> {
     let section = if section == memory::OLD_SECTION {
         "vault"

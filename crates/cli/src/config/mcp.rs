@@ -1,5 +1,6 @@
-//! `[mcp.servers.NAME]`: other people's tools. A table for each server, in the user's file or in a project's that is trusted:
-//! a cloned repository must not start programs, nor send anything anywhere.
+//! `[mcp.servers.NAME]`: other people's tools. A table for each server, in the user's file or in a
+//! project's that is trusted: a cloned repository must not start programs, nor send anything
+//! anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -42,8 +43,8 @@ pub(crate) const FIELDS: [&str; 18] = [
     "disabled",
 ];
 
-/// Of this process's variables, those that a child gets: what programs need to run, and nothing that is a key.
-/// As the official SDKs have it, and what names folders, languages and certificates.
+/// Of this process's variables, those that a child gets: what programs need to run, and nothing
+/// that is a key. As the official SDKs have it, and what names folders, languages and certificates.
 #[cfg(not(windows))]
 const INHERITED: [&str; 21] = [
     "HOME",
@@ -69,7 +70,8 @@ const INHERITED: [&str; 21] = [
     "NO_PROXY",
 ];
 
-/// The same for Windows, where a program without these finds neither its libraries nor its person's folders.
+/// The same for Windows, where a program without these finds neither its libraries nor its person's
+/// folders.
 #[cfg(windows)]
 const INHERITED: [&str; 19] = [
     "APPDATA",
@@ -166,7 +168,8 @@ pub(crate) fn variables_sent(text: &str, path: &Path) -> Result<Vec<SentVariable
 /// Reads the servers of the user's file, or of a project's that is trusted.
 ///
 /// # Errors
-/// An unknown key, a value that does not fit, a server without or with two ways to reach it: with file, line and column.
+/// An unknown key, a value that does not fit, a server without or with two ways to reach it: with
+/// file, line and column.
 pub(super) fn servers(
     text: &str,
     path: &Path,

@@ -28,7 +28,8 @@ const LANGUAGES: [&str; LOCALES.len() + 1] = {
 /// Values of `vault.tasks`.
 const DATABASE: &str = "database";
 const NOTES: &str = "notes";
-/// The note that new tasks go to. One note, not that of the day: so they are found, and no daily note is made for a task.
+/// The note that new tasks go to. One note, not that of the day: so they are found, and no daily
+/// note is made for a task.
 const TASKS_NOTE: &str = "Tasks.md";
 
 /// What the seeds call the section of the vault.
@@ -43,7 +44,8 @@ pub(crate) struct MemorySettings {
     pub(crate) owner: Option<String>,
     /// Other users of the service with a vault of their own, and where it is.
     pub(crate) users: BTreeMap<String, PathBuf>,
-    /// True if facts about the users of the service that have no vault are kept in the database. Default: true.
+    /// True if facts about the users of the service that have no vault are kept in the database.
+    /// Default: true.
     pub(crate) in_database: bool,
     /// True if tasks are lines of the vault's notes, not of the database.
     pub(crate) tasks_in_notes: bool,
@@ -56,8 +58,8 @@ pub(crate) struct MemorySettings {
     pub(crate) options: MemoryOptions,
 }
 
-/// The settings of the sections. None of them may stand in a project's file: they say which of a person's files are read
-/// and written.
+/// The settings of the sections. None of them may stand in a project's file: they say which of a
+/// person's files are read and written.
 pub(super) fn keys() -> Vec<Key> {
     vec![
         Key {

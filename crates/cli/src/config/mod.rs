@@ -1,6 +1,8 @@
-//! Settings: defaults, files, variables and options, laid over each other; each value knows where it came from.
+//! Settings: defaults, files, variables and options, laid over each other; each value knows where
+//! it came from.
 //!
-//! Later wins: default, user's file, project's file, `.env`, process, option; for keys: credentials, `.env`, process.
+//! Later wins: default, user's file, project's file, `.env`, process, option; for keys:
+//! credentials, `.env`, process.
 
 mod access; // who is let in for how long, and where people sign in
 pub(crate) mod attachable; // whose files may go along with a message
@@ -94,7 +96,8 @@ pub(crate) struct Settings {
     pub(crate) system_prompt_path: Option<PathBuf>,
     pub(crate) llm: Llm,
     pub(crate) agent: AgentSettings,
-    /// Whether a turn whose own model cannot go on is finished by the one in use, wherever that is, without a question.
+    /// Whether a turn whose own model cannot go on is finished by the one in use, wherever that is,
+    /// without a question.
     pub(crate) finish_with_any_model: bool,
     /// By the provider's name.
     pub(crate) providers: BTreeMap<&'static str, ProviderSettings>,
@@ -120,7 +123,8 @@ pub(crate) struct Settings {
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
     pub(crate) memory: MemorySettings,
-    /// Time that a command with a prompt waits for the first byte of standard input; zero: not at all.
+    /// Time that a command with a prompt waits for the first byte of standard input; zero: not at
+    /// all.
     pub(crate) input_wait: Duration,
     /// What this run tells the assistant in addition to its instruction.
     pub(crate) told: Option<String>,

@@ -1,4 +1,5 @@
-//! JSON Schema of the configuration file, made from the table of settings: editors complete and check with it.
+//! JSON Schema of the configuration file, made from the table of settings: editors complete and
+//! check with it.
 
 use serde_json::{Map, Value, json};
 

@@ -33,7 +33,8 @@ pub(crate) enum Authentication {
 /// The source of the titles of conversations: `serve.titles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Titles {
-    /// The model, unless it is the one in this process, whose seconds are the person's, or a script.
+    /// The model, unless it is the one in this process, whose seconds are the person's, or a
+    /// script.
     Auto,
     /// The model, whichever it is.
     Model,
@@ -79,7 +80,8 @@ pub(crate) struct Serve {
     pub(crate) drain_delay: Duration,
     /// The address of a Restate server that has conversations go on.
     pub(crate) dispatch: Option<String>,
-    /// The filter of the log, such as `info,adjutant_store=debug`. `None`: `info` without the requests, or as `-v` and `-q` say.
+    /// The filter of the log, such as `info,adjutant_store=debug`. `None`: `info` without the
+    /// requests, or as `-v` and `-q` say.
     pub(crate) log: Option<String>,
     pub(crate) log_format: LogFormat,
     /// True if models and MCP servers get the trace of a request handed on. Default: true.
@@ -118,7 +120,8 @@ const PATIENCE: Kind = Kind::Duration {
     max: Duration::from_secs(3_600),
 };
 
-/// A balancer that asks every two seconds whether the service is ready, and believes the third no, has noticed by then.
+/// A balancer that asks every two seconds whether the service is ready, and believes the third no,
+/// has noticed by then.
 const DRAIN_DELAY: Duration = Duration::from_secs(10);
 
 /// The settings of the section. None of them may stand in a project's file: they say who may ask.

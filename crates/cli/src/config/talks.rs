@@ -1,4 +1,5 @@
-//! `[sessions]` and `[notify]`: the conversation that `-c` goes on with, and the program that is run when a question waits.
+//! `[sessions]` and `[notify]`: the conversation that `-c` goes on with, and the program that is
+//! run when a question waits.
 
 use super::Values;
 use super::key::{Key, Kind, Value, key};

@@ -1,7 +1,7 @@
 //! Which folders' files are trusted: what a project says counts only after its person has said so.
 //!
-//! Kept in the state folder: each file by its canonical path and the digest of its content. A file that is changed
-//! afterwards is not trusted any more.
+//! Kept in the state folder: each file by its canonical path and the digest of its content. A file
+//! that is changed afterwards is not trusted any more.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub(crate) const FILES: [&str; 4] = [PROJECT_FILE, ENV_FILE, "AGENTS.md", "CLAUD
 /// Digests by file.
 type Digests = BTreeMap<PathBuf, String>;
 
-/// Whether a person has trusted this file with this content. `state`: the state folder (`Dirs::state`). The content is
-/// handed in, so that what is checked is what is used.
+/// Whether a person has trusted this file with this content. `state`: the state folder
+/// (`Dirs::state`). The content is handed in, so that what is checked is what is used.
 pub(crate) fn is_trusted(state: &Path, file: &Path, content: &[u8]) -> bool {
     let Ok(file) = file.canonicalize() else {
         return false;
@@ -93,14 +93,16 @@ impl Candidates {
         Ok(Self { folder, files })
     }
 
-    /// Returns each with its text. Any of them may be settings, under another name: a link of another folder may lead to it.
+    /// Returns each with its text. Any of them may be settings, under another name: a link of
+    /// another folder may lead to it.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&Path, Cow<'_, str>)> {
         self.files
             .iter()
             .map(|(file, content)| (file.as_path(), String::from_utf8_lossy(content)))
     }
 
-    /// Trusts them as they were read, and tells which. What of the folder was trusted before and is gone is forgotten.
+    /// Trusts them as they were read, and tells which. What of the folder was trusted before and is
+    /// gone is forgotten.
     ///
     /// # Errors
     /// The list cannot be written.

@@ -1,4 +1,5 @@
-//! Keys that are not sent to an address which a file of the working directory names, unless their person agrees.
+//! Keys that are not sent to an address which a file of the working directory names, unless their
+//! person agrees.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -35,7 +36,8 @@ impl ProviderSettings {
 }
 
 impl Values {
-    /// Returns the key of a provider; or the one that is kept back, because the working directory says where it would go.
+    /// Returns the key of a provider; or the one that is kept back, because the working directory
+    /// says where it would go.
     pub(super) fn key(
         &self,
         provider: &Provider,
@@ -63,7 +65,8 @@ impl Values {
         }
     }
 
-    /// Sees to it that a database which the working directory names is not opened with a password from elsewhere.
+    /// Sees to it that a database which the working directory names is not opened with a password
+    /// from elsewhere.
     ///
     /// # Errors
     /// It would be: whoever is at that address would get it.
@@ -98,7 +101,8 @@ impl Values {
         })
     }
 
-    /// Returns the address that a file of the working directory gives a provider, and which file does.
+    /// Returns the address that a file of the working directory gives a provider, and which file
+    /// does.
     fn address_of_folder(
         &self,
         provider: &Provider,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::CliError;
 
-/// Writes a file that only its owner may read, not even for a moment anybody else. The file is there whole, or as it was.
-/// A symbolic link stays one: what it leads to is written.
+/// Writes a file that only its owner may read, not even for a moment anybody else. The file is
+/// there whole, or as it was. A symbolic link stays one: what it leads to is written.
 ///
 /// # Errors
 /// The folder cannot be made, or the file not written.

@@ -10,8 +10,8 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crate::lines::Interrupts;
 use crate::tty::{Ahead, Mode, forget_typed};
 
-/// How long a key waits for others: alone it is an answer, followed by others it is the beginning of a word. Longer than
-/// between two keys of somebody who types, shorter than anybody minds.
+/// How long a key waits for others: alone it is an answer, followed by others it is the beginning
+/// of a word. Longer than between two keys of somebody who types, shorter than anybody minds.
 const ALONE_AFTER: Duration = Duration::from_millis(300);
 
 /// How often the thread looks whether anybody still waits.
@@ -49,7 +49,8 @@ pub(super) async fn ask(
     single: &'static [char],
     interrupts: &mut Interrupts,
 ) -> std::io::Result<Typed> {
-    // Keys come one by one, and Ctrl-C is still a signal. Ends here, also if the thread is a moment late.
+    // Keys come one by one, and Ctrl-C is still a signal. Ends here, also if the thread is a moment
+    // late.
     let _mode = Mode::turn(Ahead::Keys);
     forget_typed();
     let waits = Arc::new(AtomicBool::new(true));

@@ -69,8 +69,8 @@ pub(super) fn which_calls(call: &PendingCall, choices: &[Allowance]) -> String {
     text + "\n  [Esc] go back "
 }
 
-/// Returns what a call would touch, on one line: the tool's own preview, which names the thing. A long one is cut: see
-/// [`whole`].
+/// Returns what a call would touch, on one line: the tool's own preview, which names the thing. A
+/// long one is cut: see [`whole`].
 pub(crate) fn preview(call: &PendingCall) -> String {
     clip(&call.preview, PREVIEW_CHARS)
 }
@@ -82,8 +82,9 @@ pub(crate) fn whole(call: &PendingCall) -> Option<String> {
     (line.chars().count() > PREVIEW_CHARS).then(|| line.to_owned())
 }
 
-/// `? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit  [a] always `. `is_folded`: a part of it was not shown
-/// yet, so there is no yes to it. `can_grant`: later calls can be allowed, too.
+/// `? delete_task “buy milk tomorrow” [y] delete [n] keep [e] edit [a] always `. `is_folded`: a
+/// part of it was not shown yet, so there is no yes to it. `can_grant`: later calls can be allowed,
+/// too.
 pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> String {
     let preview = preview(call);
     if is_folded {
@@ -103,7 +104,8 @@ pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> 
         );
     }
     let verb = verb(&call.tool);
-    // The name says it already; that of another program's tool is spoken of in that program's words.
+    // The name says it already; that of another program's tool is spoken of in that program's
+    // words.
     let is_ours = !call.tool.contains("__");
     let what = match (verb, preview.split_once(' ')) {
         (Some(verb), Some((first, rest))) if is_ours && first.eq_ignore_ascii_case(verb) => rest,

@@ -1,4 +1,5 @@
-//! `adjutant db copy`: everything of one database in another that is empty, whatever the kind of each.
+//! `adjutant db copy`: everything of one database in another that is empty, whatever the kind of
+//! each.
 
 use std::cell::RefCell;
 use std::fs;
@@ -20,11 +21,12 @@ use crate::store;
 /// Percent between two lines, where no bar is shown.
 const LINE_EVERY: u64 = 10;
 
-/// Copies the database of the settings, which has about so many `rows`, to another, and looks whether what is there is whole.
+/// Copies the database of the settings, which has about so many `rows`, to another, and looks
+/// whether what is there is whole.
 ///
 /// # Errors
-/// The address is none; either database cannot be used; the other one is not empty. Nothing is left there then. What is wrong
-/// with the copy: exit code 1 and the list.
+/// The address is none; either database cannot be used; the other one is not empty. Nothing is left
+/// there then. What is wrong with the copy: exit code 1 and the list.
 pub(super) async fn run(
     settings: &Settings,
     screen: &Screen,

@@ -1,11 +1,12 @@
-//! Users of a database that somebody should look at: names that are almost the same, and the machine's own among others.
+//! Users of a database that somebody should look at: names that are almost the same, and the
+//! machine's own among others.
 
 use std::collections::BTreeMap;
 
 use adjutant_core::UserId;
 
-/// Returns what is worth a look, in words. Nothing of it is wrong by itself: what two users share by mistake cannot be told
-/// from what is one user's, so that whoever knows them has to.
+/// Returns what is worth a look, in words. Nothing of it is wrong by itself: what two users share
+/// by mistake cannot be told from what is one user's, so that whoever knows them has to.
 pub(super) fn notices(users: &[UserId]) -> Vec<String> {
     let mut alike: BTreeMap<String, Vec<&UserId>> = BTreeMap::new();
     for user in users {

@@ -34,7 +34,8 @@ fn of_source(checked: Checked) -> Vec<Check> {
         Err(error) => {
             let mut check = Check::fail(GROUP, name, error.message.clone());
             check.cause.clone_from(&error.cause);
-            // Where it is was found; what to do is to change it there, and how is said in the error.
+            // Where it is was found; what to do is to change it there, and how is said in the
+            // error.
             let near = error
                 .cause
                 .filter(|cause| cause.starts_with("did you mean"));
@@ -79,7 +80,8 @@ fn of_warning(name: &str, warning: &str) -> Check {
     Check::warn(GROUP, name, message).mend(remedy)
 }
 
-/// Whether the settings fit together: tools that there are, an instruction and prices that can be read.
+/// Whether the settings fit together: tools that there are, an instruction and prices that can be
+/// read.
 pub(super) fn sensible(settings: &Settings) -> Check {
     let store = Arc::new(InMemory::new());
     match wiring::agent(settings, wiring::no_model(), store.clone(), store) {

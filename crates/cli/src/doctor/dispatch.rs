@@ -39,7 +39,8 @@ pub(super) async fn look(
     checks
 }
 
-/// Looks at the database: work that goes on elsewhere has to be found there, and its events to be heard here.
+/// Looks at the database: work that goes on elsewhere has to be found there, and its events to be
+/// heard here.
 async fn database(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let name = "database";
     match (&settings.database, store) {

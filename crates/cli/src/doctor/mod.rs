@@ -45,7 +45,8 @@ impl Findings {
     }
 }
 
-/// Looks at everything and tells about it. Exit code 0 when ready, 3 when something has to be mended.
+/// Looks at everything and tells about it. Exit code 0 when ready, 3 when something has to be
+/// mended.
 ///
 /// # Errors
 /// None of its own: what is wrong is a finding.
@@ -69,7 +70,8 @@ pub(crate) async fn run(
     })
 }
 
-/// Looks at everything. With an address of Restate, at that; else at the one of the settings, if there is one.
+/// Looks at everything. With an address of Restate, at that; else at the one of the settings, if
+/// there is one.
 pub(crate) async fn look(sources: &Sources, dispatch: Option<&str>) -> Findings {
     let mut findings = Findings {
         checks: configuration::files(sources),

@@ -186,7 +186,8 @@ async fn embedded(_: &Settings, _: Option<String>, _: Named) -> Check {
         .mend("adjutant keys set gemini")
 }
 
-/// A provider over the network: asked for one word, so that key, address and name are tried together.
+/// A provider over the network: asked for one word, so that key, address and name are tried
+/// together.
 async fn vendor(
     settings: &Settings,
     provider: &'static Provider,

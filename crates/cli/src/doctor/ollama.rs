@@ -1,4 +1,5 @@
-//! A model of an Ollama server: is the server there, does it have the model, and can the model do what is asked of it?
+//! A model of an Ollama server: is the server there, does it have the model, and can the model do
+//! what is asked of it?
 
 use adjutant_core::ModelError;
 use adjutant_providers::Provider;

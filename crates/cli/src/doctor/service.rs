@@ -20,7 +20,8 @@ pub(super) async fn look(
     vec![port(sources, settings), users(settings, store).await]
 }
 
-/// What nobody set and is taken by another program is a warning: who does not serve does not need it.
+/// What nobody set and is taken by another program is a warning: who does not serve does not need
+/// it.
 fn port(sources: &Sources, settings: &Settings) -> Check {
     let bind = settings.serve.bind;
     let name = "serve.bind";

@@ -108,7 +108,8 @@ fn writable(vault: &Vault) -> Check {
     )
 }
 
-/// What Obsidian wrote for itself; what cannot be read is not followed, and Obsidian itself stumbles over it.
+/// What Obsidian wrote for itself; what cannot be read is not followed, and Obsidian itself
+/// stumbles over it.
 fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
     let folder = vault.root().join(".obsidian");
     let broken = FOLLOWED

@@ -1,4 +1,5 @@
-//! One evaluation case, read strictly from a line of JSON: what the user has, what they say, what it must lead to.
+//! One evaluation case, read strictly from a line of JSON: what the user has, what they say, what
+//! it must lead to.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -114,8 +115,8 @@ impl fmt::Display for BadCase {
 /// Reads the cases of a file, one a line; blank lines are skipped.
 ///
 /// # Errors
-/// [`BadCase`] for the first line that is not JSON, has a field that does not exist or lacks one that must be there, or
-/// that could never run or never fail.
+/// [`BadCase`] for the first line that is not JSON, has a field that does not exist or lacks one
+/// that must be there, or that could never run or never fail.
 pub(crate) fn parse(source_name: &str, text: &str) -> Result<Vec<Case>, BadCase> {
     let mut cases = Vec::new();
     for (index, line) in text

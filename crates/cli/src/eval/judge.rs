@@ -192,8 +192,9 @@ fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
 
 /// A largest one-to-one assignment of expected tasks to tasks.
 ///
-/// A task may fit several expectations ("buy", "milk" fits "Buy milk" and "Buy oat milk"), so the first fit is not good
-/// enough: an expectation takes a task from another one whenever that one can have a different task (Kuhn's algorithm).
+/// A task may fit several expectations ("buy", "milk" fits "Buy milk" and "Buy oat milk"), so the
+/// first fit is not good enough: an expectation takes a task from another one whenever that one can
+/// have a different task (Kuhn's algorithm).
 struct Matching {
     of_wanted: std::collections::BTreeMap<usize, usize>,
     of_task: std::collections::BTreeMap<usize, usize>,

@@ -29,8 +29,8 @@ impl fmt::Display for Found {
     }
 }
 
-/// Models, the best first: what there is a key for, what a server on this machine has, the embedded one, then what a key
-/// could be entered for.
+/// Models, the best first: what there is a key for, what a server on this machine has, the embedded
+/// one, then what a key could be entered for.
 pub(super) async fn models(settings: &Settings, screen: &Screen) -> Vec<Found> {
     let found = |spec: String, note: String| Found {
         spec: Some(spec),

@@ -21,7 +21,8 @@ const PICTURES: [&str; 10] = [
 /// Reads a text file to its end. `name`: what the person calls it.
 ///
 /// # Errors
-/// It is not there, cannot be read, is a folder, no text, or longer than a message may be. Nothing was sent then.
+/// It is not there, cannot be read, is a folder, no text, or longer than a message may be. Nothing
+/// was sent then.
 pub(super) fn read(path: &Path, name: &str) -> Result<Text, CliError> {
     let name = clip(name, NAME_MAX);
     let unreadable =

@@ -1,4 +1,5 @@
-//! What stands around text that goes along with a message, so that a model can tell it from what the person says.
+//! What stands around text that goes along with a message, so that a model can tell it from what
+//! the person says.
 
 use crate::display::clean_line;
 
@@ -12,7 +13,8 @@ const DASHES_MIN: usize = 3;
 
 /// Returns the text in a frame. `what` says what it is, such as `file "notes.txt"`.
 ///
-/// A text that holds last lines of frames is framed with more dashes than any of them has, so that none of them ends it.
+/// A text that holds last lines of frames is framed with more dashes than any of them has, so that
+/// none of them ends it.
 pub(crate) fn framed(what: &str, text: &str) -> String {
     let dashes_before = |end: usize| {
         let before = text.get(..end).unwrap_or_default();

@@ -11,7 +11,8 @@ const END_MAX: usize = 8;
 /// Entries of a vault that are looked at for names, so that Tab answers at once in any folder.
 const ENTRIES_MAX: usize = 20_000;
 
-/// Returns a note or a file as it is written in a message: in quotes if its name has blanks. Behind a folder more is typed.
+/// Returns a note or a file as it is written in a message: in quotes if its name has blanks. Behind
+/// a folder more is typed.
 pub(crate) fn mention(name: &str) -> String {
     match name.contains(char::is_whitespace) {
         true if name.ends_with('/') => format!("@\"{name}"),
@@ -62,8 +63,9 @@ pub(crate) fn mentions(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns whether a name behind `@` can only be meant as a file: it begins like a path, or it ends like a file's name or has a folder
-/// in it, and that folder is there. `@ana` and `@angular/core` are words.
+/// Returns whether a name behind `@` can only be meant as a file: it begins like a path, or it ends
+/// like a file's name or has a folder in it, and that folder is there. `@ana` and `@angular/core`
+/// are words.
 pub(crate) fn looks_like_path(name: &str, path: &Path) -> bool {
     if ["/", "./", "../", "~/"]
         .iter()

@@ -30,7 +30,8 @@ const STDIN: &str = "standard input";
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) text: String,
-    /// Whether the text was typed: what it names behind `@` goes along. Text from a pipe may be anybody's.
+    /// Whether the text was typed: what it names behind `@` goes along. Text from a pipe may be
+    /// anybody's.
     pub(crate) typed: bool,
     /// Frames with what goes along.
     pub(crate) attached: String,
@@ -78,11 +79,12 @@ struct Attachment {
     text: Text,
 }
 
-/// Puts together what one request asks: the words; standard input, which is the prompt if there are no words and goes along
-/// otherwise; and files.
+/// Puts together what one request asks: the words; standard input, which is the prompt if there are
+/// no words and goes along otherwise; and files.
 ///
-/// Beside words or files, the first byte of standard input is waited for as long as `wait` says, since nobody may ever write to an
-/// open pipe; zero leaves it alone. For `-`, it is read to its end, however long that takes.
+/// Beside words or files, the first byte of standard input is waited for as long as `wait` says,
+/// since nobody may ever write to an open pipe; zero leaves it alone. For `-`, it is read to its
+/// end, however long that takes.
 ///
 /// # Errors
 /// Nothing to ask, too much of it, or something that cannot be read or is not text.
@@ -148,7 +150,8 @@ pub(crate) async fn prompt(
     assemble(typed, input, files)
 }
 
-/// Makes a prompt of what there is: the words; else standard input; else the files, which then are no longer what goes along.
+/// Makes a prompt of what there is: the words; else standard input; else the files, which then are
+/// no longer what goes along.
 fn assemble(
     typed: Option<Prompt>,
     input: Option<Attachment>,
@@ -218,7 +221,8 @@ pub(crate) fn text_of_file(path: &Path, name: &str) -> Result<String, CliError> 
 /// Reads the files that go along with the first message of a conversation, and puts them in frames.
 ///
 /// # Errors
-/// One of them cannot be read or is no text; or standard input is named, where the conversation itself comes from.
+/// One of them cannot be read or is no text; or standard input is named, where the conversation
+/// itself comes from.
 pub(crate) async fn files_for_chat(
     files: Vec<String>,
     screen: &Screen,

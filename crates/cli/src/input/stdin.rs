@@ -1,4 +1,5 @@
-//! Standard input that goes along with a prompt, or is it: read to its end, and waited for with bounds.
+//! Standard input that goes along with a prompt, or is it: read to its end, and waited for with
+//! bounds.
 
 use std::io::{IsTerminal as _, Read};
 use std::time::Duration;
@@ -55,7 +56,8 @@ impl Stdin {
         self.is_terminal
     }
 
-    /// Reads to the end. `patience`: how long the first byte is waited for; `None`: for ever. Waiting is told after a second.
+    /// Reads to the end. `patience`: how long the first byte is waited for; `None`: for ever.
+    /// Waiting is told after a second.
     ///
     /// Dropping the future gives up the wait; the thread that reads ends with the process.
     ///
@@ -131,8 +133,8 @@ impl Drop for EndsLive<'_> {
 /// Pieces that a thread reads.
 type Pieces = mpsc::UnboundedReceiver<std::io::Result<Vec<u8>>>;
 
-/// Reads on a thread of its own, because a read cannot be called off. The channel ends where the input does, or with more than
-/// a message may have.
+/// Reads on a thread of its own, because a read cannot be called off. The channel ends where the
+/// input does, or with more than a message may have.
 fn pieces(mut reader: Box<dyn Read + Send>) -> Pieces {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

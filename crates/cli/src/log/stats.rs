@@ -36,7 +36,8 @@ pub(super) struct Sum {
     pub(super) tool_ms: Quantiles,
 }
 
-/// Times that half, and that 19 of 20, did not exceed, in milliseconds. `None`: nothing was measured.
+/// Times that half, and that 19 of 20, did not exceed, in milliseconds. `None`: nothing was
+/// measured.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Quantiles {
     pub(super) p50: Option<u64>,

@@ -96,7 +96,8 @@ fn row(name: String, total: &Total) -> [String; 6] {
     ]
 }
 
-/// Answers that were rated either way, with the share of those that were of use. Empty: none was rated.
+/// Answers that were rated either way, with the share of those that were of use. Empty: none was
+/// rated.
 pub(super) fn ratings(up: u64, down: u64) -> String {
     match up + down {
         0 => String::new(),

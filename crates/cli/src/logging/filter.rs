@@ -12,7 +12,8 @@ pub(super) const OURS: &str = "adjutant";
 /// The events of answered requests.
 const REQUESTS: &str = "adjutant_service::request";
 
-/// Returns the filter without a setting: INFO of our own crates; with `-v` also each request, with `-q` errors only.
+/// Returns the filter without a setting: INFO of our own crates; with `-v` also each request, with
+/// `-q` errors only.
 pub(super) fn usual(verbosity: Verbosity) -> Targets {
     let ours = |level| Targets::new().with_target(OURS, level);
     match verbosity {
@@ -22,8 +23,8 @@ pub(super) fn usual(verbosity: Verbosity) -> Targets {
     }
 }
 
-/// Reads a filter such as `info,adjutant_store=debug`. A level alone is that of our own crates: what others log may have in it what
-/// somebody said, so they have to be named.
+/// Reads a filter such as `info,adjutant_store=debug`. A level alone is that of our own crates:
+/// what others log may have in it what somebody said, so they have to be named.
 pub(super) fn read(filter: &str) -> Result<Targets, CliError> {
     let parts = filter
         .split(',')

@@ -19,8 +19,8 @@ use super::writer::Queue;
 /// The field that `tracing` calls the words of an event.
 const MESSAGE: &str = "message";
 
-/// Writes every event that the filter lets through. Our own spans are kept whatever the filter says, so that an event never lacks the
-/// request that it is of.
+/// Writes every event that the filter lets through. Our own spans are kept whatever the filter
+/// says, so that an event never lacks the request that it is of.
 pub(super) struct Layer {
     pub(super) filter: Targets,
     pub(super) format: LogFormat,

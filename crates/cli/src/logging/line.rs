@@ -27,13 +27,14 @@ const SECRET_MIN: usize = 12;
 /// The members that every line has, which no field may be called.
 const OWN: [&str; 4] = ["time", "level", "target", "message"];
 
-/// A text without secrets and without characters that nobody sees, on one line, and of bounded length.
+/// A text without secrets and without characters that nobody sees, on one line, and of bounded
+/// length.
 pub(super) fn clean(text: &str) -> String {
     clip(&LogContent::Full.text(&without_credentials(text)), TEXT_MAX)
 }
 
-/// Takes out what addresses and headers hold beside keys of a known form: `user:password@`, the values of `key=` and `token=`, and what stands
-/// behind `Bearer` and `Basic`.
+/// Takes out what addresses and headers hold beside keys of a known form: `user:password@`, the
+/// values of `key=` and `token=`, and what stands behind `Bearer` and `Basic`.
 fn without_credentials(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut words = text.split_inclusive(char::is_whitespace).peekable();
@@ -122,7 +123,8 @@ impl Line {
         self.message = words;
     }
 
-    /// Adds a field of a span or of the event itself. What came first keeps its name: another value of that name gets `of` in front of it.
+    /// Adds a field of a span or of the event itself. What came first keeps its name: another value
+    /// of that name gets `of` in front of it.
     pub(super) fn add(&mut self, of: &str, name: &str, value: Value) {
         let is_taken = |known: &Value| *known != value;
         let name = match self.fields.get(name) {

@@ -1,5 +1,5 @@
-//! The thread that writes the log. Whoever logs never waits: if standard error is not read, lines are counted and dropped, and the service
-//! goes on.
+//! The thread that writes the log. Whoever logs never waits: if standard error is not read, lines
+//! are counted and dropped, and the service goes on.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What other programs want to be told to start `adjutant mcp`. Each form as its client's own documentation had it in
-//! November 2026.
+//! What other programs want to be told to start `adjutant mcp`. Each form as its client's own
+//! documentation had it in November 2026.
 
 use std::path::{Path, PathBuf};
 

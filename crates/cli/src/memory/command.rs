@@ -60,7 +60,8 @@ pub(crate) enum Command {
         #[arg(required = true)]
         fact: Vec<String>,
     },
-    /// Show which facts would be told with a message at the beginning of a conversation, with how well they fit
+    /// Show which facts would be told with a message at the beginning of a conversation, with how
+    /// well they fit
     Told {
         /// The message
         #[arg(required = true)]
@@ -183,8 +184,8 @@ pub(crate) async fn run(
     Ok(Exit::Ok)
 }
 
-/// Asks whether a new fact takes the place of a known one that can hardly be true beside it. Where no one can be asked both are kept, and
-/// it is said.
+/// Asks whether a new fact takes the place of a known one that can hardly be true beside it. Where
+/// no one can be asked both are kept, and it is said.
 async fn takes_place(screen: &Screen, known: &KeyFact) -> bool {
     let known_words = clip(&known.content, 200);
     if !screen.asks() {

@@ -18,7 +18,8 @@ use super::undo::ON_PAGE;
 use crate::config::Settings;
 use crate::store::{self, Store};
 
-/// Time from a message to the beginning of its turn, at most: what was read for the one is told by the other.
+/// Time from a message to the beginning of its turn, at most: what was read for the one is told by
+/// the other.
 const HANDED_ON: Duration = Duration::from_secs(5);
 
 /// Returns the memory in the database, unless the settings say that there is none.
@@ -49,7 +50,8 @@ pub(crate) fn tools_in_database(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
 pub(crate) struct ToldOfEach {
     memory: DatabaseMemory,
     model: Arc<dyn LanguageModel>,
-    /// The important facts as they were read with a message, until its turn begins: one statement for both.
+    /// The important facts as they were read with a message, until its turn begins: one statement
+    /// for both.
     handed_on: Arc<Mutex<HashMap<UserId, (Instant, ImportantFacts)>>>,
 }
 

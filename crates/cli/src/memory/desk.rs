@@ -38,7 +38,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Opens the vault of the settings for the person of this machine; without one, there is a desk with nothing on it.
+    /// Opens the vault of the settings for the person of this machine; without one, there is a desk
+    /// with nothing on it.
     ///
     /// # Errors
     /// The vault is not there or cannot be read, or `memory.path` leads out of it.
@@ -163,7 +164,8 @@ impl Desk {
             .await?)
     }
 
-    /// The known fact that can hardly be true beside these words, if they do not say themselves that they correct it.
+    /// The known fact that can hardly be true beside these words, if they do not say themselves
+    /// that they correct it.
     pub(crate) async fn contradicted(&self, words: &str) -> Result<Option<KeyFact>, CliError> {
         Ok(self
             .writing()?
@@ -205,7 +207,8 @@ impl Desk {
         Ok(self.writing()?.undo().await?)
     }
 
-    /// The one fact that is meant: by its words, a part of them, its id, or a part of the id's beginning or end.
+    /// The one fact that is meant: by its words, a part of them, its id, or a part of the id's
+    /// beginning or end.
     pub(crate) async fn meant(&self, which: &str) -> Result<KeyFact, CliError> {
         let facts = self.reading()?.facts();
         let error = match facts.find(which).await {

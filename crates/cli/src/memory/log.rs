@@ -13,7 +13,8 @@ use crate::store::Store;
 const ASSISTANT: &str = "Diana";
 
 impl Desk {
-    /// Writes what was said since the last time. It is in the database anyway, so a failure here is worth a line and no more.
+    /// Writes what was said since the last time. It is in the database anyway, so a failure here is
+    /// worth a line and no more.
     pub(crate) async fn log(&self, store: &dyn Store, key: &ConversationKey, screen: &Screen) {
         if let Err(error) = self.try_log(store, key).await {
             screen.note(&format!(

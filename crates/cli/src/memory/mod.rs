@@ -1,5 +1,5 @@
-//! The memory in the terminal and the service: vaults, opened as the settings say, facts in the database, and what can be done with
-//! them.
+//! The memory in the terminal and the service: vaults, opened as the settings say, facts in the
+//! database, and what can be done with them.
 
 mod command; // `adjutant memory`
 mod database; // facts of those who have no vault

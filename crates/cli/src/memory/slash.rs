@@ -1,4 +1,5 @@
-//! The memory inside a conversation: what follows `/memory`, `/remember`, `/forget`, `/undo`, and `#text`.
+//! The memory inside a conversation: what follows `/memory`, `/remember`, `/forget`, `/undo`, and
+//! `#text`.
 
 use adjutant_memory::NewFact;
 
@@ -13,8 +14,8 @@ pub(crate) const ARGUMENT: &str = "[WORDS | told | why FACT | edit FACT: WORDS |
 const LINES_MAX: usize = 50;
 
 impl Desk {
-    /// `/memory`: all facts; `/memory WORDS`: those that fit; `why FACT`, `edit FACT: WORDS`, `important FACT`. Lines to be
-    /// shown.
+    /// `/memory`: all facts; `/memory WORDS`: those that fit; `why FACT`, `edit FACT: WORDS`,
+    /// `important FACT`. Lines to be shown.
     ///
     /// # Errors
     /// No vault, it cannot be read or written, no such fact or several.
@@ -98,8 +99,8 @@ impl Desk {
     }
 }
 
-/// The fact in a line that begins with `#`; none if it is something else, such as a heading that was pasted. `#important` is
-/// a mark, and part of what is remembered.
+/// The fact in a line that begins with `#`; none if it is something else, such as a heading that
+/// was pasted. `#important` is a mark, and part of what is remembered.
 pub(crate) fn fact_typed(line: &str) -> Option<&str> {
     let rest = line.trim().strip_prefix('#')?;
     if rest.starts_with('#') || rest.trim().is_empty() || rest.contains('\n') {

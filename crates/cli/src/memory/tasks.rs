@@ -10,7 +10,8 @@ use crate::config::Settings;
 use crate::error::CliError;
 use crate::store::Stores;
 
-/// Returns the store of the tasks, over vaults that are open: each has the tasks of its owner, and the database those of everybody else.
+/// Returns the store of the tasks, over vaults that are open: each has the tasks of its owner, and
+/// the database those of everybody else.
 ///
 /// # Errors
 /// `vault.tasks` says that they are in the notes, and there is no vault.
@@ -44,7 +45,8 @@ pub(crate) fn task_store<'a>(
     Ok(store)
 }
 
-/// Returns the store of the tasks of the person of this machine. The vault is opened only if they are there.
+/// Returns the store of the tasks of the person of this machine. The vault is opened only if they
+/// are there.
 ///
 /// # Errors
 /// As [`task_store`]; the vault is not there or cannot be read.

@@ -1,6 +1,8 @@
-//! What the model of the terminal is told anew for every turn: the person's instruction files, the date, the facts.
+//! What the model of the terminal is told anew for every turn: the person's instruction files, the
+//! date, the facts.
 //!
-//! What changes least stands first: caches of prompts hit as far as a request begins like the one before.
+//! What changes least stands first: caches of prompts hit as far as a request begins like the one
+//! before.
 
 use std::sync::Arc;
 

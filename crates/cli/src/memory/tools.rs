@@ -33,7 +33,8 @@ pub(crate) fn tools(desk: &Desk) -> Vec<Arc<dyn Tool>> {
     all_named(memory_tools(memory), desk)
 }
 
-/// Those for a model that cannot be trusted with free tool calls. `owner`: what the person is called.
+/// Those for a model that cannot be trusted with free tool calls. `owner`: what the person is
+/// called.
 pub(crate) fn brief(desk: &Desk, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
     let Some(memory) = desk.memory() else {
         return Vec::new();
@@ -53,8 +54,8 @@ pub(super) fn named(tool: Arc<dyn Tool>, undo: &'static str) -> Arc<dyn Tool> {
     Arc::new(Named { tool, undo })
 }
 
-/// A tool whose words name the way back as it can be gone where it is called: by a command of the conversation, or by one of
-/// the shell.
+/// A tool whose words name the way back as it can be gone where it is called: by a command of the
+/// conversation, or by one of the shell.
 struct Named {
     tool: Arc<dyn Tool>,
     undo: &'static str,

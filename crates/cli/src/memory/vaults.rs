@@ -17,7 +17,8 @@ pub(crate) struct OwnVault {
 }
 
 impl OwnVault {
-    /// Returns the settings with which this user's memory and assistant are made. `vault.path`'s own are as they stand.
+    /// Returns the settings with which this user's memory and assistant are made. `vault.path`'s
+    /// own are as they stand.
     pub(crate) fn settings(&self, settings: &Settings) -> Settings {
         let mut own = settings.clone();
         own.memory.vault = Some(self.path.clone());
@@ -27,7 +28,8 @@ impl OwnVault {
         own
     }
 
-    /// Returns true for the vault of `vault.path`: it comes with the files of the person of this machine.
+    /// Returns true for the vault of `vault.path`: it comes with the files of the person of this
+    /// machine.
     pub(crate) fn is_of_machine(&self) -> bool {
         self.setting == PATH
     }
@@ -38,7 +40,8 @@ const PATH: &str = "vault.path";
 /// Returns the vaults of the settings, that of `vault.path` first.
 ///
 /// # Errors
-/// A name that cannot be a user's, a user with two vaults, or two users with the same folder or one inside the other's.
+/// A name that cannot be a user's, a user with two vaults, or two users with the same folder or one
+/// inside the other's.
 pub(crate) fn vaults(settings: &Settings) -> Result<Vec<OwnVault>, CliError> {
     let memory = &settings.memory;
     let user = |name: &str, setting: &str| {
@@ -97,7 +100,8 @@ fn apart(own: &OwnVault, other: &OwnVault) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The folder with symbolic links resolved, as far as it is there: one that is made later must not be another's either.
+/// The folder with symbolic links resolved, as far as it is there: one that is made later must not
+/// be another's either.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let there = path

@@ -1,7 +1,7 @@
 //! Whether a key may go where a file of the working directory says.
 //!
-//! Whoever wrote that file may be a stranger, and a person who trusted it may have looked at it for its other lines: the
-//! address itself is what is agreed to.
+//! Whoever wrote that file may be a stranger, and a person who trusted it may have looked at it for
+//! its other lines: the address itself is what is agreed to.
 
 use adjutant_providers::Provider;
 

@@ -14,7 +14,8 @@ use crate::meter::Meter;
 use crate::model_choice::{self, Override};
 use crate::screen::Screen;
 
-/// How long the server may say nothing: it looks through the whole file before it says that it is done.
+/// How long the server may say nothing: it looks through the whole file before it says that it is
+/// done.
 const SILENCE: Duration = Duration::from_secs(900);
 
 /// Fetches a model. Ctrl-C stops; what is there stays for the next time.
@@ -65,7 +66,8 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
 }
 
 /// Checks that the server is there and has the model, before a conversation begins; one that is
-/// missing is offered to a person who can be asked. What else may be wrong with the server shows when it is asked.
+/// missing is offered to a person who can be asked. What else may be wrong with the server shows
+/// when it is asked.
 ///
 /// # Errors
 /// There is no server; it does not have the model, and it was not wanted or could not be fetched.

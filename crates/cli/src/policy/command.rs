@@ -25,7 +25,8 @@ const GRANTS: Kind = Kind {
 pub(crate) enum Policy {
     /// List what you have allowed, oldest first
     List,
-    /// Allow a tool of Adjutant's own for good; one of an MCP server is allowed at its question, with `a`
+    /// Allow a tool of Adjutant's own for good; one of an MCP server is allowed at its question,
+    /// with `a`
     Allow {
         /// The tool's name, as `adjutant tools` lists it
         tool: String,
@@ -44,7 +45,8 @@ pub(crate) enum Policy {
 /// Lists, gives or takes back permissions.
 ///
 /// # Errors
-/// There is no such permission or tool, nobody could say yes, or the file cannot be read or written.
+/// There is no such permission or tool, nobody could say yes, or the file cannot be read or
+/// written.
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,

@@ -39,7 +39,8 @@ pub(super) fn read(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
     }
 }
 
-/// Changes the grants, one process at a time. The file is only written if `change` says that it has to be.
+/// Changes the grants, one process at a time. The file is only written if `change` says that it has
+/// to be.
 ///
 /// # Errors
 /// The file cannot be read or written.

@@ -59,7 +59,8 @@ pub(crate) enum Identity {
 }
 
 impl Identity {
-    /// Returns the owner of the tool of a call, by the servers that run and those that are configured.
+    /// Returns the owner of the tool of a call, by the servers that run and those that are
+    /// configured.
     pub(crate) fn of(
         call: &PendingCall,
         running: &[ServerReport],

@@ -1,4 +1,5 @@
-//! Permissions that a person gave at a question, so that they are not asked again: `adjutant policy`.
+//! Permissions that a person gave at a question, so that they are not asked again:
+//! `adjutant policy`.
 
 mod command; // listing, allowing and taking back
 mod file; // where it is kept

@@ -49,7 +49,8 @@ impl Permissions {
         (self.conversation, self.running) = (Some(conversation), running);
     }
 
-    /// Returns whether a call was allowed beforehand. An interrupted one never was: nobody could know of it.
+    /// Returns whether a call was allowed beforehand. An interrupted one never was: nobody could
+    /// know of it.
     pub(crate) fn allow(&self, call: &PendingCall) -> Allowed {
         let Some(conversation) = self
             .conversation
@@ -99,7 +100,8 @@ impl Permissions {
         !self.temporary
     }
 
-    /// Allows later calls of the tool, with any arguments or with exactly these. Returns what is told.
+    /// Allows later calls of the tool, with any arguments or with exactly these. Returns what is
+    /// told.
     ///
     /// # Errors
     /// It cannot be kept.

@@ -1,7 +1,7 @@
 //! Markdown that arrives in pieces, cut into blocks that nothing that follows can change.
 //!
-//! Decisions are made once for each complete line, on that line and what stands before it. So the blocks do not depend on
-//! the pieces the text arrives in.
+//! Decisions are made once for each complete line, on that line and what stands before it. So the
+//! blocks do not depend on the pieces the text arrives in.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
@@ -10,11 +10,12 @@ pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)
     .union(Options::ENABLE_TASKLISTS);
 
-/// Bytes of an unfinished block up to which every line is looked at. Of a longer one, only lines that may end it: else
-/// the time for a long table grows with its square.
+/// Bytes of an unfinished block up to which every line is looked at. Of a longer one, only lines
+/// that may end it: else the time for a long table grows with its square.
 const EVERY_LINE_BYTES: usize = 4 * 1_024;
 
-/// Bytes of an unfinished block that are kept back at most. A longer one is shown in parts, as if each were a block.
+/// Bytes of an unfinished block that are kept back at most. A longer one is shown in parts, as if
+/// each were a block.
 const KEPT_BYTES_MAX: usize = 32 * 1_024;
 
 /// Something final.
@@ -114,7 +115,8 @@ impl Blocks {
         }
     }
 
-    /// Gives what stands before the last block, or before the last item of a list; the last block too if it has ended.
+    /// Gives what stands before the last block, or before the last item of a list; the last block
+    /// too if it has ended.
     fn give_final(&mut self, newest: &str, done: &mut Vec<Block>) {
         let blank = newest.trim().is_empty();
         let Some(last) = last_block(&self.tail) else {

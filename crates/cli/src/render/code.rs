@@ -1,7 +1,8 @@
 //! Colours for code: comments, strings, numbers and keywords, told apart line by line as they come.
 //!
-//! Grammars of whole languages, as editors have them, are megabytes in a program, and the library for them builds on crates that are
-//! no longer kept up. What helps to read ten lines of an answer is told by a handful of marks and words of each language.
+//! Grammars of whole languages, as editors have them, are megabytes in a program, and the library
+//! for them builds on crates that are no longer kept up. What helps to read ten lines of an answer
+//! is told by a handful of marks and words of each language.
 
 /// The kind of a piece of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,7 +282,8 @@ impl Code {
                 _ => (Kind::Plain, end),
             };
         }
-        // A mark that is no beginning of anything goes with what follows, up to the next that may be.
+        // A mark that is no beginning of anything goes with what follows, up to the next that may
+        // be.
         let end = rest.char_indices().skip(1).find(|(at, c)| {
             is_of_word(*c) || language.quotes.contains(c) || self.begins(language, &rest[*at..])
         });

@@ -39,7 +39,8 @@ impl Spent {
     }
 }
 
-/// What a turn cost: `1.2k in · 80 out · $0.00034 · 1.4 s`. `$?`: nobody knows how much money; what cost none says nothing.
+/// What a turn cost: `1.2k in · 80 out · $0.00034 · 1.4 s`. `$?`: nobody knows how much money; what
+/// cost none says nothing.
 pub(crate) fn footer(Spent { usage, cost, took }: &Spent) -> String {
     let mut parts = Vec::new();
     if let Some(input) = usage.input_tokens {
@@ -57,7 +58,8 @@ pub(crate) fn footer(Spent { usage, cost, took }: &Spent) -> String {
     parts.join(" · ")
 }
 
-/// How full the model's window is: `ctx 12 %`. Rounded up, so that a little is not nothing; `None` without a window.
+/// How full the model's window is: `ctx 12 %`. Rounded up, so that a little is not nothing; `None`
+/// without a window.
 pub(crate) fn context_meter(tokens: u64, window: u64) -> Option<String> {
     let percent = tokens
         .saturating_mul(100)

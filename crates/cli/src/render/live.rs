@@ -1,8 +1,10 @@
-//! The live lines: the unfinished end of the answer and what is happening now, below everything that is final.
+//! The live lines: the unfinished end of the answer and what is happening now, below everything
+//! that is final.
 //!
-//! Once they are drawn, the cursor goes back to where they begin and stays there. So they are cleared from the cursor on, and no
-//! row above them is touched, wherever the terminal has put them meanwhile: one that gets narrower makes two rows of a long one,
-//! or cuts it, and none tells which. indicatif counts rows instead, and clears too many or too few of them then.
+//! Once they are drawn, the cursor goes back to where they begin and stays there. So they are
+//! cleared from the cursor on, and no row above them is touched, wherever the terminal has put them
+//! meanwhile: one that gets narrower makes two rows of a long one, or cuts it, and none tells
+//! which. indicatif counts rows instead, and clears too many or too few of them then.
 
 use std::time::Duration;
 
@@ -23,10 +25,12 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 /// Lines of the unfinished answer that are shown.
 const TAIL_LINES: usize = 3;
 
-/// The columns that they take in all, in a terminal with many rows and in one with few, and the most that the status takes below them.
+/// The columns that they take in all, in a terminal with many rows and in one with few, and the
+/// most that the status takes below them.
 ///
-/// When the terminal gets narrower, its rows become more, and the first of those that do not fit on the screen are out of reach.
-/// These stay within 14 rows of 20 columns, and within 10 where there are few.
+/// When the terminal gets narrower, its rows become more, and the first of those that do not fit on
+/// the screen are out of reach. These stay within 14 rows of 20 columns, and within 10 where there
+/// are few.
 const TAIL_COLUMNS: usize = 160;
 const TAIL_COLUMNS_LOW: usize = 80;
 const STATUS_COLUMNS: usize = 60;
@@ -40,8 +44,9 @@ const WORDS_COLUMNS_MIN: usize = 8;
 /// Clears the lines, if they were drawn last.
 pub(crate) const CLEAR: &str = "\r\x1b[J";
 
-/// Rows of a terminal stay rows: what is longer than one is cut by the terminal instead of going on in the next. Then the cursor
-/// gets back to the first of them also where the terminal got narrower a moment before.
+/// Rows of a terminal stay rows: what is longer than one is cut by the terminal instead of going on
+/// in the next. Then the cursor gets back to the first of them also where the terminal got narrower
+/// a moment before.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 
@@ -79,8 +84,8 @@ impl Status {
         }
     }
 
-    /// `waiting · 3 s · ~80 tok`, `again in 4 s`, `reading the prompt · 43 % · 12 s left`. Figures are kept where it gets
-    /// narrow, and words are cut.
+    /// `waiting · 3 s · ~80 tok`, `again in 4 s`, `reading the prompt · 43 % · 12 s left`. Figures
+    /// are kept where it gets narrow, and words are cut.
     fn line(&self, now: Instant, columns: usize) -> String {
         let (words, since) = match &self.countdown {
             Some(Countdown {
@@ -186,7 +191,8 @@ fn clip_columns(text: &str, columns: usize) -> String {
     text[..bytes].to_owned()
 }
 
-/// The last lines of a text, wrapped, as many as fit. Written as it is: a mark may not be closed yet.
+/// The last lines of a text, wrapped, as many as fit. Written as it is: a mark may not be closed
+/// yet.
 fn last_lines(text: &str, columns: usize, mut room: usize, most: usize) -> Vec<String> {
     let text = clean(text).replace('\t', " ");
     let columns = columns.min(room);

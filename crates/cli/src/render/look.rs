@@ -1,4 +1,5 @@
-//! How text is styled: with attributes and one of the terminal's own colours, so that it can be read on light and dark.
+//! How text is styled: with attributes and one of the terminal's own colours, so that it can be
+//! read on light and dark.
 
 use termimad::crossterm::style::{Attribute, Color};
 use termimad::{CompoundStyle, MadSkin};
@@ -20,7 +21,8 @@ impl Look {
             skin.bold.add_attr(Attribute::Bold);
             skin.italic.add_attr(Attribute::Italic);
             skin.strikeout.add_attr(Attribute::CrossedOut);
-            // ANSI 6, which every theme makes readable on its own background; 14, the bright one, vanishes on white.
+            // ANSI 6, which every theme makes readable on its own background; 14, the bright one,
+            // vanishes on white.
             skin.inline_code.set_fg(Color::DarkCyan);
             for (depth, header) in skin.headers.iter_mut().enumerate() {
                 header.compound_style.add_attr(Attribute::Bold);
@@ -62,7 +64,8 @@ impl Look {
                 style.add_attr(Attribute::Dim);
                 style
             }
-            // ANSI 2 and 5, and 1 for what is taken away: the ones beside 6 that can be read on black and on white.
+            // ANSI 2 and 5, and 1 for what is taken away: the ones beside 6 that can be read on
+            // black and on white.
             Kind::Text | Kind::Added => CompoundStyle::with_fg(Color::DarkGreen),
             Kind::Number | Kind::Keyword => CompoundStyle::with_fg(Color::DarkMagenta),
             Kind::Removed => CompoundStyle::with_fg(Color::DarkRed),

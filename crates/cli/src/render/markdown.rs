@@ -1,6 +1,7 @@
 //! Whole blocks of Markdown as lines of a terminal.
 //!
-//! pulldown-cmark says what a text means, termimad styles it. Nothing the text says is left out: links show where they go, and HTML is shown as it is written.
+//! pulldown-cmark says what a text means, termimad styles it. Nothing the text says is left out:
+//! links show where they go, and HTML is shown as it is written.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +19,8 @@ use super::table::{self, Table};
 use super::wrap::{Span, wrapped};
 use crate::display::clean_line;
 
-/// Quotes and items inside each other that are shown as such. Deeper ones are not pushed further to the right.
+/// Quotes and items inside each other that are shown as such. Deeper ones are not pushed further to
+/// the right.
 const INDENTED_MAX: usize = 7;
 
 /// Characters before a block in which a blank line is looked for.
@@ -27,7 +29,8 @@ const LOOK_BACK: usize = 256;
 /// Columns that are left for words, however deep they stand.
 const COLUMNS_MIN: usize = 12;
 
-/// The text in front of the address of a link that a terminal opens (OSC 8), and behind it. Without an address, the link ends.
+/// The text in front of the address of a link that a terminal opens (OSC 8), and behind it. Without
+/// an address, the link ends.
 const LINK: &str = "\x1b]8;;";
 const LINK_END: &str = "\x1b\\";
 
@@ -117,7 +120,8 @@ impl Layout {
     }
 }
 
-/// Returns the addresses of the notes that a block links to, by the links; of what is no note of the vault there is none.
+/// Returns the addresses of the notes that a block links to, by the links; of what is no note of
+/// the vault there is none.
 fn notes_in(source: &str, vault: &Vault) -> HashMap<String, Arc<str>> {
     if !source.contains("[[") {
         return HashMap::new();
@@ -474,7 +478,8 @@ impl<'a> Page<'a> {
         self.put(lines);
     }
 
-    /// Cells that a row has beyond those of the first one are no part of a table of Markdown, and still were said.
+    /// Cells that a row has beyond those of the first one are no part of a table of Markdown, and
+    /// still were said.
     fn surplus_cells(&mut self) {
         let rest = self
             .source

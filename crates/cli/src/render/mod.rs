@@ -1,4 +1,5 @@
-//! A running turn as a person sees it: the answer on standard output, the way there on standard error.
+//! A running turn as a person sees it: the answer on standard output, the way there on standard
+//! error.
 
 mod blocks; // what of an answer is final
 mod code; // colours of code
@@ -42,7 +43,8 @@ const REASON_CHARS: usize = 200;
 /// Bytes of the unfinished answer that the live line looks at.
 const TAIL_BYTES: usize = 2 * 1_024;
 
-/// Lays out a whole answer for the screen: as it was shown when it came. `vault`: the notes that it may link to.
+/// Lays out a whole answer for the screen: as it was shown when it came. `vault`: the notes that it
+/// may link to.
 pub(crate) fn laid_out(screen: &Screen, vault: Option<Vault>, answer: &str) -> String {
     Layout::new(Look::new(screen.styles_answers()))
         .with_notes(vault)
@@ -53,9 +55,11 @@ pub(crate) fn laid_out(screen: &Screen, vault: Option<Vault>, answer: &str) -> S
 pub(crate) struct Renderer<'a> {
     screen: &'a Screen,
     layout: Layout,
-    /// Whether the answer is shown while it comes. If not, only its final form is, or what came before it broke.
+    /// Whether the answer is shown while it comes. If not, only its final form is, or what came
+    /// before it broke.
     live: bool,
-    /// The last model call's text, as far as it came; where answers are not shown live, only while it comes.
+    /// The last model call's text, as far as it came; where answers are not shown live, only while
+    /// it comes.
     streamed: String,
     blocks: Blocks,
     thoughts: Thoughts,
@@ -71,7 +75,8 @@ pub(crate) struct Renderer<'a> {
     told_quarter: Option<u32>,
     /// Bytes the model said or thought in this run.
     bytes: u64,
-    /// The turn that is shown. A run may see to another terminal's message in the same conversation, too.
+    /// The turn that is shown. A run may see to another terminal's message in the same
+    /// conversation, too.
     turn: Option<TurnId>,
     /// The answers of the turns before it, which are on the screen already.
     earlier: Vec<String>,
@@ -168,7 +173,8 @@ impl<'a> Renderer<'a> {
                 self.end_text();
                 self.screen.side_line(&dim(&tools::refused(tool, message)));
             }
-            // What a model cannot be sent is the same at every turn: told where somebody asks for the details.
+            // What a model cannot be sent is the same at every turn: told where somebody asks for
+            // the details.
             RunEvent::Noticed(notice) if notice.code == "not_sent" && !self.screen.verbose() => {}
             RunEvent::Noticed(notice) => {
                 self.close_line();
@@ -178,8 +184,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The final words, unless they are on the screen already. `asked`: a question about what waits follows, and says
-    /// it better.
+    /// The final words, unless they are on the screen already. `asked`: a question about what waits
+    /// follows, and says it better.
     pub(crate) fn finish(&mut self, response: &AgentResponse, asked: bool) {
         let content = clean(&response.content);
         let content = content.trim();
@@ -195,7 +201,8 @@ impl<'a> Renderer<'a> {
             if shown.is_empty() {
                 self.screen.answer_line(content);
             } else {
-                // The answer broke. Whoever reads the pipe gets what there is, and the exit code says that it is not all.
+                // The answer broke. Whoever reads the pipe gets what there is, and the exit code
+                // says that it is not all.
                 self.screen.answer_line(&shown);
                 self.screen.note(content);
             }
@@ -217,7 +224,8 @@ impl<'a> Renderer<'a> {
         self.reading
     }
 
-    /// What is not final is shown as it is, the live line goes, and the cursor is at the beginning of a line.
+    /// What is not final is shown as it is, the live line goes, and the cursor is at the beginning
+    /// of a line.
     pub(crate) fn end_lines(&mut self) {
         self.close_line();
         self.end_text();

@@ -44,8 +44,8 @@ pub(super) fn quarter(progress: PromptProgress) -> u32 {
     progress.percent() / 25
 }
 
-/// The line where no live line can be shown: one as soon as it is known how long it takes, and one in each later quarter.
-/// `None`: not worth one. `told`: the quarter of the last one.
+/// The line where no live line can be shown: one as soon as it is known how long it takes, and one
+/// in each later quarter. `None`: not worth one. `told`: the quarter of the last one.
 pub(super) fn line(progress: PromptProgress, told: Option<u32>) -> Option<String> {
     if told.is_some_and(|told| told >= quarter(progress)) {
         return None;
@@ -62,7 +62,8 @@ pub(super) fn line(progress: PromptProgress, told: Option<u32>) -> Option<String
     ))
 }
 
-/// Returns the message for a person who stopped the model while it read. `stays`: the process goes on.
+/// Returns the message for a person who stopped the model while it read. `stays`: the process goes
+/// on.
 pub(crate) fn stopped(progress: PromptProgress, stays: bool) -> String {
     let percent = kept_percent(progress, stays);
     match (percent, progress.left) {
@@ -79,7 +80,8 @@ pub(crate) fn stopped(progress: PromptProgress, stays: bool) -> String {
     }
 }
 
-/// The error of a turn whose time was up while the model read: with what is kept, and the bound that is long enough.
+/// The error of a turn whose time was up while the model read: with what is kept, and the bound
+/// that is long enough.
 pub(crate) fn explained(
     response: &AgentResponse,
     error: CliError,
@@ -121,8 +123,8 @@ fn long_enough(left: Duration) -> String {
     )
 }
 
-/// The setting that gives a turn or a summary more time in all, with the number to use. `left`: the rest of the prompt, if it was
-/// not read to its end.
+/// The setting that gives a turn or a summary more time in all, with the number to use. `left`: the
+/// rest of the prompt, if it was not read to its end.
 pub(crate) fn more_time_in_all(waited: Duration, left: Option<Duration>) -> String {
     match left {
         Some(left) => long_enough(waited + left),
@@ -143,7 +145,8 @@ fn enough(left: Duration) -> u64 {
     seconds.div_ceil(ROUND_SECONDS) * ROUND_SECONDS
 }
 
-/// Returns the percentage that the next request need not read again: in another process, only what is on disk.
+/// Returns the percentage that the next request need not read again: in another process, only what
+/// is on disk.
 fn kept_percent(progress: PromptProgress, stays: bool) -> u32 {
     let done = if stays { progress.done } else { progress.kept };
     PromptProgress { done, ..progress }.percent()

@@ -1,6 +1,8 @@
-//! Tables whose words stay whole: in columns where they fit, else row after row with a bar between the cells.
+//! Tables whose words stay whole: in columns where they fit, else row after row with a bar between
+//! the cells.
 //!
-//! termimad cuts words in columns that are too narrow for them, and leaves out the columns that the page has no room for.
+//! termimad cuts words in columns that are too narrow for them, and leaves out the columns that the
+//! page has no room for.
 
 use pulldown_cmark::Alignment;
 
@@ -173,7 +175,8 @@ fn on_one_line(cell: &[Span]) -> Vec<Span> {
     spans.collect()
 }
 
-/// Returns the width of each column, so that the table fits and no word is cut. `None`: there is no such width.
+/// Returns the width of each column, so that the table fits and no word is cut. `None`: there is no
+/// such width.
 fn widths(rows: &[Vec<Vec<Span>>], columns: usize, room: usize) -> Option<Vec<usize>> {
     let of = |column: usize, width_of: &dyn Fn(&[Span]) -> usize| {
         rows.iter()
@@ -206,7 +209,8 @@ fn widths(rows: &[Vec<Vec<Span>>], columns: usize, room: usize) -> Option<Vec<us
     Some(widths)
 }
 
-/// Returns whether terminals differ in how wide a character makes the text: what joins characters, chooses a picture, or is half a flag.
+/// Returns whether terminals differ in how wide a character makes the text: what joins characters,
+/// chooses a picture, or is half a flag.
 fn is_of_unclear_width(c: char) -> bool {
     matches!(c, '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{300}'..='\u{36f}')
 }

@@ -55,8 +55,8 @@ impl Running {
         )
     }
 
-    /// Describes the running calls in a few words: one call with its arguments, or with how far it is; several by their names, with the first that says how
-    /// far it is.
+    /// Describes the running calls in a few words: one call with its arguments, or with how far it
+    /// is; several by their names, with the first that says how far it is.
     pub(super) fn words(&self) -> Option<String> {
         match self.0.as_slice() {
             [] => None,

@@ -1,6 +1,7 @@
 //! Styled words in lines that fit.
 //!
-//! termimad breaks a line also where only the style changes, before the full stop behind a bold word.
+//! termimad breaks a line also where only the style changes, before the full stop behind a bold
+//! word.
 
 use std::sync::Arc;
 
@@ -39,9 +40,9 @@ impl Span {
     }
 }
 
-/// Cuts a line at blanks, and between characters of scripts that have none, so that every part fits. A word that does not fit, such
-/// as the address of a page, stays whole and has a line of its own: the terminal goes on with it in the next row, and whoever
-/// copies it gets all of it.
+/// Cuts a line at blanks, and between characters of scripts that have none, so that every part
+/// fits. A word that does not fit, such as the address of a page, stays whole and has a line of its
+/// own: the terminal goes on with it in the next row, and whoever copies it gets all of it.
 pub(super) fn wrapped(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
     let mut paper = Paper {
         columns: columns.max(1),
@@ -73,7 +74,8 @@ const CLOSING: &[char] = &[
     '。', '，', '、', '！', '？', '：', '；', '」', '』', '）', '】', '》', 'ー', '々',
 ];
 
-/// Cuts letters before each character of a script without blanks, and behind the last of a run of them.
+/// Cuts letters before each character of a script without blanks, and behind the last of a run of
+/// them.
 fn parts(letters: &str) -> impl Iterator<Item = &str> {
     let mut rest = letters;
     std::iter::from_fn(move || {
@@ -88,7 +90,8 @@ fn parts(letters: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns whether lines may be cut before a character wherever it stands: those of Chinese, Japanese and Korean.
+/// Returns whether lines may be cut before a character wherever it stands: those of Chinese,
+/// Japanese and Korean.
 fn is_wide(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
 }

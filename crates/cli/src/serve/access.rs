@@ -31,7 +31,8 @@ impl Access {
     /// Sees to it that somebody can ask, and nobody else.
     ///
     /// # Errors
-    /// What is missing or cannot be used, with the setting's name; everybody could ask; nobody could.
+    /// What is missing or cannot be used, with the setting's name; everybody could ask; nobody
+    /// could.
     pub(super) async fn of(
         how: Authentication,
         bind: SocketAddr,
@@ -71,7 +72,8 @@ impl Access {
     }
 }
 
-/// On this machine's own address there is a token for whoever starts it; beyond it, only those that were made.
+/// On this machine's own address there is a token for whoever starts it; beyond it, only those that
+/// were made.
 async fn by_token(bind: SocketAddr, tokens: Arc<dyn TokenStore>) -> Result<Access, CliError> {
     if bind.ip().is_loopback() {
         let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;

@@ -9,8 +9,8 @@ const OPENER: &str = if cfg!(target_os = "macos") {
     "xdg-open"
 };
 
-/// Has the system open the address. It gets it as an argument, which others who are logged in to this machine may see
-/// while it starts.
+/// Has the system open the address. It gets it as an argument, which others who are logged in to
+/// this machine may see while it starts.
 ///
 /// # Errors
 /// It cannot be started.

@@ -17,7 +17,8 @@ use crate::wiring;
 /// The vaults of users, and the memory of everybody else.
 pub(super) struct Remembering {
     desks: Vec<(OwnVault, Desk)>,
-    /// Whoever has a vault that cannot be opened. Nothing is remembered of them: facts elsewhere would be others than theirs.
+    /// Whoever has a vault that cannot be opened. Nothing is remembered of them: facts elsewhere
+    /// would be others than theirs.
     locked_out: Vec<UserId>,
     others: Option<DatabaseMemory>,
 }
@@ -68,8 +69,8 @@ impl Remembering {
         }
     }
 
-    /// Makes the agent. Whoever has a vault has their own assistant, notes and memory included, as in a terminal; for everybody else it
-    /// is the task assistant.
+    /// Makes the agent. Whoever has a vault has their own assistant, notes and memory included, as
+    /// in a terminal; for everybody else it is the task assistant.
     ///
     /// # Errors
     /// As [`wiring::agent`].

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 /// The id of this process's token, which is kept nowhere.
 const ID: &str = "this-process";
 
-/// The stored tokens, and one more of the person of this machine that is in memory only: it ends with the process, however that
-/// ends.
+/// The stored tokens, and one more of the person of this machine that is in memory only: it ends
+/// with the process, however that ends.
 pub(super) struct Session {
     /// Of the secret.
     digest: [u8; 32],
@@ -54,7 +54,8 @@ impl TokenStore for Session {
         &'a self,
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<Option<TokenRecord>, StoreError>> {
-        // What is compared are digests of what was sent: how long it takes says nothing about the secret.
+        // What is compared are digests of what was sent: how long it takes says nothing about the
+        // secret.
         if *digest == self.digest {
             return Box::pin(async { Ok(Some(self.record.clone())) });
         }

@@ -4,8 +4,8 @@ use std::{fs, io};
 
 use serde_json::{Value, json};
 
-/// `serve.json`: address and token of the service that runs on this machine, for its owner's eyes only. Gone when the
-/// service ends in order; after a crash its `pid` is nobody's.
+/// `serve.json`: address and token of the service that runs on this machine, for its owner's eyes
+/// only. Gone when the service ends in order; after a crash its `pid` is nobody's.
 #[derive(Debug)]
 pub(super) struct StateFile(PathBuf);
 

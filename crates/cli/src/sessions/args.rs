@@ -19,7 +19,8 @@ pub(crate) enum Sessions {
         #[arg(long)]
         here: bool,
     },
-    /// Search what was said in all conversations, by what is meant: any form of the words, the best first
+    /// Search what was said in all conversations, by what is meant: any form of the words, the best
+    /// first
     Search {
         /// The words; several "in quotes" have to stand there as they are
         #[arg(required = true)]

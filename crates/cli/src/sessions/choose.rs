@@ -46,7 +46,8 @@ impl TakeUp {
     /// Finds it, or has the person pick it. Before a model is looked for: a wrong id needs none.
     ///
     /// # Errors
-    /// There is no, or more than one, such conversation; or one is to be picked, and nobody can or does.
+    /// There is no, or more than one, such conversation; or one is to be picked, and nobody can or
+    /// does.
     pub(crate) async fn start(
         self,
         settings: &Settings,

@@ -11,8 +11,8 @@ use crate::store::Store;
 /// Far more than one append takes.
 const CLAIM: Duration = Duration::from_secs(15);
 
-/// Writes down that the person ended the session. Nothing is written where nothing was said, where it has ended before, or
-/// where somebody else works on the conversation: for them it goes on.
+/// Writes down that the person ended the session. Nothing is written where nothing was said, where
+/// it has ended before, or where somebody else works on the conversation: for them it goes on.
 ///
 /// # Errors
 /// The store cannot be written to.

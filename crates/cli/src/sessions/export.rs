@@ -24,7 +24,8 @@ pub(crate) async fn export_of(
     Ok(Export::of(summary, known))
 }
 
-/// Writes a file. One that is there is replaced only with `force`, and only by a whole new one. Gives its full path.
+/// Writes a file. One that is there is replaced only with `force`, and only by a whole new one.
+/// Gives its full path.
 ///
 /// # Errors
 /// There is one already, or it cannot be written.

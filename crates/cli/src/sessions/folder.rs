@@ -14,7 +14,8 @@ use crate::display::json_line;
 /// The list, in the state folder: a line of JSON for each conversation, the newest last.
 const FILE: &str = "folders.jsonl";
 
-/// The length from which the older half of the list is forgotten. Enough for about 8,000 conversations.
+/// The length from which the older half of the list is forgotten. Enough for about 8,000
+/// conversations.
 const BYTES_MAX: u64 = 1024 * 1024;
 
 /// One line.

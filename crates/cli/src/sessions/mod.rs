@@ -1,4 +1,5 @@
-//! `adjutant sessions`: the conversations, to be found, read, named, taken up again, kept elsewhere or removed.
+//! `adjutant sessions`: the conversations, to be found, read, named, taken up again, kept elsewhere
+//! or removed.
 
 mod args; // the command line
 mod choose; // which one is taken up again
@@ -41,8 +42,8 @@ const OLLAMA_WINDOW: u32 = 32_768;
 /// Lists, shows, exports, renames or removes conversations.
 ///
 /// # Errors
-/// The store cannot be used; there is no, or more than one, such conversation; the file cannot be written; nobody could say
-/// yes to a removal.
+/// The store cannot be used; there is no, or more than one, such conversation; the file cannot be
+/// written; nobody could say yes to a removal.
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,
@@ -128,8 +129,8 @@ pub(crate) async fn run(
     Ok(Exit::Ok)
 }
 
-/// From how many tokens on a conversation is summarized. `None`: it is not, or the window of its model is only known to
-/// whoever opens it.
+/// From how many tokens on a conversation is summarized. `None`: it is not, or the window of its
+/// model is only known to whoever opens it.
 fn summarize_from(settings: &Settings, model: Option<&String>) -> Option<u32> {
     let window = match model?.split_once('/')?.0 {
         "ollama" => settings.ollama.context_size.unwrap_or(OLLAMA_WINDOW),

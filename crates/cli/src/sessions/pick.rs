@@ -36,8 +36,8 @@ impl fmt::Display for Offer {
     }
 }
 
-/// Has the person pick one of their newest conversations: title, time, and the last words said in it. `None`: they do not
-/// want to.
+/// Has the person pick one of their newest conversations: title, time, and the last words said in
+/// it. `None`: they do not want to.
 ///
 /// # Errors
 /// There is no conversation, or the terminal does not do what a picker needs.
@@ -92,7 +92,8 @@ pub(super) fn can_move() -> bool {
     std::env::var("TERM").is_ok_and(|kind| !kind.is_empty() && kind != "dumb")
 }
 
-/// Has the person name one of their newest conversations, where nothing can be moved through. `None`: they do not want to.
+/// Has the person name one of their newest conversations, where nothing can be moved through.
+/// `None`: they do not want to.
 ///
 /// # Errors
 /// There is no conversation, or none that is meant; or the store cannot be read.

@@ -37,10 +37,12 @@ pub(crate) struct Removal {
     pub(crate) unfinished: bool,
 }
 
-/// Gives a conversation another title. Gives the title as it is kept: on one line, without control characters.
+/// Gives a conversation another title. Gives the title as it is kept: on one line, without control
+/// characters.
 ///
 /// # Errors
-/// No words, or more than a title may have; no such conversation; or the store cannot be written to.
+/// No words, or more than a title may have; no such conversation; or the store cannot be written
+/// to.
 pub(crate) async fn rename(
     store: &dyn Store,
     key: &ConversationKey,
@@ -59,7 +61,8 @@ pub(crate) async fn rename(
 /// Removes a conversation with all that was said and logged in it, and says what that was.
 ///
 /// # Errors
-/// A turn runs in it, and nothing was removed; it is gone already; or the store cannot be written to.
+/// A turn runs in it, and nothing was removed; it is gone already; or the store cannot be written
+/// to.
 pub(super) async fn remove(
     store: &dyn Store,
     user: &UserId,

@@ -125,8 +125,8 @@ pub(crate) struct LastAnswer {
     pub(crate) turn: Option<TurnId>,
 }
 
-/// Shows the last turns of a conversation that goes on, and what waits in it, on standard error. Returns its last answer. `vault`:
-/// the notes that answers may link to.
+/// Shows the last turns of a conversation that goes on, and what waits in it, on standard error.
+/// Returns its last answer. `vault`: the notes that answers may link to.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -273,7 +273,8 @@ fn calls_of(message: &TranscriptMessage, said: &[TranscriptMessage]) -> Vec<Stri
     message.tool_calls.iter().map(line).collect()
 }
 
-/// A line as it is, cut where it is very long. Blanks in front of it stay: they mean something in code.
+/// A line as it is, cut where it is very long. Blanks in front of it stay: they mean something in
+/// code.
 fn cut(line: &str) -> String {
     if line.chars().count() <= LINE_CHARS {
         return line.to_owned();

@@ -1,4 +1,5 @@
-//! Notes and files that a message names behind `@`, put in frames. All of them are there before anything is sent.
+//! Notes and files that a message names behind `@`, put in frames. All of them are there before
+//! anything is sent.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,12 @@ const ATTACHED_MAX: usize = 20;
 const NAME_MAX: usize = 80;
 
 impl Talk<'_> {
-    /// Returns frames with what the text names behind `@`: a note of the vault, else a file. What is attached is told; a word that
-    /// is neither and looks like neither stays a word.
+    /// Returns frames with what the text names behind `@`: a note of the vault, else a file. What
+    /// is attached is told; a word that is neither and looks like neither stays a word.
     ///
     /// # Errors
-    /// A file that is named cannot be read or is no text; or its folder is not trusted, and nobody says yes. Nothing was sent then.
+    /// A file that is named cannot be read or is no text; or its folder is not trusted, and nobody
+    /// says yes. Nothing was sent then.
     pub(crate) async fn mentioned(
         &mut self,
         text: &str,
@@ -57,7 +59,8 @@ impl Talk<'_> {
         Some(read.map_err(|error| clip(&error.to_string(), 300)))
     }
 
-    /// The file of that name in a frame; `None` if it is a word. `no_note`: why it is no note, if there is a vault.
+    /// The file of that name in a frame; `None` if it is a word. `no_note`: why it is no note, if
+    /// there is a vault.
     async fn file(
         &mut self,
         name: &str,

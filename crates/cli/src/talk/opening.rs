@@ -1,4 +1,5 @@
-//! The time before a conversation can begin: a model is opened, servers start. Ctrl-C and signals end it.
+//! The time before a conversation can begin: a model is opened, servers start. Ctrl-C and signals
+//! end it.
 
 use std::time::Duration;
 
@@ -42,8 +43,8 @@ impl Opening {
         }
     }
 
-    /// Waits for a model and servers. What listens to Ctrl-C itself, such as a download, says better what was stopped and how it
-    /// goes on.
+    /// Waits for a model and servers. What listens to Ctrl-C itself, such as a download, says
+    /// better what was stopped and how it goes on.
     ///
     /// # Errors
     /// Its own, or it was stopped.

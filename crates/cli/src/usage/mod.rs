@@ -1,4 +1,5 @@
-//! A command line that cannot be used: what was typed stands in the error, and a terminal must not obey it.
+//! A command line that cannot be used: what was typed stands in the error, and a terminal must not
+//! obey it.
 
 mod tips; // what may have been meant
 
@@ -10,7 +11,8 @@ use clap::error::{ContextKind, ContextValue};
 
 use crate::display::{clean, clean_line};
 
-/// Returns the error as it is shown, and what is worth trying. `args`: what was typed, without the program's name.
+/// Returns the error as it is shown, and what is worth trying. `args`: what was typed, without the
+/// program's name.
 pub(crate) fn shown(
     error: clap::Error,
     args: impl Iterator<Item = OsString>,

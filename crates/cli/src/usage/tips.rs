@@ -1,4 +1,5 @@
-//! Ways out of a command line that cannot be used: words that were meant as a prompt, and options of other programs.
+//! Ways out of a command line that cannot be used: words that were meant as a prompt, and options
+//! of other programs.
 
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -92,7 +93,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 /// Commands that take a prompt, and so the options beside one.
 const TALKING: [&str; 2] = ["ask", "chat"];
 
-/// Returns what is worth trying in place of these arguments, without the program's name. Nothing in it is obeyed by a terminal.
+/// Returns what is worth trying in place of these arguments, without the program's name. Nothing in
+/// it is obeyed by a terminal.
 pub(super) fn tips(error: &clap::Error, args: &[String]) -> Vec<String> {
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

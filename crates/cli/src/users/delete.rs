@@ -14,8 +14,8 @@ use crate::lines::Lines;
 use crate::screen::Screen;
 use crate::store::Store;
 
-/// Number of tries to remove a user whose turns were stopped, and the time between two tries: together 60 s, longer than the claim of
-/// a process that died holds.
+/// Number of tries to remove a user whose turns were stopped, and the time between two tries:
+/// together 60 s, longer than the claim of a process that died holds.
 const TRIES: u32 = 240;
 const BETWEEN: Duration = Duration::from_millis(250);
 
@@ -25,7 +25,8 @@ const STAYS: &str = "what stays: files of a vault, backups, log files, and what 
 /// Deletes everything of a user, if somebody types the name again or said yes before.
 ///
 /// # Errors
-/// Nothing is kept of the user, nobody said yes, the store cannot be written to, or a turn cannot be stopped.
+/// Nothing is kept of the user, nobody said yes, the store cannot be written to, or a turn cannot
+/// be stopped.
 pub(super) async fn run(
     store: &dyn Store,
     screen: &Screen,

@@ -30,8 +30,8 @@ const LEFT_OUT: [&str; 3] = [
     "files: the vault with its notes and facts, settings, keys",
 ];
 
-/// Writes everything of a user to a file or to standard output. Exit code 1 if something of it cannot be read: then its place says
-/// so, and the rest is there.
+/// Writes everything of a user to a file or to standard output. Exit code 1 if something of it
+/// cannot be read: then its place says so, and the rest is there.
 ///
 /// # Errors
 /// Nothing is kept of the user, the store cannot be read, or the file cannot be written.
@@ -189,7 +189,8 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Writes an object with its kind in front. Fields of that name in the object itself stay beside it as `data`.
+    /// Writes an object with its kind in front. Fields of that name in the object itself stay
+    /// beside it as `data`.
     fn line(&mut self, kind: &'static str, value: &impl Serialize) -> Result<(), CliError> {
         let value =
             serde_json::to_value(value).map_err(|error| CliError::failed(error.to_string()))?;

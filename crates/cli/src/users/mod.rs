@@ -19,8 +19,8 @@ use crate::store::{self, Store};
 /// Lists users, exports what is kept of one, or deletes it.
 ///
 /// # Errors
-/// The store cannot be used; nothing is kept of the user; the file cannot be written; nobody said yes, or a turn of the user cannot be
-/// stopped.
+/// The store cannot be used; nothing is kept of the user; the file cannot be written; nobody said
+/// yes, or a turn of the user cannot be stopped.
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,

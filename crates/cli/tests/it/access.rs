@@ -118,7 +118,8 @@ fn a_browser_stays_signed_in_when_the_service_starts_again_and_nobody_else_gets_
 
     let service = serve(&home);
     assert_eq!(signed_in(&service).json()["user"], "local");
-    // The link of the other start is over, and a session makes no service out of one that nobody could ask.
+    // The link of the other start is over, and a session makes no service out of one that nobody
+    // could ask.
     assert_eq!(me(&service, &old).status, 401);
     home.run(&["serve", "-m", "demo", "--bind", "0.0.0.0:0"])
         .ends_with(3)

@@ -1,4 +1,5 @@
-//! Who may ask `adjutant serve`: by token, cookie, signed token and proxy; and what everybody else gets.
+//! Who may ask `adjutant serve`: by token, cookie, signed token and proxy; and what everybody else
+//! gets.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! Turns that were interrupted: they stay with the model they began with, and a single question takes up none.
+//! Turns that were interrupted: they stay with the model they began with, and a single question
+//! takes up none.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};

@@ -1,5 +1,5 @@
-//! Schemas, patterns and documents of outsiders that would take for ever: the service refuses them, answers others meanwhile, and
-//! afterwards computes nothing and keeps no memory of them.
+//! Schemas, patterns and documents of outsiders that would take for ever: the service refuses them,
+//! answers others meanwhile, and afterwards computes nothing and keeps no memory of them.
 
 use std::time::Duration;
 

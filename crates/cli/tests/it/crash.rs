@@ -1,6 +1,7 @@
-//! The real binary, killed with SIGKILL at every place a process can die at, and started again. Needs the feature
-//! `faults`. Boundaries number themselves: a run that is not killed has passed the last one. Effects are counted by
-//! processes of their own, `adjutant tasks list` and `adjutant log list`.
+//! The real binary, killed with SIGKILL at every place a process can die at, and started again.
+//! Needs the feature `faults`. Boundaries number themselves: a run that is not killed has passed
+//! the last one. Effects are counted by processes of their own, `adjutant tasks list` and
+//! `adjutant log list`.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,8 +52,8 @@ fn decisions(home: &Home, about: &str) -> Vec<Value> {
         .collect()
 }
 
-/// What must hold once nobody kills any more: an accepted message has one turn that ended well, and each of its calls
-/// one effect; a message that was not accepted has nothing.
+/// What must hold once nobody kills any more: an accepted message has one turn that ended well, and
+/// each of its calls one effect; a message that was not accepted has nothing.
 fn check_shopping(home: &Home, kills: usize, context: &str) {
     let turns = decisions(home, "shopping");
     let tasks = home.tasks();
@@ -64,7 +65,8 @@ fn check_shopping(home: &Home, kills: usize, context: &str) {
                 "{context}: {turn}"
             );
             assert_eq!(tasks, ["buy milk", "buy bread"], "{context}");
-            // A recorded answer is not asked for again; one that was not recorded is, once for each kill.
+            // A recorded answer is not asked for again; one that was not recorded is, once for each
+            // kill.
             let calls = turn["model_calls"].as_u64().unwrap();
             assert_eq!(calls, 2, "{context}: recorded answers after {kills} kills");
         }
@@ -133,8 +135,8 @@ fn a_turn_survives_a_kill_of_the_start_that_finishes_it() {
     );
 }
 
-/// Kills a turn at `first`, and the start after it at each of its boundaries in turn, or a sample of them. How many those
-/// are; `None` if the turn has no boundary `first`.
+/// Kills a turn at `first`, and the start after it at each of its boundaries in turn, or a sample
+/// of them. How many those are; `None` if the turn has no boundary `first`.
 fn second_kills(first: u32) -> Option<u32> {
     let places = (1..).filter(|second| size::takes(first + second, 5));
     for (killed, second) in (0..).zip(places) {

@@ -1,4 +1,5 @@
-//! `adjutant doctor`: one broken thing at a time gives one finding, and what it says to do mends it.
+//! `adjutant doctor`: one broken thing at a time gives one finding, and what it says to do mends
+//! it.
 
 use std::net::TcpListener;
 use std::path::Path;

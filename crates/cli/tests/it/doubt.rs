@@ -1,4 +1,5 @@
-//! A call that another program of ours began and never saw the end of, answered at the command line.
+//! A call that another program of ours began and never saw the end of, answered at the command
+//! line.
 
 use std::sync::Arc;
 

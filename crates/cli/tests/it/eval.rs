@@ -1,4 +1,5 @@
-//! `adjutant eval`: every expectation can hold and can fail, and the exit code says what the totals say.
+//! `adjutant eval`: every expectation can hold and can fail, and the exit code says what the totals
+//! say.
 
 use serde_json::{Value, json};
 

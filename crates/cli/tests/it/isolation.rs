@@ -1,6 +1,8 @@
-//! Two users of one service: nothing of the one is reached by the other, by any route, argument or prompt.
+//! Two users of one service: nothing of the one is reached by the other, by any route, argument or
+//! prompt.
 //!
-//! The routes are those of `/openapi.json`: one that takes anything and that nobody has tried here fails the test.
+//! The routes are those of `/openapi.json`: one that takes anything and that nobody has tried here
+//! fails the test.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! The log of `adjutant serve`: whoever runs it finds the cause of a failure by the id that the user was told.
+//! The log of `adjutant serve`: whoever runs it finds the cause of a failure by the id that the
+//! user was told.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -277,7 +278,8 @@ async fn a_database_that_is_away_is_the_cause_and_makes_it_not_ready_soon() {
         (503, &json!(["the store does not answer"]))
     );
     let line = service.of("probe", "not ready");
-    // It says nothing, or that nobody is there; a request waits five times as long, in case that the database comes back.
+    // It says nothing, or that nobody is there; a request waits five times as long, in case that
+    // the database comes back.
     let error = line["error"].as_str().unwrap();
     assert!(
         ["there was no answer within 2 s", "cannot be reached"]

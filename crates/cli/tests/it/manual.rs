@@ -4,7 +4,8 @@ use std::process::{Command, Stdio};
 
 use crate::harness::{Home, arg};
 
-/// Returns the candidates that bash has for a line with the cursor at its end, after one Tab (9) or two (63).
+/// Returns the candidates that bash has for a line with the cursor at its end, after one Tab (9) or
+/// two (63).
 #[expect(
     clippy::disallowed_methods,
     reason = "bash is where whoever runs the tests has it"
@@ -120,7 +121,8 @@ fn models_conversations_calls_and_tasks_are_completed() {
         !models.iter().any(|model| model.starts_with("anthropic")),
         "{models:?}"
     );
-    // Bash takes what stands in front of a colon for a word of its own, and replaces only what stands behind it.
+    // Bash takes what stands in front of a colon for a word of its own, and replaces only what
+    // stands behind it.
     assert_eq!(offered(&home, &["-m", "gemini/gemini-a:"], "9"), ["b"]);
     assert_eq!(offered(&home, &["--model=gem"], "9"), ["gemini/gemini-a:b"]);
 }

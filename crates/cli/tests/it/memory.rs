@@ -1,4 +1,5 @@
-//! The memory in the binary: a vault on the disk, a model on this machine that keeps what it was told, and commands.
+//! The memory in the binary: a vault on the disk, a model on this machine that keeps what it was
+//! told, and commands.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -485,7 +486,8 @@ fn small(home: &Home, answer: &Value) -> String {
 #[test]
 fn what_a_small_model_is_told_is_kept_in_the_persons_words_and_found() {
     let (home, vault) = with_vault(FACTS);
-    // Whatever the model says, an order to keep something is carried out with the words of the person.
+    // Whatever the model says, an order to keep something is carried out with the words of the
+    // person.
     for (said, kept) in [
         (
             "Remember that my sister's name is Marlene",

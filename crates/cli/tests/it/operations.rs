@@ -1,4 +1,5 @@
-//! What `adjutant serve` tells its operator and its clients besides answers: bounds, errors, figures, description.
+//! What `adjutant serve` tells its operator and its clients besides answers: bounds, errors,
+//! figures, description.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -186,7 +187,8 @@ fn the_figures_say_what_happened_and_not_to_whom() {
     is_exposition(&figures.text);
 }
 
-/// Checks what Prometheus's own tool does: each figure stands once, under its help and its kind; counters, and only they, end in `_total`.
+/// Checks what Prometheus's own tool does: each figure stands once, under its help and its kind;
+/// counters, and only they, end in `_total`.
 #[track_caller]
 fn is_exposition(text: &str) {
     let mut kinds = std::collections::HashMap::new();

@@ -121,7 +121,8 @@ fn find(team: &Team<'_>) {
         "{failed}"
     );
     assert_eq!(failed[0]["user"], ANNA);
-    // The command that the page offers, the end of the id as the list has it, and the request that the person was told.
+    // The command that the page offers, the end of the id as the list has it, and the request that
+    // the person was told.
     for args in [
         &["log", "show", turn.as_str()][..],
         &["log", "show", &turn[28..]],

@@ -1,5 +1,6 @@
-//! Two processes of the binary on one PostgreSQL, requests spread over both at random, one of the two killed again and
-//! again while they work: every request ends exactly once, no task is doubled or lost, conversations stay in order.
+//! Two processes of the binary on one PostgreSQL, requests spread over both at random, one of the
+//! two killed again and again while they work: every request ends exactly once, no task is doubled
+//! or lost, conversations stay in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -26,7 +27,8 @@ const CONVERSATIONS: usize = 2;
 /// Tasks that are added in each conversation; then the first is deleted, after a yes.
 const ADDS: usize = 10;
 const KILLS: usize = 6;
-/// Lease of a claim, milliseconds: shorter than the default, so that a killed replica's work is taken over soon.
+/// Lease of a claim, milliseconds: shorter than the default, so that a killed replica's work is
+/// taken over soon.
 const LEASE_MS: &str = "5000";
 
 /// What all threads see.

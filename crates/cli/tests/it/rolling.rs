@@ -1,5 +1,5 @@
-//! Two processes of the binary on one PostgreSQL behind a balancer, each restarted twice while a thousand requests are made:
-//! nobody notices. The balancer sends nothing a second time.
+//! Two processes of the binary on one PostgreSQL behind a balancer, each restarted twice while a
+//! thousand requests are made: nobody notices. The balancer sends nothing a second time.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Write as _};
@@ -36,7 +36,8 @@ struct Backend {
     idle: Vec<Connection>,
 }
 
-/// Hands each request to the next replica that is ready, on a connection that is kept if there is one.
+/// Hands each request to the next replica that is ready, on a connection that is kept if there is
+/// one.
 struct Balancer {
     backends: [Mutex<Backend>; 2],
     next: AtomicUsize,
@@ -112,7 +113,8 @@ impl Balancer {
         Err(io::Error::other("no replica is ready"))
     }
 
-    /// Asks a replica again and again whether it is ready, until `over`. One that is not gets nothing more.
+    /// Asks a replica again and again whether it is ready, until `over`. One that is not gets
+    /// nothing more.
     fn watch(&self, number: usize, address: &Mutex<String>, over: &AtomicBool) {
         while !over.load(Ordering::SeqCst) {
             let address = address.lock().unwrap().clone();
@@ -171,7 +173,8 @@ async fn nobody_notices_a_rolling_restart() {
         Run::of(&mut home.command(&["token", "create", "--user", "anna", "--database", &url]));
     let token = made.succeeds().stdout.trim().to_owned();
     let start = || {
-        // The balancer asks every 20 ms, and must have asked once before this is over, however busy the machine is.
+        // The balancer asks every 20 ms, and must have asked once before this is over, however busy
+        // the machine is.
         let args = [
             "serve",
             "--json",

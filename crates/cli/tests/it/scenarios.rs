@@ -213,7 +213,8 @@ fn safety_unknown_tool_is_told_to_the_model_only() {
         .succeeds();
     let answer = run.json();
     assert!(tools(&answer).is_empty());
-    // The turn is what the answer says, and the person never reads what the tool would have been called.
+    // The turn is what the answer says, and the person never reads what the tool would have been
+    // called.
     assert_eq!(answer["content"], "I cannot send mail.");
     assert_eq!(answer["outcome"], "REFUSAL:OUT_OF_SCOPE");
     run.says("send_email  ✗ there is no tool");
@@ -233,7 +234,8 @@ fn safety_infinite_tool_loop_terminates_at_iteration_5() {
 fn safety_very_long_message_is_truncated() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "ok"}"#]);
-    // The bound of the task assistant; that of one's own assistant in the terminal is the model's window.
+    // The bound of the task assistant; that of one's own assistant in the terminal is the model's
+    // window.
     let serve = || home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
     let service = Serving::start(&mut serve());
     let answer = service.chat(service.token(), &json!({ "message": "ä".repeat(4_321) }));

@@ -153,8 +153,8 @@ fn told_to_stop_it_is_not_ready_and_answers_for_a_while() {
     assert_eq!(service.wait().code(), Some(130));
 }
 
-/// Returns whether the other side has accepted a connection and read all that was sent to it: the kernel's table of
-/// connections says how many bytes wait there.
+/// Returns whether the other side has accepted a connection and read all that was sent to it: the
+/// kernel's table of connections says how many bytes wait there.
 fn is_read(connection: &TcpStream) -> bool {
     let port = |address: std::net::SocketAddr| format!(":{:04X}", address.port());
     let ends = (

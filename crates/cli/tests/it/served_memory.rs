@@ -1,4 +1,5 @@
-//! The memory over HTTP: of the vault's owner, of others with a vault of their own, and of everybody else in the database.
+//! The memory over HTTP: of the vault's owner, of others with a vault of their own, and of
+//! everybody else in the database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -613,7 +614,8 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     let tea = id(&add(&anna, "Anna drinks Darjeeling", true));
     add(&bert, "Bert was born in Rome", false);
 
-    // Each is told what is theirs: what is important in the instruction, what fits with the message.
+    // Each is told what is theirs: what is important in the instruction, what fits with the
+    // message.
     let asked = say(&service, &model, &anna, "Where was I born?");
     let fits = format!("Anna was born in Zanzibar ({fact})");
     assert!(
@@ -683,7 +685,8 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
             .contains("Pemba")
     );
 
-    // With a conversation goes what was said in it, and no fact; and everything is there after a restart.
+    // With a conversation goes what was said in it, and no fact; and everything is there after a
+    // restart.
     assert_eq!(of(&anna, "DELETE", "/v1/threads/t1", &none).status, 204);
     let before = of(&anna, "GET", "/v1/memory", &none).json();
     assert_eq!(before["facts"].as_array().unwrap().len(), 2, "{before}");
@@ -900,7 +903,8 @@ fn each_user_may_have_a_vault_of_their_own() {
     drop(service);
     std::fs::rename(home.path("Away"), &folders[0]).unwrap();
 
-    // Two users of one folder, or of one inside the other's, are refused, and so is a second vault of one.
+    // Two users of one folder, or of one inside the other's, are refused, and so is a second vault
+    // of one.
     let inside = format!("{of_anna}/Private");
     for (users, path) in [
         (format!("anna={of_anna}, bert={of_anna}"), None),

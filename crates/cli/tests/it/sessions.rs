@@ -67,7 +67,8 @@ fn where_nothing_was_said_there_is_nothing() {
     );
 }
 
-/// Conversations are found by what was said in them, whoever said it and whenever, until they are deleted.
+/// Conversations are found by what was said in them, whoever said it and whenever, until they are
+/// deleted.
 #[test]
 fn what_was_said_is_found() {
     let home = Home::new();

@@ -1,7 +1,9 @@
-//! A soak of attacks: one service with two users is killed, stopped, starved of its disk and attacked at random while they work. In the end no
-//! message is lost, no effect happened twice, and nobody was shown what is another's.
+//! A soak of attacks: one service with two users is killed, stopped, starved of its disk and
+//! attacked at random while they work. In the end no message is lost, no effect happened twice, and
+//! nobody was shown what is another's.
 //!
-//! `ADJUTANT_SOAK_SECONDS` says for how long, 5 if it is not set; `ADJUTANT_SOAK_SEED` repeats the choices of a run.
+//! `ADJUTANT_SOAK_SECONDS` says for how long, 5 if it is not set; `ADJUTANT_SOAK_SEED` repeats the
+//! choices of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -81,7 +83,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Disk(PathBuf);
 
 impl Disk {
-    /// Mounts one with room for what is said in so many seconds: a mebibyte in each, or two on a fast machine.
+    /// Mounts one with room for what is said in so many seconds: a mebibyte in each, or two on a
+    /// fast machine.
     fn mount(folder: PathBuf, seconds: u64) -> Option<Self> {
         std::fs::create_dir_all(&folder).unwrap();
         let mut mount = Command::new("mount");
@@ -272,7 +275,8 @@ impl Scene<'_> {
     }
 }
 
-/// What is wrong with what happened, given the effects, how each message ended, and what the log has of each.
+/// What is wrong with what happened, given the effects, how each message ended, and what the log
+/// has of each.
 fn judged(
     effects: &[String],
     ended: &BTreeMap<String, String>,
@@ -453,8 +457,8 @@ fn nothing_is_lost_or_doubled_or_shown_to_others_whatever_happens() {
             .collect();
         (ended, attacking.join().unwrap())
     });
-    // Once more from the beginning: what was left is taken up. Asked again, a message has the answer that it had: all that did not end
-    // well are, and one of ten others.
+    // Once more from the beginning: what was left is taken up. Asked again, a message has the
+    // answer that it had: all that did not end well are, and one of ten others.
     serving.kill();
     serving = scene.serve();
     let names: BTreeSet<&String> = ended.iter().map(|(name, _)| name).collect();

@@ -1,4 +1,5 @@
-//! `adjutant` at a terminal: keys, Ctrl-C in every phase, pastes, signals, and what must never reach the screen.
+//! `adjutant` at a terminal: keys, Ctrl-C in every phase, pastes, signals, and what must never
+//! reach the screen.
 
 pub(crate) mod pty;
 mod speed;
@@ -961,7 +962,8 @@ fn ctrl_c_while_servers_start_leaves_the_terminal_as_it_was() {
             .unwrap()
             .success()
     );
-    // The shell keeps its output open: a server that closes it has not started, and is not waited for.
+    // The shell keeps its output open: a server that closes it has not started, and is not waited
+    // for.
     let never = format!("echo > '{}'; cat > /dev/null", arg(&began));
     home.config(&format!(
         "[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{never}\"]\n"

@@ -123,7 +123,8 @@ impl Vendor {
     }
 }
 
-/// Answers one request; whether there was one. Who only looks whether somebody listens asks nothing.
+/// Answers one request; whether there was one. Who only looks whether somebody listens asks
+/// nothing.
 fn answer(
     listener: &TcpListener,
     sender: &Sender<Asked>,

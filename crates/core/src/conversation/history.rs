@@ -106,7 +106,8 @@ impl History {
         self.summary = Some((seq, summary));
     }
 
-    /// Forgets all messages but the last ones. The cut falls where it falls if only those are looked at.
+    /// Forgets all messages but the last ones. The cut falls where it falls if only those are
+    /// looked at.
     fn keep_last(&mut self, messages: usize) {
         let rest = self
             .kept
@@ -139,8 +140,9 @@ impl History {
         }
     }
 
-    /// Returns the history that an outline was made of. `said`: the events from [`History::begins_at`] on that have messages.
-    /// `None`: they are not the ones, or another number of messages is to be kept.
+    /// Returns the history that an outline was made of. `said`: the events from
+    /// [`History::begins_at`] on that have messages. `None`: they are not the ones, or another
+    /// number of messages is to be kept.
     pub(super) fn restore(
         messages_max: Option<usize>,
         outline: Outline,

@@ -6,7 +6,8 @@ use crate::calibration::Calibration;
 use crate::event::Event;
 use crate::id::ModelId;
 
-/// The token counts of so many models are remembered; the one that was asked longest ago is forgotten first.
+/// The token counts of so many models are remembered; the one that was asked longest ago is
+/// forgotten first.
 const MODELS_MAX: usize = 8;
 
 /// After so many failures in a row a summary is tried only every so many turns.

@@ -1,8 +1,8 @@
 //! The state of a conversation: the fold over its events.
 //!
-//! [`Conversation`] is changed by [`Conversation::apply`] and by nothing else, so folding in two steps gives what folding in one
-//! gives. It keeps what the next request needs and nothing that grows with the conversation: the whole past is read from the
-//! journal by whoever shows it.
+//! [`Conversation`] is changed by [`Conversation::apply`] and by nothing else, so folding in two
+//! steps gives what folding in one gives. It keeps what the next request needs and nothing that
+//! grows with the conversation: the whole past is read from the journal by whoever shows it.
 
 mod history;
 mod learned;
@@ -37,7 +37,8 @@ use crate::trim::trim;
 use history::History;
 use learned::{Learned, SummaryTries};
 
-/// Everything that a turn needs to know of its conversation. Grows with the turn that is open, not with those before it.
+/// Everything that a turn needs to know of its conversation. Grows with the turn that is open, not
+/// with those before it.
 ///
 /// ```
 /// use adjutant_core::conversation::Conversation;
@@ -60,14 +61,16 @@ pub struct Conversation {
     cost: Option<Cost>,
     started_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
-    /// A summary that was made while a turn was open: what the turn was given of the past stays as it was when it started.
+    /// A summary that was made while a turn was open: what the turn was given of the past stays as
+    /// it was when it started.
     deferred: Option<(u64, Summary)>,
     current: Option<CurrentTurn>,
 }
 
 impl Conversation {
-    /// Returns the state before the first event. `messages_max`: how many user and assistant messages the next request gets
-    /// (see [`crate::turn::trim`]); older ones are not kept. `None`: all since the last summary.
+    /// Returns the state before the first event. `messages_max`: how many user and assistant
+    /// messages the next request gets (see [`crate::turn::trim`]); older ones are not kept. `None`:
+    /// all since the last summary.
     #[must_use]
     pub fn new(messages_max: Option<usize>) -> Self {
         Self {
@@ -161,13 +164,15 @@ impl Conversation {
         &self.status.waiting
     }
 
-    /// Returns the turn that started last, open or finished, with its events. `None`: none has started.
+    /// Returns the turn that started last, open or finished, with its events. `None`: none has
+    /// started.
     #[must_use]
     pub fn current(&self) -> Option<&CurrentTurn> {
         self.current.as_ref()
     }
 
-    /// Returns the events since the last turn started: those of that turn, and what came after its end.
+    /// Returns the events since the last turn started: those of that turn, and what came after its
+    /// end.
     #[must_use]
     pub fn recent(&self) -> &[Recorded] {
         self.current.as_ref().map_or(&[], CurrentTurn::events)
@@ -179,7 +184,8 @@ impl Conversation {
         self.history.recalled()
     }
 
-    /// Returns [`Conversation::recalled`] with a summary taken into account that was made since the open turn started.
+    /// Returns [`Conversation::recalled`] with a summary taken into account that was made since the
+    /// open turn started.
     #[must_use]
     pub fn recalled_now(&self) -> Recalled {
         let mut recalled = self.history.recalled();
@@ -189,8 +195,8 @@ impl Conversation {
         recalled
     }
 
-    /// Returns [`Conversation::recalled`] for a turn with another bound. `before`: the last turns before the open one; what was said
-    /// before those is left out.
+    /// Returns [`Conversation::recalled`] for a turn with another bound. `before`: the last turns
+    /// before the open one; what was said before those is left out.
     #[must_use]
     pub fn recalled_within(&self, messages_max: Option<usize>, before: &[Recorded]) -> Recalled {
         let said = history(before);
@@ -208,7 +214,8 @@ impl Conversation {
         }
     }
 
-    /// Forgets the events of the last turn, unless it is open: whoever keeps the state for the next turn does not need them.
+    /// Forgets the events of the last turn, unless it is open: whoever keeps the state for the next
+    /// turn does not need them.
     pub fn forget_finished_turn(&mut self) {
         if self.open_turn().is_none() {
             self.current = None;
@@ -222,7 +229,8 @@ impl Conversation {
         size_of::<Self>() + self.history.weight() + current
     }
 
-    /// Returns the messages of finished turns that are kept, the last ones of [`Conversation::messages`].
+    /// Returns the messages of finished turns that are kept, the last ones of
+    /// [`Conversation::messages`].
     #[must_use]
     pub fn kept_messages(&self) -> &[Message] {
         self.history.kept()
@@ -234,7 +242,8 @@ impl Conversation {
         self.history.total()
     }
 
-    /// Returns how many user and assistant messages are kept at most, as it was given to [`Conversation::new`].
+    /// Returns how many user and assistant messages are kept at most, as it was given to
+    /// [`Conversation::new`].
     #[must_use]
     pub fn messages_max(&self) -> Option<usize> {
         self.history.messages_max()
@@ -252,14 +261,15 @@ impl Conversation {
         self.history.summary()
     }
 
-    /// Returns how our count of a request relates to this model's. `exact`: we count with its own tokenizer.
+    /// Returns how our count of a request relates to this model's. `exact`: we count with its own
+    /// tokenizer.
     #[must_use]
     pub fn calibration(&self, model: &ModelId, exact: bool) -> Calibration {
         self.learned.calibration(model, exact)
     }
 
-    /// Returns whether it is worth trying to summarize old turns, after what happened before: in the next turn after a
-    /// failure, and after more failures in a row less and less often.
+    /// Returns whether it is worth trying to summarize old turns, after what happened before: in
+    /// the next turn after a failure, and after more failures in a row less and less often.
     #[must_use]
     pub fn is_time_to_summarize(&self) -> bool {
         self.summary_tries.is_time()
@@ -277,7 +287,8 @@ impl Conversation {
         self.usage
     }
 
-    /// Returns the money of all finished turns, in a branch with those that it comes from. `None`: it is not known of each.
+    /// Returns the money of all finished turns, in a branch with those that it comes from. `None`:
+    /// it is not known of each.
     #[must_use]
     pub fn cost(&self) -> Option<Cost> {
         self.cost

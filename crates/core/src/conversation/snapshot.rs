@@ -1,4 +1,5 @@
-//! The state of a conversation as it is stored, so that a process that knows nothing of it need not fold all events.
+//! The state of a conversation as it is stored, so that a process that knows nothing of it need not
+//! fold all events.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,12 +14,14 @@ use crate::model::Usage;
 /// The format of [`Snapshot::body`] that this version writes, and the only one it reads.
 pub const SNAPSHOT_VERSION: u32 = 1;
 
-/// The state of a conversation between two turns, without the messages. It is a cache: the events come to the same.
+/// The state of a conversation between two turns, without the messages. It is a cache: the events
+/// come to the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The place of the last event that is in it.
     pub seq: u64,
-    /// The place of the first event whose messages the next request needs; `seq + 1` if it needs none.
+    /// The place of the first event whose messages the next request needs; `seq + 1` if it needs
+    /// none.
     pub messages_from: u64,
     /// The rest, as JSON.
     pub body: String,
@@ -66,9 +69,11 @@ impl Conversation {
         }))
     }
 
-    /// Returns the state that a snapshot was made of, as [`Conversation::forget_finished_turn`] leaves it. `said`: the events from
-    /// [`Snapshot::messages_from`] to [`Snapshot::seq`] that have messages ([`Event::has_messages`](crate::Event::has_messages)),
-    /// in order; others among them change nothing. `None`: it cannot be read, or was made for another number of messages; then all events are to be folded.
+    /// Returns the state that a snapshot was made of, as [`Conversation::forget_finished_turn`]
+    /// leaves it. `said`: the events from [`Snapshot::messages_from`] to [`Snapshot::seq`] that
+    /// have messages ([`Event::has_messages`](crate::Event::has_messages)), in order; others among
+    /// them change nothing. `None`: it cannot be read, or was made for another number of messages;
+    /// then all events are to be folded.
     #[must_use]
     pub fn restore(
         messages_max: Option<usize>,
@@ -97,7 +102,8 @@ impl Conversation {
 }
 
 impl Snapshot {
-    /// Returns the number of messages that it was made for, as it was given to [`Conversation::new`]. `None`: it cannot be read.
+    /// Returns the number of messages that it was made for, as it was given to
+    /// [`Conversation::new`]. `None`: it cannot be read.
     #[must_use]
     pub fn messages_max(&self) -> Option<Option<usize>> {
         let body: Body = serde_json::from_str(&self.body).ok()?;

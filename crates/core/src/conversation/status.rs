@@ -6,7 +6,8 @@ use crate::confirmation::PendingCall;
 use crate::event::{Event, Recorded};
 use crate::id::{InputId, TurnId};
 
-/// The part of a conversation's state that says what there is to do: the open turn, and what waits for a human.
+/// The part of a conversation's state that says what there is to do: the open turn, and what waits
+/// for a human.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Status {
     /// The turn that has started and not finished.

@@ -65,7 +65,8 @@ fn summarised(turn: Option<TurnId>, at: usize) -> Event {
     }
 }
 
-/// The events of what happens, as a runtime writes them: what it puts into few words begins behind what it was given.
+/// The events of what happens, as a runtime writes them: what it puts into few words begins behind
+/// what it was given.
 fn journal(happenings: &[Happens], messages_max: Option<usize>) -> Vec<Recorded> {
     let mut journal: Vec<Recorded> = Vec::new();
     for (at, happening) in happenings.iter().enumerate() {
@@ -291,8 +292,8 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
     }
 }
 
-/// Returns the past that a turn is given, from the definition: all messages of the whole past, less those that the last summary
-/// stands for, trimmed.
+/// Returns the past that a turn is given, from the definition: all messages of the whole past, less
+/// those that the last summary stands for, trimmed.
 fn recalled_by_definition(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
     let history = history(events);
     let summary = super::last_summary(events).filter(|known| known.summarized_at <= history.len());

@@ -13,7 +13,8 @@ use crate::tool_choice::ToolChoice;
 
 use super::weight::event_weight;
 
-/// The turn that started last in a conversation: its events, replies found by number, and calls by their id.
+/// The turn that started last in a conversation: its events, replies found by number, and calls by
+/// their id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurrentTurn {
     turn: TurnId,
@@ -127,7 +128,8 @@ impl CurrentTurn {
         self.turn
     }
 
-    /// Returns its events in order, beginning with [`Event::TurnStarted`], and what happened in the conversation beside them.
+    /// Returns its events in order, beginning with [`Event::TurnStarted`], and what happened in the
+    /// conversation beside them.
     #[must_use]
     pub fn events(&self) -> &[Recorded] {
         &self.events
@@ -184,8 +186,9 @@ impl CurrentTurn {
         self.events.get(at).map(|recorded| recorded.at)
     }
 
-    /// Returns the effect that the starts of a call were recorded with. [`Effect::Once`] as soon as one of them has it: such
-    /// a call stays one, whatever its tool says of itself later. `None`: it was not started.
+    /// Returns the effect that the starts of a call were recorded with. [`Effect::Once`] as soon as
+    /// one of them has it: such a call stays one, whatever its tool says of itself later. `None`:
+    /// it was not started.
     #[must_use]
     pub fn effect(&self, call: &CallId) -> Option<Effect> {
         let effect = |at: &usize| match self.event(*at) {
@@ -201,7 +204,8 @@ impl CurrentTurn {
         })
     }
 
-    /// Returns the first doubt about a call that is younger than its start number `seen`, resolved or not.
+    /// Returns the first doubt about a call that is younger than its start number `seen`, resolved
+    /// or not.
     #[must_use]
     pub fn doubt_after(&self, call: &CallId, seen: u32) -> Option<&PendingCall> {
         self.of_call(call)?
@@ -257,7 +261,8 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns the tool and the arguments of each call that was interrupted and may have been carried out.
+    /// Returns the tool and the arguments of each call that was interrupted and may have been
+    /// carried out.
     #[must_use]
     pub fn interrupted(&self) -> Vec<(String, Arguments)> {
         let ends = self.calls.keys().filter_map(|call| {
@@ -271,8 +276,8 @@ impl CurrentTurn {
         ends.collect()
     }
 
-    /// Returns the answer to a call that waited for a yes, and the arguments that were put in the place of its own.
-    /// `Some(None)`: nobody answered in time.
+    /// Returns the answer to a call that waited for a yes, and the arguments that were put in the
+    /// place of its own. `Some(None)`: nobody answered in time.
     #[must_use]
     pub fn answer(&self, call: &CallId) -> Option<Option<(Verdict, Option<&EditedCall>)>> {
         match self.event(self.of_call(call)?.answered?)? {
@@ -283,8 +288,8 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns what the model may call after these calls were answered, of which some awaited results: what came with the last of
-    /// them. `None`: none came.
+    /// Returns what the model may call after these calls were answered, of which some awaited
+    /// results: what came with the last of them. `None`: none came.
     #[must_use]
     pub fn choice_after(&self, pending: &[PendingCall]) -> Option<&ToolChoice> {
         let answered = |shown: &PendingCall| self.of_call(&shown.call_id)?.answered;
@@ -336,7 +341,8 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns the tool and the arguments that a call ran with. `None`: it has not run in this turn.
+    /// Returns the tool and the arguments that a call ran with. `None`: it has not run in this
+    /// turn.
     #[must_use]
     pub fn ran(&self, call: &CallId) -> Option<(&str, &Arguments)> {
         match self.event(self.of_call(call)?.ended?)? {

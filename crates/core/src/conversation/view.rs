@@ -20,13 +20,15 @@ pub fn open_turn(events: &[Recorded]) -> Option<TurnId> {
     Status::of(events).turn
 }
 
-/// Returns the calls that wait for a human now: those of the open turn that were asked for and not answered.
+/// Returns the calls that wait for a human now: those of the open turn that were asked for and not
+/// answered.
 #[must_use]
 pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
     Status::of(events).waiting
 }
 
-/// Returns the notices about an input that was an answer: that it was refused, came too late, or was given before.
+/// Returns the notices about an input that was an answer: that it was refused, came too late, or
+/// was given before.
 #[must_use]
 pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
     let notice = |code: &str, text: &str| Notice {
@@ -113,7 +115,8 @@ fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option
         })
 }
 
-/// Returns whether an answer brings the result that was brought before: the same answer again is the same answer.
+/// Returns whether an answer brings the result that was brought before: the same answer again is
+/// the same answer.
 fn is_repeated(events: &[Recorded], answer: &Answer) -> bool {
     events.iter().any(|recorded| match &*recorded.event {
         Event::CallFinished { call, result, .. } => {
@@ -133,8 +136,9 @@ pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
     events.iter().rev().find(concerns)?.event.turn()
 }
 
-/// Returns how often the open turn was taken up since it got any further. That a call was begun, begun again, or is known not to
-/// have been done is no step further: it may be what takes each worker down.
+/// Returns how often the open turn was taken up since it got any further. That a call was begun,
+/// begun again, or is known not to have been done is no step further: it may be what takes each
+/// worker down.
 #[must_use]
 pub fn times_taken_up(events: &[Recorded]) -> u32 {
     let Some(open) = open_turn(events) else {
@@ -167,7 +171,8 @@ pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
     Status::of(events).is_queued(input)
 }
 
-/// Returns the response of a turn: its end, or, if it waits for a human, the question. `None` while it runs.
+/// Returns the response of a turn: its end, or, if it waits for a human, the question. `None` while
+/// it runs.
 #[must_use]
 pub fn response(
     conversation: ConversationId,
@@ -313,8 +318,8 @@ fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
     timing
 }
 
-/// Returns what the next turn is given of the past: the last summary and what was said since, of that no more than
-/// `messages_max` user and assistant messages (see [`trim`](crate::turn::trim)).
+/// Returns what the next turn is given of the past: the last summary and what was said since, of
+/// that no more than `messages_max` user and assistant messages (see [`trim`](crate::turn::trim)).
 #[must_use]
 pub fn recalled(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
     Conversation::of(messages_max, events.iter().cloned()).recalled_now()
@@ -329,8 +334,8 @@ pub fn past<'a>(of_turn: impl IntoIterator<Item = &'a Event>) -> Option<&'a Past
     })
 }
 
-/// Returns what a turn was given, made from events before it: those of the last turns that have so many messages, the one that has
-/// the summary, and any others.
+/// Returns what a turn was given, made from events before it: those of the last turns that have so
+/// many messages, the one that has the summary, and any others.
 #[must_use]
 pub fn recalled_as(past: &Past, before: &[Recorded]) -> Recalled {
     let summary = before

@@ -18,8 +18,8 @@ pub(super) fn event_weight(event: &Event) -> usize {
     size_of::<Event>() + said_weight(event) + repeated
 }
 
-/// Returns about how many bytes of words and results an event adds to what is stored of a conversation, rather too few than too
-/// many.
+/// Returns about how many bytes of words and results an event adds to what is stored of a
+/// conversation, rather too few than too many.
 #[must_use]
 pub fn stored_weight(event: &Event) -> usize {
     STORED_MIN + said_weight(event)

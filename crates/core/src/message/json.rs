@@ -1,5 +1,5 @@
-//! Reads a message from JSON: in our own form, and in the forms in which the specification of this project and OpenAI's API write it. We
-//! write one form only, with `parts`.
+//! Reads a message from JSON: in our own form, and in the forms in which the specification of this
+//! project and OpenAI's API write it. We write one form only, with `parts`.
 
 use serde::Deserialize;
 use serde_json::Value;

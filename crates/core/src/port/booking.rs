@@ -4,8 +4,8 @@ use uuid::Uuid;
 use crate::budget::Spending;
 use crate::id::UserId;
 
-/// Spending that is booked once. The same booking again, by its id, changes nothing, as long as it was not added up
-/// ([`BudgetStore::fold`](crate::port::BudgetStore::fold)).
+/// Spending that is booked once. The same booking again, by its id, changes nothing, as long as it
+/// was not added up ([`BudgetStore::fold`](crate::port::BudgetStore::fold)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Booking {
     /// A name of its own among all.

@@ -9,11 +9,13 @@ pub struct BranchPoint {
     /// The conversation that the branch goes on from.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// The place of the last event that the branch has in common with it. 0: they have none in common.
+    /// The place of the last event that the branch has in common with it. 0: they have none in
+    /// common.
     pub seq: u64,
 }
 
-/// A request to make a branch, for [`ConversationStore::branch`](crate::port::ConversationStore::branch).
+/// A request to make a branch, for
+/// [`ConversationStore::branch`](crate::port::ConversationStore::branch).
 #[derive(Debug, Clone, Copy)]
 pub struct Branching<'a> {
     /// The conversation whose history the branch begins with.
@@ -29,8 +31,8 @@ pub struct Branching<'a> {
 /// What became of a request to make a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branched {
-    /// The branch is there, and begins at this place: of the conversation that recorded the event at it, which is not the one
-    /// that was named if that is a branch itself and begins later.
+    /// The branch is there, and begins at this place: of the conversation that recorded the event
+    /// at it, which is not the one that was named if that is a branch itself and begins later.
     At(BranchPoint),
     /// The user has no such conversation with the agent.
     NoSuchConversation,
@@ -45,6 +47,7 @@ pub struct Alternatives {
     pub seq: u64,
     /// All of them, at least two, in the order in which they were begun.
     pub conversations: Vec<ConversationId>,
-    /// Which of them the conversation is, or comes from: an index of [`Alternatives::conversations`].
+    /// Which of them the conversation is, or comes from: an index of
+    /// [`Alternatives::conversations`].
     pub current: usize,
 }

@@ -15,8 +15,10 @@ pub enum Change {
     Missed,
 }
 
-/// The news of a journal from the moment they were asked for, see [`Journal::changes`](super::Journal::changes).
+/// The news of a journal from the moment they were asked for, see
+/// [`Journal::changes`](super::Journal::changes).
 pub trait Changes: Send {
-    /// Waits for the next change. `None`: there will be none any more. Nothing is lost if the future is dropped before it is ready.
+    /// Waits for the next change. `None`: there will be none any more. Nothing is lost if the
+    /// future is dropped before it is ready.
     fn next(&mut self) -> BoxFuture<'_, Option<Change>>;
 }

@@ -7,7 +7,8 @@ pub enum Claim {
     Refused,
     /// It was free, or this worker had it already.
     Granted,
-    /// Another worker had it and did not give it back: it died, or stood still for longer than its claim.
+    /// Another worker had it and did not give it back: it died, or stood still for longer than its
+    /// claim.
     TakenOver,
 }
 

@@ -10,7 +10,8 @@ use crate::port::{Alternatives, BranchPoint, Branched, Branching, Cursor, StoreE
 pub struct ConversationSummary {
     /// Its id.
     pub id: ConversationId,
-    /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
+    /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty:
+    /// there are none yet.
     pub title: String,
     /// True if a person gave it that name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -81,14 +82,15 @@ pub enum Deleted {
     Yes,
     /// The user has no such conversation with the agent.
     NoSuchConversation,
-    /// Somebody alive works on it: nothing was deleted. Once its turn has ended or waits, it can be.
+    /// Somebody alive works on it: nothing was deleted. Once its turn has ended or waits, it can
+    /// be.
     Running,
 }
 
 /// The list of conversations. What is said in them is in the journal.
 pub trait ConversationStore: Send + Sync + 'static {
-    /// The user's conversations with the agent, the one with the newest input first, without single requests
-    /// ([`ConversationId::is_of_a_request`]).
+    /// The user's conversations with the agent, the one with the newest input first, without single
+    /// requests ([`ConversationId::is_of_a_request`]).
     ///
     /// # Errors
     /// [`StoreError`].
@@ -118,8 +120,9 @@ pub trait ConversationStore: Send + Sync + 'static {
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Gives it the title `to` if it still has the title `from`, and not from a person: a name that a person gave stays, also one that
-    /// is the title it had. `false`: it has another title or a person's, or there is no such conversation.
+    /// Gives it the title `to` if it still has the title `from`, and not from a person: a name that
+    /// a person gave stays, also one that is the title it had. `false`: it has another title or a
+    /// person's, or there is no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -130,8 +133,9 @@ pub trait ConversationStore: Send + Sync + 'static {
         to: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Deletes it with its events and logs, unless somebody alive has claimed it ([`Journal::claim`]). The events and logs that
-    /// branches begin with stay for as long as there is a branch that does.
+    /// Deletes it with its events and logs, unless somebody alive has claimed it
+    /// ([`Journal::claim`]). The events and logs that branches begin with stay for as long as there
+    /// is a branch that does.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -140,12 +144,14 @@ pub trait ConversationStore: Send + Sync + 'static {
     fn delete<'a>(&'a self, key: &'a ConversationKey)
     -> BoxFuture<'a, Result<Deleted, StoreError>>;
 
-    /// Makes a conversation that begins with the events of another one up to a place between two turns, and goes on with places
-    /// of its own behind it. Reading it ([`Journal::load`]) gives both; nothing is copied. It has the other's title, unless
-    /// they have nothing in common, and nothing that waits in the other. The same request twice makes one branch.
+    /// Makes a conversation that begins with the events of another one up to a place between two
+    /// turns, and goes on with places of its own behind it. Reading it ([`Journal::load`]) gives
+    /// both; nothing is copied. It has the other's title, unless they have nothing in common, and
+    /// nothing that waits in the other. The same request twice makes one branch.
     ///
     /// # Errors
-    /// [`StoreError::Reused`] if the id is that of another conversation; any other [`StoreError`] as usual.
+    /// [`StoreError::Reused`] if the id is that of another conversation; any other [`StoreError`]
+    /// as usual.
     ///
     /// [`Journal::load`]: crate::port::Journal::load
     fn branch<'a>(
@@ -153,8 +159,9 @@ pub trait ConversationStore: Send + Sync + 'static {
         branching: Branching<'a>,
     ) -> BoxFuture<'a, Result<Branched, StoreError>>;
 
-    /// Lists the places of a conversation at which others go on differently, in order: its branches, those it comes from, and
-    /// their branches. Branches in which nothing was said yet are left out. Empty if the user has no such conversation.
+    /// Lists the places of a conversation at which others go on differently, in order: its
+    /// branches, those it comes from, and their branches. Branches in which nothing was said yet
+    /// are left out. Empty if the user has no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].

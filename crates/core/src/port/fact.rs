@@ -5,7 +5,8 @@ use crate::port::StoreError;
 
 /// The facts about users that have no file for them, with the history of their changes.
 ///
-/// Which changes are right is not decided here: they are planned over what was read, and carried out only if it is still so.
+/// Which changes are right is not decided here: they are planned over what was read, and carried
+/// out only if it is still so.
 pub trait FactStore: Send + Sync + 'static {
     /// Returns the facts about a user and those that were withdrawn, by one statement.
     ///
@@ -13,8 +14,9 @@ pub trait FactStore: Send + Sync + 'static {
     /// [`StoreError`].
     fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>>;
 
-    /// Carries out a change together with its record, if the facts are still those that it was planned over; else changes nothing and
-    /// returns `false`. Nobody else changes facts of the user in between.
+    /// Carries out a change together with its record, if the facts are still those that it was
+    /// planned over; else changes nothing and returns `false`. Nobody else changes facts of the
+    /// user in between.
     ///
     /// # Errors
     /// [`StoreError`]; then nothing was changed, unless the connection broke at the end.
@@ -30,7 +32,8 @@ pub trait FactStore: Send + Sync + 'static {
 pub struct FactsFound {
     /// Oldest first, by their creation; no two have the same words.
     pub facts: Vec<StoredFact>,
-    /// The words that were forgotten or replaced last, newest first, 1,000 at most. They may be among the facts again.
+    /// The words that were forgotten or replaced last, newest first, 1,000 at most. They may be
+    /// among the facts again.
     pub withdrawn: Vec<String>,
 }
 

@@ -25,10 +25,12 @@ pub enum StoreError {
     /// Somebody else has written to this conversation: drop everything and stop. Never retried.
     #[error("another process is writing to this conversation")]
     Conflict,
-    /// The input's id was used before for another request ([`Input::fingerprint`]): choose another id.
+    /// The input's id was used before for another request ([`Input::fingerprint`]): choose another
+    /// id.
     #[error("this id was used before, for another request")]
     Reused,
-    /// As many messages wait in the conversation as may, and this one was not accepted: send it again once some are answered.
+    /// As many messages wait in the conversation as may, and this one was not accepted: send it
+    /// again once some are answered.
     #[error(
         "as many messages wait in this conversation as may ({limit}); wait until some are answered, or stop the turn that runs"
     )]
@@ -66,7 +68,8 @@ pub enum StoreError {
         /// What happened.
         message: String,
     },
-    /// Something in it cannot be understood: damaged, or written by a newer version. It is left as it is.
+    /// Something in it cannot be understood: damaged, or written by a newer version. It is left as
+    /// it is.
     #[error("the store holds something this version cannot read: {message}")]
     Unreadable {
         /// What and where.
@@ -96,7 +99,8 @@ impl Loaded {
 pub struct Known {
     /// The place of the last event that was read.
     pub seq: u64,
-    /// [`Newer::created_at`] as it was then: a conversation that was deleted and begun again is another one.
+    /// [`Newer::created_at`] as it was then: a conversation that was deleted and begun again is
+    /// another one.
     pub created_at: Timestamp,
 }
 
@@ -115,12 +119,13 @@ pub struct Restorable {
 pub struct Newer {
     /// Time of creation of the conversation.
     pub created_at: Timestamp,
-    /// What the events before [`Newer::events`] come to. Only if what is known is nothing, or of another conversation, and the store
-    /// has a snapshot it can read; one that is not in the format of this version
-    /// ([`SNAPSHOT_VERSION`](crate::conversation::SNAPSHOT_VERSION)) or is damaged is left out.
+    /// What the events before [`Newer::events`] come to. Only if what is known is nothing, or of
+    /// another conversation, and the store has a snapshot it can read; one that is not in the
+    /// format of this version ([`SNAPSHOT_VERSION`](crate::conversation::SNAPSHOT_VERSION)) or is
+    /// damaged is left out.
     pub restorable: Option<Restorable>,
-    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or if what is known is nothing or of another
-    /// conversation, that of the snapshot, or else 0.
+    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or if what is known is
+    /// nothing or of another conversation, that of the snapshot, or else 0.
     pub after: u64,
     /// The events behind that place, in order.
     pub events: Vec<Recorded>,
@@ -128,7 +133,8 @@ pub struct Newer {
     pub inbox: Vec<Input>,
 }
 
-/// Turns of a conversation that follow one another, for [`Journal::load_turns`] and [`Journal::load_turn`].
+/// Turns of a conversation that follow one another, for [`Journal::load_turns`] and
+/// [`Journal::load_turn`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turns {
     /// Time of creation of the conversation.
@@ -142,7 +148,8 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Returns what has been read, for [`Journal::load_newer`] to go on from. Only if the last turns were asked for.
+    /// Returns what has been read, for [`Journal::load_newer`] to go on from. Only if the last
+    /// turns were asked for.
     #[must_use]
     pub fn known(&self) -> Known {
         let seq = self.events.last().map_or(self.after, |last| last.seq);
@@ -165,8 +172,9 @@ pub struct AcceptedInput {
 pub struct Begin<'a> {
     /// The input to accept first. `None`: everything was accepted before.
     pub input: Option<&'a Input>,
-    /// The events of a turn that answers the input: [`Event::TurnStarted`], which takes it. They are recorded if there is
-    /// nothing else to do first, in the same commit. Empty: the input starts no turn.
+    /// The events of a turn that answers the input: [`Event::TurnStarted`], which takes it. They
+    /// are recorded if there is nothing else to do first, in the same commit. Empty: the input
+    /// starts no turn.
     pub turn: &'a [Event],
     /// An event that is recorded in front of them if the conversation has none.
     pub first: Option<&'a Event>,
@@ -183,9 +191,11 @@ pub struct Begin<'a> {
 /// The answer to [`Journal::begin`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Begun {
-    /// The worker has the conversation, and the turn has started: its events are among those that are newer.
+    /// The worker has the conversation, and the turn has started: its events are among those that
+    /// are newer.
     Started(Newer),
-    /// The worker has the conversation. It has to look first at what is there: an open turn, or inputs that came before.
+    /// The worker has the conversation. It has to look first at what is there: an open turn, or
+    /// inputs that came before.
     Claimed {
         /// [`Claim::Granted`] or [`Claim::TakenOver`].
         claim: Claim,
@@ -203,32 +213,35 @@ pub enum Begun {
 pub enum Finished {
     /// The claim was given back.
     Released,
-    /// Inputs came meanwhile: the worker keeps the claim and goes on with them. All that were not taken, in order.
+    /// Inputs came meanwhile: the worker keeps the claim and goes on with them. All that were not
+    /// taken, in order.
     Kept(Vec<Input>),
 }
 
-/// What happened. Everything durable of a turn goes through here; engine and tools know no database.
+/// What happened. Everything durable of a turn goes through here; engine and tools know no
+/// database.
 pub trait Journal: Send + Sync + 'static {
-    /// Accepts an input; creates the conversation if it is new. Durable on return; the same `input.id` twice is one
-    /// input.
+    /// Accepts an input; creates the conversation if it is new. Durable on return; the same
+    /// `input.id` twice is one input.
     ///
-    /// Of inputs that start a turn ([`InputBody::starts_turn`](crate::InputBody::starts_turn)), a store lets so many wait in one
-    /// conversation ([`MESSAGES_QUEUED_MAX`](crate::limits::MESSAGES_QUEUED_MAX) unless it is told another number). What answers or
-    /// stops a turn is always accepted.
+    /// Of inputs that start a turn ([`InputBody::starts_turn`](crate::InputBody::starts_turn)), a
+    /// store lets so many wait in one conversation
+    /// ([`MESSAGES_QUEUED_MAX`](crate::limits::MESSAGES_QUEUED_MAX) unless it is told another
+    /// number). What answers or stops a turn is always accepted.
     ///
     /// # Errors
-    /// [`StoreError::Reused`] if both have a fingerprint and it differs; [`StoreError::QueueFull`] if as many inputs wait as may, and
-    /// this one is new and would wait too; any other [`StoreError`] as usual. Then the input
-    /// was not accepted.
+    /// [`StoreError::Reused`] if both have a fingerprint and it differs; [`StoreError::QueueFull`]
+    /// if as many inputs wait as may, and this one is new and would wait too; any other
+    /// [`StoreError`] as usual. Then the input was not accepted.
     fn submit<'a>(
         &'a self,
         key: &'a ConversationKey,
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Accepts an input as [`Journal::submit`] does. A store that can do so in the same commit also starts its turn with the event
-    /// `turn`, if nobody has the conversation and nothing else is to be done in it: whoever claims it next goes on with that turn. By
-    /// default no turn is started.
+    /// Accepts an input as [`Journal::submit`] does. A store that can do so in the same commit also
+    /// starts its turn with the event `turn`, if nobody has the conversation and nothing else is to
+    /// be done in it: whoever claims it next goes on with that turn. By default no turn is started.
     ///
     /// # Errors
     /// As [`Journal::submit`].
@@ -242,8 +255,8 @@ pub trait Journal: Send + Sync + 'static {
         self.submit(key, input)
     }
 
-    /// Returns the worker that has a conversation, if it is one that hears other processes: see [`Relay`]. One that hears and does not
-    /// answer stands still. By default `None`.
+    /// Returns the worker that has a conversation, if it is one that hears other processes: see
+    /// [`Relay`]. One that hears and does not answer stands still. By default `None`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -255,9 +268,10 @@ pub trait Journal: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Ends the claim of a worker that is seen not to go on, though its lease has not run out: whoever begins next takes the
-    /// conversation over, and what that worker still writes is refused. Returns whether it had the conversation. By default nothing
-    /// is ended before the lease.
+    /// Ends the claim of a worker that is seen not to go on, though its lease has not run out:
+    /// whoever begins next takes the conversation over, and what that worker still writes is
+    /// refused. Returns whether it had the conversation. By default nothing is ended before the
+    /// lease.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -270,15 +284,17 @@ pub trait Journal: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(false)))
     }
 
-    /// Everything known of a conversation; empty if the user has no such conversation with this agent.
+    /// Everything known of a conversation; empty if the user has no such conversation with this
+    /// agent.
     ///
     /// # Errors
     /// [`StoreError`].
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
-    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: what is needed to go on, so that what is
-    /// read does not grow with the conversation: the last snapshot ([`Newer::restorable`]) and what came behind it, or everything
-    /// if there is none. A place of 0 in `known`: everything. Returns `None` if the user has no such conversation.
+    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: what is
+    /// needed to go on, so that what is read does not grow with the conversation: the last snapshot
+    /// ([`Newer::restorable`]) and what came behind it, or everything if there is none. A place of
+    /// 0 in `known`: everything. Returns `None` if the user has no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -288,9 +304,10 @@ pub trait Journal: Send + Sync + 'static {
         known: Option<Known>,
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>>;
 
-    /// Reads the last `turns` turns that began before the place `before`, up to that place, and everything that happened between
-    /// them. If there are fewer, it reads from the beginning. `before` of `None`: the last turns of all. What is read does not
-    /// grow with the conversation, and a place stays the same while it grows. Returns `None` if the user has no such
+    /// Reads the last `turns` turns that began before the place `before`, up to that place, and
+    /// everything that happened between them. If there are fewer, it reads from the beginning.
+    /// `before` of `None`: the last turns of all. What is read does not grow with the conversation,
+    /// and a place stays the same while it grows. Returns `None` if the user has no such
     /// conversation.
     ///
     /// # Errors
@@ -302,8 +319,9 @@ pub trait Journal: Send + Sync + 'static {
         turns: u32,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>>;
 
-    /// Reads one turn: everything that was recorded from its beginning up to the beginning of the next one. What is read does not
-    /// grow with the conversation. Returns `None` if the user has no such conversation, or it has no such turn.
+    /// Reads one turn: everything that was recorded from its beginning up to the beginning of the
+    /// next one. What is read does not grow with the conversation. Returns `None` if the user has
+    /// no such conversation, or it has no such turn.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -313,7 +331,8 @@ pub trait Journal: Send + Sync + 'static {
         turn: TurnId,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>>;
 
-    /// Looks an input up by its id. Returns `None` if the user has no such conversation, or it has accepted no such input.
+    /// Looks an input up by its id. Returns `None` if the user has no such conversation, or it has
+    /// accepted no such input.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -323,10 +342,10 @@ pub trait Journal: Send + Sync + 'static {
         id: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>>;
 
-    /// Accepts an input, claims the conversation, and starts the turn that answers the input, in one commit. Where another
-    /// worker alive has the conversation, the input is accepted all the same and waits; where something else is to be done
-    /// first, the worker gets the claim and what it does not know yet. The same input twice is one input, as with
-    /// [`Journal::submit`].
+    /// Accepts an input, claims the conversation, and starts the turn that answers the input, in
+    /// one commit. Where another worker alive has the conversation, the input is accepted all the
+    /// same and waits; where something else is to be done first, the worker gets the claim and what
+    /// it does not know yet. The same input twice is one input, as with [`Journal::submit`].
     ///
     /// # Errors
     /// As [`Journal::submit`]; then nothing was accepted or claimed.
@@ -336,8 +355,9 @@ pub trait Journal: Send + Sync + 'static {
         begin: Begin<'a>,
     ) -> BoxFuture<'a, Result<Begun, StoreError>>;
 
-    /// Adds events: all or nothing, durable on return, taking the inputs they take ([`Event::takes_input`]) and filling the
-    /// decision and tool-invocation logs in the same transaction. They have consecutive places.
+    /// Adds events: all or nothing, durable on return, taking the inputs they take
+    /// ([`Event::takes_input`]) and filling the decision and tool-invocation logs in the same
+    /// transaction. They have consecutive places.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] unless the first of them has the next free place.
@@ -347,10 +367,12 @@ pub trait Journal: Send + Sync + 'static {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Adds events as [`Journal::append`] does, as the worker that has the conversation, and books what it used.
+    /// Adds events as [`Journal::append`] does, as the worker that has the conversation, and books
+    /// what it used.
     ///
     /// # Errors
-    /// As [`Journal::append`]; and [`StoreError::Conflict`] if the claim is not this worker's, made in this epoch of its.
+    /// As [`Journal::append`]; and [`StoreError::Conflict`] if the claim is not this worker's, made
+    /// in this epoch of its.
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -358,14 +380,16 @@ pub trait Journal: Send + Sync + 'static {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Returns the place in which the journal is kept. Default: `None`, a place that is shared with nothing.
+    /// Returns the place in which the journal is kept. Default: `None`, a place that is shared with
+    /// nothing.
     fn store_id(&self) -> Option<StoreId> {
         None
     }
 
-    /// Adds events as [`Journal::append_held`] does, at least one, carries out a change of the user's tasks, and adds the event that
-    /// says what it led to, all in one transaction: after a crash there is all of it or nothing. Returns that event. Asked only where the tasks
-    /// are in the same place ([`Journal::store_id`]). Default: refused.
+    /// Adds events as [`Journal::append_held`] does, at least one, carries out a change of the
+    /// user's tasks, and adds the event that says what it led to, all in one transaction: after a
+    /// crash there is all of it or nothing. Returns that event. Asked only where the tasks are in
+    /// the same place ([`Journal::store_id`]). Default: refused.
     ///
     /// # Errors
     /// As [`Journal::append_held`]; then nothing was changed.
@@ -381,9 +405,10 @@ pub trait Journal: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(StoreError::Unusable { message })))
     }
 
-    /// Adds events as [`Journal::append_held`] does, none is allowed, and gives the claim back in the same commit, unless inputs
-    /// came that nobody has taken: no input is left behind between the end of a turn and the release. `snapshot`: what the
-    /// conversation comes to with these events, which replaces an earlier snapshot in the same commit. A store that reads all events
+    /// Adds events as [`Journal::append_held`] does, none is allowed, and gives the claim back in
+    /// the same commit, unless inputs came that nobody has taken: no input is left behind between
+    /// the end of a turn and the release. `snapshot`: what the conversation comes to with these
+    /// events, which replaces an earlier snapshot in the same commit. A store that reads all events
     /// as fast may leave it out, and so does every store where no events are added.
     ///
     /// # Errors
@@ -396,8 +421,9 @@ pub trait Journal: Send + Sync + 'static {
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>>;
 
-    /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already does. Renews a
-    /// claim of the same worker, which stays in its epoch. A lost claim is a cost, never a danger: [`Journal::append`] is what excludes.
+    /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already
+    /// does. Renews a claim of the same worker, which stays in its epoch. A lost claim is a cost,
+    /// never a danger: [`Journal::append`] is what excludes.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -408,8 +434,8 @@ pub trait Journal: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
-    /// Confirms the claim that `worker` made in its epoch, which holds for `ttl` from now. Returns `false`, and changes nothing, if
-    /// it has none any more.
+    /// Confirms the claim that `worker` made in its epoch, which holds for `ttl` from now. Returns
+    /// `false`, and changes nothing, if it has none any more.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -420,10 +446,11 @@ pub trait Journal: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Gives a sign of life: all claims that the worker has made in its epoch hold for [`Beat::lease`] from now, in one commit however
-    /// many they are. Returns those of the agent's conversations with something to do that the worker has claimed. `None`: the
-    /// last sign of life was too long ago, or there was none and it is not the first. The epoch is over, and others may have
-    /// taken what it had.
+    /// Gives a sign of life: all claims that the worker has made in its epoch hold for
+    /// [`Beat::lease`] from now, in one commit however many they are. Returns those of the agent's
+    /// conversations with something to do that the worker has claimed. `None`: the last sign of
+    /// life was too long ago, or there was none and it is not the first. The epoch is over, and
+    /// others may have taken what it had.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -442,16 +469,17 @@ pub trait Journal: Send + Sync + 'static {
         worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Takes conversations that have something to do and that nobody alive has: claims what it returns, in one commit, those that
-    /// waited longest first. Nothing is waited for: what another worker is about to take is passed over. Fewer than
+    /// Takes conversations that have something to do and that nobody alive has: claims what it
+    /// returns, in one commit, those that waited longest first. Nothing is waited for: what another
+    /// worker is about to take is passed over. Fewer than
     /// [`Take::limit`]: there is no more.
     ///
     /// # Errors
     /// [`StoreError`].
     fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>>;
 
-    /// The agent's conversations with work to do that nobody alive has claimed: an input not taken, or a turn that
-    /// neither ended nor waits for a human. Of one user, or of all.
+    /// The agent's conversations with work to do that nobody alive has claimed: an input not taken,
+    /// or a turn that neither ended nor waits for a human. Of one user, or of all.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -461,8 +489,8 @@ pub trait Journal: Send + Sync + 'static {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// The agent's conversations nobody alive has claimed whose turn waits for a human with something that expired at `now` or
-    /// before: it goes on without them. Of one user, or of all.
+    /// The agent's conversations nobody alive has claimed whose turn waits for a human with
+    /// something that expired at `now` or before: it goes on without them. Of one user, or of all.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -473,13 +501,15 @@ pub trait Journal: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// Returns what changes in conversations from now on, so that nobody has to ask again and again whether something did: inputs
-    /// that were accepted and claims that were given back, through this journal at once, through other processes within about
-    /// a second. It may tell more than happened, and may miss what another process did just before that process was lost.
-    /// Nothing is done for it while nobody has asked or all answers were dropped.
+    /// Returns what changes in conversations from now on, so that nobody has to ask again and again
+    /// whether something did: inputs that were accepted and claims that were given back, through
+    /// this journal at once, through other processes within about a second. It may tell more than
+    /// happened, and may miss what another process did just before that process was lost. Nothing
+    /// is done for it while nobody has asked or all answers were dropped.
     fn changes(&self) -> Box<dyn Changes>;
 
-    /// Returns the way to the other processes that share the journal: [`Alone`](super::Alone) where there is none.
+    /// Returns the way to the other processes that share the journal: [`Alone`](super::Alone) where
+    /// there is none.
     fn relay(&self) -> Arc<dyn Relay>;
 
     /// The first cancellation that was accepted for the conversation and not taken.
@@ -491,8 +521,8 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>>;
 
-    /// The agent's turns, of one user or of all, that wait for a human, oldest first: the conversation and the `TurnParked`
-    /// event.
+    /// The agent's turns, of one user or of all, that wait for a human, oldest first: the
+    /// conversation and the `TurnParked` event.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -552,8 +582,9 @@ pub trait LogStore: Send + Sync + 'static {
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>>;
 
-    /// Keeps a person's opinion of the answer of one of their turns that has ended, in the place of an earlier one; their words as far as
-    /// [`LogStore::content`] lets them in. `None`: takes it back.
+    /// Keeps a person's opinion of the answer of one of their turns that has ended, in the place of
+    /// an earlier one; their words as far as [`LogStore::content`] lets them in. `None`: takes it
+    /// back.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -564,7 +595,8 @@ pub trait LogStore: Send + Sync + 'static {
         feedback: Option<&'a Feedback>,
     ) -> BoxFuture<'a, Result<Rated, StoreError>>;
 
-    /// Returns what the user thinks of the answers of turns, in no order: of those turns about which something is kept.
+    /// Returns what the user thinks of the answers of turns, in no order: of those turns about
+    /// which something is kept.
     ///
     /// # Errors
     /// [`StoreError`].

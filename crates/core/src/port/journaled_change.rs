@@ -13,8 +13,8 @@ pub struct JournaledChange {
     pub change: TaskChange,
     /// The key of the call. A change that was carried out under it is not carried out again.
     pub key: IdempotencyKey,
-    /// Makes the event that says how the call ended, at the place behind the events that are written with it. A transaction that is
-    /// repeated calls it again.
+    /// Makes the event that says how the call ended, at the place behind the events that are
+    /// written with it. A transaction that is repeated calls it again.
     pub ended: Arc<dyn Fn(&TaskChanged) -> Recorded + Send + Sync>,
 }
 

@@ -13,8 +13,8 @@ pub type DeltaStream = Pin<Box<dyn Stream<Item = Result<Delta, ModelError>> + Se
 
 /// Whoever answers: one adapter per provider.
 ///
-/// An adapter retries by itself, only before the first delta and only what can help; nobody retries above it.
-/// Dropping the future or the stream cancels the call.
+/// An adapter retries by itself, only before the first delta and only what can help; nobody retries
+/// above it. Dropping the future or the stream cancels the call.
 pub trait LanguageModel: Send + Sync + 'static {
     /// Which model of which provider.
     fn id(&self) -> &ModelId;
@@ -31,8 +31,8 @@ pub trait LanguageModel: Send + Sync + 'static {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>>;
 
-    /// Asks for an answer piece by piece. The last item is [`Delta::Finished`] with the same response `generate`
-    /// would give.
+    /// Asks for an answer piece by piece. The last item is [`Delta::Finished`] with the same
+    /// response `generate` would give.
     ///
     /// # Errors
     /// [`ModelError`] if no answer began; later failures are items of the stream.
@@ -41,9 +41,10 @@ pub trait LanguageModel: Send + Sync + 'static {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<DeltaStream, ModelError>>;
 
-    /// Begins to read what the requests of an agent have in common, all messages of `request` but the last one, so that
-    /// the first answer comes sooner. Returns at once; a request is never held up by it, and goes on from what was read.
-    /// Does nothing by default: only a model that computes in this process gains by it.
+    /// Begins to read what the requests of an agent have in common, all messages of `request` but
+    /// the last one, so that the first answer comes sooner. Returns at once; a request is never
+    /// held up by it, and goes on from what was read. Does nothing by default: only a model that
+    /// computes in this process gains by it.
     fn prepare(&self, request: &GenerateRequest) {
         let _ = request;
     }

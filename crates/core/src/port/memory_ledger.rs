@@ -3,7 +3,8 @@ use crate::id::IdempotencyKey;
 use crate::memory::{MemoryChange, MemoryScope};
 use crate::port::StoreError;
 
-/// Where the history of a memory is kept. Losing it loses why a fact is there and the way back, never a fact.
+/// Where the history of a memory is kept. Losing it loses why a fact is there and the way back,
+/// never a fact.
 pub trait MemoryLedger: Send + Sync + 'static {
     /// Writes a change; one with the same id is replaced and keeps its place in the order.
     ///

@@ -7,12 +7,14 @@ use crate::id::{AgentName, ConversationId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord};
 use crate::port::StoreError;
 
-/// The most turns that are looked at to add something up. Beyond it the newest count, and [`Totals::is_cut`] says so.
+/// The most turns that are looked at to add something up. Beyond it the newest count, and
+/// [`Totals::is_cut`] says so.
 pub const COUNTED_MAX: u32 = 100_000;
 
 /// Reads over all users, for whoever runs a store. No other port answers without a user.
 ///
-/// Whatever is asked, what is read is bounded: by a page, by [`COUNTED_MAX`] turns, or by the turns of the users of a page.
+/// Whatever is asked, what is read is bounded: by a page, by [`COUNTED_MAX`] turns, or by the turns
+/// of the users of a page.
 pub trait OperatorStore: Send + Sync + 'static {
     /// Returns decisions of all users, newest first.
     ///
@@ -24,8 +26,8 @@ pub trait OperatorStore: Send + Sync + 'static {
         which: Which,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>>;
 
-    /// Returns decisions whose id is `id` or begins or ends with it, newest first, at most `limit`. Those with the whole id come
-    /// before all others.
+    /// Returns decisions whose id is `id` or begins or ends with it, newest first, at most `limit`.
+    /// Those with the whole id come before all others.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -51,7 +53,8 @@ pub trait OperatorStore: Send + Sync + 'static {
     /// [`StoreError`].
     fn totals<'a>(&'a self, asked: &'a TotalsFilter) -> BoxFuture<'a, Result<Totals, StoreError>>;
 
-    /// Returns a page of everybody who has anything in the store, in the order of their names' bytes.
+    /// Returns a page of everybody who has anything in the store, in the order of their names'
+    /// bytes.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -60,7 +63,8 @@ pub trait OperatorStore: Send + Sync + 'static {
         filter: &'a PeopleFilter,
     ) -> BoxFuture<'a, Result<Vec<Person>, StoreError>>;
 
-    /// Returns the conversations in which something has waited for a person since before a moment, the longest first.
+    /// Returns the conversations in which something has waited for a person since before a moment,
+    /// the longest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -228,11 +232,13 @@ pub struct WaitingTurn {
 /// The conversations that need work, and the processes that do it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkState {
-    /// Conversations with an input nobody took, or a turn that neither ended nor waits: counted up to [`WorkState::COUNTED_MAX`].
+    /// Conversations with an input nobody took, or a turn that neither ended nor waits: counted up
+    /// to [`WorkState::COUNTED_MAX`].
     pub unsettled: u64,
     /// Conversations that wait for a person: counted up to [`WorkState::COUNTED_MAX`].
     pub waiting: u64,
-    /// The processes that gave a sign of life and hold until a moment that has not passed, the latest first.
+    /// The processes that gave a sign of life and hold until a moment that has not passed, the
+    /// latest first.
     pub workers: Vec<WorkerState>,
     /// The version of the database's schema.
     pub schema_version: u64,

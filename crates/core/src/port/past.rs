@@ -5,8 +5,8 @@ use crate::event::Recorded;
 use crate::id::{AgentName, ConversationId, ConversationKey, TurnId, UserId};
 use crate::port::{Journal, StoreError};
 
-/// The part of a conversation that is not in the index yet: its turns behind the last one that is, without those of the conversation
-/// that it branches off.
+/// The part of a conversation that is not in the index yet: its turns behind the last one that is,
+/// without those of the conversation that it branches off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unindexed {
     /// The conversation.
@@ -28,7 +28,8 @@ pub struct IndexedPart {
     pub after: u64,
     /// The place up to which it goes.
     pub until: u64,
-    /// Number of turns of the conversation, if the part goes up to its end. `None`: there is more behind it.
+    /// Number of turns of the conversation, if the part goes up to its end. `None`: there is more
+    /// behind it.
     pub turns: Option<u64>,
 }
 
@@ -45,15 +46,17 @@ pub struct Passage {
     pub at: Timestamp,
     /// Number of words in the piece.
     pub length: u32,
-    /// The index words, separated by single spaces, each as often as it stands in the piece. A store takes them for what they are and
-    /// compares them whole: of what language they are, and what they are made from, is the caller's affair.
+    /// The index words, separated by single spaces, each as often as it stands in the piece. A
+    /// store takes them for what they are and compares them whole: of what language they are, and
+    /// what they are made from, is the caller's affair.
     pub words: String,
 }
 
 /// A search in the past conversations of a user.
 #[derive(Debug, Clone, Copy)]
 pub struct PastQuery<'a> {
-    /// The index words, any of which a passage has to hold. Each once, without white space or control characters.
+    /// The index words, any of which a passage has to hold. Each once, without white space or
+    /// control characters.
     pub words: &'a [String],
     /// The conversation that is left out, if one is.
     pub except: Option<ConversationId>,
@@ -76,7 +79,8 @@ pub struct PastFound {
     pub holding: Vec<u64>,
     /// Passages that hold at least one of the words.
     pub candidates: Vec<Candidate>,
-    /// Turns that are not in the index yet, of the conversations with the newest inputs, whatever they hold. Also those that are open.
+    /// Turns that are not in the index yet, of the conversations with the newest inputs, whatever
+    /// they hold. Also those that are open.
     pub unindexed: Vec<Unindexed>,
     /// False if there were more of them than asked for.
     pub is_complete: bool,
@@ -97,13 +101,15 @@ pub struct Candidate {
 
 /// An index of what was said in the conversations of a journal.
 ///
-/// It is filled behind the turns, from a mark in each conversation, so that no turn waits for it; what is newer than the mark comes with
-/// every search as it was said. A conversation that is deleted leaves the index in the same transaction. Single requests
+/// It is filled behind the turns, from a mark in each conversation, so that no turn waits for it;
+/// what is newer than the mark comes with every search as it was said. A conversation that is
+/// deleted leaves the index in the same transaction. Single requests
 /// ([`ConversationId::is_of_a_request`]) are not in it.
 pub trait PastConversations: Journal {
-    /// Reads turns of an agent's conversations, of all users, that ended and are not in the index yet: at most `turns`, of the
-    /// conversations with the newest inputs. Conversations with an open turn are left out. Empty: everything is in the index, which takes one
-    /// statement to find out.
+    /// Reads turns of an agent's conversations, of all users, that ended and are not in the index
+    /// yet: at most `turns`, of the conversations with the newest inputs. Conversations with an
+    /// open turn are left out. Empty: everything is in the index, which takes one statement to find
+    /// out.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -113,9 +119,9 @@ pub trait PastConversations: Journal {
         turns: u32,
     ) -> BoxFuture<'a, Result<Vec<Unindexed>, StoreError>>;
 
-    /// Puts passages into the index and moves the mark of their conversation to the end of the part, for all of them in one
-    /// transaction. A part is left out if somebody else has moved the mark meanwhile, or the conversation is gone. Returns the number of
-    /// parts that were not.
+    /// Puts passages into the index and moves the mark of their conversation to the end of the
+    /// part, for all of them in one transaction. A part is left out if somebody else has moved the
+    /// mark meanwhile, or the conversation is gone. Returns the number of parts that were not.
     ///
     /// # Errors
     /// [`StoreError`]; then nothing was changed.
@@ -124,7 +130,8 @@ pub trait PastConversations: Journal {
         parts: &'a [(ConversationKey, IndexedPart, Vec<Passage>)],
     ) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Looks for what a user's search may mean, in their conversations with an agent and in no others.
+    /// Looks for what a user's search may mean, in their conversations with an agent and in no
+    /// others.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -5,8 +5,9 @@ use crate::task::{Task, TaskChange, TaskChanged, TaskFilter, TaskId};
 
 /// Where tasks are kept.
 pub trait TaskStore: Send + Sync + 'static {
-    /// Carries out one change and, in the same transaction, writes a row keyed by `key` with what it led to.
-    /// The same key again changes nothing and gives the recorded outcome. Without a key it is carried out as it is.
+    /// Carries out one change and, in the same transaction, writes a row keyed by `key` with what
+    /// it led to. The same key again changes nothing and gives the recorded outcome. Without a key
+    /// it is carried out as it is.
     ///
     /// Completing a completed task succeeds and says so; `completed_at` keeps its first value.
     ///
@@ -29,8 +30,8 @@ pub trait TaskStore: Send + Sync + 'static {
         filter: TaskFilter,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>>;
 
-    /// Reads the last `limit` tasks of the user with an id below `before`, by id. `before` of `None`: the last of all. What is read
-    /// does not grow with the number of other tasks.
+    /// Reads the last `limit` tasks of the user with an id below `before`, by id. `before` of
+    /// `None`: the last of all. What is read does not grow with the number of other tasks.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -52,7 +53,8 @@ pub trait TaskStore: Send + Sync + 'static {
         id: TaskId,
     ) -> BoxFuture<'a, Result<Option<Task>, StoreError>>;
 
-    /// Returns the place in which the tasks are kept. Default: `None`, a place that is shared with no journal.
+    /// Returns the place in which the tasks are kept. Default: `None`, a place that is shared with
+    /// no journal.
     fn store_id(&self) -> Option<StoreId> {
         None
     }

@@ -28,8 +28,8 @@ pub struct NumbersChange<'a> {
     pub applied: Option<(&'a IdempotencyKey, &'a TaskChanged)>,
 }
 
-/// An index of tasks that are lines of notes: their numbers, and what was carried out under which key. The notes are the
-/// truth: losing this loses the numbers, never a task.
+/// An index of tasks that are lines of notes: their numbers, and what was carried out under which
+/// key. The notes are the truth: losing this loses the numbers, never a task.
 pub trait TaskIndex: Send + Sync + 'static {
     /// Reads the numbers of a user's vault, lowest first.
     ///

@@ -164,7 +164,8 @@ pub trait TokenStore: Send + Sync + 'static {
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<TokenRecord, StoreError>>;
 
-    /// The token of this secret, also one that is refused by now: see [`TokenRecord::refused`]. `None`: there is none.
+    /// The token of this secret, also one that is refused by now: see [`TokenRecord::refused`].
+    /// `None`: there is none.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -173,8 +174,8 @@ pub trait TokenStore: Send + Sync + 'static {
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<Option<TokenRecord>, StoreError>>;
 
-    /// Notes that a token was used, and from when on it is refused now. Nothing happens if it was revoked, or if a later use is
-    /// known.
+    /// Notes that a token was used, and from when on it is refused now. Nothing happens if it was
+    /// revoked, or if a later use is known.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -194,14 +195,15 @@ pub trait TokenStore: Send + Sync + 'static {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>>;
 
-    /// Refuses a token from now on, and those that were made with it. `false`: there is none of that id that was not revoked
-    /// before.
+    /// Refuses a token from now on, and those that were made with it. `false`: there is none of
+    /// that id that was not revoked before.
     ///
     /// # Errors
     /// [`StoreError`].
     fn revoke_token<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Refuses the tokens of a user from now on: those of one kind, or all. Returns how many were not refused before.
+    /// Refuses the tokens of a user from now on: those of one kind, or all. Returns how many were
+    /// not refused before.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -13,7 +13,8 @@ use crate::id::{AgentName, ConversationKey, UserId};
 pub enum Due {
     /// An input was not taken, or a turn neither ended nor waits for a human.
     Unsettled,
-    /// Its turn waits for a human with something that expired at this time or before: it goes on without them.
+    /// Its turn waits for a human with something that expired at this time or before: it goes on
+    /// without them.
     Expired(Timestamp),
 }
 
@@ -39,7 +40,8 @@ pub struct Take<'a> {
     pub worker: Worker<'a>,
     /// Time for which the claims hold without a sign of life.
     pub lease: Duration,
-    /// Takes only what comes behind this place, so that one who goes through all of it meets each conversation once.
+    /// Takes only what comes behind this place, so that one who goes through all of it meets each
+    /// conversation once.
     pub after: Option<WorkPlace>,
     /// Number of conversations at most.
     pub limit: usize,

@@ -10,8 +10,9 @@ use crate::id::{AgentName, ConversationKey};
 pub struct Worker<'a> {
     /// The name of the process.
     pub id: &'a str,
-    /// A number of its own for each stretch of time in which it gives signs of life: whoever was silent for too long goes on under
-    /// another one, and what it claimed before is not its any more. 0: it gives none, and its claims hold for the time they were made for.
+    /// A number of its own for each stretch of time in which it gives signs of life: whoever was
+    /// silent for too long goes on under another one, and what it claimed before is not its any
+    /// more. 0: it gives none, and its claims hold for the time they were made for.
     pub epoch: i64,
 }
 

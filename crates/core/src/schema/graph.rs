@@ -1,7 +1,7 @@
 //! A schema as a graph: its subschemas, and which others a check goes on to from each.
 //!
-//! References are followed by the resolver that the validator itself uses: whatever else found another target would count
-//! another schema than the one that is checked.
+//! References are followed by the resolver that the validator itself uses: whatever else found
+//! another target would count another schema than the one that is checked.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -18,7 +18,8 @@ use super::remote::NoRemote;
 const SUBSCHEMAS_MAX: usize = 20_000;
 /// References and parts that lead from one to the next, on the shortest way to each.
 const STEPS_MAX: usize = 256;
-/// Documents with an identifier of their own that references lead through, and names of dynamic anchors in them.
+/// Documents with an identifier of their own that references lead through, and names of dynamic
+/// anchors in them.
 const DOCUMENTS_MAX: usize = 32;
 const DYNAMIC_ANCHORS_MAX: usize = 8;
 /// The dynamic anchor of the documents that come with the validator.
@@ -35,7 +36,8 @@ pub(super) struct Graph(Vec<Subschema>);
 pub(super) struct Subschema {
     /// What its own keywords cost for one value.
     pub(super) own: Load,
-    /// Its `unevaluatedProperties` or `unevaluatedItems` ask for each of its parts once more what that has accepted.
+    /// Its `unevaluatedProperties` or `unevaluatedItems` ask for each of its parts once more what
+    /// that has accepted.
     pub(super) asks_again: bool,
     /// Where a check goes on.
     pub(super) parts: Vec<(To, usize)>,
@@ -67,7 +69,8 @@ impl Graph {
     /// Finds the subschemas of a schema and follows its references.
     ///
     /// # Errors
-    /// [`UnusableSchema`] if a reference leads out of the document, or there are too many subschemas.
+    /// [`UnusableSchema`] if a reference leads out of the document, or there are too many
+    /// subschemas.
     pub(super) fn of(schema: &Value, references: References<'_>) -> Result<Self, UnusableSchema> {
         if !references.are_any {
             return Builder::default().build(Place {
@@ -138,7 +141,8 @@ struct Place<'r> {
 #[derive(Default)]
 struct Builder<'r> {
     found: Vec<Subschema>,
-    /// A subschema counts once for all ways to come to it that lead its dynamic references to the same targets.
+    /// A subschema counts once for all ways to come to it that lead its dynamic references to the
+    /// same targets.
     numbers: HashMap<(*const Value, usize), usize>,
     anchors: Vec<&'r str>,
     targets: HashMap<(String, Vec<*const Value>), usize>,
@@ -233,7 +237,8 @@ impl<'r> Builder<'r> {
     }
 }
 
-/// Returns the documents on the way to a subschema, the outermost first, each once, and the one it is in.
+/// Returns the documents on the way to a subschema, the outermost first, each once, and the one it
+/// is in.
 fn way(resolver: &Resolver<'_>) -> Result<Vec<String>, UnusableSchema> {
     let passed = resolver.dynamic_scope();
     let mut passed: Vec<&str> = passed.iter().map(jsonschema::Uri::as_str).collect();
@@ -277,7 +282,8 @@ impl<'r> Place<'r> {
         }
     }
 
-    /// Returns what the references of the subschema lead to. One that leads nowhere is told when the validator is built.
+    /// Returns what the references of the subschema lead to. One that leads nowhere is told when
+    /// the validator is built.
     fn targets(&self, keywords: &Map<String, Value>) -> Vec<Self> {
         let Some(resolver) = &self.resolver else {
             return Vec::new();

@@ -21,8 +21,8 @@ const CHECKS_MAX: u64 = 5_000_000;
 const LEVELS_MAX: usize = 512;
 /// Work for the text of a value: 20,000,000 times a byte at a place of a regular expression.
 const READS_MAX: u64 = 16 * 20_000_000;
-/// Bytes of text in a value that expressions which backtrack are matched against, those bytes for each of these expressions,
-/// and steps back that each may take.
+/// Bytes of text in a value that expressions which backtrack are matched against, those bytes for
+/// each of these expressions, and steps back that each may take.
 const BACKTRACKED_BYTES_MAX: u64 = 32 * 1024;
 const BACKTRACKED_IN_ALL_MAX: u64 = 1024 * 1024;
 const BACKTRACKS_MAX: usize = 2_000;
@@ -30,11 +30,12 @@ const BACKTRACKS_MAX: usize = 2_000;
 const RUNS_MAX: u64 = 64;
 /// Elements of an array that are compared with each other.
 const COMPARED_MAX: usize = 5_000;
-/// Bytes of a reason; a longer one does not repeat the value it is about, and is cut if it is still too long.
+/// Bytes of a reason; a longer one does not repeat the value it is about, and is cut if it is still
+/// too long.
 const REASON_BYTES_MAX: usize = 300;
 
-/// A compiled schema whose checks are bounded: what could take too long, or too much memory or stack, is refused with words
-/// before it begins.
+/// A compiled schema whose checks are bounded: what could take too long, or too much memory or
+/// stack, is refused with words before it begins.
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
@@ -42,8 +43,9 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles `schema`. The draft is the one `$schema` names, 2020-12 if it names none. A `$ref` to another document
-    /// is refused, never fetched; so is a schema whose branches, references or patterns could not be checked in bounded time.
+    /// Compiles `schema`. The draft is the one `$schema` names, 2020-12 if it names none. A `$ref`
+    /// to another document is refused, never fetched; so is a schema whose branches, references or
+    /// patterns could not be checked in bounded time.
     ///
     /// # Errors
     /// [`UnusableSchema`].
@@ -57,8 +59,9 @@ impl Schema {
         Ok(Self { validator, weight })
     }
 
-    /// Checks arguments; the error lists every place that does not fit: the path and what was expected there. A value that is
-    /// too large or too deep to be checked against this schema does not fit; the error says so.
+    /// Checks arguments; the error lists every place that does not fit: the path and what was
+    /// expected there. A value that is too large or too deep to be checked against this schema does
+    /// not fit; the error says so.
     ///
     /// # Errors
     /// The places, joined with `; `, at most eight of them.

@@ -69,8 +69,8 @@ impl Pattern {
         }
     }
 
-    /// An upper bound from the text of an expression that the linear engine does not read: as if everything in it were
-    /// repeated by each of its counts.
+    /// An upper bound from the text of an expression that the linear engine does not read: as if
+    /// everything in it were repeated by each of its counts.
     fn estimated(pattern: &str) -> Self {
         let times = pattern
             .split('{')

@@ -248,7 +248,8 @@ fn a_schema_that_is_no_use_to_check_is_refused() {
     assert!(refused(&long).contains("pattern"));
     let repeated = json!({"type": "string", "pattern": "((a{1,500}){1,500}){1,500}"});
     assert!(refused(&repeated).contains("repeat"));
-    // Letters of all languages take much room when they are repeated, also where the expression looks around.
+    // Letters of all languages take much room when they are repeated, also where the expression
+    // looks around.
     for pattern in ["^\\p{L}{1,60}$", "^(?!x)\\p{L}{1,60}$"] {
         let named = |count: usize| -> serde_json::Map<String, Value> {
             (0..count)

@@ -1,8 +1,9 @@
 //! What a schema can cost to check at most, before anything is checked against it.
 //!
-//! Schemas come from foreign servers and from clients, and a small one can take exponential time: definitions that refer to
-//! each other twice, branches within branches, patterns that backtrack. What is counted here is an upper bound, found by
-//! looking at the schema once; what it allows is decided in the module above.
+//! Schemas come from foreign servers and from clients, and a small one can take exponential time:
+//! definitions that refer to each other twice, branches within branches, patterns that backtrack.
+//! What is counted here is an upper bound, found by looking at the schema once; what it allows is
+//! decided in the module above.
 
 use std::collections::HashMap;
 
@@ -17,21 +18,25 @@ use super::pattern::Pattern;
 const NODES_MAX: usize = 20_000;
 /// Values within values of a schema document.
 const DEPTH_MAX: usize = 96;
-/// Checks of one value: each subschema, and each name or value that it lists, as often as references lead to it.
+/// Checks of one value: each subschema, and each name or value that it lists, as often as
+/// references lead to it.
 const CHECKS_MAX: u64 = 20_000;
 /// References and parts that lead from one to the next.
 const STEPS_MAX: usize = 256;
 /// Bytes of one regular expression.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// Work for each byte of text: 20,000 places of regular expressions, or sixteen times as many keywords that read text.
+/// Work for each byte of text: 20,000 places of regular expressions, or sixteen times as many
+/// keywords that read text.
 const READS_MAX: u64 = 320_000;
-/// Ranges of characters in all regular expressions, each as often as it is repeated: what they take in memory.
+/// Ranges of characters in all regular expressions, each as often as it is repeated: what they take
+/// in memory.
 const RANGES_MAX: u64 = 200_000;
 
 /// What a schema can cost to check at most.
 #[derive(Debug)]
 pub(super) struct Weight {
-    /// What one value costs, as often as references lead there; one that leads back to where it began counts once.
+    /// What one value costs, as often as references lead there; one that leads back to where it
+    /// began counts once.
     pub(super) load: Load,
     /// How many subschemas stand in each other for one and the same value.
     pub(super) nesting: usize,
@@ -65,8 +70,8 @@ impl Weight {
         })
     }
 
-    /// Counts the checks of this value if every place that does not fit is named: unlike a yes or no, that takes every branch
-    /// to its end. Gives up at `max`.
+    /// Counts the checks of this value if every place that does not fit is named: unlike a yes or
+    /// no, that takes every branch to its end. Gives up at `max`.
     pub(super) fn visits(&self, value: &Value, max: u64) -> u64 {
         Visits {
             graph: &self.graph,
@@ -263,7 +268,8 @@ impl Total {
     }
 }
 
-/// What a check visits, subschema by subschema and value by value; what is the same again is not counted again.
+/// What a check visits, subschema by subschema and value by value; what is the same again is not
+/// counted again.
 struct Visits<'g> {
     graph: &'g Graph,
     max: u64,

@@ -1,6 +1,6 @@
-//! Fits a request into a model's window before every call: what is very long is shown in part, old results are cleared, the
-//! oldest turns go, and at last results of the turn itself are shortened. What is dropped is announced; what cannot be made
-//! to fit is a typed failure.
+//! Fits a request into a model's window before every call: what is very long is shown in part, old
+//! results are cleared, the oldest turns go, and at last results of the turn itself are shortened.
+//! What is dropped is announced; what cannot be made to fit is a typed failure.
 
 use std::borrow::Cow;
 
@@ -16,22 +16,25 @@ use crate::trim::turn_after;
 
 /// What stands around the text of a result.
 const RESULT_FRAME_TOKENS: u32 = 8;
-/// The tool by which a model reads on in a result that it was shown in part, where the agent has it.
+/// The tool by which a model reads on in a result that it was shown in part, where the agent has
+/// it.
 pub const READ_RESULT: &str = "read_result";
 
 /// A result below this many tokens is not worth clearing.
 const RESULT_TOKENS_KEPT: u32 = 64;
-/// A result that takes more than this part of what fits is always shown in part, the same part in every request: requests of
-/// a conversation begin alike.
+/// A result that takes more than this part of what fits is always shown in part, the same part in
+/// every request: requests of a conversation begin alike.
 const LONG: u32 = 2;
 /// What is shown of it, as a part of what fits.
 const SHOWN: u32 = 4;
 /// What is shown of a result of the turn itself where nothing else is left to go.
 const SHOWN_AT_LEAST: u32 = 32;
-/// What a message costs beside its words: role marks and separators. Source: the providers' cookbooks use 3 to 4.
+/// What a message costs beside its words: role marks and separators. Source: the providers'
+/// cookbooks use 3 to 4.
 const TOKENS_PER_MESSAGE: u32 = 4;
-/// The most a picture is taken to cost. Source: the vendors' guides on vision; a full-size picture costs some 1,600 tokens
-/// with Anthropic and 1,500 with OpenAI, and less with Gemini (checked 2026-11).
+/// The most a picture is taken to cost. Source: the vendors' guides on vision; a full-size picture
+/// costs some 1,600 tokens with Anthropic and 1,500 with OpenAI, and less with Gemini (checked
+/// 2026-11).
 const IMAGE_TOKENS: u32 = 2000;
 
 /// The request cannot be made to fit.
@@ -48,7 +51,8 @@ pub struct DoesNotFit {
     pub reserve: u32,
 }
 
-/// Estimates the tokens of a text: UTF-8 bytes / 4, rounded up. For models without a tokenizer of their own.
+/// Estimates the tokens of a text: UTF-8 bytes / 4, rounded up. For models without a tokenizer of
+/// their own.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u32 {
     u32::try_from(text.len().div_ceil(4)).unwrap_or(u32::MAX)
@@ -82,7 +86,8 @@ impl Room {
         }
     }
 
-    /// The same for a request that has a summary, and ends with so many messages of the turn itself.
+    /// The same for a request that has a summary, and ends with so many messages of the turn
+    /// itself.
     #[must_use]
     pub fn for_turn(self, summary: Option<String>, own: usize) -> Self {
         Self {
@@ -135,13 +140,15 @@ pub struct Fitted {
     pub is_shortened: bool,
 }
 
-/// Shrinks `request` until it fits into `room`, and says what it took away. `count` counts the tokens of a text.
+/// Shrinks `request` until it fits into `room`, and says what it took away. `count` counts the
+/// tokens of a text.
 ///
-/// The instruction stays, and so do the words and calls of the turn itself; every step removes something or the function
-/// fails.
+/// The instruction stays, and so do the words and calls of the turn itself; every step removes
+/// something or the function fails.
 ///
 /// # Errors
-/// [`DoesNotFit`] if the instruction, the tools and the turn itself without its results are too long.
+/// [`DoesNotFit`] if the instruction, the tools and the turn itself without its results are too
+/// long.
 pub fn fit(
     mut request: GenerateRequest,
     room: &Room,
@@ -350,7 +357,8 @@ pub(super) fn shown_tokens(message: &Message, usable: u32, count: &dyn Fn(&str) 
     if in_part { usable / SHOWN } else { size }
 }
 
-/// A result with the middle left out, in so many tokens. `None`: it is no result, or cannot be shortened.
+/// A result with the middle left out, in so many tokens. `None`: it is no result, or cannot be
+/// shortened.
 fn in_part(
     message: &Message,
     tokens: u32,
@@ -402,7 +410,8 @@ fn in_part(
     clear_result(message)
 }
 
-/// The text of a result that was shown in part, in which [`READ_RESULT`] counts: a string as it is, all else as JSON.
+/// The text of a result that was shown in part, in which [`READ_RESULT`] counts: a string as it is,
+/// all else as JSON.
 #[must_use]
 pub fn text_of(data: &Value) -> String {
     data.as_str()
@@ -463,8 +472,8 @@ fn result_tokens(
     }
 }
 
-/// What a message takes of a request, in tokens as `count` counts them: every part; a picture counts as much as one can
-/// cost, and what nobody can read nothing.
+/// What a message takes of a request, in tokens as `count` counts them: every part; a picture
+/// counts as much as one can cost, and what nobody can read nothing.
 #[must_use]
 pub fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
     message

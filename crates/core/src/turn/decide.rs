@@ -1,4 +1,5 @@
-//! Reads a model's answer: what does it want to happen next? A table, so that every case can be seen at once.
+//! Reads a model's answer: what does it want to happen next? A table, so that every case can be
+//! seen at once.
 
 use serde_json::{Value, json};
 
@@ -172,8 +173,9 @@ const CALL_TAGS: &[&str] = &[
     "[TOOL_CALLS]",
 ];
 
-/// Whether a text is a call that nobody could read: a line outside of code opens one, or the whole text is one of a known tool,
-/// as JSON or as code. Adapters take out of the text what they can read.
+/// Whether a text is a call that nobody could read: a line outside of code opens one, or the whole
+/// text is one of a known tool, as JSON or as code. Adapters take out of the text what they can
+/// read.
 fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
     let mut fenced = false;
     let opens = |line: &str| {

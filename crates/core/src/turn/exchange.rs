@@ -46,7 +46,8 @@ pub struct TurnSetup {
     pub choice: ToolChoice,
     /// The caller's context, which the model reads in front of the message. Blank: none.
     pub context: String,
-    /// Whether the functions [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are offered beside tools.
+    /// Whether the functions [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are
+    /// offered beside tools.
     pub control_functions: bool,
     /// How answers are generated.
     pub config: GenerationConfig,
@@ -54,10 +55,11 @@ pub struct TurnSetup {
     pub limits: TurnLimits,
     /// How the model is trusted with tools.
     pub style: ToolStyle,
-    /// What the final answer must look like, if it must. A question or a refusal of the model needs no form.
+    /// What the final answer must look like, if it must. A question or a refusal of the model needs
+    /// no form.
     pub output: Option<OutputSchema>,
-    /// Whether the model has a form of its own for that, if it is an object; otherwise the schema stands at the end of the
-    /// instruction.
+    /// Whether the model has a form of its own for that, if it is an object; otherwise the schema
+    /// stands at the end of the instruction.
     pub schema_support: SchemaSupport,
 }
 

@@ -9,8 +9,9 @@ use crate::message::{Content, Message, Part};
 use crate::model::Usage;
 use crate::tool::{ToolCall, ToolInvocation, ToolResult};
 
-/// Returns the end of a turn that is given up from outside, without taking it any further. What it said and did so far is
-/// part of the conversation; calls that have no result are said to have none.
+/// Returns the end of a turn that is given up from outside, without taking it any further. What it
+/// said and did so far is part of the conversation; calls that have no result are said to have
+/// none.
 #[must_use]
 pub fn given_up(
     events: &[Recorded],

@@ -5,8 +5,8 @@
 //!                                       |            |-> AskUser -> on_call_ends (after the person answered)
 //!                                       '-> Finish   '-> Finish
 //! ```
-//! Given the same setup and the same arrivals it takes the same way, so a turn can be rebuilt from its journal at every
-//! step by feeding it what was recorded.
+//! Given the same setup and the same arrivals it takes the same way, so a turn can be rebuilt from
+//! its journal at every step by feeding it what was recorded.
 
 mod context_window;
 mod decide;
@@ -103,7 +103,8 @@ pub struct Turn {
 #[derive(Debug, Clone)]
 enum Done {
     Words(String),
-    /// The answer of a tool that has no words for it. It may be large, and is written only if somebody reads it.
+    /// The answer of a tool that has no words for it. It may be large, and is written only if
+    /// somebody reads it.
     Data(Arc<Value>),
 }
 
@@ -238,7 +239,8 @@ impl Turn {
         match &self.state {
             State::AwaitingModel => Ok(match result {
                 Ok(reply) => self.act_on(reply),
-                // Once more, with less of the conversation: whoever sends it has learned how much was too much.
+                // Once more, with less of the conversation: whoever sends it has learned how much
+                // was too much.
                 Err(ModelError::ContextTooLong { .. }) if !self.was_too_long => {
                     self.was_too_long = true;
                     self.call_model()
@@ -264,8 +266,8 @@ impl Turn {
         self.on_model_result(Err(error))
     }
 
-    /// Old turns were put into few words: they stand for them in [`Turn::request`] from now on. What that took counts as the
-    /// turn's.
+    /// Old turns were put into few words: they stand for them in [`Turn::request`] from now on.
+    /// What that took counts as the turn's.
     pub fn on_summary(
         &mut self,
         summary: Summary,
@@ -311,11 +313,12 @@ impl Turn {
         self.messages.len() + self.again.len()
     }
 
-    /// Calls ended: those of [`Action::CallTools`], or, after the person answered, those of [`Action::AskUser`].
+    /// Calls ended: those of [`Action::CallTools`], or, after the person answered, those of
+    /// [`Action::AskUser`].
     ///
     /// # Errors
-    /// [`OutOfOrder`] unless the turn waits for them, or if one of them is missing or of another turn; then nothing has
-    /// changed, and they can arrive again.
+    /// [`OutOfOrder`] unless the turn waits for them, or if one of them is missing or of another
+    /// turn; then nothing has changed, and they can arrive again.
     pub fn on_call_ends(&mut self, ends: Vec<(CallId, CallEnd)>) -> Result<Action, OutOfOrder> {
         let mut round = match &self.state {
             State::AwaitingTools(round) | State::AwaitingUser(round) => round.clone(),
@@ -350,7 +353,8 @@ impl Turn {
         Ok(Action::AskUser { pending, content })
     }
 
-    /// Ends the turn from outside. `ends` are the calls that ended before; the others get a result that says why.
+    /// Ends the turn from outside. `ends` are the calls that ended before; the others get a result
+    /// that says why.
     pub fn stop(&mut self, reason: StopReason, ends: Vec<(CallId, CallEnd)>) -> Action {
         let (outcome, text, error) = match reason {
             StopReason::Cancelled => (OutcomeCategory::Cancelled, words::STOPPED, None),
@@ -389,8 +393,8 @@ impl Turn {
         &self.denied
     }
 
-    /// Calls that were interrupted in this turn, and whose results nobody saw: tool and arguments. They are not made
-    /// again.
+    /// Calls that were interrupted in this turn, and whose results nobody saw: tool and arguments.
+    /// They are not made again.
     #[must_use]
     pub fn interrupted(&self) -> &[(String, Arguments)] {
         &self.interrupted
@@ -439,7 +443,8 @@ impl Turn {
         for loss in std::mem::take(&mut reply.losses) {
             self.add_notice(Notice::not_sent(loss));
         }
-        // Where an answer has a form, that tells whether it can be used; one round of actions was read before.
+        // Where an answer has a form, that tells whether it can be used; one round of actions was
+        // read before.
         let words_only = self.setup.output.is_some() || self.setup.style == ToolStyle::OneRound;
         let tools: &[ToolDefinition] = if words_only { &[] } else { &self.setup.tools };
         let read = decide(&reply, tools).and_then(|decision| self.as_chosen(decision));
@@ -481,7 +486,8 @@ impl Turn {
         }
     }
 
-    /// Words that are to be JSON of a certain form are read as that. An answer that was cut is none.
+    /// Words that are to be JSON of a certain form are read as that. An answer that was cut is
+    /// none.
     fn in_form(&self, decision: Decision) -> Result<Decision, Unusable> {
         match (decision, &self.setup.output) {
             (
@@ -541,7 +547,8 @@ impl Turn {
             }
             Reading::Answer => {}
         }
-        // A model may call a failed tool a success; the tool's own words stand beside its answer then.
+        // A model may call a failed tool a success; the tool's own words stand beside its answer
+        // then.
         let text = match self.failures.last() {
             Some(Failure { told, .. }) if !text.contains(told.as_str()) => {
                 format!("{}\n{told}", text.trim_end())
@@ -551,8 +558,9 @@ impl Turn {
         self.conclude(text, None)
     }
 
-    /// What the words of the model amount to. After something was changed, was refused by the person or went wrong, that is what
-    /// the turn is; after something was looked up, an offer is a courtesy.
+    /// What the words of the model amount to. After something was changed, was refused by the
+    /// person or went wrong, that is what the turn is; after something was looked up, an offer is a
+    /// courtesy.
     fn reading(&self, text: &str) -> Reading {
         let only_read = self
             .used
@@ -638,7 +646,8 @@ impl Turn {
     }
 
     fn after_round(&mut self, round: Round) -> Action {
-        // Each round with a call of the caller's is one that the caller asked for by bringing the result of the last.
+        // Each round with a call of the caller's is one that the caller asked for by bringing the
+        // result of the last.
         self.iterations += u32::from(!round.was_handed_over());
         let ending = round.ending.clone();
         let question = round.question();
@@ -829,8 +838,8 @@ impl Turn {
         });
     }
 
-    /// Forgets what a success of this tool makes good: what failed in earlier rounds, of this tool, or of tools that only
-    /// read. Another change does not stand in for one that failed.
+    /// Forgets what a success of this tool makes good: what failed in earlier rounds, of this tool,
+    /// or of tools that only read. Another change does not stand in for one that failed.
     fn make_good(&mut self, tool: &str) {
         let round = self.iterations;
         let mut failures = std::mem::take(&mut self.failures);
@@ -878,7 +887,8 @@ impl Turn {
     /// The turn ends as it was meant to.
     fn conclude(&mut self, text: String, output: Option<Value>) -> Action {
         if self.setup.output.is_some() && output.is_none() {
-            // One round of constrained actions leaves no answer of the model that could have the form.
+            // One round of constrained actions leaves no answer of the model that could have the
+            // form.
             return self.fail(ModelError::InvalidResponse {
                 provider: self.setup.model.provider.clone(),
                 reason:
@@ -992,8 +1002,8 @@ impl Turn {
 
     /// What the model is asked next, before it is fitted into a window.
     ///
-    /// The same prefix gives the same bytes: instruction, tools and history change within a turn only where old turns are
-    /// summarised, and what is new grows at the end.
+    /// The same prefix gives the same bytes: instruction, tools and history change within a turn
+    /// only where old turns are summarised, and what is new grows at the end.
     #[must_use]
     pub fn request(&self) -> GenerateRequest {
         let setup = &self.setup;
@@ -1053,7 +1063,8 @@ impl Turn {
         Message::new(message.role(), parts).unwrap_or_else(|_| message.clone())
     }
 
-    /// What stands for old turns in its requests. A model that is given one round of actions reads only what was said last.
+    /// What stands for old turns in its requests. A model that is given one round of actions reads
+    /// only what was said last.
     #[must_use]
     pub fn summary_block(&self) -> Option<String> {
         let summary = self

@@ -1,8 +1,9 @@
 //! Reads what an answer in words amounts to: does it ask, does it decline, or does it answer?
 //!
-//! It decides the category in the log and nothing else. It looks at the form of the answer: where a question stands, who is spoken
-//! of, what comes before and behind. What cannot be told without words is a short table for each language in [`LANGUAGES`];
-//! an answer in another language is an answer, unless it is a single question. In doubt it is an answer.
+//! It decides the category in the log and nothing else. It looks at the form of the answer: where a
+//! question stands, who is spoken of, what comes before and behind. What cannot be told without
+//! words is a short table for each language in [`LANGUAGES`]; an answer in another language is an
+//! answer, unless it is a single question. In doubt it is an answer.
 
 /// What an answer in words amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +12,8 @@ pub(super) enum Reading {
     Answer,
     /// The person is asked, and has to say something before it can go on.
     Question,
-    /// What was asked for is offered with a question: it is none if something was said or done already.
+    /// What was asked for is offered with a question: it is none if something was said or done
+    /// already.
     Offer,
     /// What was asked for is declined.
     Refusal,
@@ -28,8 +30,8 @@ const QUOTATION_MAX: usize = 400;
 /// Words of a first sentence that says nothing yet, such as an apology.
 const WORDS_OF_OPENING_MAX: usize = 6;
 
-/// The words of a language that tell what the form alone does not: lower case, without marks, matched as whole words, with
-/// commas between. `..` stands for other words.
+/// The words of a language that tell what the form alone does not: lower case, without marks,
+/// matched as whole words, with commas between. `..` stands for other words.
 struct Language {
     /// Whom a question is put to.
     you: &'static str,
@@ -49,7 +51,8 @@ struct Language {
     missing: &'static str,
     /// Requests without a question mark.
     requests: &'static str,
-    /// "I cannot": a refusal where nothing was said before it, unless one of `limits` follows. `^`: at the beginning only.
+    /// "I cannot": a refusal where nothing was said before it, unless one of `limits` follows. `^`:
+    /// at the beginning only.
     cannot: &'static str,
     /// What somebody who answers may be unable to do.
     limits: &'static str,
@@ -373,7 +376,8 @@ fn words(sentences: &[Sentence]) -> usize {
     sentences.iter().map(|sentence| sentence.words).sum()
 }
 
-/// The sentences of an answer. Code, quotations and what stands in parentheses without a question say nothing of their own.
+/// The sentences of an answer. Code, quotations and what stands in parentheses without a question
+/// say nothing of their own.
 fn sentences(answer: &str) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     let mut fenced = false;

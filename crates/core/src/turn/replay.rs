@@ -1,4 +1,5 @@
-//! A turn again, from its events: what its model was sent, and what it said. Nothing is asked or executed.
+//! A turn again, from its events: what its model was sent, and what it said. Nothing is asked or
+//! executed.
 
 use super::round::Round;
 use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup};
@@ -18,14 +19,16 @@ use crate::tool_set::ToolSet;
 /// What a turn's events say of its talk with the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Replay {
-    /// The messages of each model call, without the instruction, which is the agent's and no part of the journal. If the
-    /// last has no reply, it is being made, or was given up, or was never made because the turn was stopped before.
+    /// The messages of each model call, without the instruction, which is the agent's and no part
+    /// of the journal. If the last has no reply, it is being made, or was given up, or was never
+    /// made because the turn was stopped before.
     pub(crate) requests: Vec<Vec<Message>>,
     /// What the turn has said so far, the person's message first.
     pub(crate) messages: Vec<Message>,
 }
 
-/// What a turn has said so far, the person's message first. Empty: it has no beginning among the events.
+/// What a turn has said so far, the person's message first. Empty: it has no beginning among the
+/// events.
 #[must_use]
 pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
     replay(events, turn)
@@ -33,8 +36,9 @@ pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
         .unwrap_or_default()
 }
 
-/// Takes a turn through its events as far as they go. Of those before it, the ones that [`Past`](crate::Past) needs are enough, if that is
-/// recorded; else all are needed. `None`: it has no beginning among them.
+/// Takes a turn through its events as far as they go. Of those before it, the ones that
+/// [`Past`](crate::Past) needs are enough, if that is recorded; else all are needed. `None`: it has
+/// no beginning among them.
 pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let at = events.iter().position(
         |recorded| matches!(&*recorded.event, Event::TurnStarted { turn, .. } if *turn == id),
@@ -158,8 +162,8 @@ fn reply(events: &[&Event], wanted: usize) -> Option<(Result<GenerateResponse, M
     })
 }
 
-/// Whether words were taken for a call that could not be read. Which tools there were is not recorded; that the model was asked
-/// again, or that the turn failed, is.
+/// Whether words were taken for a call that could not be read. Which tools there were is not
+/// recorded; that the model was asked again, or that the turn failed, is.
 fn was_unread(events: &[&Event], said: &GenerateResponse, number: usize) -> bool {
     let answers = said.finish == FinishReason::Stop || said.finish == FinishReason::ToolCalls;
     let in_words = answers && said.tool_calls().next().is_none() && !said.text().trim().is_empty();
@@ -234,7 +238,8 @@ fn last_end(events: &[&Event], shown: &PendingCall) -> Option<CallEnd> {
     }
 }
 
-/// Returns the tool choice that came with the last result of these calls. `None`: no result came, and nothing changes.
+/// Returns the tool choice that came with the last result of these calls. `None`: no result came,
+/// and nothing changes.
 fn choice_after(events: &[&Event], pending: &[PendingCall]) -> Option<ToolChoice> {
     events.iter().rev().find_map(|event| match event {
         Event::CallAnswered {

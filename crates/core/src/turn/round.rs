@@ -119,7 +119,8 @@ impl Round {
         })
     }
 
-    /// What the person reads while calls wait: what is done already, what is unclear, and the questions.
+    /// What the person reads while calls wait: what is done already, what is unclear, and the
+    /// questions.
     pub(super) fn words_while_waiting(&self, pending: &[PendingCall]) -> String {
         let mut lines: Vec<String> = Vec::new();
         for (_, end) in &self.calls {

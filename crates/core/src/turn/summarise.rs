@@ -1,5 +1,5 @@
-//! Putting old turns into few words: which, what the model is asked for, what is made of its answer. What waits for the
-//! answer is elsewhere.
+//! Putting old turns into few words: which, what the model is asked for, what is made of its
+//! answer. What waits for the answer is elsewhere.
 
 use serde_json::{Value, json};
 
@@ -17,19 +17,22 @@ use crate::words;
 const PART: u32 = 8;
 /// In less there is no summary worth having.
 const TOKENS_MIN: u32 = 48;
-/// How much of a message is shown to whoever summarises it, in characters: the first of these with which all of it fits.
+/// How much of a message is shown to whoever summarises it, in characters: the first of these with
+/// which all of it fits.
 const SHOWN: [usize; 7] = [16_000, 8_000, 4_000, 2_000, 1_000, 500, 200];
 /// Around the conversation, in the request.
 const MARK: &str = "conversation";
 /// Around what the person wants kept.
 const FOCUS_MARK: &str = "focus";
-/// Characters of a summary, for each token it may have: an answer beyond it is not what was asked for, and is cut.
+/// Characters of a summary, for each token it may have: an answer beyond it is not what was asked
+/// for, and is cut.
 const CHARS_PER_TOKEN: usize = 8;
 
 /// Old turns that are to be put into few words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summarise {
-    /// How many messages of the conversation's history the summary will stand for, from the beginning.
+    /// How many messages of the conversation's history the summary will stand for, from the
+    /// beginning.
     pub summarized_at: usize,
     /// How many of them no earlier summary stands for.
     pub messages: usize,
@@ -62,8 +65,9 @@ pub enum Unsummarised {
 }
 
 impl Summarise {
-    /// What of the past to put into few words: whole turns, the oldest first, until no more than `keep` tokens of it are left
-    /// as they were; 0: every turn that has ended. `None`: there is nothing to gain.
+    /// What of the past to put into few words: whole turns, the oldest first, until no more than
+    /// `keep` tokens of it are left as they were; 0: every turn that has ended. `None`: there is
+    /// nothing to gain.
     #[must_use]
     pub fn plan(
         recalled: &Recalled,
@@ -113,8 +117,9 @@ impl Summarise {
         })
     }
 
-    /// What the model is asked for. `within`: the tokens that the request may have; of what does not fit, the beginning and
-    /// the end of each message is shown, and at last the oldest messages are left out.
+    /// What the model is asked for. `within`: the tokens that the request may have; of what does
+    /// not fit, the beginning and the end of each message is shown, and at last the oldest messages
+    /// are left out.
     #[must_use]
     pub fn request(
         &self,
@@ -214,7 +219,8 @@ impl Summarise {
 }
 
 impl Turn {
-    /// Takes what the events say about a summary before a model call of this turn. True if the request is another now.
+    /// Takes what the events say about a summary before a model call of this turn. True if the
+    /// request is another now.
     pub fn take_summary<'a>(
         &mut self,
         events: impl Iterator<Item = &'a Event>,
@@ -276,7 +282,8 @@ fn not_summarized() -> Notice {
     }
 }
 
-/// A message as lines of JSON, so that nobody's words can pass for somebody else's; with the size of the text in it.
+/// A message as lines of JSON, so that nobody's words can pass for somebody else's; with the size
+/// of the text in it.
 fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
     let mut lines = Vec::new();
     let text = message.text();
@@ -284,7 +291,8 @@ fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
         Role::User => "person",
         Role::Assistant | Role::System | Role::Tool => "assistant",
     };
-    // What memory told is said anew where it is needed; a summary would keep what was forgotten since.
+    // What memory told is said anew where it is needed; a summary would keep what was forgotten
+    // since.
     let text = if message.role() == Role::User {
         words_alone(&text)
     } else {

@@ -538,7 +538,8 @@ fn a_refused_call_is_no_success_whatever_the_model_says() {
     }
 }
 
-/// A change that failed is made good by the same tool only, and not in the same round; reading makes nothing good.
+/// A change that failed is made good by the same tool only, and not in the same round; reading
+/// makes nothing good.
 #[test]
 fn another_call_does_not_stand_in_for_a_change_that_failed() {
     let outcome = |arrivals: &[In]| {

@@ -18,8 +18,9 @@ const SENTENCE_CHARS_MAX: usize = 240;
 /// An action without a tool: words for the person.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// What the model calls it. Says when to use it, which helps a weak model more than what it does ("decline", "ask").
-    /// No tool has this name: it is none a tool may have, or it is one of [`crate::RESERVED`].
+    /// What the model calls it. Says when to use it, which helps a weak model more than what it
+    /// does ("decline", "ask"). No tool has this name: it is none a tool may have, or it is one of
+    /// [`crate::RESERVED`].
     pub(super) name: &'static str,
     /// The argument that holds the words.
     pub(super) argument: &'static str,
@@ -106,7 +107,8 @@ fn list(items: Vec<Value>, min: usize, max: usize) -> Value {
     json!({ "type": "array", "items": { "anyOf": items }, "minItems": min, "maxItems": max })
 }
 
-/// The name is the key: an object of name and arguments would say the same in more tokens, in every example and answer.
+/// The name is the key: an object of name and arguments would say the same in more tokens, in every
+/// example and answer.
 fn action(name: &str, arguments: Value) -> Value {
     json!({
         "type": "object",
@@ -116,8 +118,8 @@ fn action(name: &str, arguments: Value) -> Value {
     })
 }
 
-/// The tool's own schema with references as a choice of names and bounded strings. `None`: it names something, and
-/// there is nothing to name (an empty choice cannot be satisfied).
+/// The tool's own schema with references as a choice of names and bounded strings. `None`: it names
+/// something, and there is nothing to name (an empty choice cannot be satisfied).
 fn arguments(
     tool: &ToolDefinition,
     things: &Things<'_>,
@@ -198,7 +200,8 @@ fn bounded(schema: &Value, chars_max: usize) -> Value {
     }
 }
 
-/// A line of text. Quotes, braces and brackets are left out: a weak model hides the end of the JSON inside of strings.
+/// A line of text. Quotes, braces and brackets are left out: a weak model hides the end of the JSON
+/// inside of strings.
 fn text(chars_max: usize) -> Value {
     const LINE: &str = r#"[^"\\{}\[\]\x00-\x1f\x7f]"#;
     const WORD: &str = r#"[^"\\{}\[\]\x00-\x20\x7f]"#;

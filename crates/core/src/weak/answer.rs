@@ -70,7 +70,8 @@ pub(super) fn decode(
     response
 }
 
-/// The list in the text. A server that does not keep the schema may wrap it in words, or leave out the brackets.
+/// The list in the text. A server that does not keep the schema may wrap it in words, or leave out
+/// the brackets.
 fn read(text: &str) -> Option<Vec<Action>> {
     let list = |open: char, close: char| {
         let (start, end) = (text.find(open)?, text.rfind(close)?);

@@ -1,4 +1,5 @@
-//! Claims in words to the person that something was done, or will be: without a call, neither is true.
+//! Claims in words to the person that something was done, or will be: without a call, neither is
+//! true.
 
 use super::english::{self, Likeness};
 use super::guard::Guard;
@@ -15,7 +16,8 @@ const PROMISED: &str = "\
 const PROMISE_WORDS: usize = 4;
 
 impl Guard<'_> {
-    /// Returns whether words to the person say that something was changed or will be: nothing is when there is no call.
+    /// Returns whether words to the person say that something was changed or will be: nothing is
+    /// when there is no call.
     pub(super) fn claims_a_change(&self, words: &str) -> bool {
         english::clauses(words)
             .iter()

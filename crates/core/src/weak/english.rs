@@ -1,6 +1,7 @@
 //! Reading what a person wrote, as far as the guards need it: words, numbers, clauses.
 //!
-//! The tables are English. In another language less is recognised, and a guard that recognises nothing asks.
+//! The tables are English. In another language less is recognised, and a guard that recognises
+//! nothing asks.
 
 use crate::registry::distance;
 
@@ -249,7 +250,8 @@ pub(super) fn numbers(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The place in a list that the text names: "the second one", "last task". Counted from 1; `None` in the pair: the last.
+/// The place in a list that the text names: "the second one", "last task". Counted from 1; `None`
+/// in the pair: the last.
 pub(super) fn place(text: &str, kinds: &[&str]) -> Option<Option<usize>> {
     let words = tokens(text);
     for (at, word) in words.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! What a call has to show for itself: every argument must rest on what the person said.
 //!
-//! The guards know tools only by their annotations, references and schemas, and refuse more than they repair: the only
-//! repair is a number the person gave, and everything else that does not fit becomes a question.
+//! The guards know tools only by their annotations, references and schemas, and refuse more than
+//! they repair: the only repair is a number the person gave, and everything else that does not fit
+//! becomes a question.
 
 use serde_json::{Value, json};
 
@@ -209,7 +210,8 @@ impl<'a> Guard<'a> {
         ))
     }
 
-    /// A word that belongs to another changing tool, and to no text of this answer, says that another one was meant.
+    /// A word that belongs to another changing tool, and to no text of this answer, says that
+    /// another one was meant.
     fn check_verb(&self, call: &Proposed<'a>, all: &[Proposed<'a>]) -> Result<(), Doubt<'a>> {
         let words = english::tokens(&self.said.message);
         let order = order(&words);
@@ -278,7 +280,8 @@ impl<'a> Guard<'a> {
         let source = self.source();
         let fresh: Vec<&String> = new.iter().filter(|word| !old.contains(word)).collect();
         let theirs = fresh.iter().any(|word| source.contains(word));
-        // Another form of a word is another word here: a reminder is not "remind". Typing errors may be put right.
+        // Another form of a word is another word here: a reminder is not "remind". Typing errors
+        // may be put right.
         let said = |word: &String| {
             source
                 .iter()
@@ -330,7 +333,8 @@ impl<'a> Guard<'a> {
         if theirs == 0 || theirs * 2 < words.len() {
             return Err(Doubt::Words { tool, of: None });
         }
-        // "I will wash the car" may speak of "Wash the car"; "add wash the car and the van" does not.
+        // "I will wash the car" may speak of "Wash the car"; "add wash the car and the van" does
+        // not.
         let spoken = english::tokens(&self.said.message);
         let explicit = spoken
             .iter()

@@ -1,12 +1,14 @@
 //! Tool calling for models that cannot be trusted to call tools freely.
 //!
-//! [`WeakTools::encode`] turns a request with tools into one that asks for a constrained list of actions, with examples,
-//! and in which the user's things are named by their own words. [`WeakTools::decode`] turns the answer back into calls,
-//! and puts a question in the place of every call that what the person said does not bear out.
+//! [`WeakTools::encode`] turns a request with tools into one that asks for a constrained list of
+//! actions, with examples, and in which the user's things are named by their own words.
+//! [`WeakTools::decode`] turns the answer back into calls, and puts a question in the place of
+//! every call that what the person said does not bear out.
 //!
-//! Pure functions over data: the tools and their schemas, the user's things ([`Reference`]) and the examples. The caller
-//! allows one round of actions for each message and shows results with [`crate::Tool::describe`]: such a model does not
-//! stop calling once it has begun, and describes results poorly.
+//! Pure functions over data: the tools and their schemas, the user's things ([`Reference`]) and the
+//! examples. The caller allows one round of actions for each message and shows results with
+//! [`crate::Tool::describe`]: such a model does not stop calling once it has begun, and describes
+//! results poorly.
 
 mod actions; // what the answer may be
 mod answer; // reading the answer
@@ -54,8 +56,8 @@ impl WeakTools {
 
     /// Reads examples from JSON lines.
     ///
-    /// The first line may be `{"instruction": "..."}`, the sentence the prompt begins with; without it, the request's own
-    /// instruction is taken. Each other line is one example:
+    /// The first line may be `{"instruction": "..."}`, the sentence the prompt begins with; without
+    /// it, the request's own instruction is taken. Each other line is one example:
     ///
     /// | field | meaning |
     /// |---|---|
@@ -76,10 +78,12 @@ impl WeakTools {
         })
     }
 
-    /// Adds the examples of further tools, which take words of the person as they are: a `fact`, an `activity` for a diary, a `query`.
+    /// Adds the examples of further tools, which take words of the person as they are: a `fact`, an
+    /// `activity` for a diary, a `query`.
     ///
-    /// Only a message that has words for one of them is sent with these tools and examples, behind the others. So the requests of all other
-    /// messages are what they are without them, and what they begin with is the same for all messages.
+    /// Only a message that has words for one of them is sent with these tools and examples, behind
+    /// the others. So the requests of all other messages are what they are without them, and what
+    /// they begin with is the same for all messages.
     #[must_use]
     pub fn with_on_demand(mut self, more: Self) -> Self {
         self.on_demand.push(more.examples);
@@ -87,11 +91,11 @@ impl WeakTools {
         self
     }
 
-    /// The same request for a weak model: no tools, a schema for the answer, and a transcript of instruction, examples
-    /// and one last message that holds what the person has and says.
+    /// The same request for a weak model: no tools, a schema for the answer, and a transcript of
+    /// instruction, examples and one last message that holds what the person has and says.
     ///
-    /// All messages but the last depend on the tools alone: they are the same bytes in every request of an agent, but for what
-    /// [`WeakTools::with_on_demand`] adds behind them.
+    /// All messages but the last depend on the tools alone: they are the same bytes in every
+    /// request of an agent, but for what [`WeakTools::with_on_demand`] adds behind them.
     #[must_use]
     pub fn encode(&self, request: &GenerateRequest, references: &[Reference]) -> GenerateRequest {
         let said = Said::read(&request.messages);
@@ -122,11 +126,12 @@ impl WeakTools {
         encoded
     }
 
-    /// The answer to an encoded request, as if the model had called tools itself. `request` and `references` are those
-    /// that were encoded.
+    /// The answer to an encoded request, as if the model had called tools itself. `request` and
+    /// `references` are those that were encoded.
     ///
-    /// Its parts are calls with ids for references, at most one `ask_user` or `decline`, or text. An answer that is no
-    /// list of actions becomes a question too: the same request would bring the same answer.
+    /// Its parts are calls with ids for references, at most one `ask_user` or `decline`, or text.
+    /// An answer that is no list of actions becomes a question too: the same request would bring
+    /// the same answer.
     #[must_use]
     pub fn decode(
         &self,
@@ -140,7 +145,8 @@ impl WeakTools {
     }
 }
 
-/// The tools of a request, without the control functions of the turn: those have their own form here.
+/// The tools of a request, without the control functions of the turn: those have their own form
+/// here.
 fn offered(request: &GenerateRequest) -> Vec<&ToolDefinition> {
     request
         .tools

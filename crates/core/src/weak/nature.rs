@@ -23,7 +23,8 @@ pub(super) enum Nature {
     Quotes(Quotes),
 }
 
-/// The meaning of the words that a tool takes as they are. Its schema says so by the name of the argument that holds them.
+/// The meaning of the words that a tool takes as they are. Its schema says so by the name of the
+/// argument that holds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     /// A `fact` to be kept.

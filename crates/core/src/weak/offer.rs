@@ -9,8 +9,8 @@ use super::quote::Quote;
 use super::things;
 
 impl Guard<'_> {
-    /// Whether a tool fits the message at all. What the guards would refuse is not offered, so that a weak model cannot
-    /// choose it in the place of what is meant.
+    /// Whether a tool fits the message at all. What the guards would refuse is not offered, so that
+    /// a weak model cannot choose it in the place of what is meant.
     pub(super) fn offers(&self, tool: &ToolDefinition) -> bool {
         if quotes(tool).is_some() {
             return self.quote_for(tool).is_some_and(Quote::can_be_called);
@@ -28,8 +28,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Whether a tool may be offered for a thing: if the message speaks of things, only for those, and not for what it
-    /// says is not so.
+    /// Whether a tool may be offered for a thing: if the message speaks of things, only for those,
+    /// and not for what it says is not so.
     pub(super) fn offers_for(&self, tool: &ToolDefinition, thing: &Reference) -> bool {
         let Some(at) = self.things.iter().position(|other| *other == thing) else {
             return false;
@@ -57,7 +57,8 @@ impl Guard<'_> {
         }
     }
 
-    /// How many actions the message asks for at least: two, if an order follows something else that was said.
+    /// How many actions the message asks for at least: two, if an order follows something else that
+    /// was said.
     pub(super) fn actions_min(&self) -> usize {
         if self.only_quotes() {
             return 1;
@@ -198,7 +199,8 @@ impl Guard<'_> {
         }
     }
 
-    /// Whether the message says, or answers, that something should have other words. "Updated" says that it was done.
+    /// Whether the message says, or answers, that something should have other words. "Updated" says
+    /// that it was done.
     pub(super) fn rewords(&self, tool: &ToolDefinition) -> bool {
         let orders = |word: &String| is_verb_of(tool, word) && !word.ends_with("ed");
         self.said.answers()
@@ -207,7 +209,8 @@ impl Guard<'_> {
             || english::tokens(&self.said.message).iter().any(orders)
     }
 
-    /// Whether the message says that a thing is to go, in words that are not the thing's own, and there is a tool for it.
+    /// Whether the message says that a thing is to go, in words that are not the thing's own, and
+    /// there is a tool for it.
     pub(super) fn ordered_away(&self, thing: usize) -> bool {
         let own = english::tokens(&self.things[thing].label);
         let others: Vec<String> = english::tokens(&self.said.message)

@@ -1,6 +1,7 @@
 //! Words of the person for tools that take them as they are.
 //!
-//! The model chooses whether such a tool is called, and never its words: what is kept, asked or forgotten is what the person said.
+//! The model chooses whether such a tool is called, and never its words: what is kept, asked or
+//! forgotten is what the person said.
 
 use serde_json::{Value, json};
 
@@ -28,8 +29,8 @@ pub(super) struct More {
 }
 
 impl<'a> Quote<'a> {
-    /// For every tool that is meant. Also what more there is in the message. `speaks_of_things`: it has words of something that the
-    /// person has, which may be what is meant.
+    /// For every tool that is meant. Also what more there is in the message. `speaks_of_things`: it
+    /// has words of something that the person has, which may be what is meant.
     pub(super) fn all(
         said: &Said,
         tools: &[&'a ToolDefinition],
@@ -80,7 +81,8 @@ impl<'a> Quote<'a> {
         required.is_some_and(|names| names.iter().any(|name| name == self.quotes.argument()))
     }
 
-    /// Returns the schema of the arguments of a call: the words, as far as they have to be seen to choose the tool.
+    /// Returns the schema of the arguments of a call: the words, as far as they have to be seen to
+    /// choose the tool.
     pub(super) fn schema(&self) -> Value {
         let argument = self.quotes.argument();
         let (properties, required) = if self.words.texts.is_empty() {

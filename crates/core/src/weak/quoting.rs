@@ -1,4 +1,5 @@
-//! Calls of the tools that take words of the person as they are: those that the model wants, and those it left out.
+//! Calls of the tools that take words of the person as they are: those that the model wants, and
+//! those it left out.
 
 use serde_json::json;
 

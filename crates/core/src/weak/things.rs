@@ -1,4 +1,5 @@
-//! What the person has, by its own words: what is shown, what an answer may name, and which thing is meant.
+//! What the person has, by its own words: what is shown, what an answer may name, and which thing
+//! is meant.
 
 use std::cmp::Reverse;
 
@@ -23,7 +24,8 @@ pub(super) struct Things<'a> {
 }
 
 impl<'a> Things<'a> {
-    /// Those the message speaks of first, then open ones, then the newest; shown in the order they were given.
+    /// Those the message speaks of first, then open ones, then the newest; shown in the order they
+    /// were given.
     pub(super) fn new(references: &'a [Reference], said: &Said, tools: &[&ToolDefinition]) -> Self {
         let known: Vec<(usize, &Reference)> = references
             .iter()
@@ -114,7 +116,8 @@ pub(super) fn shortened(words: &str) -> String {
     }
 }
 
-/// Which words of a text speak of which thing: for each thing the places of the words in `words` that are its own.
+/// Which words of a text speak of which thing: for each thing the places of the words in `words`
+/// that are its own.
 ///
 /// A mistyped word counts only where no thing has the word as it stands.
 pub(super) fn hits(words: &[String], things: &[&Reference]) -> Vec<Vec<usize>> {

@@ -88,7 +88,8 @@ impl<'a> Guard<'a> {
             };
         }
 
-        // Things with the same words: only the open one of them can be settled, otherwise they cannot be told apart.
+        // Things with the same words: only the open one of them can be settled, otherwise they
+        // cannot be told apart.
         if chosen.len() > 1 && nature(call.tool) == Nature::Settles {
             chosen.retain(|&at| !self.things[at].done);
         }
@@ -96,7 +97,8 @@ impl<'a> Guard<'a> {
             return Err(which(chosen));
         };
 
-        // A number on its own counts as long as nothing else in the message could be what is counted.
+        // A number on its own counts as long as nothing else in the message could be what is
+        // counted.
         let others = self.unexplained(chosen, text);
         let bare: Vec<usize> = self.numbers.iter().filter_map(by_id).collect();
         if !bare.is_empty() && others.is_empty() {
@@ -118,7 +120,8 @@ impl<'a> Guard<'a> {
         ) {
             return Ok(chosen);
         }
-        // Nothing in the message speaks of it. "It" may be what was spoken of just before, or the only one there is.
+        // Nothing in the message speaks of it. "It" may be what was spoken of just before, or the
+        // only one there is.
         if others.is_empty() {
             for earlier in [&self.said.before, &self.said.earlier]
                 .into_iter()
@@ -167,8 +170,8 @@ impl<'a> Guard<'a> {
         rest.map(|(_, word)| word.as_str()).collect()
     }
 
-    /// Whether nothing but its first word speaks for a thing, and the message has words for something else: "bought the
-    /// bread" does not speak of "Buy milk", though "bought" does.
+    /// Whether nothing but its first word speaks for a thing, and the message has words for
+    /// something else: "bought the bread" does not speak of "Buy milk", though "bought" does.
     pub(super) fn verb_only(&self, thing: usize, text: Option<&str>) -> bool {
         let own = english::content(&self.things[thing].label);
         let is_verb = |at: &usize| {
@@ -221,7 +224,8 @@ impl<'a> Guard<'a> {
         }
         let verb_only = match nature(call.tool) {
             Nature::Settles => self.verb_only(chosen, text),
-            // "Remind me to call Ann" does not speak of "Call Bob": "call" is a word of the new text.
+            // "Remind me to call Ann" does not speak of "Call Bob": "call" is a word of the new
+            // text.
             Nature::Rewords => {
                 let count = |words: &[String], word: &String| {
                     words.iter().filter(|other| *other == word).count()

@@ -1,7 +1,8 @@
-//! Which category the decision log gives an answer: labelled answers through the real turn and the real gate.
+//! Which category the decision log gives an answer: labelled answers through the real turn and the
+//! real gate.
 //!
-//! `tests/answers/README.md` says where the answers come from. The tables are exact: a rule that reads one answer less rightly,
-//! or one more, changes them. `docs/decision-log.md` shows them.
+//! `tests/answers/README.md` says where the answers come from. The tables are exact: a rule that
+//! reads one answer less rightly, or one more, changes them. `docs/decision-log.md` shows them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -114,7 +115,8 @@ struct Ended {
     asked: usize,
 }
 
-/// Runs a turn in which the model answers with these, one after the other, and with the last one again and again.
+/// Runs a turn in which the model answers with these, one after the other, and with the last one
+/// again and again.
 fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
     let gate = gate();
     let message = user.unwrap_or("Please go on.").to_owned();
@@ -211,7 +213,8 @@ fn category(labelled: &Labelled) -> String {
     .to_string()
 }
 
-/// Whether a call of a tool that there is not was told the model, changed nothing, and is not what the person wanted.
+/// Whether a call of a tool that there is not was told the model, changed nothing, and is not what
+/// the person wanted.
 fn is_ignored(labelled: &Labelled) -> bool {
     let sorry = Content::Text {
         text: "Something went wrong there.".to_owned(),
@@ -321,7 +324,8 @@ fn categories_of_labelled_answers() {
         for (name, count) in called {
             let _ = writeln!(tables, "  called a {name}: right {count}");
         }
-        // The same questions and refusals, said with the functions that models are offered for them.
+        // The same questions and refusals, said with the functions that models are offered for
+        // them.
         for (kind, right, all) in kinds() {
             let (name, argument) = match kind {
                 "question" => (ASK_USER, "question"),

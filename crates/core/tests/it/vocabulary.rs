@@ -452,7 +452,8 @@ fn a_history_from_elsewhere_is_checked() {
     }
 }
 
-/// Versions beside each other: one reads what another did not write yet, and what it does not know itself.
+/// Versions beside each other: one reads what another did not write yet, and what it does not know
+/// itself.
 #[test]
 fn the_beginning_of_a_turn_is_read_with_and_without_the_place_of_its_model() {
     let older = json!({

@@ -1,9 +1,10 @@
-//! Runs turns of two model calls and one tool call, with a model that answers at once and no socket, so that `cargo xtask test all`
-//! can count their instructions.
+//! Runs turns of two model calls and one tool call, with a model that answers at once and no
+//! socket, so that `cargo xtask test all` can count their instructions.
 //!
-//! `turns memory|sqlite TURNS`: every turn is a conversation of its own. `turns memory|sqlite TURNS LAST`: all are in one
-//! conversation, and valgrind, which has to run it with `--instr-atstart=no`, counts only the last of them. The tool declares
-//! nothing, so that its effect must not happen twice. SQLite is a file in a temporary folder.
+//! `turns memory|sqlite TURNS`: every turn is a conversation of its own.
+//! `turns memory|sqlite TURNS LAST`: all are in one conversation, and valgrind, which has to run it
+//! with `--instr-atstart=no`, counts only the last of them. The tool declares nothing, so that its
+//! effect must not happen twice. SQLite is a file in a temporary folder.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! Two agents on one store, and the agent of a store that is older than agents' names: each goes on with its own, and with
-//! nothing else.
+//! Two agents on one store, and the agent of a store that is older than agents' names: each goes on
+//! with its own, and with nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,8 @@ fn agent<S: Store>(name: &str, store: &Arc<S>, replies: impl IntoIterator<Item =
         .unwrap()
 }
 
-/// The agent `first` is stopped while it waits for its model, as a process that dies is. Its claim is given back.
+/// The agent `first` is stopped while it waits for its model, as a process that dies is. Its claim
+/// is given back.
 fn stopped_in_the_middle<S: Store>(open: impl AsyncFn() -> Arc<S>) -> ConversationKey {
     let doomed = Runtime::new().unwrap();
     let key = doomed.block_on(async {
@@ -135,7 +136,8 @@ fn of_two_agents_on_a_server_each_goes_on_with_its_own() {
     only_its_own_agent_goes_on(async || Arc::new(postgres::Store::connect(&url, 2).await.unwrap()));
 }
 
-/// What the first version left open, which named no agent, is finished by `adjutant` and by no other.
+/// What the first version left open, which named no agent, is finished by `adjutant` and by no
+/// other.
 async fn finishes_what_the_first_version_left<S: Store>(store: S) {
     let store = Arc::new(store);
     let other = agent("other", &store, [text("Mine now.").forever()]);

@@ -101,7 +101,8 @@ impl Bench {
             database,
             agent: AgentName::new("worker").unwrap(),
             resumes: false,
-            // Started again under the same name, it has its claims at once; the tests of claims give others.
+            // Started again under the same name, it has its claims at once; the tests of claims
+            // give others.
             name: (kind == Kind::Postgres).then(|| "replica".to_owned()),
             model: world.model,
             tools: world.tools,
@@ -164,7 +165,8 @@ impl Bench {
             .unwrap();
     }
 
-    /// Plays a scene whose workers are killed at these boundaries, one after the other; the last one lives.
+    /// Plays a scene whose workers are killed at these boundaries, one after the other; the last
+    /// one lives.
     pub(crate) fn play(&self, talk: Talk, kills: &[u32]) -> Played {
         let mut kill_at = kills.iter().copied();
         let mut start = || {
@@ -221,8 +223,9 @@ impl Bench {
     }
 }
 
-/// Waits until PostgreSQL has ended the sessions of this name. A server does not see that a client is gone before it has carried
-/// out what came from it: one of two calls that run side by side may have sent its commit when the other reached the place to die at.
+/// Waits until PostgreSQL has ended the sessions of this name. A server does not see that a client
+/// is gone before it has carried out what came from it: one of two calls that run side by side may
+/// have sent its commit when the other reached the place to die at.
 async fn end_of(sessions: &str, database: &str) {
     let mut connection = PgConnection::connect(database).await.unwrap();
     loop {

@@ -1,5 +1,5 @@
-//! The budgets of a day, shared by agents on one database: what they cost does not depend on how many users there are, and no more
-//! is spent than there is.
+//! The budgets of a day, shared by agents on one database: what they cost does not depend on how
+//! many users there are, and no more is spent than there is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -239,7 +239,8 @@ async fn of_a_small_remainder_all_is_spent_and_no_more() {
     a_small_remainder(on_server(&server, "remainder").await).await;
 }
 
-/// Measures the steps a second that two agents pay for, each of many users at once, with both bounds of the day.
+/// Measures the steps a second that two agents pay for, each of many users at once, with both
+/// bounds of the day.
 async fn pace<S: Store>(database: &str, store: Arc<S>) {
     let turns = 10_000;
     let counted = counted(store);

@@ -233,8 +233,8 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
     }
 }
 
-/// Somebody else stops the turn while its worker stands at every boundary in turn. From there on the model takes its time,
-/// so that the turn does not simply end first.
+/// Somebody else stops the turn while its worker stands at every boundary in turn. From there on
+/// the model takes its time, so that the turn does not simply end first.
 fn cancelled_at_every_boundary(kind: Kind) {
     let bench = &Bench::new(kind);
     std::thread::scope(|scope| {
@@ -353,9 +353,10 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
     }
 }
 
-/// The disk is full from the n-th KiB on, for every n until it is large enough: what cannot be written is told, and goes on
-/// where there is room again. The limit is one of the process (RLIMIT_FSIZE): no test may fill a real disk. PostgreSQL's
-/// disk is its server's, which then refuses what it cannot keep, like any other error; that is not tried here.
+/// The disk is full from the n-th KiB on, for every n until it is large enough: what cannot be
+/// written is told, and goes on where there is room again. The limit is one of the process
+/// (RLIMIT_FSIZE): no test may fill a real disk. PostgreSQL's disk is its server's, which then
+/// refuses what it cannot keep, like any other error; that is not tried here.
 #[test]
 fn a_full_disk_loses_nothing() {
     for effect in EFFECTS {

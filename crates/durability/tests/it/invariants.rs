@@ -26,16 +26,16 @@ pub(crate) fn check(played: &Played, golden: &Played) {
     }
 }
 
-/// Checks what holds whatever was played: inputs have their ends, calls one result, and no effect is repeated, but for what may be
-/// after so many kills.
+/// Checks what holds whatever was played: inputs have their ends, calls one result, and no effect
+/// is repeated, but for what may be after so many kills.
 pub(crate) fn basics(played: &Played, kills: usize, about: &str) {
     journal::every_input_has_its_end(&played.loaded, &played.talk.inputs(), about);
     journal::no_effect_is_repeated(&played.loaded, &played.called(), kills, about);
     journal::every_call_has_one_result(&played.loaded, about);
 }
 
-/// A doubt comes only from a kill between the start of a call and its end; and there, of a call that must not be repeated
-/// and cannot be asked about, it does come.
+/// A doubt comes only from a kill between the start of a call and its end; and there, of a call
+/// that must not be repeated and cannot be asked about, it does come.
 pub(crate) fn only_what_was_open_is_in_doubt(played: &Played, about: &str) {
     let doubts = played.in_doubt();
     if played.probed {

@@ -1,4 +1,5 @@
-//! Checks of a conversation that hold after every run, whatever was done to it and whoever has it go on.
+//! Checks of a conversation that hold after every run, whatever was done to it and whoever has it
+//! go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,8 @@ use adjutant_core::{
 };
 use adjutant_durability::Called;
 
-/// Accepted inputs were taken in their order, each message started at most one turn, and each turn ended once.
+/// Accepted inputs were taken in their order, each message started at most one turn, and each turn
+/// ended once.
 pub(crate) fn every_input_has_its_end(loaded: &Loaded, inputs: &[InputId], about: &str) {
     assert!(loaded.inbox.is_empty(), "{about}: {:?}", loaded.inbox);
     let events = || loaded.events.iter().map(|recorded| &*recorded.event);
@@ -48,8 +50,8 @@ pub(crate) fn every_input_has_its_end(loaded: &Loaded, inputs: &[InputId], about
     );
 }
 
-/// Once is once, unless a person says to try again; keyed has one key; and what is read is read again only after a kill.
-/// `seen`: what reached the tools.
+/// Once is once, unless a person says to try again; keyed has one key; and what is read is read
+/// again only after a kill. `seen`: what reached the tools.
 pub(crate) fn no_effect_is_repeated(loaded: &Loaded, seen: &[Called], kills: usize, about: &str) {
     let calls: BTreeSet<&CallId> = seen.iter().map(|called| &called.call).collect();
     for call in calls {

@@ -1,5 +1,5 @@
-//! SIGKILL at every boundary, and at every pair of boundaries: in a long run. Else at a sample of the pairs, and at every
-//! boundary only where the tool must not be called twice.
+//! SIGKILL at every boundary, and at every pair of boundaries: in a long run. Else at a sample of
+//! the pairs, and at every boundary only where the tool must not be called twice.
 
 use adjutant_core::{Effect, Verdict};
 
@@ -19,8 +19,8 @@ fn one_of(effect: Effect) -> u32 {
     }
 }
 
-/// What is played with a kill at every pair of boundaries: every part of a turn is in one of them. The other scenes have
-/// the same parts in another order or number, and one kill at every boundary.
+/// What is played with a kill at every pair of boundaries: every part of a turn is in one of them.
+/// The other scenes have the same parts in another order or number, and one kill at every boundary.
 fn twice(effect: Effect) -> &'static [Scene] {
     match effect {
         Effect::None | Effect::Keyed => &[ONE],
@@ -115,7 +115,8 @@ fn double_kills(kind: Kind, effect: Effect) {
     }
 }
 
-/// A call is in doubt, and the person says what to do; the worker that does it is killed at every boundary too.
+/// A call is in doubt, and the person says what to do; the worker that does it is killed at every
+/// boundary too.
 fn doubts(kind: Kind, verdict: Verdict) {
     let bench = Bench::new(kind);
     let golden = bench.golden(&ONE, Effect::Once);

@@ -1,4 +1,5 @@
-//! The answer to a commit is lost: PostgreSQL has written it, and the connection is cut before the worker hears of it.
+//! The answer to a commit is lost: PostgreSQL has written it, and the connection is cut before the
+//! worker hears of it.
 
 use std::io::{Read, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -22,8 +23,8 @@ struct Proxy {
     plan: Arc<Mutex<Plan>>,
 }
 
-/// Functions whose answers are lost: those that a turn waits for. Signs of life, notes of sessions and notifications are answered
-/// too, whenever their time comes.
+/// Functions whose answers are lost: those that a turn waits for. Signs of life, notes of sessions
+/// and notifications are answered too, whenever their time comes.
 const OF_A_TURN: [&str; 2] = ["FROM adjutant_begin_", "FROM adjutant_append_"];
 
 #[derive(Default)]
@@ -66,7 +67,8 @@ impl Proxy {
         Self { address, plan }
     }
 
-    /// The answer to the end of a transaction is lost, that of the one with this number from now on.
+    /// The answer to the end of a transaction is lost, that of the one with this number from now
+    /// on.
     fn lose(&self, number: u32) {
         *self.plan.lock().unwrap() = Plan {
             left: Some(number),
@@ -80,8 +82,8 @@ impl Proxy {
     }
 }
 
-/// Reads the next message: `kind` is as long as the message's type, which the first message of a client does not have
-/// (PostgreSQL's documentation, "Message Formats").
+/// Reads the next message: `kind` is as long as the message's type, which the first message of a
+/// client does not have (PostgreSQL's documentation, "Message Formats").
 fn message<const KIND: usize>(
     mut from: impl Read,
 ) -> std::io::Result<([u8; KIND], Vec<u8>, Vec<u8>)> {
@@ -115,8 +117,8 @@ fn hand_on(
     }
 }
 
-/// Hands answers of the server to the client until one of them is to be lost. An answer ends when the server is ready for
-/// more, and says then whether it is inside of a transaction.
+/// Hands answers of the server to the client until one of them is to be lost. An answer ends when
+/// the server is ready for more, and says then whether it is inside of a transaction.
 fn hand_back(
     server: &UnixStream,
     mut client: &TcpStream,
@@ -146,8 +148,8 @@ fn hand_back(
     }
 }
 
-/// Plays a scene again and again, each time with another lost answer, until there is none left to lose. Returns how many were
-/// lost, and how many of them somebody was told about.
+/// Plays a scene again and again, each time with another lost answer, until there is none left to
+/// lose. Returns how many were lost, and how many of them somebody was told about.
 fn every_answer_is_lost_once(
     bench: &Bench,
     proxy: &Proxy,

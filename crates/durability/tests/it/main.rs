@@ -1,8 +1,9 @@
-//! The fault-injection suite: a worker is killed, stopped, cut off and doubled at every place it can be, and whatever it
-//! did before, nothing is lost and nothing is done twice.
+//! The fault-injection suite: a worker is killed, stopped, cut off and doubled at every place it
+//! can be, and whatever it did before, nothing is lost and nothing is done twice.
 //!
-//! The worker is a process of its own (`src`). Its model and its tools are in this process, which is never killed and logs
-//! every call. Boundaries number themselves: a run that is not killed has passed the last one.
+//! The worker is a process of its own (`src`). Its model and its tools are in this process, which
+//! is never killed and logs every call. Boundaries number themselves: a run that is not killed has
+//! passed the last one.
 
 #![expect(
     clippy::unwrap_used,

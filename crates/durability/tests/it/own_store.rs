@@ -1,4 +1,5 @@
-//! Calls that change the tasks of the journal's own store: after a kill at any boundary there is the whole call or nothing of it.
+//! Calls that change the tasks of the journal's own store: after a kill at any boundary there is
+//! the whole call or nothing of it.
 
 use adjutant_core::{Effect, Event};
 

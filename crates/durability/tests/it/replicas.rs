@@ -1,4 +1,5 @@
-//! Several replicas on one database share the work that nobody does: what it costs does not grow with their number.
+//! Several replicas on one database share the work that nobody does: what it costs does not grow
+//! with their number.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -82,8 +83,8 @@ async fn park<S: Store>(store: &Arc<S>, conversations: usize) {
     }
 }
 
-/// Has replicas take up what expired, all at once; each of them knows nothing but its store. Together they end each conversation
-/// once.
+/// Has replicas take up what expired, all at once; each of them knows nothing but its store.
+/// Together they end each conversation once.
 async fn take_up<S: Store>(stores: Vec<Arc<S>>, conversations: usize) {
     let agents = stores.iter().enumerate().map(|(number, store)| {
         // It waits a little, so that others come in between.
@@ -114,9 +115,10 @@ async fn take_up<S: Store>(stores: Vec<Arc<S>>, conversations: usize) {
     assert_eq!(stores[0].unsettled(name, None).await.unwrap(), []);
 }
 
-/// Says what was counted; fails if it is too much. A conversation costs two commits, that its question expired and that its turn ended,
-/// and its share of the one that took eight or more of them. The last that a replica takes may be few, and the server itself
-/// commits something now and then.
+/// Says what was counted; fails if it is too much. A conversation costs two commits, that its
+/// question expired and that its turn ended, and its share of the one that took eight or more of
+/// them. The last that a replica takes may be few, and the server itself commits something now and
+/// then.
 fn check(database: &str, conversations: usize, counted: &[(usize, usize)]) {
     for (replicas, commits) in counted {
         let each = format!(
@@ -132,7 +134,8 @@ fn check(database: &str, conversations: usize, counted: &[(usize, usize)]) {
     }
 }
 
-/// The commits of a server since a place in its write-ahead log, which has a record of each that wrote something.
+/// The commits of a server since a place in its write-ahead log, which has a record of each that
+/// wrote something.
 async fn commits_since(server: &mut PgConnection, place: &str) -> usize {
     let query = "SELECT count(*) FROM pg_get_wal_records_info(CAST($1 AS pg_lsn), pg_current_wal_flush_lsn())
          WHERE resource_manager = 'Transaction' AND record_type LIKE 'COMMIT%'";
@@ -178,8 +181,9 @@ async fn replicas_on_a_server_share_what_expired_at_the_same_cost() {
     check("PostgreSQL", conversations, &counted);
 }
 
-/// The commits in a write-ahead log that was not written back since it was begun: frames that end a transaction say how large the
-/// database is then. Source: sqlite.org/fileformat2.html#the_write_ahead_log.
+/// The commits in a write-ahead log that was not written back since it was begun: frames that end a
+/// transaction say how large the database is then. Source:
+/// sqlite.org/fileformat2.html#the_write_ahead_log.
 fn commits_in(log: &Path) -> usize {
     let log = std::fs::read(log).unwrap();
     let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());

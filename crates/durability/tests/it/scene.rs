@@ -208,7 +208,8 @@ impl Talk {
                 answers: answers.collect(),
             });
         }
-        // A turn that was interrupted too often is given up, and asks nothing: then there is nothing to answer.
+        // A turn that was interrupted too often is given up, and asks nothing: then there is
+        // nothing to answer.
         while self.pending.is_empty() && self.to_say.front().is_some_and(Say::answers) {
             self.to_say.pop_front();
         }

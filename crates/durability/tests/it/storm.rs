@@ -1,4 +1,5 @@
-//! SIGKILL at any time, under load: two workers, eight conversations at once, and workers die or the database itself does.
+//! SIGKILL at any time, under load: two workers, eight conversations at once, and workers die or
+//! the database itself does.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +23,8 @@ const CONVERSATIONS: u64 = 8;
 const TURNS: [usize; 2] = [25, 8];
 const WORKERS: usize = 2;
 const SCENES: [Scene; 6] = [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY];
-/// Long enough for a worker that lives and is slow, short enough to wait for after one that was killed.
+/// Long enough for a worker that lives and is slow, short enough to wait for after one that was
+/// killed.
 const HARM: Harm = Harm {
     kill_at: None,
     stop_at: None,
@@ -183,7 +185,8 @@ fn kill_server(server: &mut Server) {
     let listed = String::from_utf8(listed.stdout).unwrap();
     let others: Vec<&str> = listed.split_whitespace().collect();
     assert!(others.len() > 4, "what PostgreSQL started: {listed}");
-    // The first one first, so that it starts nothing more. Some of the others may have ended meanwhile.
+    // The first one first, so that it starts nothing more. Some of the others may have ended
+    // meanwhile.
     let _ = Command::new("kill")
         .arg("-KILL")
         .arg(first)

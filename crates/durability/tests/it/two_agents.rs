@@ -1,5 +1,5 @@
-//! Two agents on one store, each in a process of its own that is killed: each goes on with its own turn, and while only one of
-//! them runs, nothing of the other's moves.
+//! Two agents on one store, each in a process of its own that is killed: each goes on with its own
+//! turn, and while only one of them runs, nothing of the other's moves.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! A worker that stands still past the end of its claim, is taken for dead, and then goes on: what it writes is refused.
+//! A worker that stands still past the end of its claim, is taken for dead, and then goes on: what
+//! it writes is refused.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +12,8 @@ use crate::size;
 use crate::worker::{Harm, Worker, hear};
 use crate::world::{Manner, Seen};
 
-/// Long enough that a worker stands still before its first sign of life: one that stands still while it gives one holds
-/// SQLite's lock, and then nobody can take over.
+/// Long enough that a worker stands still before its first sign of life: one that stands still
+/// while it gives one holds SQLite's lock, and then nobody can take over.
 const LEASE: Harm = Harm {
     kill_at: None,
     stop_at: None,
@@ -27,7 +28,8 @@ fn finish(talk: &mut Talk, other: &Worker) {
     }
 }
 
-/// A worker stands still at every boundary in turn, in a sample at every third: each costs the end of a claim.
+/// A worker stands still at every boundary in turn, in a sample at every third: each costs the end
+/// of a claim.
 fn at_every_boundary(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
     let golden = bench.golden(&ONE, effect);
@@ -55,7 +57,8 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
         finish(&mut talk, &bench.start_as("other", LEASE));
         sleeper.signal("-CONT");
         match hear(&answer).unwrap() {
-            // It stood still where it had nothing to write any more, or nothing yet: it finds everything done.
+            // It stood still where it had nothing to write any more, or nothing yet: it finds
+            // everything done.
             Ok(heard) => assert_eq!(heard.outcome, talk.outcome(), "{words}"),
             Err(error) => {
                 assert!(
@@ -96,8 +99,9 @@ fn in_a_tool(kind: Kind, effect: Effect) {
     );
 }
 
-/// A worker stands still between the intent of a call that must not be repeated and its sending, until another one has asked a
-/// person about the call and was told to try again: it is sent once, by that one.
+/// A worker stands still between the intent of a call that must not be repeated and its sending,
+/// until another one has asked a person about the call and was told to try again: it is sent once,
+/// by that one.
 fn before_a_tool(kind: Kind) {
     let bench = Bench::new(kind);
     for boundary in 1.. {

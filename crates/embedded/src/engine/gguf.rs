@@ -81,7 +81,8 @@ impl GgufFile {
         }
     }
 
-    /// Tells this file from others without reading all of it: its whole header, its size, and pieces of the weights.
+    /// Tells this file from others without reading all of it: its whole header, its size, and
+    /// pieces of the weights.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         const PIECES: usize = 64;
         const PIECE_BYTES: usize = 4096;
@@ -169,10 +170,11 @@ impl GgufFile {
         }
     }
 
-    /// A weight matrix `(rows, width)` for multiplication. Its rows may come back longer, padded with zeros.
+    /// A weight matrix `(rows, width)` for multiplication. Its rows may come back longer, padded
+    /// with zeros.
     ///
-    /// Q4_K and Q6_K whose rows fill whole super-blocks stay in the file; everything else becomes Q8_0, because
-    /// candle has no fast kernel for the rest.
+    /// Q4_K and Q6_K whose rows fill whole super-blocks stay in the file; everything else becomes
+    /// Q8_0, because candle has no fast kernel for the rest.
     pub(crate) fn matrix(
         &self,
         name: &str,
@@ -240,7 +242,8 @@ impl GgufFile {
         Ok(info)
     }
 
-    /// A download that was cut short has a perfect header, so every tensor's place is compared with the size.
+    /// A download that was cut short has a perfect header, so every tensor's place is compared with
+    /// the size.
     fn check_extent(&self) -> Result<(), LoadError> {
         for (name, info) in &self.content.tensor_infos {
             match self.extent(info) {
@@ -279,7 +282,8 @@ impl GgufFile {
     }
 }
 
-/// Turns rows of floats into Q8_0 blocks, row by row, so that no float copy of the whole matrix ever exists.
+/// Turns rows of floats into Q8_0 blocks, row by row, so that no float copy of the whole matrix
+/// ever exists.
 fn requantised(
     rows: usize,
     width: usize,

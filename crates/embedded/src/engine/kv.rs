@@ -7,7 +7,8 @@ use super::Computed;
 /// Positions the buffer grows by, so that it is seldom copied.
 const GROWTH: usize = 512;
 
-/// Keys and values per layer, `(capacity, kv_heads, head_dim)` each, of which the first [`len`](Self::len) count.
+/// Keys and values per layer, `(capacity, kv_heads, head_dim)` each, of which the first
+/// [`len`](Self::len) count.
 ///
 /// Cutting it back is free, which is what makes a shared prompt head cheap.
 #[derive(Debug)]
@@ -86,11 +87,12 @@ impl KvCache {
         Ok(())
     }
 
-    /// Writes keys and values, `(tokens, kv_heads, head_dim)`, of one layer behind what is remembered, and returns
-    /// everything that layer has now. They count for good only after [`advance`](Self::advance).
+    /// Writes keys and values, `(tokens, kv_heads, head_dim)`, of one layer behind what is
+    /// remembered, and returns everything that layer has now. They count for good only after
+    /// [`advance`](Self::advance).
     ///
-    /// They are rounded to half floats, which is how files have them: what a process computed itself and what it reads from
-    /// a file are the same numbers, and lead to the same answer.
+    /// They are rounded to half floats, which is how files have them: what a process computed
+    /// itself and what it reads from a file are the same numbers, and lead to the same answer.
     pub(crate) fn extend(
         &self,
         layer: usize,

@@ -9,7 +9,8 @@ use super::Computed;
 use super::gguf::GgufFile;
 use crate::error::LoadError;
 
-/// From this many rows on candle has a faster kernel of its own on some processors than the fused one.
+/// From this many rows on candle has a faster kernel of its own on some processors than the fused
+/// one.
 const FUSED_ROWS_MAX: usize = 31;
 
 /// `y = x W^T + b`.

@@ -1,7 +1,8 @@
 //! Weights read straight from the mapped model file.
 //!
-//! candle repacks most weights for the processor at first use and never looks at the file's bytes again. Mapped,
-//! those bytes can be given back to the system after packing; copied to the heap they would double the memory.
+//! candle repacks most weights for the processor at first use and never looks at the file's bytes
+//! again. Mapped, those bytes can be given back to the system after packing; copied to the heap
+//! they would double the memory.
 
 #![expect(
     unsafe_code,
@@ -28,8 +29,9 @@ pub(super) struct MappedFile {
 
 impl MappedFile {
     pub(super) fn open(file: &File) -> std::io::Result<Self> {
-        // SAFETY: the mapping is read-only. Somebody who truncates the file under a running process gets SIGBUS, as
-        // with every program that maps its data; our own downloads replace files by rename and never write in place.
+        // SAFETY: the mapping is read-only. Somebody who truncates the file under a running process
+        // gets SIGBUS, as with every program that maps its data; our own downloads replace files by
+        // rename and never write in place.
         let map = unsafe { Mmap::map(file) }?;
         Ok(Self { map: Arc::new(map) })
     }
@@ -39,12 +41,13 @@ impl MappedFile {
         &self.map
     }
 
-    /// Tells the system that the pages read so far are not needed; touching them again reads the file again.
+    /// Tells the system that the pages read so far are not needed; touching them again reads the
+    /// file again.
     pub(super) fn release(&self) {
         #[cfg(unix)]
         {
-            // SAFETY: the mapping is shared with the file and never written, so dropped pages come back unchanged.
-            // Failure only means that the memory stays in use.
+            // SAFETY: the mapping is shared with the file and never written, so dropped pages come
+            // back unchanged. Failure only means that the memory stays in use.
             let _ = unsafe {
                 self.map
                     .unchecked_advise(memmap2::UncheckedAdvice::DontNeed)
@@ -54,7 +57,8 @@ impl MappedFile {
 
     /// Views `len_bytes` at `offset` as quantised blocks of `dtype`.
     ///
-    /// `None` if the range leaves the file, is not aligned, or `dtype` is one that is never mapped (floats).
+    /// `None` if the range leaves the file, is not aligned, or `dtype` is one that is never mapped
+    /// (floats).
     pub(super) fn blocks(
         &self,
         dtype: GgmlDType,
@@ -111,7 +115,8 @@ impl<T: GgmlType> MappedBlocks<T> {
     }
 
     fn as_slice(&self) -> &[T] {
-        // SAFETY: `new` checked range and alignment; the block types are plain numbers, valid for every bit pattern.
+        // SAFETY: `new` checked range and alignment; the block types are plain numbers, valid for
+        // every bit pattern.
         unsafe {
             std::slice::from_raw_parts(
                 self.map.as_ptr().add(self.offset).cast::<T>(),
@@ -179,7 +184,8 @@ impl<T: GgmlType> QuantizedType for MappedBlocks<T> {
         T::BLCK_SIZE
     }
 
-    // The file is never written: both are for candle's quantising constructors, which allocate their own blocks.
+    // The file is never written: both are for candle's quantising constructors, which allocate
+    // their own blocks.
     fn from_float(&mut self, _xs: &[f32]) {}
 
     fn from_float_imatrix(&mut self, _xs: &[f32], _weights: &[f32], _row_len: usize) {}

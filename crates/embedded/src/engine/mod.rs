@@ -29,8 +29,8 @@ pub(crate) trait Network: Send + Sync {
     /// Tokens the model was trained for, prompt and answer together.
     fn window_tokens(&self) -> usize;
 
-    /// Reads `tokens` behind what `cache` remembers. With `wants_logits`, gives the scores of the token that follows
-    /// the last one. `tokens` must not be empty.
+    /// Reads `tokens` behind what `cache` remembers. With `wants_logits`, gives the scores of the
+    /// token that follows the last one. `tokens` must not be empty.
     fn forward(
         &self,
         tokens: &[u32],
@@ -58,8 +58,9 @@ pub(crate) fn load(file: &GgufFile) -> Result<Box<dyn Network>, LoadError> {
     Ok(network)
 }
 
-/// Runs the packing jobs on as many threads as the engine computes with, giving the file's pages back on the way:
-/// each job copies its weights, and both copies at once would be the process's peak.
+/// Runs the packing jobs on as many threads as the engine computes with, giving the file's pages
+/// back on the way: each job copies its weights, and both copies at once would be the process's
+/// peak.
 fn pack(file: &GgufFile, network: &dyn Network) -> Result<(), LoadError> {
     const JOBS_PER_RELEASE: usize = 14;
     let jobs = network.pack_jobs();

@@ -57,7 +57,8 @@ impl Qwen2 {
             .map(|index| Block::load(file, index, &shape))
             .collect::<Result<_, _>>()?;
         let embedding = file.table("token_embd.weight", shape.vocabulary, shape.hidden)?;
-        // Small models use the embedding table for both ends and have no tensor of their own for the output.
+        // Small models use the embedding table for both ends and have no tensor of their own for
+        // the output.
         let output = match file.has_tensor("output.weight") {
             true => Linear::load(file, "output", shape.hidden, shape.vocabulary)?,
             false => Linear::load(file, "token_embd", shape.hidden, shape.vocabulary)?,
@@ -212,8 +213,8 @@ impl Block {
     }
 }
 
-/// Scaled dot-product attention of `query` `(1, rows, heads, head_dim)` over everything remembered; `(rows, heads *
-/// head_dim)` comes back. Neighbouring query heads share one key and value head.
+/// Scaled dot-product attention of `query` `(1, rows, heads, head_dim)` over everything remembered;
+/// `(rows, heads * head_dim)` comes back. Neighbouring query heads share one key and value head.
 fn attend(
     query: &Tensor,
     keys: &Tensor,
@@ -253,8 +254,8 @@ fn attend(
         .reshape((rows, heads * head_dim))
 }
 
-/// `(rows, start + rows)`, zero where a row may look and minus infinity where it may not. `None` for a single row,
-/// which may look at everything.
+/// `(rows, start + rows)`, zero where a row may look and minus infinity where it may not. `None`
+/// for a single row, which may look at everything.
 fn causal_mask(start: usize, rows: usize) -> Computed<Option<Tensor>> {
     if rows == 1 {
         return Ok(None);

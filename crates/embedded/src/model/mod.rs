@@ -20,7 +20,8 @@ use crate::pace::CHUNK_TOKENS;
 use crate::sample::Sampling;
 use worker::{Job, Worker};
 
-/// Reports of reading one prompt at most: one before each chunk, of which two may be cut short, and one at the end.
+/// Reports of reading one prompt at most: one before each chunk, of which two may be cut short, and
+/// one at the end.
 const READING_DELTAS_MAX: usize = WINDOW_TOKENS_MAX / CHUNK_TOKENS + 4;
 
 /// The adapter's name in a [`ModelId`].
@@ -28,8 +29,9 @@ pub const PROVIDER: &str = "embedded";
 
 /// A model that runs in this process.
 ///
-/// Making one is cheap: the file is opened at the first request, on a thread of the model's own that answers one
-/// request after the other. Clones share that thread and its memory, which are freed with the last clone.
+/// Making one is cheap: the file is opened at the first request, on a thread of the model's own
+/// that answers one request after the other. Clones share that thread and its memory, which are
+/// freed with the last clone.
 #[derive(Debug, Clone)]
 pub struct EmbeddedModel {
     id: ModelId,
@@ -46,9 +48,9 @@ impl EmbeddedModel {
         Self::build(name, file.into(), None)
     }
 
-    /// Like [`new`](Self::new), and keeps what the model has read of the constant head of prompts in `cache_dir`, see
-    /// [`Decoder::keep_heads_in`](crate::Decoder::keep_heads_in), so that the next process goes on there, also if this
-    /// one is killed.
+    /// Like [`new`](Self::new), and keeps what the model has read of the constant head of prompts
+    /// in `cache_dir`, see [`Decoder::keep_heads_in`](crate::Decoder::keep_heads_in), so that the
+    /// next process goes on there, also if this one is killed.
     ///
     /// # Errors
     /// [`adjutant_core::Empty`] if `name` is blank.
@@ -129,8 +131,8 @@ impl LanguageModel for EmbeddedModel {
                 .unwrap_or(usize::MAX)
                 .min(WINDOW_TOKENS_MAX);
 
-            // A delta for each token and each chunk of the prompt at most, and the end: a slow reader never holds up
-            // whoever waits in the queue.
+            // A delta for each token and each chunk of the prompt at most, and the end: a slow
+            // reader never holds up whoever waits in the queue.
             let (sender, mut receiver) =
                 tokio::sync::mpsc::channel(chat.output_tokens_max + READING_DELTAS_MAX + 2);
             let started = Instant::now();

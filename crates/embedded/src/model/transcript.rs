@@ -1,7 +1,7 @@
 //! Core's transcript as a chat of plain text.
 //!
-//! The model is told about tools by whoever writes its instruction and its schema (core's policy for weak models), so
-//! calls and results of earlier turns are only read here, never asked for.
+//! The model is told about tools by whoever writes its instruction and its schema (core's policy
+//! for weak models), so calls and results of earlier turns are only read here, never asked for.
 
 use adjutant_core::{Content, GenerateRequest, Message, Role, ToolCall};
 use serde_json::{Map, Value};
@@ -15,7 +15,8 @@ pub(super) fn turns(request: &GenerateRequest) -> (Vec<ChatTurn>, Vec<String>) {
     for message in &request.messages {
         let turn = turn(message, &mut losses);
         match turns.last_mut() {
-            // Results of one round follow each other; the model was trained on turns that alternate.
+            // Results of one round follow each other; the model was trained on turns that
+            // alternate.
             Some(last) if message.role() == Role::Tool && last.speaker == Speaker::User => {
                 last.text.push('\n');
                 last.text.push_str(&turn.text);

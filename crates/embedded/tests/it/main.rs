@@ -1,4 +1,5 @@
-//! The embedded model from outside. Everything but `weights` runs on a tiny model of random numbers made here.
+//! The embedded model from outside. Everything but `weights` runs on a tiny model of random numbers
+//! made here.
 
 #![allow(
     clippy::unwrap_used,

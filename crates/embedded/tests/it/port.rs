@@ -178,7 +178,8 @@ async fn what_is_read_ahead_never_holds_up_a_request() {
         request.config.max_tokens = Some(MaxTokens::new(2).unwrap());
         request
     };
-    // Whether it comes to anything before the request does not matter, nor that it is asked for again and again.
+    // Whether it comes to anything before the request does not matter, nor that it is asked for
+    // again and again.
     for _ in 0..20 {
         model.prepare(&request("…"));
     }

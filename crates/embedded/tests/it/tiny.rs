@@ -1,4 +1,5 @@
-//! A GGUF file of the right shape with random weights: it says nothing, but it says it by every rule.
+//! A GGUF file of the right shape with random weights: it says nothing, but it says it by every
+//! rule.
 
 use std::path::{Path, PathBuf};
 

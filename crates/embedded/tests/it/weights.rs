@@ -1,4 +1,5 @@
-//! With real weights: runs when `ADJUTANT_MODEL_FILE` names a GGUF file, and says loudly when it did not.
+//! With real weights: runs when `ADJUTANT_MODEL_FILE` names a GGUF file, and says loudly when it
+//! did not.
 //!
 //! Validity is asserted strictly, wording never: greedy answers differ between processors.
 

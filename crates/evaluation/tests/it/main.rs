@@ -76,8 +76,8 @@ fn the_figures_are_shares_of_one_under_their_names() {
             "told_tokens_mean"
         ]
     );
-    // Six questions have evidence. Of the four about facts one needs a fact that is not there, of the six about notes one
-    // a note that is not there, and one has no word.
+    // Six questions have evidence. Of the four about facts one needs a fact that is not there, of
+    // the six about notes one a note that is not there, and one has no word.
     assert_eq!(figures["questions"], 6);
     assert_eq!(
         (&figures["facts_at_10"], &figures["facts_at_20"]),

@@ -1,4 +1,5 @@
-//! What is refused, with which words. What works is tested where it can run: `crates/tools/tests/it/tool_macro.rs`.
+//! What is refused, with which words. What works is tested where it can run:
+//! `crates/tools/tests/it/tool_macro.rs`.
 
 use expect_test::{Expect, expect};
 use quote::quote;

@@ -11,7 +11,8 @@ pub struct Backoff {
     pub longest: Duration,
     /// After so many attempts in a row it is given up, until a call asks for the server again.
     pub attempts_max: u32,
-    /// A connection that held this long counts as a good one: the next loss starts with the first pause.
+    /// A connection that held this long counts as a good one: the next loss starts with the first
+    /// pause.
     pub good_after: Duration,
 }
 

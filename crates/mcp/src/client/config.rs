@@ -14,7 +14,8 @@ use super::Backoff;
 /// How long a server may take to start, shake hands and list its tools, if nothing else is said.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of one result that are kept, if nothing else is said. What of it fits the model's window is not decided here.
+/// Bytes of one result that are kept, if nothing else is said. What of it fits the model's window
+/// is not decided here.
 pub(super) const RESULT_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a person calls a server: 1 to 32 letters, digits, `_` and `-`.
@@ -67,7 +68,8 @@ pub struct ServerConfig {
     pub timeout: Option<Duration>,
     /// Bound of starting it, the handshake and the first list of tools together. Default 10 s.
     pub start_timeout: Duration,
-    /// Bytes of one result that are handed on; what is over is cut, and the cut is told. Default 1 MiB.
+    /// Bytes of one result that are handed on; what is over is cut, and the cut is told. Default 1
+    /// MiB.
     pub result_bytes_max: usize,
     /// Whether nothing starts without it. Default: its tools are missing, and that is told.
     pub required: bool,
@@ -75,7 +77,8 @@ pub struct ServerConfig {
     pub disabled: bool,
     /// How it is brought back when it is lost.
     pub backoff: Backoff,
-    /// Why it cannot even be tried, such as a variable that is not set. It counts as one that failed to start.
+    /// Why it cannot even be tried, such as a variable that is not set. It counts as one that
+    /// failed to start.
     pub unusable: Option<String>,
 }
 
@@ -97,7 +100,8 @@ impl ServerConfig {
         }
     }
 
-    /// Returns the SHA-256, in hex, of its program and arguments, or of its address: at another place it is another server.
+    /// Returns the SHA-256, in hex, of its program and arguments, or of its address: at another
+    /// place it is another server.
     #[must_use]
     pub fn place(&self) -> String {
         fingerprint(&match &self.via {
@@ -123,7 +127,8 @@ pub struct Child {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// All variables it gets. Nothing is inherited beside them: keys of others are none of its business.
+    /// All variables it gets. Nothing is inherited beside them: keys of others are none of its
+    /// business.
     pub variables: BTreeMap<String, SecretString>,
     /// Where it starts. `None`: where this process is.
     pub directory: Option<PathBuf>,
@@ -140,7 +145,8 @@ pub struct Remote {
     pub headers: BTreeMap<String, SecretString>,
 }
 
-/// Which tools of a server join, and what is believed about them. Names are the server's own; `*` is all of them.
+/// Which tools of a server join, and what is believed about them. Names are the server's own; `*`
+/// is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRules {
     /// Only these join. `None`: all.
@@ -151,7 +157,8 @@ pub struct ToolRules {
     pub confirm: Vec<String>,
     /// These change nothing, whatever the server says or leaves out.
     pub read_only: Vec<String>,
-    /// These destroy something and are not repeated, whatever the server says. Wins over `read_only`.
+    /// These destroy something and are not repeated, whatever the server says. Wins over
+    /// `read_only`.
     pub destructive: Vec<String>,
     /// For these, twice is the same as once.
     pub idempotent: Vec<String>,

@@ -191,7 +191,8 @@ where
         Ok((running, tools, more))
     };
     let limit = config.start_timeout;
-    // Kept until its failure is explained: dropped, it closes the child's input, and the child's end explains nothing.
+    // Kept until its failure is explained: dropped, it closes the child's input, and the child's
+    // end explains nothing.
     let mut greeting = Box::pin(greeting);
     let greeted = tokio::time::timeout(limit, &mut greeting)
         .await

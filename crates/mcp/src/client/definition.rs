@@ -121,7 +121,8 @@ fn description(server: &ServerName, tool: &Tool, title: Option<&str>) -> String 
         .collect()
 }
 
-/// What it does to the world. Without a hint MCP says the most careful thing: it changes, and it may destroy.
+/// What it does to the world. Without a hint MCP says the most careful thing: it changes, and it
+/// may destroy.
 fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
     let hints = tool.annotations.clone().unwrap_or_default();
     let destructive = listed(&rules.destructive, &tool.name);

@@ -1,8 +1,8 @@
 //! A child and what it started, ended together where the system can do that.
 //!
-//! On Unix the child leads a process group, and the group is signalled. On Windows the child alone is ended: what it
-//! started notices only that its pipes are closed. If this process is killed, the child's standard input ends, and on
-//! Linux the child is killed too.
+//! On Unix the child leads a process group, and the group is signalled. On Windows the child alone
+//! is ended: what it started notices only that its pipes are closed. If this process is killed, the
+//! child's standard input ends, and on Linux the child is killed too.
 
 pub(super) use of_system::Group;
 
@@ -72,8 +72,9 @@ mod of_system {
         }
     }
 
-    /// Has the system kill the child when this process is killed. Linux does so when the thread ends that started the child:
-    /// that is a thread of the runtime, which lives as long as the connection's tasks do.
+    /// Has the system kill the child when this process is killed. Linux does so when the thread
+    /// ends that started the child: that is a thread of the runtime, which lives as long as the
+    /// connection's tasks do.
     #[cfg(target_os = "linux")]
     fn dies_with_us(command: &mut Command) {
         let parent = rustix::process::getpid();
@@ -89,7 +90,8 @@ mod of_system {
             unsafe_code,
             reason = "two system calls between fork and exec, which neither allocate nor lock"
         )]
-        // SAFETY: `ask` makes two system calls that are safe after fork, and builds an error only on the way out.
+        // SAFETY: `ask` makes two system calls that are safe after fork, and builds an error only
+        // on the way out.
         unsafe {
             command.pre_exec(ask);
         }

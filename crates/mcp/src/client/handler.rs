@@ -1,4 +1,5 @@
-//! What a server asks of its client. Nothing is given: no model's answer, no files, no words of the person.
+//! What a server asks of its client. Nothing is given: no model's answer, no files, no words of the
+//! person.
 #![expect(
     deprecated,
     reason = "servers of earlier protocol versions still log, and ask for samples and roots"

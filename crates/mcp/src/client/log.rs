@@ -32,7 +32,8 @@ impl ServerLog {
         }
     }
 
-    /// Logs a line, if there is room for it in this second. Returns it as it is logged, `None` if nothing is left of it.
+    /// Logs a line, if there is room for it in this second. Returns it as it is logged, `None` if
+    /// nothing is left of it.
     pub(super) fn say(&self, words: &str) -> Option<String> {
         let text = one_line(&without_colours(
             &words[..words.floor_char_boundary(LINE_BYTES_MAX)],
@@ -103,7 +104,8 @@ impl Heard {
     }
 }
 
-/// The text without the sequences that colour a terminal: many programs colour what nobody looks at.
+/// The text without the sequences that colour a terminal: many programs colour what nobody looks
+/// at.
 fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,10 +1,12 @@
 //! The tools of other people's MCP servers, as tools of an agent.
 //!
-//! [`Servers::start`] connects to every configured server; [`Servers::tools`] are [`adjutant_core::Tool`]s that an agent
-//! registers like its own, so that each call passes the agent's gate, journal and log. What a server says about its tools
-//! is taken as its word and can be overruled ([`ToolRules`]); what it answers is data, bounded and never interpreted.
+//! [`Servers::start`] connects to every configured server; [`Servers::tools`] are
+//! [`adjutant_core::Tool`]s that an agent registers like its own, so that each call passes the
+//! agent's gate, journal and log. What a server says about its tools is taken as its word and can
+//! be overruled ([`ToolRules`]); what it answers is data, bounded and never interpreted.
 //!
-//! A server may ask its client for a model's answer, for files or for the person's words. All of that is declined.
+//! A server may ask its client for a model's answer, for files or for the person's words. All of
+//! that is declined.
 
 mod backoff; // how often it is tried again
 mod config; // which server, and what it may

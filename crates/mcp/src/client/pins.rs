@@ -9,8 +9,9 @@ use super::{ServerConfig, ServerName};
 
 /// Keeps the definitions of tools that a person agreed to, server by server.
 ///
-/// A server without any is agreed to as it is when it is started for the first time: whoever configured it did so. From then on a
-/// tool whose name, title, description, parameters or hints are others is not called, and one that comes does not join.
+/// A server without any is agreed to as it is when it is started for the first time: whoever
+/// configured it did so. From then on a tool whose name, title, description, parameters or hints
+/// are others is not called, and one that comes does not join.
 pub trait Pins: Send + Sync {
     /// Returns what is kept for a server, `None` if nothing is.
     ///
@@ -31,7 +32,8 @@ pub trait Pins: Send + Sync {
 /// The tools of a server as a person agreed to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PinnedTools {
-    /// SHA-256, in hex, of the server's program and arguments, or of its address: at another place it is another server.
+    /// SHA-256, in hex, of the server's program and arguments, or of its address: at another place
+    /// it is another server.
     pub place: String,
     /// The tools, as the server described them.
     pub tools: Vec<Value>,
@@ -64,7 +66,8 @@ impl PinnedTools {
     }
 }
 
-/// Returns the SHA-256, in hex, of what a person agrees to in a tool: not its icons, nor what it returns.
+/// Returns the SHA-256, in hex, of what a person agrees to in a tool: not its icons, nor what it
+/// returns.
 pub(super) fn face(tool: &Tool) -> String {
     let Tool {
         name,

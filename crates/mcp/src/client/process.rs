@@ -1,9 +1,12 @@
-//! A server in a child process: its words are kept apart from its messages, and it does not outlive us.
+//! A server in a child process: its words are kept apart from its messages, and it does not outlive
+//! us.
 //!
-//! Standard output carries messages, one JSON object a line; whatever else is printed there goes to the log instead of
-//! breaking the connection. Standard error goes to the log; its last lines explain a start that failed.
+//! Standard output carries messages, one JSON object a line; whatever else is printed there goes to
+//! the log instead of breaking the connection. Standard error goes to the log; its last lines
+//! explain a start that failed.
 //!
-//! The child has a process group of its own: Ctrl-C at the terminal does not hit it. See [`super::group`] for how it goes.
+//! The child has a process group of its own: Ctrl-C at the terminal does not hit it. See
+//! [`super::group`] for how it goes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -176,7 +179,8 @@ impl Process {
         words
     }
 
-    /// Waits for an end that was asked for by closing its input; then asks again, then does not ask.
+    /// Waits for an end that was asked for by closing its input; then asks again, then does not
+    /// ask.
     pub(super) async fn finish(mut self) {
         if tokio::time::timeout(PATIENCE, self.ended()).await.is_ok() {
             return;
@@ -201,7 +205,8 @@ impl Drop for Process {
 #[derive(Debug, Default)]
 struct Tail {
     lines: VecDeque<String>,
-    /// The last line that names what is wrong. Behind it, many programs say where they were, at length.
+    /// The last line that names what is wrong. Behind it, many programs say where they were, at
+    /// length.
     reason: Option<String>,
 }
 
@@ -212,8 +217,9 @@ struct Words {
     tail: Arc<Mutex<Tail>>,
 }
 
-/// Returns whether a line says what is wrong: `Error: Cannot find module 'x'`, `ModuleNotFoundError: …`, `thread 'main' panicked at …`. A place
-/// in a program, or a line of its source, is none.
+/// Returns whether a line says what is wrong: `Error: Cannot find module 'x'`,
+/// `ModuleNotFoundError: …`, `thread 'main' panicked at …`. A place in a program, or a line of its
+/// source, is none.
 fn is_reason(line: &str) -> bool {
     let line = line.trim_start();
     let head = line.split(':').next().unwrap_or_default();
@@ -256,8 +262,8 @@ async fn listen(stream: impl AsyncRead + Unpin, words: &Words) {
     words.log.end();
 }
 
-/// Hands messages on; what is none is words. A message that is too large ends the connection: nobody may wait for an answer
-/// that was thrown away.
+/// Hands messages on; what is none is words. A message that is too large ends the connection:
+/// nobody may wait for an answer that was thrown away.
 async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, words: &Words) {
     let mut lines = Lines::new(stream, MESSAGE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {

@@ -1,4 +1,5 @@
-//! How a server is, and what of it joined: for `/readyz`, for `adjutant tools`, for a library's own page.
+//! How a server is, and what of it joined: for `/readyz`, for `adjutant tools`, for a library's own
+//! page.
 
 use std::fmt;
 
@@ -9,7 +10,8 @@ use super::ServerName;
 /// How a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// It is being started, and its tools are those that were agreed to before. A call waits for it.
+    /// It is being started, and its tools are those that were agreed to before. A call waits for
+    /// it.
     Starting,
     /// It answers.
     Connected,
@@ -18,7 +20,8 @@ pub enum Health {
         /// Why it was lost.
         reason: String,
     },
-    /// It could not be started, or could not be brought back. If it once ran, the next call tries again.
+    /// It could not be started, or could not be brought back. If it once ran, the next call tries
+    /// again.
     Failed {
         /// Why.
         reason: String,
@@ -57,8 +60,9 @@ pub struct ServerReport {
     pub tools: Vec<JoinedTool>,
     /// Tools that did not.
     pub left_out: Vec<LeftOut>,
-    /// Tools that came, went or changed since they were agreed to, or since the start if nothing is kept ([`Pins`](super::Pins)).
-    /// One that is another by now is not called, and one that came does not join.
+    /// Tools that came, went or changed since they were agreed to, or since the start if nothing is
+    /// kept ([`Pins`](super::Pins)). One that is another by now is not called, and one that came
+    /// does not join.
     pub changed: Vec<String>,
     /// What looks like a mistake in its configuration.
     pub warnings: Vec<String>,

@@ -1,4 +1,5 @@
-//! What a tool answered, as our result: structured content first, everything bounded, every cut told.
+//! What a tool answered, as our result: structured content first, everything bounded, every cut
+//! told.
 
 use adjutant_core::ToolError;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -43,7 +44,8 @@ fn content(mut blocks: Vec<ContentBlock>) -> Value {
     Value::Array(blocks.drain(..).map(block).collect())
 }
 
-/// Pictures and sounds are named with their size: as base64 they are noise to a model that reads text.
+/// Pictures and sounds are named with their size: as base64 they are noise to a model that reads
+/// text.
 fn block(block: ContentBlock) -> Value {
     match block {
         ContentBlock::Text(text) => json!({ "type": "text", "text": text.text }),

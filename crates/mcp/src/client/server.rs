@@ -29,7 +29,8 @@ const AFTER_CANCEL: Duration = Duration::from_secs(2);
 const NAMED_MAX: usize = 10;
 /// Characters of a name that are told.
 const NAME_MAX: usize = 64;
-/// The turn's `tool_timeout`, if it is the usual one: a call that waits for its server must not wait that long.
+/// The turn's `tool_timeout`, if it is the usual one: a call that waits for its server must not
+/// wait that long.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server and the state it is in.
@@ -90,8 +91,9 @@ impl Server {
         })
     }
 
-    /// Starts it, and keeps it from then on. Returns the tools that join, and whether it has more than are looked at. One whose
-    /// tools were agreed to before, and that is not required, is not waited for: those join.
+    /// Starts it, and keeps it from then on. Returns the tools that join, and whether it has more
+    /// than are looked at. One whose tools were agreed to before, and that is not required, is not
+    /// waited for: those join.
     ///
     /// # Errors
     /// Why it is not there.
@@ -215,8 +217,9 @@ impl Server {
         news
     }
 
-    /// Returns the tools that are others than those that joined, and all that it has now, to be agreed to: of one moment, so that
-    /// nothing is agreed to that was not shown. `None`: it has not listed its tools.
+    /// Returns the tools that are others than those that joined, and all that it has now, to be
+    /// agreed to: of one moment, so that nothing is agreed to that was not shown. `None`: it has
+    /// not listed its tools.
     pub(super) fn changes(&self) -> Option<(Vec<ChangedTool>, PinnedTools)> {
         let offered = self.offered();
         let now = offered.now.as_deref()?;
@@ -278,13 +281,15 @@ impl Server {
         }
     }
 
-    /// Calls a tool. The context's trace goes along in `_meta`. `harmless`: nothing can have happened, whatever is not known.
+    /// Calls a tool. The context's trace goes along in `_meta`. `harmless`: nothing can have
+    /// happened, whatever is not known.
     ///
-    /// Cancelled, it tells the server and, unless it is harmless, waits a little for an answer; dropped, it tells the server.
+    /// Cancelled, it tells the server and, unless it is harmless, waits a little for an answer;
+    /// dropped, it tells the server.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] and [`ToolError::Invalid`] if it was not done or the server says so; [`ToolError::Unknown`]
-    /// if the request was sent and no answer came.
+    /// [`ToolError::Failed`] and [`ToolError::Invalid`] if it was not done or the server says so;
+    /// [`ToolError::Unknown`] if the request was sent and no answer came.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -619,7 +624,8 @@ impl Server {
     }
 }
 
-/// Returns whether a server is one of ours, which has to know in which conversation its agent may be asked by itself.
+/// Returns whether a server is one of ours, which has to know in which conversation its agent may
+/// be asked by itself.
 fn is_ours(peer: &Peer<RoleClient>) -> bool {
     let info = peer.peer_info();
     let experimental = info
@@ -642,7 +648,8 @@ struct Abandoned {
 }
 
 impl Abandoned {
-    /// Written out by hand: the library's own notification also throws away the answer, if one comes all the same.
+    /// Written out by hand: the library's own notification also throws away the answer, if one
+    /// comes all the same.
     fn tell(&mut self) -> impl Future<Output = ()> + Send + use<> {
         let request = self.request.take();
         async move {

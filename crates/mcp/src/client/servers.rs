@@ -24,11 +24,13 @@ pub type Log = Arc<dyn Fn(&ServerName, &str) + Send + Sync>;
 /// What servers need from whoever starts them.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// For remote servers; `None`: there are none. It must not follow redirects to other hosts: headers may be secret.
+    /// For remote servers; `None`: there are none. It must not follow redirects to other hosts:
+    /// headers may be secret.
     pub http: Option<reqwest::Client>,
     /// For their words.
     pub log: Log,
-    /// What a person agreed to of their tools. `None`: nothing is kept, and each start takes the tools as they are.
+    /// What a person agreed to of their tools. `None`: nothing is kept, and each start takes the
+    /// tools as they are.
     pub pins: Option<Arc<dyn Pins>>,
 }
 
@@ -44,8 +46,8 @@ pub struct StartError {
 
 /// Connections to MCP servers, and the tools they offered.
 ///
-/// Keep it as long as the agent: dropped, it kills the children at once and the tools answer that their server has gone.
-/// [`Servers::stop`] takes leave first.
+/// Keep it as long as the agent: dropped, it kills the children at once and the tools answer that
+/// their server has gone. [`Servers::stop`] takes leave first.
 pub struct Servers {
     all: Vec<Entry>,
     children: Arc<Children>,
@@ -65,12 +67,14 @@ struct Entry {
 }
 
 impl Servers {
-    /// Starts all that are not disabled, at the same time; each has its own bound. One that does not come has no tools, and
-    /// its [`ServerReport`] says why. One whose tools were agreed to before ([`Pins`]) has those, is started behind this call,
-    /// and a call of a tool waits for it; see [`Servers::settled`].
+    /// Starts all that are not disabled, at the same time; each has its own bound. One that does
+    /// not come has no tools, and its [`ServerReport`] says why. One whose tools were agreed to
+    /// before ([`Pins`]) has those, is started behind this call, and a call of a tool waits for it;
+    /// see [`Servers::settled`].
     ///
     /// # Errors
-    /// [`StartError`] for the first that is required and does not come. The others are stopped again.
+    /// [`StartError`] for the first that is required and does not come. The others are stopped
+    /// again.
     pub async fn start(
         configs: Vec<ServerConfig>,
         surroundings: Surroundings,
@@ -175,13 +179,15 @@ impl Servers {
         self.all.iter().map(Entry::report).collect()
     }
 
-    /// Returns what tells, whenever it is asked, how each server is: for whoever has no access to the servers themselves.
+    /// Returns what tells, whenever it is asked, how each server is: for whoever has no access to
+    /// the servers themselves.
     pub fn reporting(&self) -> impl Fn() -> Vec<ServerReport> + Send + Sync + use<> {
         let all = self.all.clone();
         move || all.iter().map(Entry::report).collect()
     }
 
-    /// Tells, whenever it is asked, which of the required servers do not answer: for whoever says that a service is ready.
+    /// Tells, whenever it is asked, which of the required servers do not answer: for whoever says
+    /// that a service is ready.
     pub fn missing(&self) -> impl Fn() -> Vec<ServerName> + Send + Sync + use<> {
         let required = self
             .all
@@ -197,7 +203,8 @@ impl Servers {
         }
     }
 
-    /// Waits until every server that is started behind [`Servers::start`] has come or failed, each within its `start_timeout`.
+    /// Waits until every server that is started behind [`Servers::start`] has come or failed, each
+    /// within its `start_timeout`.
     pub async fn settled(&self) {
         let all = self
             .all
@@ -206,7 +213,8 @@ impl Servers {
         join_all(all.collect::<Vec<_>>()).await;
     }
 
-    /// Takes what a person should know of the servers and was not told yet: what was agreed to, what changed, which did not come.
+    /// Takes what a person should know of the servers and was not told yet: what was agreed to,
+    /// what changed, which did not come.
     #[must_use]
     pub fn news(&self) -> Vec<(ServerName, String)> {
         let of = |entry: &Entry| {
@@ -221,7 +229,8 @@ impl Servers {
         self.all.iter().flat_map(of).collect()
     }
 
-    /// Waits until there is something that [`Servers::news`] returns, and takes it. For one caller at a time.
+    /// Waits until there is something that [`Servers::news`] returns, and takes it. For one caller
+    /// at a time.
     pub async fn next_news(&self) -> Vec<(ServerName, String)> {
         loop {
             let news = self.news();
@@ -232,8 +241,9 @@ impl Servers {
         }
     }
 
-    /// Returns the tools of a server that are others than those that joined, and all that it has now, to be kept by
-    /// [`Pins::save`] once a person has agreed to them. `None`: there is no such server, or it has not listed its tools.
+    /// Returns the tools of a server that are others than those that joined, and all that it has
+    /// now, to be kept by [`Pins::save`] once a person has agreed to them. `None`: there is no such
+    /// server, or it has not listed its tools.
     #[must_use]
     pub fn changes(&self, name: &ServerName) -> Option<(Vec<ChangedTool>, PinnedTools)> {
         self.all

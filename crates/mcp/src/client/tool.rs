@@ -19,8 +19,10 @@ pub(super) struct ForeignTool {
 }
 
 impl ForeignTool {
-    /// Returns what the person is asked about: `Create an issue (github: create_issue) with title “…”`. They see whose it is, the server's
-    /// own name of it unless its title says the same, and all of its arguments: a yes is to everything that runs.
+    /// Returns what the person is asked about:
+    /// `Create an issue (github: create_issue) with title “…”`. They see whose it is, the server's
+    /// own name of it unless its title says the same, and all of its arguments: a yes is to
+    /// everything that runs.
     fn preview(&self, arguments: &Arguments) -> String {
         let server = &self.server.config.name;
         let name = one_line(&self.joined.original);

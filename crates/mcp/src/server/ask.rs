@@ -1,5 +1,6 @@
-//! Whether the person agrees, and how they can be asked: by the client, if it says that it can, else where they see what waits
-//! for them (the page, `adjutant pending`). The model cannot agree for them.
+//! Whether the person agrees, and how they can be asked: by the client, if it says that it can,
+//! else where they see what waits for them (the page, `adjutant pending`). The model cannot agree
+//! for them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::Value;
 
-/// The argument that names a call that waits for a person, to learn what became of it. It confirms nothing.
+/// The argument that names a call that waits for a person, to learn what became of it. It confirms
+/// nothing.
 pub(super) const CONFIRMATION_ID: &str = "confirmation_id";
 /// The one field of a form, and the name of the question of a call that has one.
 pub(super) const CONFIRM: &str = "confirm";

@@ -1,4 +1,5 @@
-//! The common parts of every call of a client: the request it came with, its name, and how it may fail.
+//! The common parts of every call of a client: the request it came with, its name, and how it may
+//! fail.
 
 use adjutant_core::InputId;
 use adjutant_core::port::StoreError;
@@ -16,12 +17,14 @@ const IDEMPOTENCY_KEY: &str = "idempotencyKey";
 /// A client's own name for a request may be this long, in bytes.
 const IDEMPOTENCY_KEY_MAX: usize = 200;
 
-/// Returns the span of the HTTP request that a client's request came with, which the service left in it.
+/// Returns the span of the HTTP request that a client's request came with, which the service left
+/// in it.
 pub(super) fn span_of(context: &RequestContext<RoleServer>) -> Option<Span> {
     context.extensions.get::<Parts>()?.extensions.get().cloned()
 }
 
-/// Returns a context that ends when the client cancels its request, and knows the HTTP request that it came with.
+/// Returns a context that ends when the client cancels its request, and knows the HTTP request that
+/// it came with.
 pub(super) fn in_request(run: RunContext, context: &RequestContext<RoleServer>) -> RunContext {
     let mut run = RunContext {
         cancelled: context.ct.clone(),
@@ -37,7 +40,8 @@ pub(super) fn in_request(run: RunContext, context: &RequestContext<RoleServer>) 
     run
 }
 
-/// Returns what the client calls its request, in `_meta`: sent again with the same one, it is the same call.
+/// Returns what the client calls its request, in `_meta`: sent again with the same one, it is the
+/// same call.
 ///
 /// # Errors
 /// It is not text of a fitting length.
@@ -54,7 +58,8 @@ pub(super) fn idempotency_key(
     }
 }
 
-/// Says why a call came to nothing. What is wrong with the store is told to whoever runs the server, and not to the client.
+/// Says why a call came to nothing. What is wrong with the store is told to whoever runs the
+/// server, and not to the client.
 pub(super) fn failed_to_run(error: &RunError, report: &dyn Fn(&RunError)) -> CallToolResult {
     match error {
         RunError::Store(StoreError::Reused) => {

@@ -34,7 +34,8 @@ pub(super) fn has_argument(definition: &ToolDefinition, name: &str) -> bool {
     definition.parameters["properties"].get(name).is_some()
 }
 
-/// Returns a tool's name for people: "Delete task" of `delete_task`, and "Git log (git)" of `git__git_log`.
+/// Returns a tool's name for people: "Delete task" of `delete_task`, and "Git log (git)" of
+/// `git__git_log`.
 fn title_of(name: &str) -> String {
     match name.split_once("__") {
         Some((server, own)) if !server.is_empty() => format!("{} ({server})", name_in_words(own)),
@@ -85,8 +86,8 @@ fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
     schema
 }
 
-/// A schema as part of another: what its references point to moves up with it. One that points to itself as a whole cannot
-/// move, and says nothing then.
+/// A schema as part of another: what its references point to moves up with it. One that points to
+/// itself as a whole cannot move, and says nothing then.
 fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
     let Some(Value::Object(schema)) = schema else {
         return (json!({}), Vec::new());

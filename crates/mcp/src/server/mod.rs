@@ -1,9 +1,10 @@
-//! An agent's tools and the agent itself for MCP clients, over any transport, with the conversations of their user to be read and ways
-//! to begin.
+//! An agent's tools and the agent itself for MCP clients, over any transport, with the
+//! conversations of their user to be read and ways to begin.
 //!
-//! A call is one of `Agent::call_tool`: it passes the same gate and journal as a model's. For whom is settled when the session
-//! is opened, and nothing in a message can change it. What a person has to confirm is confirmed by a person: through the
-//! client, if it can ask them, else on the page or with `adjutant pending`.
+//! A call is one of `Agent::call_tool`: it passes the same gate and journal as a model's. For whom
+//! is settled when the session is opened, and nothing in a message can change it. What a person has
+//! to confirm is confirmed by a person: through the client, if it can ask them, else on the page or
+//! with `adjutant pending`.
 
 mod ask; // whether the person agrees, and how they can be asked
 mod begin; // whether a turn may begin
@@ -72,8 +73,8 @@ impl std::fmt::Debug for McpServerBuilder {
 }
 
 impl McpServerBuilder {
-    /// Sets how long a client may take to ask its person. Default 2 minutes. What waits for a person elsewhere waits as long as
-    /// the agent's own `confirmation_expiry`.
+    /// Sets how long a client may take to ask its person. Default 2 minutes. What waits for a
+    /// person elsewhere waits as long as the agent's own `confirmation_expiry`.
     #[must_use]
     pub fn confirmation_expiry(self, expiry: Duration) -> Self {
         Self { expiry, ..self }
@@ -85,8 +86,9 @@ impl McpServerBuilder {
         Self { calls, ..self }
     }
 
-    /// Makes the agent itself a tool too, `ask`: a client says something to it, as its user, and gets its answer. `begin` is asked
-    /// before each of its turns. Not offered by default: it needs a model, and each call costs what a turn costs.
+    /// Makes the agent itself a tool too, `ask`: a client says something to it, as its user, and
+    /// gets its answer. `begin` is asked before each of its turns. Not offered by default: it needs
+    /// a model, and each call costs what a turn costs.
     #[must_use]
     pub fn asked(self, begin: Begin) -> Self {
         Self {

@@ -29,7 +29,8 @@ impl Doing {
     }
 }
 
-/// Waits for a call, while its client is told once a second that it runs and what it is at, if it gave a progress token.
+/// Waits for a call, while its client is told once a second that it runs and what it is at, if it
+/// gave a progress token.
 pub(super) async fn watched<T>(
     call: impl Future<Output = T>,
     (tool, doing): (&str, &Doing),

@@ -16,7 +16,8 @@ use uuid::Uuid;
 const THREADS: &str = "adjutant://threads/";
 const MARKDOWN: &str = "text/markdown";
 
-/// Lists the user's conversations, the one with the newest input first. `cursor`: the address of the last one that the client has.
+/// Lists the user's conversations, the one with the newest input first. `cursor`: the address of
+/// the last one that the client has.
 pub(super) async fn list(
     agent: &Agent,
     user: &UserId,

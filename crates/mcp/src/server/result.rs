@@ -1,5 +1,5 @@
-//! What came of a call, as MCP says it: `{success, data?, error?}` as structured content, and the same as text for clients
-//! that read only that.
+//! What came of a call, as MCP says it: `{success, data?, error?}` as structured content, and the
+//! same as text for clients that read only that.
 
 use adjutant_core::{PendingCall, ToolResult};
 use rmcp::model::CallToolResult;
@@ -11,7 +11,8 @@ use super::ask::CONFIRMATION_ID;
 pub(super) fn done(result: &ToolResult) -> CallToolResult {
     match (result.success, &result.data, &result.error) {
         (true, data, _) => CallToolResult::structured(json!({ "success": true, "data": data })),
-        // What data a failure has says the same as its words, and is not what the tool's schema describes.
+        // What data a failure has says the same as its words, and is not what the tool's schema
+        // describes.
         (false, _, error) => failed(error.as_deref().unwrap_or("it failed, and did not say why")),
     }
 }
@@ -21,7 +22,8 @@ pub(super) fn failed(error: &str) -> CallToolResult {
     CallToolResult::structured_error(json!({ "success": false, "error": error }))
 }
 
-/// It waits until a person agrees elsewhere. With the id `tool` can be asked again what became of it.
+/// It waits until a person agrees elsewhere. With the id `tool` can be asked again what became of
+/// it.
 pub(super) fn waits_elsewhere(tool: &str, pending: &[PendingCall], id: &str) -> CallToolResult {
     let message = format!(
         "Nothing was done yet, and you cannot confirm it. Tell the person what the preview says, and that it waits for their \

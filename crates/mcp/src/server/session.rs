@@ -40,7 +40,8 @@ pub struct Session {
     agent: Agent,
     /// The agent itself as a tool, if it is one.
     own: Option<ToolDefinition>,
-    /// From which level on the client wants to hear what is done. `None`: it did not say, and hears nothing.
+    /// From which level on the client wants to hear what is done. `None`: it did not say, and hears
+    /// nothing.
     level: Mutex<Option<LoggingLevel>>,
 }
 
@@ -378,7 +379,8 @@ impl Call<'_> {
         }
     }
 
-    /// What became of a call that waits for a person elsewhere. Nothing a client sends here can confirm it.
+    /// What became of a call that waits for a person elsewhere. Nothing a client sends here can
+    /// confirm it.
     async fn looked_up(&self, id: &str) -> CallToolResult {
         match self.known(id).await {
             Ok(Some((key, CallOutcome::Confirm(pending)))) => {
@@ -500,7 +502,8 @@ impl Call<'_> {
                  web page or with `adjutant pending`; do not call it again",
                 pending.preview
             )),
-            // Somebody else answered for it between the question and the answer, and it is asked again.
+            // Somebody else answered for it between the question and the answer, and it is asked
+            // again.
             Ok(CallOutcome::Confirm(_)) => failed("nothing was done: it still waits for a person"),
             Err(error) => failed_to_run(&error, &*self.session.server.shared.report),
         }

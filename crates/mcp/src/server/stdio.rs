@@ -18,8 +18,8 @@ pub enum StdioError {
     Broke(String),
 }
 
-/// Answers one client on standard input and output until it closes standard input or `stop` fires; then calls that run
-/// are waited for. Nothing else may write to standard output meanwhile.
+/// Answers one client on standard input and output until it closes standard input or `stop` fires;
+/// then calls that run are waited for. Nothing else may write to standard output meanwhile.
 ///
 /// # Errors
 /// [`StdioError`]. A client that goes is none.

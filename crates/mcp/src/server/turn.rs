@@ -1,4 +1,5 @@
-//! A turn of the agent that an MCP client asks for: the same as anybody's, with what has to be confirmed asked in the client's way.
+//! A turn of the agent that an MCP client asks for: the same as anybody's, with what has to be
+//! confirmed asked in the client's way.
 
 use std::time::Duration;
 
@@ -39,7 +40,8 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Asks, or says what became of what was asked. `again`: a question for the person came back with what they said.
+    /// Asks, or says what became of what was asked. `again`: a question for the person came back
+    /// with what they said.
     pub(super) async fn respond(
         &self,
         arguments: Map<String, Value>,
@@ -116,7 +118,8 @@ impl Asking<'_> {
             Some(id) => agent.has_input(&key, id).await?,
             None => false,
         };
-        // What expired does not wait any more, and nothing that a client says may be taken for a person's yes.
+        // What expired does not wait any more, and nothing that a client says may be taken for a
+        // person's yes.
         let now = agent.now();
         let pending: Vec<PendingCall> = conversation::pending(&last.events)
             .into_iter()
@@ -131,7 +134,8 @@ impl Asking<'_> {
         })
     }
 
-    /// Returns the result of a turn: its answer, or what the client's person is asked, as often as there is something to ask.
+    /// Returns the result of a turn: its answer, or what the client's person is asked, as often as
+    /// there is something to ask.
     async fn came_to(
         &self,
         context: &RunContext,
@@ -216,7 +220,8 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns the result of a turn that waited for a person elsewhere. Nothing a client sends here can confirm it.
+    /// Returns the result of a turn that waited for a person elsewhere. Nothing a client sends here
+    /// can confirm it.
     async fn became(&self, id: &str) -> Result<CallToolResponse, RunError> {
         let Some((key, turn, response)) = self.known(id).await? else {
             return Ok(unknown().into());
@@ -229,7 +234,8 @@ impl Asking<'_> {
         .into())
     }
 
-    /// A turn of this user's by what [`place`] made of it, and what it has come to. `None` inside: it runs.
+    /// A turn of this user's by what [`place`] made of it, and what it has come to. `None` inside:
+    /// it runs.
     async fn known(
         &self,
         place: &str,
@@ -253,7 +259,8 @@ impl Asking<'_> {
         )))
     }
 
-    /// Goes on with a turn after what the person said. The inner error: it cannot, now, and waits as before.
+    /// Goes on with a turn after what the person said. The inner error: it cannot, now, and waits
+    /// as before.
     async fn go_on(
         &self,
         context: &RunContext,
@@ -292,8 +299,8 @@ impl Asking<'_> {
         Ok(response)
     }
 
-    /// Returns whether the call comes from a turn of this very agent, which has this server among its MCP servers: it would ask
-    /// itself, again and again.
+    /// Returns whether the call comes from a turn of this very agent, which has this server among
+    /// its MCP servers: it would ask itself, again and again.
     async fn is_ours(&self) -> Result<bool, RunError> {
         let called_in = self.context.meta.get(CALLED_IN).and_then(Value::as_str);
         let Some(conversation) = called_in.and_then(|id| Uuid::try_parse(id).ok()) else {
@@ -344,8 +351,8 @@ fn verdict(answer: Answer) -> Verdict {
     }
 }
 
-/// The words of a program, which are nobody's answer to a question that waits: plain ones say whose they are, and are not read
-/// as a yes then, if a question came just before them.
+/// The words of a program, which are nobody's answer to a question that waits: plain ones say whose
+/// they are, and are not read as a yes then, if a question came just before them.
 fn not_a_yes(message: String) -> String {
     match (read_words(&message), read_doubt_words(&message)) {
         (Reading::Unclear, DoubtReading::Unclear) => message,

@@ -1,7 +1,7 @@
 //! Conversations as notes: one note each, only ever added to.
 //!
-//! The note is found again by its front matter, so it may be renamed, filed in a folder below, tagged, and written into; what
-//! stands in it is never changed.
+//! The note is found again by its front matter, so it may be renamed, filed in a folder below,
+//! tagged, and written into; what stands in it is never changed.
 
 mod note; // the note: its name, its front matter, how far it goes
 mod words; // what was said, so that it cannot break the note
@@ -16,7 +16,8 @@ use crate::vault::{NOTE_BYTES_MAX, NotePath, Vault, VaultLock};
 use crate::{Memory, MemoryError, VaultError};
 use note::{Known, Place};
 
-/// A note is full here, in bytes, and another takes what follows: the bound of a note leaves room for one long message more.
+/// A note is full here, in bytes, and another takes what follows: the bound of a note leaves room
+/// for one long message more.
 const FULL: usize = (NOTE_BYTES_MAX / 4) as usize;
 /// How often it is tried again because another program wrote in between.
 const ATTEMPTS_MAX: usize = 8;
@@ -34,31 +35,35 @@ pub struct ConversationLog {
     pub person: String,
     /// What the assistant is called in it, such as `Diana`.
     pub assistant: String,
-    /// All of it from the beginning, as [`adjutant_core::transcript`] tells it. Words of the person and of the assistant and
-    /// the names of the tools go into the note; instructions, arguments and results do not.
+    /// All of it from the beginning, as [`adjutant_core::transcript`] tells it. Words of the person
+    /// and of the assistant and the names of the tools go into the note; instructions, arguments
+    /// and results do not.
     pub messages: Vec<TranscriptMessage>,
 }
 
 /// What [`Memory::log_conversation`] did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Logged {
-    /// The note that has the end of the conversation, relative to the vault; none if nothing was said.
+    /// The note that has the end of the conversation, relative to the vault; none if nothing was
+    /// said.
     pub file_path: Option<String>,
     /// Messages that were written now; 0 if all of them stood there already.
     pub added: usize,
 }
 
 impl Memory {
-    /// Writes a conversation into a note of its own in [`MemoryOptions::conversations`](crate::MemoryOptions::conversations), or
-    /// adds to that note what was said since. The same conversation again changes nothing.
+    /// Writes a conversation into a note of its own in
+    /// [`MemoryOptions::conversations`](crate::MemoryOptions::conversations), or adds to that note
+    /// what was said since. The same conversation again changes nothing.
     ///
-    /// What stands in the note stays, byte for byte, whoever wrote it; only `modified` and `logged` in its front matter are
-    /// kept up to date. Where adding is not possible (the note ends in an open code block, or is full), a second note
-    /// goes on. It is not part of the history: `undo` does not take it back. Without a vault nothing is written.
+    /// What stands in the note stays, byte for byte, whoever wrote it; only `modified` and `logged`
+    /// in its front matter are kept up to date. Where adding is not possible (the note ends in an
+    /// open code block, or is full), a second note goes on. It is not part of the history: `undo`
+    /// does not take it back. Without a vault nothing is written.
     ///
     /// # Errors
-    /// [`VaultError::Name`] if the folder cannot be one of the vault, and whatever keeps the file from being written: nothing
-    /// is changed then.
+    /// [`VaultError::Name`] if the folder cannot be one of the vault, and whatever keeps the file
+    /// from being written: nothing is changed then.
     pub async fn log_conversation(&self, log: ConversationLog) -> Result<Logged, MemoryError> {
         let Some(shared) = self.in_vault() else {
             return Ok(Logged::default());
@@ -136,8 +141,8 @@ fn may_go_on(known: &Known) -> bool {
     text.len() < FULL && !ends_open(text)
 }
 
-/// What is written is read again first: nothing that was said may have become a heading, a list or code of the note, or be
-/// hidden in a comment.
+/// What is written is read again first: nothing that was said may have become a heading, a list or
+/// code of the note, or be hidden in a comment.
 fn check(path: &NotePath, old: &str, new: &str) -> Result<(), VaultError> {
     let (before, after) = (Outline::of(old), Outline::of(new));
     let structure = |outline: &Outline| {

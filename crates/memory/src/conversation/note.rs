@@ -54,7 +54,8 @@ pub(super) struct Part {
     pub(super) left: usize,
 }
 
-/// How far a note goes: to the message of this number, from 1, of a turn. Messages before the first turn have none.
+/// How far a note goes: to the message of this number, from 1, of a turn. Messages before the first
+/// turn have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     turn: Option<TurnId>,
@@ -92,7 +93,8 @@ impl Mark {
         })
     }
 
-    /// The message after it. Where its turn is gone, the first of a later turn: their ids are in order of time.
+    /// The message after it. Where its turn is gone, the first of a later turn: their ids are in
+    /// order of time.
     fn next(self, messages: &[TranscriptMessage]) -> usize {
         let of_turn: Vec<usize> = (0..messages.len())
             .filter(|at| {
@@ -258,7 +260,8 @@ pub(super) fn is_told(message: &TranscriptMessage) -> bool {
     }
 }
 
-/// A title as a file name that every file system and Obsidian's links take: letters, digits, spaces and a few signs.
+/// A title as a file name that every file system and Obsidian's links take: letters, digits, spaces
+/// and a few signs.
 fn name_of(title: &str) -> String {
     let signs = |char: char| matches!(char, '-' | '_' | '\'' | ',' | '(' | ')' | '&' | '+');
     let kept: String = title
@@ -352,7 +355,8 @@ pub(super) fn create(log: &ConversationLog, place: &Place, part: &Part, stamp: &
         title
     };
     let created = self::stamp(&log.started.to_zoned(place.zone.clone()));
-    // A JSON text is a YAML text too; what YAML does not take as it is (C1, surrogates) is not in it.
+    // A JSON text is a YAML text too; what YAML does not take as it is (C1, surrogates) is not in
+    // it.
     let quoted_title = serde_json::Value::from(super::words::visible_line(&title));
     format!(
         "---\ntype: conversation\ntitle: {quoted_title}\nconversation: {}\ncreated: {created}\nmodified: {stamp}\nlogged: {}\n---\n\n# {}\n\n{}\n",

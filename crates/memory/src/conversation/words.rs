@@ -1,8 +1,9 @@
-//! What somebody said as a quotation in a note: it reads as Markdown, and nothing in it reaches out of the quotation.
+//! What somebody said as a quotation in a note: it reads as Markdown, and nothing in it reaches out
+//! of the quotation.
 //!
-//! Inside, what a note would act on by being opened is made harmless: embedded notes and pictures (a picture's address is
-//! called when the note is shown), HTML, comments that would hide the rest, tags that would file it, and code that
-//! plug-ins run (Dataview, Templater). A link stays a link.
+//! Inside, what a note would act on by being opened is made harmless: embedded notes and pictures
+//! (a picture's address is called when the note is shown), HTML, comments that would hide the rest,
+//! tags that would file it, and code that plug-ins run (Dataview, Templater). A link stays a link.
 
 use std::ops::Range;
 
@@ -100,8 +101,8 @@ pub(super) fn visible_line(words: &str) -> String {
         .join(" ")
 }
 
-/// Without control characters and those that turn the direction of what follows; tabs at the beginning of a line as spaces,
-/// because a quotation's mark would move them.
+/// Without control characters and those that turn the direction of what follows; tabs at the
+/// beginning of a line as spaces, because a quotation's mark would move them.
 fn readable(words: &str) -> String {
     let words = visible(words);
     let seen = words.chars().filter(
@@ -247,7 +248,8 @@ fn defines_link(rest: &str) -> bool {
         .is_some_and(|after| after.starts_with(':'))
 }
 
-/// Whether Dataview would compute it, if the backtick before it begins code. Whether it does is not asked: readers differ.
+/// Whether Dataview would compute it, if the backtick before it begins code. Whether it does is not
+/// asked: readers differ.
 fn begins_query(rest: &str, before: &str) -> bool {
     let blank = |char: char| char.is_whitespace() || char == '>';
     (rest.starts_with('=') || rest.starts_with("$="))
@@ -323,7 +325,8 @@ mod tests {
         ] {
             assert_eq!(quoted(words), text, "{words:?}");
         }
-        // Each of these takes minutes if every mark is looked for to the end, or from the beginning.
+        // Each of these takes minutes if every mark is looked for to the end, or from the
+        // beginning.
         for mark in ["[", "\\\\", "```x\n```\n", "`= `", "[a]: b\n"] {
             let marks = quoted(&mark.repeat(512 * 1024 / mark.len()));
             assert!(marks.starts_with('>'), "{mark:?}");

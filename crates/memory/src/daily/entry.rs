@@ -13,8 +13,9 @@ pub(crate) const ENTRY_CHARS_MAX: usize = 10_000;
 /// Characters of its title.
 const TITLE_CHARS_MAX: usize = 200;
 
-/// An entry as it stands in the note, lines divided by `\n`: `- 14:05 activity`, or `- 14:05 **title**: activity`. Further
-/// lines are indented, so that whatever they hold belongs to the entry.
+/// An entry as it stands in the note, lines divided by `\n`: `- 14:05 activity`, or
+/// `- 14:05 **title**: activity`. Further lines are indented, so that whatever they hold belongs to
+/// the entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry(String);
 
@@ -97,7 +98,8 @@ pub(crate) enum Placed {
     At(usize, String),
 }
 
-/// Under the heading, after everything that stands there; with the heading, at the end, if the note has none.
+/// Under the heading, after everything that stands there; with the heading, at the end, if the note
+/// has none.
 ///
 /// # Errors
 /// [`VaultError::Shape`] if the entry would disappear in code or in a comment that is not closed.

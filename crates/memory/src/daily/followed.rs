@@ -22,7 +22,8 @@ pub enum DailySource {
     Core,
 }
 
-/// The daily notes of a vault on a day: the settings in force, and what the person should know about them.
+/// The daily notes of a vault on a day: the settings in force, and what the person should know
+/// about them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DailyNotes {
@@ -53,7 +54,8 @@ impl DailyNotes {
 }
 
 impl Vault {
-    /// Reads where daily notes are. Without a language, the one that the notes there are named in is found.
+    /// Reads where daily notes are. Without a language, the one that the notes there are named in
+    /// is found.
     #[must_use]
     pub fn daily_notes(&self, daily: &Daily, locale: Option<Locale>, today: &Zoned) -> DailyNotes {
         let (settings, source, mut notices) = match daily {
@@ -73,7 +75,8 @@ impl Vault {
         }
     }
 
-    /// Returns whether the template has code of the plugin Templater, which is not run here; `None` if it cannot be read.
+    /// Returns whether the template has code of the plugin Templater, which is not run here; `None`
+    /// if it cannot be read.
     #[must_use]
     pub fn template_has_code(&self, name: &str) -> Option<bool> {
         let template = NotePath::of_owner(name).and_then(|path| self.read_stored(&path));

@@ -25,8 +25,8 @@ pub(super) struct Guess {
     pub(super) notice: Option<String>,
 }
 
-/// Finds the language in which most of the daily notes that are there have the names the format gives them. English, if no
-/// other fits better.
+/// Finds the language in which most of the daily notes that are there have the names the format
+/// gives them. English, if no other fits better.
 pub(super) fn guess(vault: &Vault, settings: &DailySettings, today: &Zoned) -> Guess {
     let english = Locale::english();
     let unsure = Guess {
@@ -105,7 +105,8 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Returns whether there is such a note. Names are compared composed: some systems keep them decomposed.
+    /// Returns whether there is such a note. Names are compared composed: some systems keep them
+    /// decomposed.
     fn has(&mut self, path: &str) -> bool {
         let path: String = path.nfc().collect();
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));

@@ -1,8 +1,9 @@
 //! Names and rules of languages, as moment.js has them.
 //!
-//! Source: the locales of moment.js 2.29.4, which Obsidian bundles; `locales/generate.mjs` writes `locales/moment.json`
-//! out of them. moment's own spellings are needed, not those of another collection: a daily note that is called
-//! `22 Sonntag` or `dim. 22 nov.` is found under that name only.
+//! Source: the locales of moment.js 2.29.4, which Obsidian bundles; `locales/generate.mjs` writes
+//! `locales/moment.json` out of them. moment's own spellings are needed, not those of another
+//! collection: a daily note that is called `22 Sonntag` or `dim. 22 nov.` is found under that name
+//! only.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,7 +54,8 @@ struct Data {
     /// First minute of the day, then the words for `a` and `A`.
     meridiem: Vec<(i64, String, String)>,
     eras: Vec<Era>,
-    /// First day of the week, from Sunday, and the number that decides which week is the first of a year.
+    /// First day of the week, from Sunday, and the number that decides which week is the first of a
+    /// year.
     week: (i64, i64),
 }
 
@@ -193,7 +195,8 @@ impl Locale {
         at(&self.0.days_min, day)
     }
 
-    /// The number with what makes it the first, second, third of its kind (`period` is the token without its `o`).
+    /// The number with what makes it the first, second, third of its kind (`period` is the token
+    /// without its `o`).
     pub(super) fn ordinal(self, number: i64, period: &str) -> String {
         let Some(rule) = self
             .0
@@ -239,7 +242,8 @@ impl Locale {
         let (first_day, deciding) = self.0.week;
         let from_sunday = i64::from(date.weekday().to_sunday_zero_offset());
         let since_start = (from_sunday + 7 - first_day) % 7;
-        // The first week holds a certain day of January; so one day of every week lies in the year the week belongs to.
+        // The first week holds a certain day of January; so one day of every week lies in the year
+        // the week belongs to.
         let to_decider = deciding - first_day - since_start;
         let decider = date.saturating_add(jiff::Span::new().days(to_decider));
         (

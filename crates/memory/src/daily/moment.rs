@@ -1,7 +1,8 @@
 //! Dates as moment.js writes them, which is what Obsidian's settings are written for.
 //!
-//! Source: moment.js 2.29.4 (the version Obsidian's API names), `formattingTokens` and its `addFormatToken` calls.
-//! `crates/memory/tests/it/fixtures/moment.json` and `locales.json` hold what moment.js itself writes.
+//! Source: moment.js 2.29.4 (the version Obsidian's API names), `formattingTokens` and its
+//! `addFormatToken` calls. `crates/memory/tests/it/fixtures/moment.json` and `locales.json` hold
+//! what moment.js itself writes.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,8 @@ const LONG: [&str; 10] = [
     "LTS", "LT", "LLLL", "LLL", "LL", "L", "llll", "lll", "ll", "l",
 ];
 
-/// What the pattern of moment.js takes as one piece, in its order: the first that fits counts, not the longest.
+/// What the pattern of moment.js takes as one piece, in its order: the first that fits counts, not
+/// the longest.
 const TOKENS: &[&str] = &[
     "Hmmss",
     "hmmss",
@@ -98,8 +100,8 @@ const TOKENS: &[&str] = &[
     "Z",
 ];
 
-/// Writes a time in a format of moment.js, with English names. What is no token stands for itself, and so does what is in
-/// `[]`.
+/// Writes a time in a format of moment.js, with English names. What is no token stands for itself,
+/// and so does what is in `[]`.
 ///
 /// ```
 /// let time = "2025-12-10T14:05:00[UTC]".parse::<jiff::Zoned>().unwrap();

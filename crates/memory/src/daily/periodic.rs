@@ -1,10 +1,12 @@
-//! Settings of the community plugin Periodic Notes, which many use in the place of Obsidian's own daily notes.
+//! Settings of the community plugin Periodic Notes, which many use in the place of Obsidian's own
+//! daily notes.
 //!
-//! Versions 0.x have `daily: { enabled, format, folder, template }`; the beta of 1.0 has `calendarSets`, each with
-//! `day: { enabled, format, folder, templatePath }`, and the id of the set in use. Source: github.com/liamcain/
-//! obsidian-periodic-notes, `src/settings`, `src/types.ts` and `src/calendarSetManager.ts`; that the plugin goes before the
-//! core's settings where its daily notes are on is what its library for other plugins does
-//! (obsidian-daily-notes-interface, `src/settings.ts`).
+//! Versions 0.x have `daily: { enabled, format, folder, template }`; the beta of 1.0 has
+//! `calendarSets`, each with `day: { enabled, format, folder, templatePath }`, and the id of the
+//! set in use. Source: github.com/liamcain/ obsidian-periodic-notes, `src/settings`, `src/types.ts`
+//! and `src/calendarSetManager.ts`; that the plugin goes before the core's settings where its daily
+//! notes are on is what its library for other plugins does (obsidian-daily-notes-interface,
+//! `src/settings.ts`).
 
 use serde_json::{Map, Value};
 

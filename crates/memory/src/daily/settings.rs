@@ -17,8 +17,8 @@ const FORMAT: &str = "YYYY-MM-DD";
 /// Where daily notes are. Setting `vault.daily`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Daily {
-    /// As the vault's settings say: those of the plugin Periodic Notes where it makes the daily notes, else
-    /// `.obsidian/daily-notes.json`; Obsidian's defaults where they say nothing.
+    /// As the vault's settings say: those of the plugin Periodic Notes where it makes the daily
+    /// notes, else `.obsidian/daily-notes.json`; Obsidian's defaults where they say nothing.
     #[default]
     Auto,
     /// As said here, whatever the vault's settings are.
@@ -28,7 +28,8 @@ pub enum Daily {
 impl FromStr for Daily {
     type Err = Infallible;
 
-    /// `auto`, or the whole path of a daily note as a format of moment.js, such as `[Journal]/YYYY/MM-DD`.
+    /// `auto`, or the whole path of a daily note as a format of moment.js, such as
+    /// `[Journal]/YYYY/MM-DD`.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.trim() {
             "" | "auto" => Self::Auto,

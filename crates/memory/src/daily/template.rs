@@ -1,4 +1,5 @@
-//! What a new daily note begins with: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a colon.
+//! What a new daily note begins with: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a
+//! colon.
 
 use jiff::Zoned;
 use serde_json::Value;
@@ -7,7 +8,8 @@ use super::locale::Locale;
 use super::moment::format_moment_in;
 use crate::vault::Vault;
 
-/// The template with its variables filled in. What is no variable of Obsidian's own templates stays as it is.
+/// The template with its variables filled in. What is no variable of Obsidian's own templates stays
+/// as it is.
 pub(crate) fn render(
     vault: &Vault,
     template: &str,

@@ -1,20 +1,21 @@
 //! Which known fact new words correct.
 //!
-//! A true fact that is lost is worse than one that stands beside its correction: where the words do not announce a correction,
-//! or are about somebody else, both are kept.
+//! A true fact that is lost is worse than one that stands beside its correction: where the words do
+//! not announce a correction, or are about somebody else, both are kept.
 
 use super::grammar::{Announced, Sentence, announced, sentences};
 use super::keywords::{Overlap, Words, found_in};
 use crate::words::each_token;
 
-/// The part of what two sentences say that has to be the same, if nothing else tells that they are of one matter.
+/// The part of what two sentences say that has to be the same, if nothing else tells that they are
+/// of one matter.
 const SAME_PART: f64 = 0.3;
 
 /// Words that only introduce what is said next, at most.
 const INTRODUCTION_WORDS: usize = 2;
 
-/// Words that a sentence of one matter says at most: a longer one tells more than where somebody lives or works, and what else it
-/// tells would be lost.
+/// Words that a sentence of one matter says at most: a longer one tells more than where somebody
+/// lives or works, and what else it tells would be lost.
 const SAYS_MAX: usize = 4;
 
 /// The relation of new words to a known fact.
@@ -28,7 +29,8 @@ pub(crate) enum Relation {
     Corrects,
 }
 
-/// Returns how a new fact stands to a known one. `said`: the person's words, which may announce a correction.
+/// Returns how a new fact stands to a known one. `said`: the person's words, which may announce a
+/// correction.
 pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     // Other capitals, other punctuation.
     if same_words(known, new) {
@@ -79,13 +81,14 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     }
 }
 
-/// Returns whether the person's words name what a known fact says, and the new one does not: "not in Munich".
+/// Returns whether the person's words name what a known fact says, and the new one does not: "not
+/// in Munich".
 pub(crate) fn is_named(known: &str, new: &str, said: &str) -> bool {
     sentences(known, new).is_some_and(|(known, now)| mentions(&said_of(new, said), &known, &now))
 }
 
-/// Returns the sentences of what a person said that hold a word of a fact; all of it if none does. A few words in front, such as "No.", belong
-/// to the sentence behind them.
+/// Returns the sentences of what a person said that hold a word of a fact; all of it if none does.
+/// A few words in front, such as "No.", belong to the sentence behind them.
 fn said_of(fact: &str, said: &str) -> String {
     let words = Words::of(fact);
     let (mut sentences, mut begun) = (Vec::new(), String::new());
@@ -170,7 +173,8 @@ fn mentions(said: &str, known: &Sentence, new: &Sentence) -> bool {
         .any(|stem| !new.says.contains(stem) && all().any(|word| word == stem))
 }
 
-/// Returns whether what differs is a number, a time or a day on both sides: then it is the same thing at another time.
+/// Returns whether what differs is a number, a time or a day on both sides: then it is the same
+/// thing at another time.
 fn are_measures(known: &Sentence, new: &Sentence) -> bool {
     let only = |one: &Sentence, other: &Sentence| {
         let mut rest = one

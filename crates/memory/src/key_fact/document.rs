@@ -1,8 +1,8 @@
 //! `facts.md`: what in it is ours, and how it is changed without touching anything else.
 //!
-//! Ours are the items of `-`, `*` and `+` lists under the headings Important and Recent under the first `# Key Facts`.
-//! Items that are tasks (`- [ ]`), numbered lists, text, other headings, code and comments belong to the owner and are
-//! never read as facts.
+//! Ours are the items of `-`, `*` and `+` lists under the headings Important and Recent under the
+//! first `# Key Facts`. Items that are tasks (`- [ ]`), numbered lists, text, other headings, code
+//! and comments belong to the owner and are never read as facts.
 
 use std::ops::Range;
 
@@ -168,8 +168,9 @@ impl FactsFile {
         self.insert(section, usize::MAX, &line)
     }
 
-    /// With other words in one line. Its mark and whatever hangs below it stay; `created` is its date, if it has one. A fact that becomes
-    /// important, or is no longer, moves to the other section.
+    /// With other words in one line. Its mark and whatever hangs below it stay; `created` is its
+    /// date, if it has one. A fact that becomes important, or is no longer, moves to the other
+    /// section.
     pub(crate) fn reword(
         &self,
         at: usize,
@@ -225,14 +226,15 @@ impl FactsFile {
     /// Without one fact and what hangs below it.
     pub(crate) fn remove(&self, line: &Line) -> String {
         let mut range = line.item.clone();
-        // The last line of a file without final line ending takes the one before it away, so that adding and removing it
-        // gives the same bytes.
+        // The last line of a file without final line ending takes the one before it away, so that
+        // adding and removing it gives the same bytes.
         if range.end == self.text.len() && !self.text.ends_with('\n') {
             let before = self.text.get(..range.start).unwrap_or_default();
             let kept = before.strip_suffix('\n').unwrap_or(before);
             range.start = kept.strip_suffix('\r').unwrap_or(kept).len();
         } else if self.is_blank_before(range.start) && self.is_blank_from(range.end) {
-            // Of two blank lines around it one goes too: else each fact that comes and goes would leave one behind.
+            // Of two blank lines around it one goes too: else each fact that comes and goes would
+            // leave one behind.
             let before = self.text.get(..range.start).unwrap_or_default();
             let kept = before.strip_suffix('\n').unwrap_or(before);
             range.start = kept.strip_suffix('\r').unwrap_or(kept).len();
@@ -264,7 +266,8 @@ impl FactsFile {
         self.splice(line.item.start..line.item.start + line.bytes.len(), item)
     }
 
-    /// With an item as the `place`th fact of a section, or at its end. Headings that are missing are written.
+    /// With an item as the `place`th fact of a section, or at its end. Headings that are missing
+    /// are written.
     pub(crate) fn insert(&self, section: Section, place: usize, item: &str) -> String {
         let ending = line_ending(&self.text);
         if self.text.trim_start_matches('\u{FEFF}').trim().is_empty() {
@@ -386,8 +389,8 @@ pub(crate) fn insert_block(text: &str, at: usize, block: &str) -> String {
     splice(text, at..at, &insertion(text, at, block))
 }
 
-/// What has to be inserted at `at`, the start of a line, so that `block` stands there with a blank line before and after
-/// it. A file without final line ending stays one.
+/// What has to be inserted at `at`, the start of a line, so that `block` stands there with a blank
+/// line before and after it. A file without final line ending stays one.
 pub(crate) fn insertion(text: &str, at: usize, block: &str) -> String {
     let ending = line_ending(text);
     let (before, after) = (
@@ -490,7 +493,8 @@ fn is_task(words: &str) -> bool {
         && chars.next().is_none_or(char::is_whitespace)
 }
 
-/// Whether a change did what it was meant to, and nothing else to the facts: what is written is read again first.
+/// Whether a change did what it was meant to, and nothing else to the facts: what is written is
+/// read again first.
 ///
 /// # Errors
 /// [`VaultError::Shape`].

@@ -16,7 +16,8 @@ pub const FACT_CHARS_MAX: usize = 1_000;
 /// The tag that makes a fact important.
 pub(crate) const IMPORTANT: &str = "#important";
 
-/// What a fact is called in commands: the first 6 hexadecimal digits of its text's SHA-256. It changes with the text.
+/// What a fact is called in commands: the first 6 hexadecimal digits of its text's SHA-256. It
+/// changes with the text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FactId(String);
@@ -54,7 +55,8 @@ pub struct KeyFact {
     pub content: String,
     /// Its tags with `#`; `#important` among them if it is.
     pub tags: Vec<String>,
-    /// The day it was recorded, as its line or its history says; none for an important fact written by hand.
+    /// The day it was recorded, as its line or its history says; none for an important fact written
+    /// by hand.
     pub created: Option<Date>,
     /// When it was recorded, if its history knows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,8 +74,8 @@ impl KeyFact {
     }
 }
 
-/// Makes one line of somebody's words: white space folded, `#important` taken out (it is an argument, not a word), and a
-/// beginning that Markdown would read as structure escaped.
+/// Makes one line of somebody's words: white space folded, `#important` taken out (it is an
+/// argument, not a word), and a beginning that Markdown would read as structure escaped.
 ///
 /// # Errors
 /// [`MemoryError::Fact`] for nothing, and for more than [`FACT_CHARS_MAX`] characters.

@@ -1,4 +1,5 @@
-//! The little grammar that corrections are told by: who a fact is about, what it says of them, and words that announce a correction.
+//! The little grammar that corrections are told by: who a fact is about, what it says of them, and
+//! words that announce a correction.
 //!
 //! Five languages. In another one, a fact is corrected only if whoever remembers it says which.
 
@@ -18,7 +19,8 @@ struct Table {
     adds: &'static str,
     /// Pairs around what is wrong and what is right: "not Monday but Tuesday".
     contrasts: &'static [(&'static str, &'static str)],
-    /// Verbs that end the part of a sentence that says who it is about. Those of `single` stand here too.
+    /// Verbs that end the part of a sentence that says who it is about. Those of `single` stand
+    /// here too.
     verbs: &'static str,
     /// Words for one who has only one of something: each line is of one matter.
     single: &'static [&'static str],
@@ -241,7 +243,8 @@ pub(crate) enum Announced {
     Correction,
 }
 
-/// Reads how what a person says is announced, in the language of their words; in any of the five if nothing tells which that is.
+/// Reads how what a person says is announced, in the language of their words; in any of the five if
+/// nothing tells which that is.
 pub(crate) fn announced(said: &str) -> Announced {
     let tokens = tokens(said);
     let text = format!(" {} ", tokens.join(" "));
@@ -321,7 +324,8 @@ impl Grammar {
         for word in text.split_whitespace() {
             let uses = self.uses.get(word).copied().unwrap_or_default();
             let is_divided = sentence.is_divided;
-            // "Anna lives …" is divided by what she does, "Anna's birthday is …" by the verb behind it.
+            // "Anna lives …" is divided by what she does, "Anna's birthday is …" by the verb behind
+            // it.
             sentence.is_divided |= uses.is_verb;
             is_of_speaker |= uses.is_speaker;
             if let Some(matter) = uses.single {
@@ -354,7 +358,8 @@ fn is_grammar(word: &str, language: &Language) -> bool {
     word.ends_with('\'') || language.is_stop(word)
 }
 
-/// Returns the words of a text: an address as one, articles and pronouns that are joined to the next word as words of their own.
+/// Returns the words of a text: an address as one, articles and pronouns that are joined to the
+/// next word as words of their own.
 fn tokens(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for word in text.split_whitespace() {
@@ -373,7 +378,8 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the grammar of the language that most of these words are of. `None`: of none a word is known.
+/// Returns the grammar of the language that most of these words are of. `None`: of none a word is
+/// known.
 fn grammar_of(tokens: &[String]) -> Option<&'static Grammar> {
     let known = |grammar: &Grammar| {
         let is_known = |word: &&String| {

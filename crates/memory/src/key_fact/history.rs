@@ -22,7 +22,8 @@ const UNDO_MAX: usize = 1_000;
 pub struct Why {
     /// The fact.
     pub fact: KeyFact,
-    /// The changes that led to its words, oldest first; empty for a fact written by hand, or if the history was lost.
+    /// The changes that led to its words, oldest first; empty for a fact written by hand, or if the
+    /// history was lost.
     pub history: Vec<MemoryChange>,
 }
 
@@ -72,11 +73,12 @@ impl KeyFactStore {
 }
 
 impl Memory {
-    /// Takes back the newest change that was made through this memory: a fact, a note or a task in the notes.
+    /// Takes back the newest change that was made through this memory: a fact, a note or a task in
+    /// the notes.
     ///
     /// # Errors
-    /// [`MemoryError::NothingToUndo`]; [`MemoryError::ChangedSince`] if the owner has changed the same words by hand:
-    /// nothing is touched then, and the next undo takes the change before.
+    /// [`MemoryError::NothingToUndo`]; [`MemoryError::ChangedSince`] if the owner has changed the
+    /// same words by hand: nothing is touched then, and the next undo takes the change before.
     pub async fn undo(&self) -> Result<Undone, MemoryError> {
         let common = self.common();
         for change in common.ledger.newest(&common.scope, UNDO_MAX).await? {
@@ -128,7 +130,8 @@ fn what(effect: &MemoryEffect) -> String {
 }
 
 impl Shared {
-    /// Takes a change back. Words for the person, or nothing if the file no longer reads as the change left it.
+    /// Takes a change back. Words for the person, or nothing if the file no longer reads as the
+    /// change left it.
     async fn undo(&self, change: &MemoryChange) -> Result<Option<String>, MemoryError> {
         match &change.effect {
             MemoryEffect::Fact { before, after } => {
@@ -200,7 +203,8 @@ impl Shared {
         Ok(done.then(|| format!("Took the last entry out of {path} again.")))
     }
 
-    /// Replaces the text of a file that exists by what `work` makes of it; `false` if it makes nothing.
+    /// Replaces the text of a file that exists by what `work` makes of it; `false` if it makes
+    /// nothing.
     async fn rewrite(
         &self,
         path: &NotePath,
@@ -254,7 +258,8 @@ fn undone_text(
     before: Option<&FactLine>,
     after: Option<&FactLine>,
 ) -> Option<(String, Expected)> {
-    // What the change left must still stand there, byte for byte: whatever was added to it by hand would be lost.
+    // What the change left must still stand there, byte for byte: whatever was added to it by hand
+    // would be lost.
     let now: Option<usize> = match after {
         Some(after) => Some(
             file.lines()

@@ -14,7 +14,8 @@ use super::snapshot::Snapshot;
 use crate::MemoryError;
 use crate::memory::{Cause, InDatabase};
 
-/// The number of times that a change is planned again because others changed the facts in between: of those who try at once, one gets on.
+/// The number of times that a change is planned again because others changed the facts in between:
+/// of those who try at once, one gets on.
 const ATTEMPTS_MAX: usize = 64;
 
 impl InDatabase {
@@ -45,14 +46,16 @@ impl InDatabase {
             .collect()
     }
 
-    /// Changes the facts as planned over those there are, and plans again if others changed them in between.
+    /// Changes the facts as planned over those there are, and plans again if others changed them in
+    /// between.
     pub(super) async fn apply(
         &self,
         cause: &Cause,
         plan: impl Fn(&[Known]) -> Result<Plan, MemoryError>,
     ) -> Result<FactChange, MemoryError> {
         for _ in 0..ATTEMPTS_MAX {
-            // Before the look for an earlier call: one that comes in between makes this change impossible.
+            // Before the look for an earlier call: one that comes in between makes this change
+            // impossible.
             let stored = self.stored().await?;
             if let Some(change) = answered(self.common.earlier(cause).await?.as_ref()) {
                 return Ok(change);
@@ -117,7 +120,8 @@ impl InDatabase {
         Err(MemoryError::Busy)
     }
 
-    /// Takes a change of a fact back, and says so in the history. `false`: the facts are not as the change left them.
+    /// Takes a change of a fact back, and says so in the history. `false`: the facts are not as the
+    /// change left them.
     pub(super) async fn undo(&self, change: &MemoryChange) -> Result<bool, MemoryError> {
         let MemoryEffect::Fact { before, after } = &change.effect else {
             return Ok(false);

@@ -18,7 +18,8 @@ use crate::memory::{Cause, Planned, Shared, blocking};
 use crate::vault::Stored;
 
 impl Shared {
-    /// The facts, in the order of the file; a missing file is an empty list. A file that is the one that was read last is not read again.
+    /// The facts, in the order of the file; a missing file is an empty list. A file that is the one
+    /// that was read last is not read again.
     pub(super) async fn facts(self: &Arc<Self>) -> Result<Arc<Facts>, MemoryError> {
         let shared = self.clone();
         let now = (shared.common.clock)().timestamp();
@@ -77,7 +78,8 @@ impl Shared {
         words
     }
 
-    /// Returns, for each text, when it was first written down and where it was learned, as far as the history knows.
+    /// Returns, for each text, when it was first written down and where it was learned, as far as
+    /// the history knows.
     pub(super) async fn known(&self) -> HashMap<String, (Option<Timestamp>, Option<MemorySource>)> {
         let changes = self
             .common
@@ -113,7 +115,8 @@ impl Shared {
             return Ok(change);
         }
         let begun = earlier.filter(|change| change.state == MemoryState::Begun);
-        // The plan of a call that was begun may find its own work: then the answer is the one it would have given.
+        // The plan of a call that was begun may find its own work: then the answer is the one it
+        // would have given.
         let repeated = begun.as_ref().and_then(|change| match &change.effect {
             MemoryEffect::Fact { before, after } => Some((before.clone(), after.clone())),
             MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => None,
@@ -249,7 +252,8 @@ fn is_done(file: &FactsFile, before: Option<&FactLine>, after: Option<&FactLine>
     after.is_none_or(stands) && before.is_none_or(|before| !stands(before))
 }
 
-/// Returns, for each fact, whether it is important, and its words: what must be in the file after a change. `but`: without the one at this place.
+/// Returns, for each fact, whether it is important, and its words: what must be in the file after a
+/// change. `but`: without the one at this place.
 pub(crate) fn expected_of(file: &FactsFile, but: Option<usize>) -> Vec<(bool, String)> {
     let others = file
         .facts()

@@ -15,13 +15,15 @@ use uuid::Uuid;
 use super::known::{Ages, Known};
 use crate::rank::{Counted, Index, Query};
 
-/// A file that was changed less than so many seconds before it was read is read again: a file system may give two changes one time.
+/// A file that was changed less than so many seconds before it was read is read again: a file
+/// system may give two changes one time.
 const SETTLED_SECONDS: i64 = 2;
 
 /// Facts in the order of the file, or oldest first, and what was found out about them.
 pub(crate) struct Facts {
     facts: Vec<Known>,
-    /// The words of all facts, once they are looked for. `None`: the facts are read anew the next time.
+    /// The words of all facts, once they are looked for. `None`: the facts are read anew the next
+    /// time.
     index: Option<OnceLock<Index>>,
     ages: OnceLock<Ages>,
     withdrawn: Mutex<Option<Withdrawn>>,
@@ -116,7 +118,8 @@ impl Kept {
             .map(|(_, facts)| facts.clone())
     }
 
-    /// Keeps the facts of a file. `before` and `after` reading it; it is in doubt if they differ, or if it was changed just before `now`.
+    /// Keeps the facts of a file. `before` and `after` reading it; it is in doubt if they differ,
+    /// or if it was changed just before `now`.
     pub(crate) fn put(
         &self,
         before: Mark,

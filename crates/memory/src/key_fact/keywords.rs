@@ -1,6 +1,7 @@
 //! What a fact is about: its words without stop words, reduced to their stems.
 //!
-//! Two facts are compared in one language, the one whose stop words their words hold most of (English if none).
+//! Two facts are compared in one language, the one whose stop words their words hold most of
+//! (English if none).
 
 use std::collections::BTreeSet;
 

@@ -79,8 +79,9 @@ impl Ages {
     }
 }
 
-/// Returns the place of the known fact that stands to the words in such a way: of several the one that the person's words name, else the
-/// one that shares most keywords with the new ones, the newest of equals.
+/// Returns the place of the known fact that stands to the words in such a way: of several the one
+/// that the person's words name, else the one that shares most keywords with the new ones, the
+/// newest of equals.
 pub(crate) fn best_match(
     facts: &[Known],
     content: &str,

@@ -1,4 +1,5 @@
-//! What is known about the owner of a memory, one line each: in `memory/facts.md`, or in a database.
+//! What is known about the owner of a memory, one line each: in `memory/facts.md`, or in a
+//! database.
 
 mod change; // what became of a fact
 mod correction; // which known fact new words correct

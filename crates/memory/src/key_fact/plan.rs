@@ -27,7 +27,8 @@ pub(crate) enum Plan {
     },
 }
 
-/// Returns the answer of a call that was carried out: its repeat has no second effect, whatever was done to the fact since.
+/// Returns the answer of a call that was carried out: its repeat has no second effect, whatever was
+/// done to the fact since.
 pub(crate) fn answered(earlier: Option<&MemoryChange>) -> Option<FactChange> {
     let earlier =
         earlier.filter(|change| matches!(change.state, MemoryState::Done | MemoryState::Undone))?;

@@ -29,7 +29,8 @@ pub(crate) enum KeptIn {
     Database,
 }
 
-/// Writes important facts, newest first, as far as there is room for them. Tokens are counted by `count`.
+/// Writes important facts, newest first, as far as there is room for them. Tokens are counted by
+/// `count`.
 pub(crate) fn important<'a>(
     mut newest_first: impl Iterator<Item = &'a Known>,
     kept: KeptIn,

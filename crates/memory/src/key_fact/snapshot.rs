@@ -7,7 +7,8 @@ use adjutant_core::Message;
 use super::kept::Facts;
 use super::prompt;
 
-/// The number of changes that are looked through for what was withdrawn, and for the dates and sources of a list.
+/// The number of changes that are looked through for what was withdrawn, and for the dates and
+/// sources of a list.
 pub(super) const CHANGES_READ: usize = 1_000;
 
 /// The facts as they were read at once.
@@ -18,7 +19,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns what a model is told of facts whose words still stand in these messages and that were corrected or forgotten since.
+    /// Returns what a model is told of facts whose words still stand in these messages and that
+    /// were corrected or forgotten since.
     pub(crate) fn withdrawn_in(&self, said: &[Message]) -> Vec<String> {
         let said: Vec<String> = said.iter().map(Message::text).collect();
         let mut withdrawn = Vec::new();

@@ -14,8 +14,8 @@ use super::snapshot::Snapshot;
 use crate::MemoryError;
 use crate::memory::{Cause, Place};
 
-/// The facts about the owner of a memory, by the same rules in a vault and in a database. Read fresh at every operation; what the owner
-/// of a vault changes by hand counts at once.
+/// The facts about the owner of a memory, by the same rules in a vault and in a database. Read
+/// fresh at every operation; what the owner of a vault changes by hand counts at once.
 #[derive(Clone)]
 pub struct KeyFactStore(pub(crate) Place);
 
@@ -28,16 +28,19 @@ pub struct NewFact<'a> {
     pub important: bool,
     /// The known fact that it corrects: its id, or its words. `None`: as the words say.
     pub corrects: Option<&'a str>,
-    /// The person's words that it is made of, which may announce a correction. Empty: its own words.
+    /// The person's words that it is made of, which may announce a correction. Empty: its own
+    /// words.
     pub said: &'a str,
 }
 
 impl KeyFactStore {
-    /// All facts in the order of the file, with what the history knows of them; those of a database oldest first.
+    /// All facts in the order of the file, with what the history knows of them; those of a database
+    /// oldest first.
     ///
     /// # Errors
-    /// [`MemoryError::Vault`] if the file cannot be read; a missing file is an empty list. A history that does not answer
-    /// only leaves times and sources out. [`MemoryError::Store`] if the database does not answer.
+    /// [`MemoryError::Vault`] if the file cannot be read; a missing file is an empty list. A
+    /// history that does not answer only leaves times and sources out. [`MemoryError::Store`] if
+    /// the database does not answer.
     pub async fn list(&self) -> Result<Vec<KeyFact>, MemoryError> {
         let mut facts = facts_of(&self.read().await?);
         if let Place::Vault(shared) = &self.0 {
@@ -67,8 +70,8 @@ impl KeyFactStore {
             .collect())
     }
 
-    /// The `n` most recent facts that are not important, newest first: by date, then by place. A line without date counts
-    /// as written on the date above it.
+    /// The `n` most recent facts that are not important, newest first: by date, then by place. A
+    /// line without date counts as written on the date above it.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -80,8 +83,8 @@ impl KeyFactStore {
             .collect())
     }
 
-    /// Returns the important facts as a model's instruction has them, marked as possibly stale and as data: the newest first, 250
-    /// tokens at most, counted by `count`.
+    /// Returns the important facts as a model's instruction has them, marked as possibly stale and
+    /// as data: the newest first, 250 tokens at most, counted by `count`.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -146,12 +149,13 @@ impl KeyFactStore {
             })
     }
 
-    /// Remembers a fact. A known one is corrected if the words announce a correction ("no", "actually", "moved", "not Monday
-    /// but Tuesday", in five languages) and are about the same; else both are kept. `important` makes it always told; it never takes
-    /// importance away.
+    /// Remembers a fact. A known one is corrected if the words announce a correction ("no",
+    /// "actually", "moved", "not Monday but Tuesday", in five languages) and are about the same;
+    /// else both are kept. `important` makes it always told; it never takes importance away.
     ///
     /// # Errors
-    /// [`MemoryError::Fact`] for no or too many words; [`MemoryError::Limit`] if it is new and there are as many as may be.
+    /// [`MemoryError::Fact`] for no or too many words; [`MemoryError::Limit`] if it is new and
+    /// there are as many as may be.
     pub async fn add(
         &self,
         words: &str,
@@ -169,8 +173,8 @@ impl KeyFactStore {
         .await
     }
 
-    /// Remembers a fact: see [`NewFact`]. One that corrects a known fact takes its place, and has its date if more than 70 % of the
-    /// keywords are the same.
+    /// Remembers a fact: see [`NewFact`]. One that corrects a known fact takes its place, and has
+    /// its date if more than 70 % of the keywords are the same.
     ///
     /// # Errors
     /// As [`KeyFactStore::add`]; as [`KeyFactStore::find`] for what it corrects.
@@ -222,8 +226,8 @@ impl KeyFactStore {
         .await
     }
 
-    /// Returns the known fact that cannot be true beside new words, as far as can be seen, and that they do not say to correct: whoever
-    /// said them can be asked.
+    /// Returns the known fact that cannot be true beside new words, as far as can be seen, and that
+    /// they do not say to correct: whoever said them can be asked.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -294,7 +298,8 @@ impl KeyFactStore {
         }
     }
 
-    /// Reads the facts, and those that were withdrawn if they are wanted: in a database by one statement.
+    /// Reads the facts, and those that were withdrawn if they are wanted: in a database by one
+    /// statement.
     pub(crate) async fn snapshot(&self, with_withdrawn: bool) -> Result<Snapshot, MemoryError> {
         match &self.0 {
             Place::Vault(shared) => {

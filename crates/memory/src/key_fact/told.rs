@@ -13,7 +13,8 @@ use crate::rank::{Query, Scores};
 
 /// The weight of the words that were said before the message, beside its own.
 const BEFORE: f64 = 0.25;
-/// The part of its neighbours' scores that a fact has: what was told one after the other on one day is often of one matter.
+/// The part of its neighbours' scores that a fact has: what was told one after the other on one day
+/// is often of one matter.
 const NEIGHBOURS: f64 = 0.3;
 /// Facts that are told although no word of them fits, because they are the newest.
 const NEWEST: usize = 3;
@@ -41,17 +42,17 @@ impl Default for ToldLimits {
 pub struct ToldFact {
     /// The fact.
     pub fact: KeyFact,
-    /// The score, as a part of what a fact would have that says just what was asked. 0: no word of it fits, and it is told because it is
-    /// one of the newest.
+    /// The score, as a part of what a fact would have that says just what was asked. 0: no word of
+    /// it fits, and it is told because it is one of the newest.
     pub score: f64,
     /// The line that the model reads.
     pub line: String,
 }
 
 impl KeyFactStore {
-    /// Returns the facts that fit a message and what was said before it best, best first, as many as `limits` allow; of
-    /// those that fit equally well the newer first. Important facts that stand in the instruction are not among them.
-    /// Tokens are counted by `count`.
+    /// Returns the facts that fit a message and what was said before it best, best first, as many
+    /// as `limits` allow; of those that fit equally well the newer first. Important facts that
+    /// stand in the instruction are not among them. Tokens are counted by `count`.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -144,7 +145,8 @@ fn within<'a>(
     told
 }
 
-/// Returns the facts that may be told, best first, with their scores, without those that are told anyway.
+/// Returns the facts that may be told, best first, with their scores, without those that are told
+/// anyway.
 fn ranked<'a>(
     facts: &'a Facts,
     query: &Query,

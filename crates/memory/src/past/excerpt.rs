@@ -13,7 +13,8 @@ pub(super) struct Excerpt {
     pub(super) words: usize,
 }
 
-/// Returns the part of a text, so many characters long at most, that holds most words of a question, or else its beginning.
+/// Returns the part of a text, so many characters long at most, that holds most words of a
+/// question, or else its beginning.
 pub(super) fn excerpt(text: &str, query: &Query, chars: usize) -> Excerpt {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut places: Vec<(usize, usize)> = Vec::new();
@@ -39,7 +40,8 @@ pub(super) fn excerpt(text: &str, query: &Query, chars: usize) -> Excerpt {
     }
 }
 
-/// Returns at most so many characters of a line, from a little before a place on, whole words where there are any.
+/// Returns at most so many characters of a line, from a little before a place on, whole words where
+/// there are any.
 fn cut(line: &str, at: usize, chars: usize) -> String {
     if line.chars().count() <= chars {
         return line.to_owned();

@@ -1,4 +1,5 @@
-//! Past conversations: what was said in them is put into the store's index behind the turns, and found by what is meant.
+//! Past conversations: what was said in them is put into the store's index behind the turns, and
+//! found by what is meant.
 
 mod excerpt; // the words that are shown
 mod ranking; // which turns fit
@@ -50,7 +51,8 @@ impl Default for PastOptions {
 pub struct PastSearch {
     /// Best first, each once.
     pub found: Vec<PastHit>,
-    /// False if more turns were not in the index yet than a search looks through: the oldest of them were not searched.
+    /// False if more turns were not in the index yet than a search looks through: the oldest of
+    /// them were not searched.
     pub is_complete: bool,
 }
 
@@ -69,7 +71,8 @@ pub struct PastHit {
     pub at: Timestamp,
     /// The speaker of the passage.
     pub said_by: Role,
-    /// The part of the words that fits best, without secrets. What was left out before and behind it is an ellipsis.
+    /// The part of the words that fits best, without secrets. What was left out before and behind
+    /// it is an ellipsis.
     pub passage: String,
     /// A part of what a turn would have that says just what was asked.
     #[serde(skip)]
@@ -79,7 +82,8 @@ pub struct PastHit {
 }
 
 impl PastHit {
-    /// Returns the words of both sides, as far as they fit into so many characters, else the passage alone.
+    /// Returns the words of both sides, as far as they fit into so many characters, else the
+    /// passage alone.
     pub(crate) fn both_sides(&self, chars: usize) -> String {
         let Said { person, answer, .. } = &self.said;
         let both = match answer.is_empty() {
@@ -98,8 +102,9 @@ impl PastHit {
     }
 }
 
-/// Puts some of what is not in the index into it: at most 50 turns, in one transaction. Returns whether any was put there, so that
-/// there may be more. What a crash breaks off is done again by the next call.
+/// Puts some of what is not in the index into it: at most 50 turns, in one transaction. Returns
+/// whether any was put there, so that there may be more. What a crash breaks off is done again by
+/// the next call.
 ///
 /// # Errors
 /// [`StoreError`]; then nothing was changed.
@@ -125,12 +130,13 @@ pub async fn index_past(
     Ok(past.index(&parts).await? > 0)
 }
 
-/// Returns the conversations of a user with an agent in which something was said that fits a query best, best first. Words are ranked
-/// by, in any of their forms; `"several words"` have to stand in the turn as they are, `#tag` is a tag and `[[Note]]` a link that it has
-/// to have. A query without words finds nothing.
+/// Returns the conversations of a user with an agent in which something was said that fits a query
+/// best, best first. Words are ranked by, in any of their forms; `"several words"` have to stand in
+/// the turn as they are, `#tag` is a tag and `[[Note]]` a link that it has to have. A query without
+/// words finds nothing.
 ///
-/// Turns that are not in the index yet are looked through as they are, the last 200 of them. If there are more, up to 2,000 are put into the
-/// index first, if it can be written.
+/// Turns that are not in the index yet are looked through as they are, the last 200 of them. If
+/// there are more, up to 2,000 are put into the index first, if it can be written.
 ///
 /// # Errors
 /// [`StoreError`] if the store does not answer.

@@ -1,4 +1,5 @@
-//! Conversations by how well what was said in them fits a question: as a whole, and by their best passage.
+//! Conversations by how well what was said in them fits a question: as a whole, and by their best
+//! passage.
 
 use std::collections::HashMap;
 
@@ -44,7 +45,8 @@ struct Sizes {
     holding: Vec<f64>,
 }
 
-/// Ranks what a search gave. `index_words`: those that were searched for, each with the number of its word.
+/// Ranks what a search gave. `index_words`: those that were searched for, each with the number of
+/// its word.
 pub(super) fn rank(
     query: &Query,
     index_words: &[(String, usize)],

@@ -33,8 +33,9 @@ impl Said {
     }
 }
 
-/// Returns the turns that events tell of, in order, without what looks like a secret: it is neither found nor shown. Left out are calls
-/// that were asked for without words, and answers that only say why there is none.
+/// Returns the turns that events tell of, in order, without what looks like a secret: it is neither
+/// found nor shown. Left out are calls that were asked for without words, and answers that only say
+/// why there is none.
 pub(super) fn said(events: &[Recorded]) -> Vec<Said> {
     let mut turns: Vec<Said> = Vec::new();
     for Recorded { seq, at, event } in events {

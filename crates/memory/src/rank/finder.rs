@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
-/// Finds pieces of a text, each between white space, that may hold one of some words; the rest of the text need not be read.
+/// Finds pieces of a text, each between white space, that may hold one of some words; the rest of
+/// the text need not be read.
 #[derive(Debug)]
 pub(super) struct Finder(Option<AhoCorasick>);
 
@@ -22,7 +23,8 @@ impl Finder {
         )
     }
 
-    /// Calls `take` with each piece, in the order of the text. A piece with anything but ASCII may hold a word in any spelling.
+    /// Calls `take` with each piece, in the order of the text. A piece with anything but ASCII may
+    /// hold a word in any spelling.
     pub(super) fn each_piece(&self, text: &str, mut take: impl FnMut(Range<usize>)) {
         let Some(words) = &self.0 else {
             return take(0..text.len());

@@ -1,4 +1,5 @@
-//! The words of many short texts, read once: a question then looks up its own and reads none of the texts.
+//! The words of many short texts, read once: a question then looks up its own and reads none of the
+//! texts.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
 //! How well texts fit a question: BM25 over the stems of their words.
 //!
-//! Robertson and Zaragoza, *The Probabilistic Relevance Framework: BM25 and Beyond*, 2009. Each text is read in its own language, and
-//! the words of the question are looked for in the stems of that language.
+//! Robertson and Zaragoza, *The Probabilistic Relevance Framework: BM25 and Beyond*, 2009. Each
+//! text is read in its own language, and the words of the question are looked for in the stems of
+//! that language.
 
 mod finder; // where a word may stand
 mod index; // the words of many texts
@@ -21,7 +22,8 @@ const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// Words of one question that are looked for at most: more are no question any more.
 const WORDS_MAX: usize = 200;
-/// Bytes that a word and its stem have in common at most, as far as they are compared before the stem is made.
+/// Bytes that a word and its stem have in common at most, as far as they are compared before the
+/// stem is made.
 const COMMON_MAX: usize = 4;
 /// Bytes of a text from which its language is told.
 const SAMPLE_BYTES: usize = 400;
@@ -77,7 +79,8 @@ impl Counted {
 }
 
 impl Query {
-    /// Reads a question: texts with their weights, the most important first. A word that stands in several has its first weight.
+    /// Reads a question: texts with their weights, the most important first. A word that stands in
+    /// several has its first weight.
     pub(crate) fn of(texts: &[(&str, f64)]) -> Self {
         let mut words: Vec<(String, bool, f64)> = Vec::new();
         for (text, weight) in texts {
@@ -132,7 +135,8 @@ impl Query {
         there * 2 > self.len()
     }
 
-    /// Calls `take` with the place of each token that is one of its words and the word's number; returns the number of all tokens.
+    /// Calls `take` with the place of each token that is one of its words and the word's number;
+    /// returns the number of all tokens.
     pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(usize, usize)) -> usize {
         let Some((language, stems)) = self.stems_for(text) else {
             return 0;
@@ -147,8 +151,8 @@ impl Query {
         length
     }
 
-    /// Does the same, and reads only what may hold one of the words; returns an estimate of the number of all tokens. For many or long
-    /// texts.
+    /// Does the same, and reads only what may hold one of the words; returns an estimate of the
+    /// number of all tokens. For many or long texts.
     pub(crate) fn each_match_in_part(&self, text: &str, mut take: impl FnMut(usize, usize)) -> f64 {
         let (mut tokens, mut read, mut stems) = (0_u32, 0, None);
         self.finder().each_piece(text, |piece| {
@@ -199,8 +203,8 @@ impl Query {
         )
     }
 
-    /// Returns the words by which an index of texts is searched for it, each with the number of its word: the stems of all languages, as
-    /// [`index_words`] writes them.
+    /// Returns the words by which an index of texts is searched for it, each with the number of its
+    /// word: the stems of all languages, as [`index_words`] writes them.
     pub(crate) fn index_words(&self) -> Vec<(String, usize)> {
         let mut found: Vec<(String, usize)> = Vec::new();
         for (language, stems) in all_languages().iter().zip(&self.stems) {
@@ -219,7 +223,8 @@ impl Query {
         found
     }
 
-    /// Scores texts that are some of `number` with this mean length; the others hold none of its words.
+    /// Scores texts that are some of `number` with this mean length; the others hold none of its
+    /// words.
     pub(crate) fn scores_among(&self, texts: &[Counted], number: f64, mean_length: f64) -> Scores {
         self.scores_held(texts, &self.holding(texts), number, mean_length)
     }
@@ -235,7 +240,8 @@ impl Query {
         holding
     }
 
-    /// The same where others may hold its words too. `holding`: for each word, the number of all texts that do.
+    /// The same where others may hold its words too. `holding`: for each word, the number of all
+    /// texts that do.
     pub(crate) fn scores_held<T: Borrow<Counted>>(
         &self,
         texts: &[T],
@@ -275,8 +281,8 @@ impl Query {
 pub(crate) struct Scores {
     /// In the order of the texts.
     pub(crate) each: Vec<f64>,
-    /// A bound that no score reaches: what a text would have that consists of the question. Parts of it can be compared between texts of
-    /// different kinds.
+    /// A bound that no score reaches: what a text would have that consists of the question. Parts
+    /// of it can be compared between texts of different kinds.
     pub(crate) most: f64,
 }
 
@@ -339,8 +345,9 @@ impl Stems {
     }
 }
 
-/// Returns a text as it is put into an index, in pieces of at most so many words: of each piece its words, separated by spaces, and their
-/// number. A word is its stem behind the code of the text's language; a pair of characters stands as it is.
+/// Returns a text as it is put into an index, in pieces of at most so many words: of each piece its
+/// words, separated by spaces, and their number. A word is its stem behind the code of the text's
+/// language; a pair of characters stands as it is.
 pub(crate) fn index_words(text: &str, words_max: usize) -> Vec<(String, u32)> {
     let Some(language) = language_of(text) else {
         return Vec::new();

@@ -392,7 +392,8 @@ pub(crate) fn new_line(description: &str, today: Date, style: &Style) -> Result<
     Ok(draft.finish())
 }
 
-/// Returns what a list says of a task: its words, tags and fields, without when it was done or cancelled.
+/// Returns what a list says of a task: its words, tags and fields, without when it was done or
+/// cancelled.
 pub(crate) fn undated(line: &TaskLine<'_>) -> String {
     let mut draft = Draft::new(line);
     draft.clear(Kind::Done);

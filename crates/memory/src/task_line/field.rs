@@ -52,7 +52,8 @@ const PRIORITIES: [(&str, char); 5] = [
 const VARIATION_SELECTOR: char = '\u{FE0F}';
 
 impl Kind {
-    /// Returns the emoji it may begin with, the one that is written first. Empty for priorities, which have one each.
+    /// Returns the emoji it may begin with, the one that is written first. Empty for priorities,
+    /// which have one each.
     fn symbols(self) -> &'static [char] {
         match self {
             Self::Priority => &[],

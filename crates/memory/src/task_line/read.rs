@@ -48,7 +48,8 @@ pub(crate) struct TaskLine<'a> {
 }
 
 impl<'a> TaskLine<'a> {
-    /// Reads a line, without its line ending; `None` if it is no task, or if nothing is said to be done in it.
+    /// Reads a line, without its line ending; `None` if it is no task, or if nothing is said to be
+    /// done in it.
     ///
     /// It is not known here whether the line stands in code or in a comment.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
@@ -195,7 +196,8 @@ fn block_link(text: &str) -> Option<usize> {
     is_name.then_some(at + 1)
 }
 
-/// Returns where the tag begins that a text ends with. The plugin takes more for tags than Obsidian does: `#1` too.
+/// Returns where the tag begins that a text ends with. The plugin takes more for tags than Obsidian
+/// does: `#1` too.
 fn tag_at_end(text: &str) -> Option<usize> {
     let at = text.rfind('#')?;
     let name = text.get(at + 1..)?;

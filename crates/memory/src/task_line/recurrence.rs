@@ -48,8 +48,8 @@ impl Recurrence {
         })
     }
 
-    /// Returns the day after so many units. A month or year in which that day does not exist gives its last day. `None` beyond
-    /// the year 9999.
+    /// Returns the day after so many units. A month or year in which that day does not exist gives
+    /// its last day. `None` beyond the year 9999.
     pub(crate) fn after(self, day: Date) -> Option<Date> {
         let count = i32::try_from(self.count).ok()?;
         let span: Option<Span> = match self.unit {

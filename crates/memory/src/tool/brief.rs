@@ -1,4 +1,5 @@
-//! The tools for a model that cannot be trusted with free tool calls: few, each with one argument, which is what the person said.
+//! The tools for a model that cannot be trusted with free tool calls: few, each with one argument,
+//! which is what the person said.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +26,10 @@ const TEXT_CHARS_MAX: usize = 400;
 /// Facts that are shown of all.
 const LISTED_MAX: usize = 20;
 
-/// Returns `remember`, `recall`, `write_daily_note` and `forget` over one memory, for a model that cannot be trusted with free tool
-/// calls: their words are the person's own, and their results are said to the person as they are. `owner`: what the person is
-/// called; a question about them is about all facts. They refuse every user but the memory's owner.
+/// Returns `remember`, `recall`, `write_daily_note` and `forget` over one memory, for a model that
+/// cannot be trusted with free tool calls: their words are the person's own, and their results are
+/// said to the person as they are. `owner`: what the person is called; a question about them is
+/// about all facts. They refuse every user but the memory's owner.
 #[must_use]
 pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
     let destroys = Annotations {

@@ -1,6 +1,7 @@
 //! What a model may do with a memory: one file per tool.
 //!
-//! A model can add and read, and forget a fact after the person said yes. It cannot overwrite or delete notes, or leave the vault.
+//! A model can add and read, and forget a fact after the person said yes. It cannot overwrite or
+//! delete notes, or leave the vault.
 
 mod brief;
 mod forget;
@@ -23,8 +24,8 @@ use recall::LooksIn;
 
 pub use brief::brief_tools;
 
-/// All tools over one memory, in the order models see them: those over notes only if it has any. They refuse every user but the memory's
-/// owner.
+/// All tools over one memory, in the order models see them: those over notes only if it has any.
+/// They refuse every user but the memory's owner.
 #[must_use]
 pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     let notes = memory.notes();
@@ -43,7 +44,8 @@ pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The tools over the facts of a database. Each works in the memory of whoever asks, whatever a model says.
+/// The tools over the facts of a database. Each works in the memory of whoever asks, whatever a
+/// model says.
 #[must_use]
 pub fn fact_tools(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
     let looks_in = LooksIn {

@@ -92,12 +92,14 @@ impl UserFolders {
     }
 }
 
-/// Finds a person's vaults: those of Obsidian's own list, the open ones first, then the one opened last; then those of
-/// iCloud; then folders below the home folder with a `.obsidian` folder, nearest first, then by name. At most 20.
+/// Finds a person's vaults: those of Obsidian's own list, the open ones first, then the one opened
+/// last; then those of iCloud; then folders below the home folder with a `.obsidian` folder,
+/// nearest first, then by name. At most 20.
 ///
-/// Below the home folder it looks 4 levels deep, into 5,000 folders at most. Hidden folders, folders of programs and
-/// symbolic links are left out there, and so is what cannot be read; a vault is not searched for vaults. A list that
-/// cannot be read is passed over, and so is what is in it and no longer there.
+/// Below the home folder it looks 4 levels deep, into 5,000 folders at most. Hidden folders,
+/// folders of programs and symbolic links are left out there, and so is what cannot be read; a
+/// vault is not searched for vaults. A list that cannot be read is passed over, and so is what is
+/// in it and no longer there.
 #[must_use]
 pub fn find_vaults(folders: &UserFolders) -> Vec<PathBuf> {
     let mut vaults = Vec::new();
@@ -125,7 +127,8 @@ pub fn find_vaults(folders: &UserFolders) -> Vec<PathBuf> {
     vaults
 }
 
-/// Folders of Obsidian's list that are there: `{"vaults": {"id": {"path": ..., "ts": ..., "open": true}}}`.
+/// Folders of Obsidian's list that are there:
+/// `{"vaults": {"id": {"path": ..., "ts": ..., "open": true}}}`.
 fn listed(list: &Path) -> Vec<PathBuf> {
     if !fs::metadata(list).is_ok_and(|about| about.is_file() && about.len() <= LIST_BYTES_MAX) {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! One file: read whole, replaced whole. After a crash at any instant there is the old file or the new one.
+//! One file: read whole, replaced whole. After a crash at any instant there is the old file or the
+//! new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -61,12 +62,13 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes `after` to a temporary file, makes it durable, looks once more whether the target is what `before` read, and
-/// moves it there. Mode and owner are kept. `false` if somebody else wrote in between.
+/// Writes `after` to a temporary file, makes it durable, looks once more whether the target is what
+/// `before` read, and moves it there. Mode and owner are kept. `false` if somebody else wrote in
+/// between.
 ///
-/// A write of another program between the last look and the move is put back where the system can exchange two files (Linux,
-/// macOS). Lost is what a program writes later than that into a file that it opened before; where two files cannot be exchanged,
-/// what it writes in that instant.
+/// A write of another program between the last look and the move is put back where the system can
+/// exchange two files (Linux, macOS). Lost is what a program writes later than that into a file
+/// that it opened before; where two files cannot be exchanged, what it writes in that instant.
 pub(super) fn replace(
     target: &Path,
     before: Option<&Stored>,
@@ -97,7 +99,8 @@ pub(super) fn replace(
     attempt(target, before, after, &beside(folder)).map_err(failed)
 }
 
-/// Whether a rename from `work` to `folder` may work. It may still fail: one device can be mounted twice.
+/// Whether a rename from `work` to `folder` may work. It may still fail: one device can be mounted
+/// twice.
 #[cfg(unix)]
 fn may_be_same_device(work: &Path, folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -113,7 +116,8 @@ fn may_be_same_device(_work: &Path, _folder: &Path) -> bool {
     true
 }
 
-/// A name in the work folder. Whatever else has this vault's name there was left by a process that died: the lock is held.
+/// A name in the work folder. Whatever else has this vault's name there was left by a process that
+/// died: the lock is held.
 fn in_work_folder(work: &Path, tag: &str) -> PathBuf {
     let _ = fs::create_dir_all(work);
     clear(work, &format!("{tag}-"));
@@ -193,8 +197,8 @@ fn fill(file: &mut File, target: &Path, before: Option<&Stored>, after: &[u8]) -
     file.sync_all()
 }
 
-/// The owner matters when an administrator's process writes to somebody's vault. Without the right to give files away
-/// there is nothing to do: then the owner is who runs this.
+/// The owner matters when an administrator's process writes to somebody's vault. Without the right
+/// to give files away there is nothing to do: then the owner is who runs this.
 #[cfg(unix)]
 fn keep_owner(file: &File, about: &fs::Metadata) {
     use std::os::unix::fs::{MetadataExt, fchown};
@@ -232,7 +236,8 @@ fn swap(temporary: &Path, target: &Path, before: &Stored, after: &[u8]) -> io::R
         Ok(out) if out == before.0.as_bytes() => return Ok(true),
         other => other.unwrap_or_default(),
     };
-    // Somebody's write came out: back with it. What comes out then has to be what was put there; else it is a newer write.
+    // Somebody's write came out: back with it. What comes out then has to be what was put there;
+    // else it is a newer write.
     let mut put = after.to_vec();
     loop {
         if exchange(temporary, target).is_err() {
@@ -250,8 +255,8 @@ fn swap(temporary: &Path, target: &Path, before: &Stored, after: &[u8]) -> io::R
 
 /// Puts a file where there is none. `false` if there is one by now.
 fn put_new(temporary: &Path, target: &Path) -> io::Result<bool> {
-    // A link is made only if the name is free, so that a note somebody creates at this instant is not lost. Some file
-    // systems have no links; there the name was free a moment ago.
+    // A link is made only if the name is free, so that a note somebody creates at this instant is
+    // not lost. Some file systems have no links; there the name was free a moment ago.
     match fs::hard_link(temporary, target) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),

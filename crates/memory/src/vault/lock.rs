@@ -10,14 +10,16 @@ use crate::VaultError;
 /// How long another writer is waited for.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Held while a file is read, changed and replaced. Given back when dropped, and by the system when the process dies.
+/// Held while a file is read, changed and replaced. Given back when dropped, and by the system when
+/// the process dies.
 #[derive(Debug)]
 pub(crate) struct VaultLock {
     _file: File,
 }
 
-/// Locks the vault's own folder, which leaves no file anywhere and is the same for every process whatever its settings.
-/// Where a folder cannot be locked (Windows, some network file systems), a file in the system's temporary folder.
+/// Locks the vault's own folder, which leaves no file anywhere and is the same for every process
+/// whatever its settings. Where a folder cannot be locked (Windows, some network file systems), a
+/// file in the system's temporary folder.
 pub(super) fn acquire(vault: &Inner) -> Result<VaultLock, VaultError> {
     let name = || vault.root.display().to_string();
     let root = File::open(&vault.root);

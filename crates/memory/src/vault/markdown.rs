@@ -1,5 +1,5 @@
-//! A note as blocks with their places in the text. CommonMark as `pulldown-cmark` reads it, plus what Obsidian adds and
-//! what matters for where to write: front matter and `%%` comments.
+//! A note as blocks with their places in the text. CommonMark as `pulldown-cmark` reads it, plus
+//! what Obsidian adds and what matters for where to write: front matter and `%%` comments.
 //!
 //! Only places are taken from here; text is never written back from a parse.
 
@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// A block at the top level of a note. Ranges are bytes of the whole text and end after the last line that belongs to
-/// the block, its line ending included; blank lines between blocks belong to none.
+/// A block at the top level of a note. Ranges are bytes of the whole text and end after the last
+/// line that belongs to the block, its line ending included; blank lines between blocks belong to
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) range: Range<usize>,
@@ -195,8 +196,8 @@ impl Outline {
         holds(&self.dead, at)
     }
 
-    /// The places of the blocks of the section under a heading: after the heading at `at`, before the next of the same or
-    /// a higher level.
+    /// The places of the blocks of the section under a heading: after the heading at `at`, before
+    /// the next of the same or a higher level.
     pub(crate) fn section(&self, at: usize) -> Range<usize> {
         let level = match self.blocks.get(at).map(|block| &block.kind) {
             Some(BlockKind::Heading { level, .. }) => *level,
@@ -244,7 +245,8 @@ fn level_number(level: HeadingLevel) -> u8 {
     }
 }
 
-/// The item with its words beginning after its mark. Where they end is found out by what comes below.
+/// The item with its words beginning after its mark. Where they end is found out by what comes
+/// below.
 fn item_at(text: &str, range: &Range<usize>) -> Item {
     let start = line_start(text, range.start);
     let mark = text.get(range.start..range.end).unwrap_or_default();
@@ -324,7 +326,8 @@ fn is_closed(block: &str) -> bool {
     })
 }
 
-/// What stands between the first two lines `---`, if the text begins with one, and where the body begins.
+/// What stands between the first two lines `---`, if the text begins with one, and where the body
+/// begins.
 pub(crate) fn front_matter(text: &str) -> (Option<Range<usize>>, usize) {
     let begin = if text.starts_with('\u{FEFF}') { 3 } else { 0 };
     let is_rule = |line: &str| line.trim_end_matches(['\r', '\n', ' ', '\t']) == "---";
@@ -347,8 +350,8 @@ pub(crate) fn front_matter(text: &str) -> (Option<Range<usize>>, usize) {
     (None, begin)
 }
 
-/// Whether what is written after the text would not stand there by itself: in a fence, an HTML block or a `%%` comment that
-/// is not closed.
+/// Whether what is written after the text would not stand there by itself: in a fence, an HTML
+/// block or a `%%` comment that is not closed.
 pub(crate) fn ends_open(text: &str) -> bool {
     let probe = format!("{text}\n\nx\n");
     let outline = Outline::of(&probe);

@@ -59,7 +59,8 @@ impl Vault {
     /// Opens the folder; it need not have a `.obsidian` folder.
     ///
     /// # Errors
-    /// [`VaultError::Missing`], [`VaultError::NotAFolder`], or [`VaultError::Denied`] if it cannot be listed.
+    /// [`VaultError::Missing`], [`VaultError::NotAFolder`], or [`VaultError::Denied`] if it cannot
+    /// be listed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VaultError> {
         let path = path.as_ref();
         let root = fs::canonicalize(path).map_err(|error| VaultError::of_root(path, &error))?;
@@ -83,11 +84,13 @@ impl Vault {
         })))
     }
 
-    /// Where files are prepared before they are moved into the vault, so that no watcher and no synchronisation sees half
-    /// a file. Best a folder on the same file system as the vault; it is created when needed.
+    /// Where files are prepared before they are moved into the vault, so that no watcher and no
+    /// synchronisation sees half a file. Best a folder on the same file system as the vault; it is
+    /// created when needed.
     ///
-    /// Without it, or if it is on another file system (a rename cannot cross that), a file is prepared beside its target
-    /// under a hidden name, `.adjutant-….tmp`, which Obsidian does not show.
+    /// Without it, or if it is on another file system (a rename cannot cross that), a file is
+    /// prepared beside its target under a hidden name, `.adjutant-….tmp`, which Obsidian does not
+    /// show.
     #[must_use]
     pub fn with_work_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Inner {
@@ -131,11 +134,11 @@ impl Vault {
         }
     }
 
-    /// Where the note is, or would be. Every symbolic link on the way has to stay inside the vault and lead to nothing
-    /// hidden.
+    /// Where the note is, or would be. Every symbolic link on the way has to stay inside the vault
+    /// and lead to nothing hidden.
     ///
-    /// The check and the use are two steps: somebody with write access to the vault who swaps a folder for a link between
-    /// them is not kept out. Such a person can change the notes anyway.
+    /// The check and the use are two steps: somebody with write access to the vault who swaps a
+    /// folder for a link between them is not kept out. Such a person can change the notes anyway.
     pub(crate) fn locate(&self, path: &NotePath) -> Result<Located, VaultError> {
         self.check_root()?;
         let mut at = self.0.root.clone();
@@ -177,7 +180,8 @@ impl Vault {
         if fs::symlink_metadata(&exact).is_ok() {
             return Some(exact);
         }
-        // `part` is composed; a file made elsewhere may be decomposed. Only names beyond ASCII can differ.
+        // `part` is composed; a file made elsewhere may be decomposed. Only names beyond ASCII can
+        // differ.
         if part.is_ascii() {
             return None;
         }
@@ -188,8 +192,8 @@ impl Vault {
         })
     }
 
-    /// The same path with its folders and its name as they stand on the disk, if they differ in capitals only: two notes
-    /// that differ so are one note on many systems.
+    /// The same path with its folders and its name as they stand on the disk, if they differ in
+    /// capitals only: two notes that differ so are one note on many systems.
     pub(crate) fn settle(&self, path: &NotePath) -> Result<NotePath, VaultError> {
         self.check_root()?;
         let mut at = self.0.root.clone();
@@ -239,8 +243,9 @@ impl Vault {
         }
     }
 
-    /// Replaces what `before` read with `after`, or creates the note if there was nothing. `false` if the file is no longer
-    /// what was read: nothing was changed, read again. Only under the lock.
+    /// Replaces what `before` read with `after`, or creates the note if there was nothing. `false`
+    /// if the file is no longer what was read: nothing was changed, read again. Only under the
+    /// lock.
     pub(crate) fn replace(
         &self,
         _lock: &VaultLock,
@@ -285,7 +290,8 @@ impl Vault {
         Ok(true)
     }
 
-    /// A folder of the vault as it stands on the disk, in whatever encoding of Unicode; `None` if a link leads it out.
+    /// A folder of the vault as it stands on the disk, in whatever encoding of Unicode; `None` if a
+    /// link leads it out.
     pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
         let parts = name.split('/').filter(|part| !part.is_empty());
         let found = parts

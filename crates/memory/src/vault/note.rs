@@ -9,9 +9,11 @@ use super::path::{folded, link_target};
 
 /// Front matter longer than this is not read for aliases and tags.
 const FRONT_BYTES_MAX: usize = 64 * 1024;
-/// Nor is one that is nested deeper: its lists are read, and freed, one within the other on the stack.
+/// Nor is one that is nested deeper: its lists are read, and freed, one within the other on the
+/// stack.
 const FRONT_DEPTH_MAX: usize = 64;
-/// Nor is a longer link one: names of files are shorter, and what nothing closes is not searched to the end each time.
+/// Nor is a longer link one: names of files are shorter, and what nothing closes is not searched to
+/// the end each time.
 const LINK_BYTES_MAX: usize = 2_000;
 
 /// A note as a list shows it.
@@ -44,7 +46,8 @@ pub struct NoteText {
     pub cut: Option<String>,
 }
 
-/// The tag that a word begins with, without `#`: letters, digits, `_`, `-` and `/`, not digits alone.
+/// The tag that a word begins with, without `#`: letters, digits, `_`, `-` and `/`, not digits
+/// alone.
 pub(crate) fn tag_at_start(word: &str) -> Option<&str> {
     let rest = word.strip_prefix('#')?;
     let end = rest
@@ -73,7 +76,8 @@ pub(crate) fn is_below(tag: &str, wanted: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The tags of a note, without `#`: those of its front matter and those in its text outside code and comments.
+/// The tags of a note, without `#`: those of its front matter and those in its text outside code
+/// and comments.
 pub(crate) fn tags(text: &str) -> Vec<String> {
     let outline = Outline::of(text);
     let mut tags = outline
@@ -139,7 +143,8 @@ pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The text or the list of texts under the first of these keys; nothing if the front matter is not YAML.
+/// The text or the list of texts under the first of these keys; nothing if the front matter is not
+/// YAML.
 fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
     if front.len() > FRONT_BYTES_MAX || is_too_deep(front) {
         return Vec::new();
@@ -168,7 +173,8 @@ fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
     }
 }
 
-/// Returns whether a list or mapping stands in more others than are read. Finds that without going into them.
+/// Returns whether a list or mapping stands in more others than are read. Finds that without going
+/// into them.
 fn is_too_deep(front: &str) -> bool {
     let mut depth: usize = 0;
     for event in Parser::new_from_str(front).map_while(Result::ok) {

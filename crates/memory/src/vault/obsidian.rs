@@ -21,10 +21,11 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 const LINK_BYTES_MAX: usize = 1_000;
 
 impl Vault {
-    /// Returns, for each link, the address at which Obsidian opens its note: `obsidian://open?vault=Notes&file=Plans%2FHouse%23Roof`.
-    /// A link is what stands in `[[…]]` before the `|`: the note's path, the end of its path or an alias, and maybe `#` and a heading. `None`
-    /// for a link to anything that is no note of this vault. Of several notes with a name the one in the fewest folders is meant, as in
-    /// Obsidian.
+    /// Returns, for each link, the address at which Obsidian opens its note:
+    /// `obsidian://open?vault=Notes&file=Plans%2FHouse%23Roof`. A link is what stands in `[[…]]`
+    /// before the `|`: the note's path, the end of its path or an alias, and maybe `#` and a
+    /// heading. `None` for a link to anything that is no note of this vault. Of several notes with
+    /// a name the one in the fewest folders is meant, as in Obsidian.
     ///
     /// # Errors
     /// [`VaultError::Missing`] or [`VaultError::NotAFolder`] if the vault is gone.
@@ -69,8 +70,8 @@ impl Vault {
         Ok(wanted.iter().zip(&found).map(address).collect())
     }
 
-    /// Returns the name of the vault that Obsidian has, and the folder in it that this one is, with a slash behind it: the vault may be a
-    /// part of Obsidian's.
+    /// Returns the name of the vault that Obsidian has, and the folder in it that this one is, with
+    /// a slash behind it: the vault may be a part of Obsidian's.
     fn in_obsidian(&self) -> (String, String) {
         let has_settings = |folder: &&Path| folder.join(".obsidian").is_dir();
         let root = self
@@ -93,7 +94,8 @@ impl Vault {
     }
 }
 
-/// Returns the folded path that a link names and the heading behind it, with its `#`. `None`: it names no note.
+/// Returns the folded path that a link names and the heading behind it, with its `#`. `None`: it
+/// names no note.
 fn wanted(link: &str) -> Option<(String, &str)> {
     let link = link.trim().trim_end_matches('\\');
     if link.len() > LINK_BYTES_MAX || link.chars().any(char::is_control) {

@@ -18,8 +18,8 @@ pub(crate) struct Passage {
     pub(crate) heading: Option<Range<usize>>,
 }
 
-/// Divides the body of a note. Lines are read, no Markdown: a `#` at the beginning of a line in an indented code block is a heading
-/// here, which moves the end of a passage and nothing else.
+/// Divides the body of a note. Lines are read, no Markdown: a `#` at the beginning of a line in an
+/// indented code block is a heading here, which moves the end of a passage and nothing else.
 pub(crate) fn passages(text: &str) -> Vec<Passage> {
     let (_, body) = front_matter(text);
     let mut passages: Vec<Passage> = Vec::new();

@@ -6,33 +6,37 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::VaultError;
 
-/// Bytes of one folder's or file's name: the limit of ext4, APFS and NTFS alike is 255; 12 are left for temporary names.
+/// Bytes of one folder's or file's name: the limit of ext4, APFS and NTFS alike is 255; 12 are left
+/// for temporary names.
 const COMPONENT_BYTES_MAX: usize = 243;
 /// Folders in folders.
 const DEPTH_MAX: usize = 32;
-/// What no file name may hold: Obsidian refuses them, because some system or its links cannot have them.
+/// What no file name may hold: Obsidian refuses them, because some system or its links cannot have
+/// them.
 const ILLEGAL: &[char] = &['*', '"', '<', '>', ':', '|', '?', '#', '^', '[', ']', '\\'];
 
-/// Where a note is, relative to its vault: parts joined by `/`, ending in `.md`, in Unicode's composed form (NFC).
+/// Where a note is, relative to its vault: parts joined by `/`, ending in `.md`, in Unicode's
+/// composed form (NFC).
 ///
-/// A value that exists stays inside the vault by its words and names nothing hidden. Whether a symbolic link on the way
-/// leads outside is checked when the file is touched.
+/// A value that exists stays inside the vault by its words and names nothing hidden. Whether a
+/// symbolic link on the way leads outside is checked when the file is touched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NotePath(String);
 
 impl NotePath {
-    /// The path of a note that may exist, as a person or a model names it: with or without `.md`, or as a wiki link with
-    /// its heading and its shown words (`[[Note#Part|words]]`), which are dropped.
+    /// The path of a note that may exist, as a person or a model names it: with or without `.md`,
+    /// or as a wiki link with its heading and its shown words (`[[Note#Part|words]]`), which are
+    /// dropped.
     ///
     /// # Errors
-    /// [`VaultError::Name`] for what leads out of the vault (absolute, `..`, `~`, drives, UNC), for hidden names, and for
-    /// what no file can be called.
+    /// [`VaultError::Name`] for what leads out of the vault (absolute, `..`, `~`, drives, UNC), for
+    /// hidden names, and for what no file can be called.
     pub fn parse(name: &str) -> Result<Self, VaultError> {
         Self::named(name, false)
     }
 
-    /// The path of a note that its owner or their settings have named. Days and months may end in a dot (`22 So.`,
-    /// `nov./22`), as names from elsewhere may not: Windows drops that dot.
+    /// The path of a note that its owner or their settings have named. Days and months may end in a
+    /// dot (`22 So.`, `nov./22`), as names from elsewhere may not: Windows drops that dot.
     ///
     /// # Errors
     /// [`VaultError::Name`] as [`NotePath::parse`].
@@ -50,7 +54,8 @@ impl NotePath {
         Self::build(text.split('/').map(str::to_owned), name, dots)
     }
 
-    /// The path of a note to be written. Characters that Obsidian does not allow in a name become spaces.
+    /// The path of a note to be written. Characters that Obsidian does not allow in a name become
+    /// spaces.
     ///
     /// # Errors
     /// [`VaultError::Name`] as [`NotePath::parse`], and if nothing is left of a part.

@@ -1,4 +1,5 @@
-//! Notes by how well they fit a question: as a whole, by their best passage, and a little by what they have to do with the others.
+//! Notes by how well they fit a question: as a whole, by their best passage, and a little by what
+//! they have to do with the others.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +23,8 @@ const USUAL_PASSAGE_BYTES: usize = 450;
 /// Notes that are looked at by passage: the best as a whole.
 pub(crate) const BY_PASSAGE_MAX: usize = 200;
 
-// What follows decides between notes that fit nearly as well, so each is a small part of a note's score.
+// What follows decides between notes that fit nearly as well, so each is a small part of a note's
+// score.
 /// For a note that links to the best note, or is linked from it; for other notes in proportion.
 const LINKED: f64 = 0.03;
 /// For the note that was changed last; half of it for each `RECENT_DAYS` that another one is older.
@@ -145,7 +147,8 @@ pub(crate) fn closer(text: &str, query: &Query, about: About) -> Closer {
     }
 }
 
-/// Returns the scores of notes as a whole: parts of what one would have that says just what was asked.
+/// Returns the scores of notes as a whole: parts of what one would have that says just what was
+/// asked.
 pub(crate) fn by_whole(notes: &[Whole], query: &Query, sizes: &Sizes) -> Vec<f64> {
     let (all, tokens) = (number(&sizes.notes), number(&sizes.tokens));
     let counted: Vec<&Counted> = notes.iter().map(|note| &note.counted).collect();
@@ -157,8 +160,9 @@ pub(crate) fn by_whole(notes: &[Whole], query: &Query, sizes: &Sizes) -> Vec<f64
         .collect()
 }
 
-/// Scores the best notes: half by the whole of each, half by its best passage, and a little by what it has to do with the others. `all`:
-/// all notes that were found, the best among them; `best`: their places there, their scores as a whole, and what they hold.
+/// Scores the best notes: half by the whole of each, half by its best passage, and a little by what
+/// it has to do with the others. `all`: all notes that were found, the best among them; `best`:
+/// their places there, their scores as a whole, and what they hold.
 pub(crate) fn rank(
     all: &[Whole],
     best: &[(usize, f64, Closer)],

@@ -36,7 +36,8 @@ pub struct Filter {
     pub tag: Option<String>,
     /// How many at most, 1 to 100. What is beyond is counted.
     pub limit: usize,
-    /// The paths of notes that are searched for a little more: those that are attached in the conversation.
+    /// The paths of notes that are searched for a little more: those that are attached in the
+    /// conversation.
     pub attached: Vec<String>,
 }
 
@@ -72,8 +73,8 @@ pub struct Hit {
     /// The heading above the passage that fits best, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heading: Option<String>,
-    /// The first lines of that passage that hold a word of the query, with their numbers from 1: at most 3 of at most 200
-    /// characters.
+    /// The first lines of that passage that hold a word of the query, with their numbers from 1: at
+    /// most 3 of at most 200 characters.
     pub lines: Vec<(usize, String)>,
 }
 
@@ -89,12 +90,13 @@ pub(crate) enum Term {
 }
 
 impl Vault {
-    /// The note that a name means: its path, the end of its path, its file name, or an alias; with or without `.md`; as a
-    /// wiki link or not. Capitals and the encoding of accents do not count if no note has the exact name.
+    /// The note that a name means: its path, the end of its path, its file name, or an alias; with
+    /// or without `.md`; as a wiki link or not. Capitals and the encoding of accents do not count
+    /// if no note has the exact name.
     ///
     /// # Errors
-    /// [`VaultError::NoSuchNote`] with similar names, [`VaultError::Ambiguous`] with the candidates, and as
-    /// [`NotePath::parse`].
+    /// [`VaultError::NoSuchNote`] with similar names, [`VaultError::Ambiguous`] with the
+    /// candidates, and as [`NotePath::parse`].
     pub fn resolve(&self, name: &str) -> Result<NotePath, VaultError> {
         let path = NotePath::of_owner(name)?;
         match self.locate(&path) {
@@ -154,7 +156,8 @@ impl Vault {
     /// The notes of a folder, or with a tag, in the order of their paths.
     ///
     /// # Errors
-    /// [`VaultError::NoSuchNote`] if there is no such folder, [`VaultError::Name`] if it cannot be one.
+    /// [`VaultError::NoSuchNote`] if there is no such folder, [`VaultError::Name`] if it cannot be
+    /// one.
     pub fn list(&self, filter: &Filter) -> Result<Listed, VaultError> {
         let walk = self.walk(folder(&filter.folder)?.as_deref())?;
         let notes = match &filter.tag {
@@ -179,10 +182,11 @@ impl Vault {
         })
     }
 
-    /// The notes that fit a query best, best first. Words are ranked by, in any of their forms; `"several words"` have to
-    /// stand there as they are, `#tag` is a tag and `[[Note]]` a link to that note that a note has to have. Names and other names count
-    /// more than text. Of notes that fit nearly as well those come first that are attached, that link to a better one or are linked from
-    /// it, and that were changed last. Every file is read afresh.
+    /// The notes that fit a query best, best first. Words are ranked by, in any of their forms;
+    /// `"several words"` have to stand there as they are, `#tag` is a tag and `[[Note]]` a link to
+    /// that note that a note has to have. Names and other names count more than text. Of notes that
+    /// fit nearly as well those come first that are attached, that link to a better one or are
+    /// linked from it, and that were changed last. Every file is read afresh.
     ///
     /// # Errors
     /// [`VaultError::Name`] for a query without words, and as [`Vault::list`].
@@ -195,7 +199,8 @@ impl Vault {
         } = self.fitting(query, filter)?;
         let total = found.len();
         found.truncate(bounded(filter.limit));
-        // Only of what is shown: reading these few files again is cheaper than taking lines out of all.
+        // Only of what is shown: reading these few files again is cheaper than taking lines out of
+        // all.
         let notes = read_again(&found, |note, fit, text| {
             hit(note, text, fit.passage.as_ref(), &query, &terms)
         });
@@ -282,7 +287,8 @@ impl Vault {
     }
 }
 
-/// Returns notes with how well they fit. All are scored as a whole, which leaves half of a score; the best of them also by passage.
+/// Returns notes with how well they fit. All are scored as a whole, which leaves half of a score;
+/// the best of them also by passage.
 fn by_fit(
     notes: Vec<Walked>,
     fitting: &[Whole],
@@ -399,7 +405,8 @@ fn modified(note: &Walked) -> Option<Timestamp> {
         .ok()
 }
 
-/// Divides a query into the words to rank by and what a note has to meet: quoted words, tags and links.
+/// Divides a query into the words to rank by and what a note has to meet: quoted words, tags and
+/// links.
 pub(crate) fn terms_of(query: &str) -> (String, Vec<Term>) {
     let (mut words, mut terms) = (Vec::new(), Vec::new());
     let mut rest = query.trim();
@@ -457,8 +464,8 @@ fn has_tag(text: &str, tag: &str) -> bool {
     holds && tags(text).iter().any(|known| is_below(known, tag))
 }
 
-/// Returns a note as it is shown: its best passage's heading, and the first lines there that hold something of the query; where that
-/// has none, the first such lines of the note.
+/// Returns a note as it is shown: its best passage's heading, and the first lines there that hold
+/// something of the query; where that has none, the first such lines of the note.
 fn hit(note: &Walked, text: &str, passage: Option<&Passage>, query: &Query, terms: &[Term]) -> Hit {
     let heading = passage
         .and_then(|passage| text.get(passage.heading.clone()?))
@@ -544,7 +551,8 @@ fn lowered(text: &str) -> String {
         return text.to_ascii_lowercase();
     }
     let lower = text.to_lowercase();
-    // Below U+0300, whose first byte is 0xCC, nothing can be decomposed: most European text is done here.
+    // Below U+0300, whose first byte is 0xCC, nothing can be decomposed: most European text is done
+    // here.
     let is_composed = lower.bytes().all(|byte| byte < 0xCC) || is_nfc(&lower);
     if is_composed {
         lower

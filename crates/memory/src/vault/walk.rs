@@ -39,8 +39,8 @@ pub(crate) struct Walk {
 }
 
 impl Vault {
-    /// All notes below a folder. Hidden folders and files are no notes; symbolic links are not followed, so nothing is
-    /// found twice and nothing outside.
+    /// All notes below a folder. Hidden folders and files are no notes; symbolic links are not
+    /// followed, so nothing is found twice and nothing outside.
     pub(crate) fn walk(&self, folder: Option<&str>) -> Result<Walk, VaultError> {
         self.check_root()?;
         let mut walk = Walk {
@@ -126,8 +126,9 @@ fn composed(name: &str) -> String {
     }
 }
 
-/// Reads the notes side by side and keeps what `look` makes of each, in the order of the notes. A note that is too large, or
-/// that vanishes in between, is left out; one that is not UTF-8 is read with its broken bytes replaced.
+/// Reads the notes side by side and keeps what `look` makes of each, in the order of the notes. A
+/// note that is too large, or that vanishes in between, is left out; one that is not UTF-8 is read
+/// with its broken bytes replaced.
 pub(crate) fn read_all<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,

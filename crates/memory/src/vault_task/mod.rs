@@ -1,6 +1,8 @@
-//! The tasks in the notes of a vault: the lines of the plugin Tasks of Obsidian, found in all notes and changed one at a time.
+//! The tasks in the notes of a vault: the lines of the plugin Tasks of Obsidian, found in all notes
+//! and changed one at a time.
 //!
-//! A change touches the line that it is about and no other byte. If that line is not surely found again, nothing is changed.
+//! A change touches the line that it is about and no other byte. If that line is not surely found
+//! again, nothing is changed.
 
 mod index; // numbers, without a database
 mod note; // one note with its tasks
@@ -51,8 +53,8 @@ pub struct TaskList {
 /// A change of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskEdit {
-    /// Other words. Tags belong to them: those that are not said again go. Fields at their end (`📅 2026-11-30`) are set, other
-    /// fields of the line stay.
+    /// Other words. Tags belong to them: those that are not said again go. Fields at their end
+    /// (`📅 2026-11-30`) are set, other fields of the line stay.
     pub words: Option<String>,
     /// Another day on which it is due; `Some(None)` takes it out.
     pub due: Option<Option<Date>>,
@@ -101,8 +103,8 @@ impl Memory {
 }
 
 impl VaultTasks {
-    /// Lists the tasks of all notes. Notes that are larger than [`NOTE_BYTES_MAX`](crate::NOTE_BYTES_MAX) are left out, as is the
-    /// file of the facts.
+    /// Lists the tasks of all notes. Notes that are larger than
+    /// [`NOTE_BYTES_MAX`](crate::NOTE_BYTES_MAX) are left out, as is the file of the facts.
     ///
     /// # Errors
     /// [`VaultError`](crate::VaultError) if the vault cannot be read.
@@ -125,7 +127,8 @@ impl VaultTasks {
         .await
     }
 
-    /// Lists the tasks that were deleted here in the last 30 days and not brought back, the last first.
+    /// Lists the tasks that were deleted here in the last 30 days and not brought back, the last
+    /// first.
     ///
     /// # Errors
     /// [`MemoryError::Ledger`].
@@ -147,7 +150,8 @@ impl VaultTasks {
             .collect())
     }
 
-    /// Brings a deleted task back: to where it stood, or where that is not found, to the end of its note.
+    /// Brings a deleted task back: to where it stood, or where that is not found, to the end of its
+    /// note.
     ///
     /// # Errors
     /// [`MemoryError::Task`] if there is no such deleted task.

@@ -239,7 +239,8 @@ impl<'a> NoteTasks<'a> {
         }
     }
 
-    /// Checks that the note has exactly these tasks after a change, and that what stands below is as visible as before.
+    /// Checks that the note has exactly these tasks after a change, and that what stands below is
+    /// as visible as before.
     fn check(&self, text: &str, expected: &[&str], hint: &str) -> Result<(), MemoryError> {
         let now = placed(text, &self.settings.style.global_filter);
         let hides = |text: &str| text.contains("%%") && Outline::of(text).open_comment;

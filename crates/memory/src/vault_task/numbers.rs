@@ -1,4 +1,5 @@
-//! The numbers of lines: matched anew whenever the notes are read, because their owner changes them too.
+//! The numbers of lines: matched anew whenever the notes are read, because their owner changes them
+//! too.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -117,8 +118,8 @@ impl Known {
     }
 }
 
-/// Returns for each task the place of the number that stands for it, if that is sure. Numbers of lines that are gone stand for them
-/// again if they come back.
+/// Returns for each task the place of the number that stands for it, if that is sure. Numbers of
+/// lines that are gone stand for them again if they come back.
 ///
 /// A line with other words is another task: whoever has its old number in mind does not mean it.
 pub(super) fn matched(tasks: &[VaultTask], numbers: &[Numbered]) -> Vec<Option<usize>> {
@@ -189,7 +190,8 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Lines of a note that read the same: in their order if there are as many as before, else by their neighbours.
+    /// Lines of a note that read the same: in their order if there are as many as before, else by
+    /// their neighbours.
     fn same_lines(&mut self, gone: bool) {
         let groups = self.groups(
             gone,

@@ -19,9 +19,11 @@ pub(crate) struct Placed<'a> {
     pub(crate) line: TaskLine<'a>,
 }
 
-/// A name of a task: its line as it was read, and what is needed to tell it from lines that read the same.
+/// A name of a task: its line as it was read, and what is needed to tell it from lines that read
+/// the same.
 ///
-/// An editor that writes other lines above or below it meanwhile does not make it mean another line.
+/// An editor that writes other lines above or below it meanwhile does not make it mean another
+/// line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskAddress {
     /// The note, relative to the vault, with `/` and `.md`.
@@ -38,8 +40,8 @@ pub struct TaskAddress {
     pub note: String,
 }
 
-/// Returns the tasks of a text, in their order. A line in code, in a comment or in front matter is none, nor is one without the
-/// text that the vault's owner wants in all tasks.
+/// Returns the tasks of a text, in their order. A line in code, in a comment or in front matter is
+/// none, nor is one without the text that the vault's owner wants in all tasks.
 pub(crate) fn placed<'a>(text: &'a str, global_filter: &str) -> Vec<Placed<'a>> {
     let mut found = Vec::new();
     let mut at = if text.starts_with('\u{FEFF}') { 3 } else { 0 };
@@ -51,7 +53,8 @@ pub(crate) fn placed<'a>(text: &'a str, global_filter: &str) -> Vec<Placed<'a>> 
     {
         let line = whole.strip_suffix('\n').unwrap_or(whole);
         let line = line.strip_suffix('\r').unwrap_or(line);
-        // Most lines are not: what the note's other lines make of it is asked only for those that are.
+        // Most lines are not: what the note's other lines make of it is asked only for those that
+        // are.
         if let Some(line) = TaskLine::read(line).filter(|line| has_filter(line, global_filter)) {
             found.push(Placed {
                 range: at..at + line.text.len(),
@@ -108,8 +111,8 @@ pub(crate) enum Lost {
     Unclear,
 }
 
-/// Finds a task again: the only one that reads so, or the one whose neighbours are the same, or the same one of a note that has
-/// not changed.
+/// Finds a task again: the only one that reads so, or the one whose neighbours are the same, or the
+/// same one of a note that has not changed.
 pub(crate) fn find(text: &str, tasks: &[Placed<'_>], address: &TaskAddress) -> Result<usize, Lost> {
     let same: Vec<usize> = tasks
         .iter()

@@ -83,7 +83,8 @@ impl PluginSettings {
         Self { style, statuses }
     }
 
-    /// Returns the meaning of a character between brackets. One that nobody gave a meaning is to be done.
+    /// Returns the meaning of a character between brackets. One that nobody gave a meaning is to be
+    /// done.
     pub(crate) fn status(&self, symbol: char) -> TaskStatus {
         let known = self
             .statuses

@@ -16,8 +16,9 @@ use super::{TaskAddress, TaskEdit, TaskStatus, TaskWritten, VaultTasks};
 use crate::memory::Cause;
 use crate::{MemoryError, VaultError};
 
-/// A [`TaskStore`] over the notes of a vault. The lines are the truth; a database has the numbers by which people and models name
-/// them, and what was carried out under which key. Whoever is not the vault's owner has their tasks elsewhere.
+/// A [`TaskStore`] over the notes of a vault. The lines are the truth; a database has the numbers
+/// by which people and models name them, and what was carried out under which key. Whoever is not
+/// the vault's owner has their tasks elsewhere.
 pub struct VaultTaskStore {
     tasks: VaultTasks,
     index: Arc<dyn TaskIndex>,
@@ -33,7 +34,8 @@ struct Row {
 }
 
 impl VaultTaskStore {
-    /// Over the tasks of a vault. New tasks go to the end of `note`; the tasks of everybody but the owner are in `others`.
+    /// Over the tasks of a vault. New tasks go to the end of `note`; the tasks of everybody but the
+    /// owner are in `others`.
     #[must_use]
     pub fn new(
         tasks: VaultTasks,
@@ -57,7 +59,8 @@ impl VaultTaskStore {
         self.owner() == user
     }
 
-    /// Reads the tasks and their numbers, and writes what changed in these. `moved`: the line that a number stands for by now.
+    /// Reads the tasks and their numbers, and writes what changed in these. `moved`: the line that
+    /// a number stands for by now.
     async fn rows(&self, moved: Option<(TaskId, &VaultTask)>) -> Result<Vec<Row>, StoreError> {
         let (rows, change) = self.look(moved).await?;
         if change.is_empty() {
@@ -273,7 +276,8 @@ impl VaultTaskStore {
         })
     }
 
-    /// Finds the line of a number. A call that was begun before finds the line as it was then: it may have been done.
+    /// Finds the line of a number. A call that was begun before finds the line as it was then: it
+    /// may have been done.
     async fn address(
         &self,
         id: TaskId,

@@ -11,10 +11,12 @@ use crate::vault::markdown::line_ending;
 use crate::vault::{NotePath, Stored};
 use crate::{MemoryError, VaultError};
 
-/// Takes a change of a task back. Words for the person, or nothing if the lines no longer read as the change left them.
+/// Takes a change of a task back. Words for the person, or nothing if the lines no longer read as
+/// the change left them.
 ///
 /// # Errors
-/// Whatever keeps the notes from being written; nothing is changed then, or, if the task was moved, it stands in both notes.
+/// Whatever keeps the notes from being written; nothing is changed then, or, if the task was moved,
+/// it stands in both notes.
 pub(crate) async fn take_back(
     shared: &Shared,
     change: &MemoryChange,
@@ -99,7 +101,8 @@ pub(crate) async fn take_back(
     Ok(done.then_some(told))
 }
 
-/// Returns where lines stand, if that is clear: they stand there once, or once between the same neighbours.
+/// Returns where lines stand, if that is clear: they stand there once, or once between the same
+/// neighbours.
 fn only(text: &str, lines: &TaskLines) -> Option<std::ops::Range<usize>> {
     let found = occurrences(text, &lines.text);
     if let [one] = found.as_slice() {
@@ -124,7 +127,8 @@ fn take_out(text: &str, lines: &TaskLines, patch: Option<&FilePatch>) -> Option<
     Some(splice(text, at.start..end, ""))
 }
 
-/// Returns a text with lines where they stood: between the same neighbours, else below or above one of them, else at the end.
+/// Returns a text with lines where they stood: between the same neighbours, else below or above one
+/// of them, else at the end.
 fn put_back(text: Option<&str>, lines: &TaskLines, patch: Option<&FilePatch>) -> Option<String> {
     let Some(text) = text else {
         return Some(format!("{}\n", lines.text));
@@ -174,8 +178,8 @@ fn line_is_first(text: &str, line: Option<&str>) -> bool {
     first == line
 }
 
-/// Replaces the text of a note by what `work` makes of it; `false` if it makes nothing. A note that was created for the change and
-/// has nothing left is removed.
+/// Replaces the text of a note by what `work` makes of it; `false` if it makes nothing. A note that
+/// was created for the change and has nothing left is removed.
 async fn rewrite(
     shared: &Shared,
     path: &str,

@@ -64,12 +64,12 @@ impl VaultTasks {
         .await
     }
 
-    /// Completes a task: its status is `x`, the day is written at its end. If it recurs, its next occurrence is written beside it.
-    /// Completing a completed task succeeds and says so.
+    /// Completes a task: its status is `x`, the day is written at its end. If it recurs, its next
+    /// occurrence is written beside it. Completing a completed task succeeds and says so.
     ///
     /// # Errors
-    /// [`MemoryError::Task`] if the line is not surely found, or recurs by another rule than `every N days|weeks|months|years
-    /// [when done]`.
+    /// [`MemoryError::Task`] if the line is not surely found, or recurs by another rule than
+    /// `every N days|weeks|months|years [when done]`.
     pub async fn complete(
         &self,
         task: &TaskAddress,
@@ -188,7 +188,8 @@ impl VaultTasks {
     /// Deletes a task: its line, and no other. It can be brought back for 30 days.
     ///
     /// # Errors
-    /// [`MemoryError::Task`] if the line is not surely found; [`VaultError::Shape`] if tasks below it would be none without it.
+    /// [`MemoryError::Task`] if the line is not surely found; [`VaultError::Shape`] if tasks below
+    /// it would be none without it.
     pub async fn delete(
         &self,
         task: &TaskAddress,
@@ -219,8 +220,8 @@ impl VaultTasks {
         .await
     }
 
-    /// Moves a task to the end of another note: its line, from the mark of the list on. Between the two writes it stands in both
-    /// notes, never in none.
+    /// Moves a task to the end of another note: its line, from the mark of the list on. Between the
+    /// two writes it stands in both notes, never in none.
     ///
     /// # Errors
     /// As [`VaultTasks::delete`], and [`VaultError`] for the other note.
@@ -354,7 +355,8 @@ impl VaultTasks {
         self.guard(path)
     }
 
-    /// Returns the path of the note that a task is moved to: one that answers to the name, or a new one.
+    /// Returns the path of the note that a task is moved to: one that answers to the name, or a new
+    /// one.
     async fn destination(&self, name: &str) -> Result<NotePath, MemoryError> {
         let (vault, name) = (self.0.vault.clone(), name.to_owned());
         let path = blocking(move || match vault.resolve(&name) {
@@ -429,7 +431,8 @@ enum Begun<'a> {
     Call(Box<Call<'a>>),
 }
 
-/// Returns the answer of a call that was begun before a crash, if its lines stand in the note as it would have left them.
+/// Returns the answer of a call that was begun before a crash, if its lines stand in the note as it
+/// would have left them.
 fn done_before(change: &MemoryChange, text: Option<&str>) -> Option<TaskWritten> {
     let done = match (before_of(change), after_of(change)) {
         (_, Some(after)) => stands_more_often(after, text),

@@ -41,7 +41,8 @@ static FORMS_OF: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::
     FORMS.split(',').filter_map(of_one).collect()
 });
 
-/// Returns all forms of a word in lower case, whichever of them it is; none if it is not in the table.
+/// Returns all forms of a word in lower case, whichever of them it is; none if it is not in the
+/// table.
 pub(super) fn forms(word: &str) -> &'static [&'static str] {
     FORMS_OF.get(base(word)).map_or(&[], Vec::as_slice)
 }

@@ -1,7 +1,7 @@
 //! The words of a text: where they are, in which language, reduced to their stems.
 //!
-//! Scripts without spaces between words have no words to count: there every two neighbouring characters are taken, which
-//! is the usual way to search such text without a dictionary.
+//! Scripts without spaces between words have no words to count: there every two neighbouring
+//! characters are taken, which is the usual way to search such text without a dictionary.
 
 mod irregular; // forms that no ending explains
 
@@ -81,7 +81,8 @@ impl Language {
         LANGUAGES.iter().find(|language| language.code == code)
     }
 
-    /// Returns the one whose stop words these normalised words hold most of. `None`: they hold no stop word.
+    /// Returns the one whose stop words these normalised words hold most of. `None`: they hold no
+    /// stop word.
     pub(crate) fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<&'static Self> {
         let mut tally = Tally::default();
         words.into_iter().for_each(|word| tally.see(word));
@@ -98,7 +99,8 @@ impl Language {
         self.code
     }
 
-    /// Returns whether a normalised word is one of its stop words: it says nothing of what a text is about.
+    /// Returns whether a normalised word is one of its stop words: it says nothing of what a text
+    /// is about.
     pub(crate) fn is_stop(&self, word: &str) -> bool {
         STOP_WORDS
             .get(word)
@@ -115,7 +117,8 @@ impl Language {
         plain(&self.stemmer.stem(base)).into_owned()
     }
 
-    /// Returns the forms of a normalised word, or of its base form, that begin otherwise than its stem may.
+    /// Returns the forms of a normalised word, or of its base form, that begin otherwise than its
+    /// stem may.
     pub(crate) fn forms(&self, word: &str) -> &'static [&'static str] {
         if self.number == 0 {
             irregular::forms(word)
@@ -159,9 +162,11 @@ impl Tally {
 pub(crate) struct Token<'a> {
     /// Its first byte in the text.
     pub(crate) at: usize,
-    /// The word, normalised: in lower case, compatible forms joined, one apostrophe, without a possessive `'s`.
+    /// The word, normalised: in lower case, compatible forms joined, one apostrophe, without a
+    /// possessive `'s`.
     pub(crate) word: &'a str,
-    /// Two neighbouring characters of a script without spaces, or one that stands alone. It has no stem.
+    /// Two neighbouring characters of a script without spaces, or one that stands alone. It has no
+    /// stem.
     pub(crate) is_pair: bool,
 }
 
@@ -237,7 +242,8 @@ fn word_end(text: &str, from: usize) -> usize {
     }
 }
 
-/// Gives the pairs of characters that follow each other without a space, or a single one that stands alone; returns where they end.
+/// Gives the pairs of characters that follow each other without a space, or a single one that
+/// stands alone; returns where they end.
 fn pairs(text: &str, from: usize, take: &mut impl FnMut(Token<'_>)) -> usize {
     let (mut before, mut is_alone, mut at) = (from, true, from);
     while let Some(char) = char_at(text, at).filter(|char| is_unspaced(*char)) {
@@ -312,8 +318,8 @@ pub(crate) fn plain(word: &str) -> Cow<'_, str> {
     )
 }
 
-/// Returns whether a character is of a script that is written without spaces: Han, Hiragana, Katakana, Thai, Lao, Burmese, Khmer and
-/// Tibetan.
+/// Returns whether a character is of a script that is written without spaces: Han, Hiragana,
+/// Katakana, Thai, Lao, Burmese, Khmer and Tibetan.
 pub(crate) fn is_unspaced(char: char) -> bool {
     matches!(u32::from(char),
         0x0E00..=0x0EFF | 0x0F00..=0x0FFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3005..=0x3007

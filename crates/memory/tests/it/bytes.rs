@@ -1,4 +1,5 @@
-//! Everything that was not addressed stays byte for byte, over a thousand operations in a large vault.
+//! Everything that was not addressed stays byte for byte, over a thousand operations in a large
+//! vault.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +24,8 @@ fn variants() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The owner's lines, byte for byte: those without our words and without `modified`. Blank lines may be ours.
+/// The owner's lines, byte for byte: those without our words and without `modified`. Blank lines
+/// may be ours.
 fn owners(text: &str) -> Vec<&str> {
     text.split_inclusive('\n')
         .filter(|line| {
@@ -95,8 +97,8 @@ async fn a_thousand_random_operations_change_nothing_else() {
     }
 }
 
-/// What goes wrong here (a limit, an ambiguous word, nothing to undo) is part of the game; what was asked is checked by
-/// the tests of each operation.
+/// What goes wrong here (a limit, an ambiguous word, nothing to undo) is part of the game; what was
+/// asked is checked by the tests of each operation.
 async fn operate(home: &Home, dice: &mut Dice, count: usize) {
     let facts = home.memory.facts();
     let notes = home.memory.notes().unwrap();

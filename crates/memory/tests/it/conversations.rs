@@ -1,4 +1,5 @@
-//! Conversations as notes: found again, added to, never rewritten; and whatever is said stays inside its quotation.
+//! Conversations as notes: found again, added to, never rewritten; and whatever is said stays
+//! inside its quotation.
 
 use adjutant_core::{
     Arguments, CallId, ConversationId, Role, TranscriptCall, TranscriptMessage, TurnId,
@@ -132,7 +133,8 @@ async fn what_the_owner_makes_of_the_note_is_kept() {
     let home = Home::new();
     let mut messages = boiler();
     written(&home, &log("Fix the boiler", messages.clone())).await;
-    // Renamed, filed, tagged, written into, with other line endings, a byte order mark, and no final line ending.
+    // Renamed, filed, tagged, written into, with other line endings, a byte order mark, and no
+    // final line ending.
     let text = home.read(BOILER);
     std::fs::remove_file(home.vault().join(BOILER)).unwrap();
     let theirs = text
@@ -602,7 +604,8 @@ async fn whatever_is_said_stays_in_its_quotation() {
     }
 }
 
-/// At the top level there is one title, lines of who speaks, and quotations; in them nothing that acts.
+/// At the top level there is one title, lines of who speaks, and quotations; in them nothing that
+/// acts.
 fn check_quoted(text: &str, hint: &dyn Fn() -> String) {
     let body = text.split_once("\n---\n").unwrap().1;
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES;

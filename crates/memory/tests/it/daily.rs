@@ -1,4 +1,5 @@
-//! Daily notes: where they are, what they begin with, where an entry goes, and one effect for one call.
+//! Daily notes: where they are, what they begin with, where an entry goes, and one effect for one
+//! call.
 
 use adjutant_core::port::MemoryLedger;
 use adjutant_core::{MemoryChange, MemoryEffect, MemoryScope, MemoryState, UserId};
@@ -289,7 +290,8 @@ async fn the_setting_goes_before_the_guess() {
 
 #[tokio::test]
 async fn languages_that_fit_alike_are_told_where_it_matters() {
-    // Sunday is "søndag" in Norwegian and in Danish; Saturday is "lørdag" in both; the weeks do not differ.
+    // Sunday is "søndag" in Norwegian and in Danish; Saturday is "lørdag" in both; the weeks do not
+    // differ.
     let (path, notices) = daily_beside("DD dddd", &["22 søndag.md"], "2026-11-28", None).await;
     assert_eq!((path.as_str(), notices.len()), ("28 lørdag.md", 0));
     // "måndag" is Swedish and Nynorsk; on Sunday they part.
@@ -611,7 +613,8 @@ async fn odd_settings_and_templates_are_followed_as_far_as_they_go() {
             "it's 2025.md",
             "## Log",
         ),
-        // Broken formats of templates are left out; a template may be named with or without its ending.
+        // Broken formats of templates are left out; a template may be named with or without its
+        // ending.
         (
             r#"{"template":"T/x.md"}"#,
             "{",

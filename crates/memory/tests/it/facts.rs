@@ -428,7 +428,8 @@ async fn words_that_look_like_markdown_stay_one_line_and_come_back() {
     }
     let contents = home.contents().await;
     assert_eq!(contents.len(), hostile.len(), "{contents:#?}");
-    // The file is still read the same by a memory without history, and each fact can be found and forgotten.
+    // The file is still read the same by a memory without history, and each fact can be found and
+    // forgotten.
     let fresh = home.forgetful();
     for number in 0..hostile.len() {
         fresh
@@ -692,8 +693,8 @@ async fn only_our_lists_are_facts() {
     );
 }
 
-/// What corrects what if it is announced, in many languages: where the grammar is not known, what has more than 70 % of the
-/// keywords of the larger.
+/// What corrects what if it is announced, in many languages: where the grammar is not known, what
+/// has more than 70 % of the keywords of the larger.
 #[tokio::test]
 async fn corrections_that_are_announced_are_found_in_many_languages() {
     for (known, new, corrects) in [
@@ -785,7 +786,8 @@ async fn corrections_that_are_announced_are_found_in_many_languages() {
     }
 }
 
-/// What the owner writes counts as it stands, in any mark, language and order, and a correction keeps what is theirs.
+/// What the owner writes counts as it stands, in any mark, language and order, and a correction
+/// keeps what is theirs.
 #[tokio::test]
 async fn facts_by_hand_are_respected() {
     let home = Home::new();
@@ -843,7 +845,8 @@ async fn the_same_words_in_other_capitals_are_the_same_fact() {
     assert_eq!(home.contents().await, ["café central ÖFFNET um 9!"]);
 }
 
-/// 100 corrections and 100 that only look like one, in five languages; each beside all facts of its language.
+/// 100 corrections and 100 that only look like one, in five languages; each beside all facts of its
+/// language.
 #[tokio::test]
 async fn corrections_are_taken_and_no_true_fact_is_lost() {
     let rows: Vec<[&str; 4]> = include_str!("../data/corrections.tsv")

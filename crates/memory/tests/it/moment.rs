@@ -1,4 +1,5 @@
-//! Formats, compared with what moment.js itself writes (`fixtures/moment.json` says how it was made).
+//! Formats, compared with what moment.js itself writes (`fixtures/moment.json` says how it was
+//! made).
 
 use adjutant_memory::{LOCALES, Locale, format_moment, format_moment_in};
 use jiff::Span;
@@ -39,7 +40,8 @@ fn every_language_reads_as_moment_js_writes_it() {
     let fixture: Value = serde_json::from_str(include_str!("fixtures/locales.json")).unwrap();
     let rows = fixture.as_array().unwrap();
     assert_eq!(rows.len() % LOCALES.len(), 0, "the fixture is cut");
-    // As `locales/generate.mjs` has them: every day of three years, at a time that goes round the clock.
+    // As `locales/generate.mjs` has them: every day of three years, at a time that goes round the
+    // clock.
     let first: DateTime = "2024-01-01T00:00".parse().unwrap();
     let days: Vec<_> = (0..1096_i64)
         .map(|day| {

@@ -505,7 +505,8 @@ async fn of_notes_that_fit_as_well_links_age_and_what_is_attached_decide() {
         found(&home, "roof tiles").await[..2],
         ["Work/B.md", "Work/A.md"]
     );
-    // A note that says more of it links to one of them, by the end of its path and another spelling.
+    // A note that says more of it links to one of them, by the end of its path and another
+    // spelling.
     home.write(
         "Plan.md",
         "# Roof tiles\n\nThe roof: tiles, tiles, tiles. See [[work/c|there]] and [[Gone]].\n",

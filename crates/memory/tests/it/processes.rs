@@ -1,5 +1,5 @@
-//! Two processes at once, one that is killed, and one that may not write another byte. The other process is the example
-//! `vault`, which is built with the tests.
+//! Two processes at once, one that is killed, and one that may not write another byte. The other
+//! process is the example `vault`, which is built with the tests.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -205,8 +205,8 @@ async fn two_processes_and_an_editor_lose_no_line_of_a_note() {
                 let mut note = fs::OpenOptions::new().append(true).open(&path).unwrap();
                 note.write_all(format!("- [ ] edited {written} ü\n").as_bytes())
                     .unwrap();
-                // Stopped by the system between opening and writing for so long that the file was given up meanwhile: that
-                // cannot be noticed by who replaces it.
+                // Stopped by the system between opening and writing for so long that the file was
+                // given up meanwhile: that cannot be noticed by who replaces it.
                 if note.metadata().unwrap().nlink() > 0 {
                     written += 1;
                 }
@@ -250,7 +250,8 @@ async fn a_full_disk_loses_nothing() {
         "keep these words. ".repeat(1_000)
     );
     home.write("memory/facts.md", &facts);
-    // No file may become larger than 8 KiB, which the system reports in the middle of the write, as it does a full disk.
+    // No file may become larger than 8 KiB, which the system reports in the middle of the write, as
+    // it does a full disk.
     let mut child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""])
         .arg(example())

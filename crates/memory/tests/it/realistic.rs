@@ -1,5 +1,5 @@
-//! A vault as people have them, and a thousand operations in it: each does what it says and not a byte more, and what it
-//! did can be taken back to the byte.
+//! A vault as people have them, and a thousand operations in it: each does what it says and not a
+//! byte more, and what it did can be taken back to the byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -423,7 +423,8 @@ async fn many_operations_among_many_notes() {
                 }
             }
             14 => {
-                // Whatever comes next in the history: it says what it did, or that the owner was there.
+                // Whatever comes next in the history: it says what it did, or that the owner was
+                // there.
                 let _ = home.memory.undo().await;
             }
             _ => {

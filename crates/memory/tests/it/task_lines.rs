@@ -542,7 +542,8 @@ fn lines(files: &Files, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Asserts that all files are the same but for the lines of one, of which `removed` became `added` from `at` on.
+/// Asserts that all files are the same but for the lines of one, of which `removed` became `added`
+/// from `at` on.
 fn assert_only(
     before: &Files,
     after: &Files,
@@ -589,7 +590,8 @@ fn assert_only(
     }
 }
 
-/// Writes a line into a note where another program would: above, below, or at the end. Gives the place.
+/// Writes a line into a note where another program would: above, below, or at the end. Gives the
+/// place.
 fn scribble(home: &Home, path: &str, dice: &mut Dice) -> usize {
     let text = home.read(path);
     let mut all: Vec<&str> = text.split_inclusive('\n').collect();

@@ -14,7 +14,8 @@ use crate::harness::{Home, files, tokens};
 
 type Hook = Box<dyn Fn(usize) + Send + Sync>;
 
-/// A history that does something whenever a change is put: it stands between reading the file and writing it.
+/// A history that does something whenever a change is put: it stands between reading the file and
+/// writing it.
 struct Between {
     inner: InMemoryLedger,
     puts: AtomicUsize,

@@ -142,7 +142,8 @@ fn pointers(value: &Value, here: &str, places: &mut Vec<String>) {
     }
 }
 
-/// A vendor's model that thinks, or may, is silent for minutes, before it says something and in between.
+/// A vendor's model that thinks, or may, is silent for minutes, before it says something and in
+/// between.
 #[test]
 fn thought_is_waited_for_wherever_a_model_may_think() {
     let transport = Transport::new().unwrap();
@@ -277,7 +278,8 @@ fn the_seeds_are_good_answers_streamed_and_whole() {
     }
 }
 
-/// Wherever a stream stops, what came is an error, or the answer was complete: a part is never taken for the whole.
+/// Wherever a stream stops, what came is an error, or the answer was complete: a part is never
+/// taken for the whole.
 #[test]
 fn a_part_of_a_stream_is_never_another_answer() {
     for subject in SUBJECTS.iter() {

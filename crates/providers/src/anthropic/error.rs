@@ -81,7 +81,8 @@ fn of(status: u16, body: &Value) -> Complaint {
     let kind = match (kind(error), status) {
         ("overloaded_error", _) => Some(Kind::Server),
         ("billing_error", _) => Some(Kind::Quota),
-        // An empty account and a spending limit are a 400 or a 429, and only the words tell them from others.
+        // An empty account and a spending limit are a 400 or a 429, and only the words tell them
+        // from others.
         (_, 400 | 403 | 429)
             if says(&[
                 "credit balance",

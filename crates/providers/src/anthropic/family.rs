@@ -1,7 +1,7 @@
 //! What differs between Claude models, as one table.
 //!
-//! Source: "Models overview", the page of each model and its migration guide, "Structured outputs", "Preserved thinking"
-//! (all checked 2026-11-22).
+//! Source: "Models overview", the page of each model and its migration guide, "Structured outputs",
+//! "Preserved thinking" (all checked 2026-11-22).
 
 use adjutant_core::SchemaSupport;
 
@@ -12,8 +12,8 @@ use crate::family::{Common, Images, Setting};
 pub(super) struct Family {
     /// What every vendor's models differ in.
     pub(super) common: Common,
-    /// A thinking block goes back only behind the very transcript it was made behind; anything else is an error, unless
-    /// the request asks for the block to be dropped instead.
+    /// A thinking block goes back only behind the very transcript it was made behind; anything else
+    /// is an error, unless the request asks for the block to be dropped instead.
     pub(super) binds_thinking: bool,
 }
 
@@ -95,8 +95,8 @@ const FIVE_ONE: Family = Family {
     ..FIVE
 };
 
-/// The row of a model by its name, wherever a server in between puts it (`anthropic/claude-haiku-4.5`). A Claude without a
-/// number is the newest.
+/// The row of a model by its name, wherever a server in between puts it
+/// (`anthropic/claude-haiku-4.5`). A Claude without a number is the newest.
 pub(super) fn of(model: &str) -> Family {
     let Some((_, rest)) = model.split_once("claude-") else {
         return OTHER;

@@ -1,6 +1,7 @@
 //! Claude by Anthropic: Messages, version 2023-06-01.
 //!
-//! Source: <https://platform.claude.com/docs/en/api/messages> and the vendor's published types (checked 2026-11-22).
+//! Source: <https://platform.claude.com/docs/en/api/messages> and the vendor's published types
+//! (checked 2026-11-22).
 
 mod error; // what an error body says
 mod family; // what differs between models
@@ -29,7 +30,8 @@ use crate::provider::Provider;
 use family::Family;
 use response::Reading;
 
-/// The vendor's current Sonnet, its middle size (checked 2026-11-22: released 2026-09-28, "Models overview").
+/// The vendor's current Sonnet, its middle size (checked 2026-11-22: released 2026-09-28, "Models
+/// overview").
 pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 
 const VERSION: &str = "v1";
@@ -56,8 +58,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[Provider {
 /// A model of Anthropic. Sends nothing.
 ///
 /// # Errors
-/// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name or a base URL that is
-/// not http(s).
+/// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name
+/// or a base URL that is not http(s).
 pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
     open(&PROVIDERS[0], name, connection)
 }

@@ -1,8 +1,9 @@
 //! Core to wire. Pure; the same request gives the same bytes.
 //!
-//! Caching: one mark behind the tools, one behind the instruction, and the request's own `cache_control`, which the vendor
-//! puts on the last block that can be cached and moves on as the conversation grows ("Prompt caching", automatic caching,
-//! checked 2026-11-22). So no byte of an earlier message changes from one request to the next.
+//! Caching: one mark behind the tools, one behind the instruction, and the request's own
+//! `cache_control`, which the vendor puts on the last block that can be cached and moves on as the
+//! conversation grows ("Prompt caching", automatic caching, checked 2026-11-22). So no byte of an
+//! earlier message changes from one request to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +22,8 @@ use crate::encode::{Encoded, Encoder, Image, Settings, State};
 /// What images may be.
 const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Traces of the vendor's own tools that every request may carry. Source: the published schema of a request.
+/// Traces of the vendor's own tools that every request may carry. Source: the published schema of a
+/// request.
 const TRACES: &[&str] = &[
     "server_tool_use",
     "web_search_tool_result",
@@ -33,8 +35,8 @@ const TRACES: &[&str] = &[
     "container_upload",
 ];
 
-/// Traces that need a beta header, and which. Source: the published schema of a beta request, and the page of each in the
-/// vendor's guide (checked 2026-11-22).
+/// Traces that need a beta header, and which. Source: the published schema of a beta request, and
+/// the page of each in the vendor's guide (checked 2026-11-22).
 const BETA_TRACES: &[(&str, &str)] = &[
     ("mcp_tool_use", "mcp-client-2025-11-20"),
     ("mcp_tool_result", "mcp-client-2025-11-20"),
@@ -47,7 +49,8 @@ const BETA_TRACES: &[(&str, &str)] = &[
 /// Also of the calls of that tool, which look like any other's.
 const ADVISOR_BETA: &str = "advisor-tool-2026-03-01";
 
-/// Lets a request say what is to become of thinking whose transcript has changed. Source: "Preserved thinking".
+/// Lets a request say what is to become of thinking whose transcript has changed. Source:
+/// "Preserved thinking".
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 /// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
@@ -87,10 +90,12 @@ pub(super) fn encode(
         top_k: settings.top_k,
         stream: streamed,
         cache_control: mark,
-        // These families think adaptively anyway. History is trimmed and cut in places, and a conversation must survive it.
+        // These families think adaptively anyway. History is trimmed and cut in places, and a
+        // conversation must survive it.
         thinking: sends_bound_thinking(request, model, family).then_some(drop_block),
         output_config,
-        // A call that has to be made cannot be asked for beside thinking; where it is not made it is asked for again.
+        // A call that has to be made cannot be asked for beside thinking; where it is not made it
+        // is asked for again.
         tool_choice: (request.tool_choice == ToolChoice::None && !tools.is_empty())
             .then(|| json!({ "type": "none" })),
         tools,
@@ -153,8 +158,8 @@ struct AnthropicEncoder<'a> {
 }
 
 impl<'a> AnthropicEncoder<'a> {
-    /// The instruction, and the turns: neighbours of one role are one message, so that all results of a turn are together
-    /// and before what the person says next.
+    /// The instruction, and the turns: neighbours of one role are one message, so that all results
+    /// of a turn are together and before what the person says next.
     fn transcript(
         &mut self,
         messages: &'a [Message],
@@ -204,7 +209,8 @@ impl<'a> AnthropicEncoder<'a> {
         Ok((system, turns))
     }
 
-    /// "The final block in an assistant message cannot be `thinking`": an answer that was cut there led to nothing.
+    /// "The final block in an assistant message cannot be `thinking`": an answer that was cut there
+    /// led to nothing.
     fn end_with_words(&mut self, blocks: &mut Vec<Block>) {
         let thinks = |block: &Block| {
             matches!(
@@ -300,7 +306,8 @@ impl<'a> AnthropicEncoder<'a> {
         Ok(Some(block))
     }
 
-    /// A call keeps the id it came with, from whomever, unless that does not fit here or is another call's too.
+    /// A call keeps the id it came with, from whomever, unless that does not fit here or is another
+    /// call's too.
     fn call(&mut self, call: &'a ToolCall) -> Block {
         let free = |id: &&str| fitting(id) == **id && !self.ids.values().any(|taken| taken == *id);
         let id = call.provider_id.as_deref().filter(free);
@@ -322,7 +329,8 @@ impl<'a> AnthropicEncoder<'a> {
     }
 
     fn tool(&mut self, tool: &'a ToolDefinition) -> wire::Tool<'a> {
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
+        // Nothing is lost by what it leaves out: the arguments are checked against all of the
+        // schema before the tool is called.
         let mut dropped = BTreeSet::new();
         let input_schema = schema::parameters(&tool.parameters, &mut dropped);
         wire::Tool {
@@ -356,7 +364,8 @@ impl<'a> AnthropicEncoder<'a> {
         Ok(settings)
     }
 
-    /// The form of the answer; what the vendor cannot enforce is asked for in words, behind the instruction.
+    /// The form of the answer; what the vendor cannot enforce is asked for in words, behind the
+    /// instruction.
     fn output_config(
         &mut self,
         request: &GenerateRequest,

@@ -41,7 +41,8 @@ pub(super) struct Reading {
     pub(super) over: bool,
     stop: wire::Stop,
     usage: wire::Usage,
-    /// The input counter of the answer's beginning; later ones include what the vendor's own tools read.
+    /// The input counter of the answer's beginning; later ones include what the vendor's own tools
+    /// read.
     first_input: Option<u64>,
     /// Thinking blocks of the transcript that the model was not shown.
     thinking_dropped: usize,
@@ -127,8 +128,8 @@ impl Reading {
             .or(usage.input_tokens);
     }
 
-    /// The vendor drops thinking that no longer fits its transcript when it is asked to (`request.rs` does), and says so; the
-    /// last report holds.
+    /// The vendor drops thinking that no longer fits its transcript when it is asked to
+    /// (`request.rs` does), and says so; the last report holds.
     pub(super) fn left_out(&mut self, transformations: Option<&[Value]>) {
         self.thinking_dropped = transformations.map_or(self.thinking_dropped, <[Value]>::len);
     }
@@ -182,17 +183,19 @@ impl Reading {
         })
     }
 
-    /// Source: "Stop reasons and fallback" in the vendor's guide. What is not listed there fails closed.
+    /// Source: "Stop reasons and fallback" in the vendor's guide. What is not listed there fails
+    /// closed.
     fn reason(&mut self, reason: &str, has_calls: bool) -> Result<FinishReason, ModelError> {
         Ok(match reason {
             "end_turn" | "stop_sequence" if has_calls => FinishReason::ToolCalls,
             "end_turn" | "stop_sequence" => FinishReason::Stop,
             "tool_use" => FinishReason::ToolCalls,
-            // The second: the window was full before max_tokens were written; "treat the response as truncated".
+            // The second: the window was full before max_tokens were written; "treat the response
+            // as truncated".
             "max_tokens" | "model_context_window_exceeded" => FinishReason::MaxTokens,
             "refusal" => FinishReason::ContentFilter,
-            // Tools the vendor runs itself reached their bound, or it made room. We ask for neither; what there is of the
-            // answer is one, and goes on when it is sent back.
+            // Tools the vendor runs itself reached their bound, or it made room. We ask for
+            // neither; what there is of the answer is one, and goes on when it is sent back.
             "pause_turn" | "compaction" => {
                 self.losses.push(format!(
                     "the vendor paused ({reason}): the answer may not be whole"

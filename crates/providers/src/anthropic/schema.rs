@@ -1,8 +1,10 @@
-//! JSON Schema as Claude takes it. Pure; arguments and answers are always checked against the original.
+//! JSON Schema as Claude takes it. Pure; arguments and answers are always checked against the
+//! original.
 //!
-//! Source: "Define tools" and "Structured outputs" (limitations) in the vendor's guide, and its own error messages
-//! (recorded, and quoted in public issues; checked 2026-11-22). A tool's schema is advice: any draft 2020-12 schema of an
-//! object, without a choice at the top. An answer's schema is enforced, and says only what follows.
+//! Source: "Define tools" and "Structured outputs" (limitations) in the vendor's guide, and its own
+//! error messages (recorded, and quoted in public issues; checked 2026-11-22). A tool's schema is
+//! advice: any draft 2020-12 schema of an object, without a choice at the top. An answer's schema
+//! is enforced, and says only what follows.
 
 use std::collections::BTreeSet;
 
@@ -291,7 +293,8 @@ fn is_plain(values: &Value) -> bool {
     })
 }
 
-/// Without what the vendor's regular expressions lack: groups that look around, back references, word boundaries.
+/// Without what the vendor's regular expressions lack: groups that look around, back references,
+/// word boundaries.
 fn is_simple(pattern: &str) -> bool {
     let escapes = pattern
         .split('\\')

@@ -1,6 +1,8 @@
-//! Events to deltas. Blocks grow until the answer is whole; from there on it is read like any other.
+//! Events to deltas. Blocks grow until the answer is whole; from there on it is read like any
+//! other.
 //!
-//! Source: "Streaming messages" in the vendor's guide, which also says that new types of events may come.
+//! Source: "Streaming messages" in the vendor's guide, which also says that new types of events may
+//! come.
 
 use std::collections::VecDeque;
 
@@ -94,8 +96,8 @@ impl Answer for Reading {
 }
 
 impl Reading {
-    /// A server in between may begin again in the middle (recording `spliced-message-start`). What was said stays said; a
-    /// call that was not finished was not made.
+    /// A server in between may begin again in the middle (recording `spliced-message-start`). What
+    /// was said stays said; a call that was not finished was not made.
     fn start(&mut self, message: wire::Answer) {
         self.blocks.retain(|block| !(block.open && block.is_call()));
         for block in &mut self.blocks {

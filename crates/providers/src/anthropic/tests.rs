@@ -1,4 +1,5 @@
-//! `fixtures/everything.json` is made from the vendor's published schema of an answer, with a block nobody knows yet.
+//! `fixtures/everything.json` is made from the vendor's published schema of an answer, with a block
+//! nobody knows yet.
 
 use adjutant_core::{
     Content, Delta, FinishReason, ImageSource, MaxTokens, Message, Part, ProviderState, Role,
@@ -160,7 +161,8 @@ fn a_stream_is_the_same_answer() {
     let (deltas, end) = streamed(&events(EVERYTHING), 1);
     let end = end.unwrap();
     assert_eq!(end.parts, whole.parts);
-    // What the vendor's own tools read on the way is counted at the end; its first counter stays as it was sent.
+    // What the vendor's own tools read on the way is counted at the end; its first counter stays as
+    // it was sent.
     assert_eq!(
         (end.usage.input_tokens, end.counters.input),
         (Some(6300), Some(20))
@@ -435,7 +437,8 @@ fn odd_streams() {
         let (deltas, answer) = streamed(&all, 11);
         expected.assert_eq(&format!("{}\n{deltas:?}", line(&answer)));
     };
-    // Gaps and interleaving of indices, an input that comes with the announcement, none at all, one block never closed.
+    // Gaps and interleaving of indices, an input that comes with the announcement, none at all, one
+    // block never closed.
     check(
         &[
             start(0, call("a", json!({"n": 1}))),
@@ -765,7 +768,8 @@ fn requests_of_a_conversation_begin_with_the_same_bytes() {
         let common = before.strip_suffix("]}]}").unwrap();
         assert!(after.starts_with(common), "{before}\n{after}");
     }
-    // Tools, instruction and the end of the history, of the four the vendor allows; none where nothing is to be added.
+    // Tools, instruction and the end of the history, of the four the vendor allows; none where
+    // nothing is to be added.
     assert_eq!(bytes(2).matches("cache_control").count(), 3);
     let mut verbatim = conversation(2);
     verbatim.config.verbatim = true;

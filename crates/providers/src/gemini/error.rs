@@ -74,8 +74,8 @@ fn of(code: u16, status: &Status) -> Complaint {
         400 if words.contains("token count") && words.contains("exceed") => {
             Some(Kind::ContextTooLong)
         }
-        // The same status and the same words are used for a busy minute and for an empty account; waiting helps only the
-        // first. A limit of 0 is a plan that does not include the model.
+        // The same status and the same words are used for a busy minute and for an empty account;
+        // waiting helps only the first. A limit of 0 is a plan that does not include the model.
         429 if daily() || words.contains("limit: 0") || words.contains("depleted") => {
             Some(Kind::Quota)
         }

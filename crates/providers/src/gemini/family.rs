@@ -29,7 +29,8 @@ const CLASSIC: Family = Family {
     checks_signatures: false,
 };
 
-/// Thinks. Source: "Gemini thinking" and "Structured outputs" in the vendor's guide, checked 2026-11-21.
+/// Thinks. Source: "Gemini thinking" and "Structured outputs" in the vendor's guide, checked
+/// 2026-11-21.
 const TWO_FIVE: Family = Family {
     common: Common {
         thinking_allowance: 8_192,
@@ -39,8 +40,9 @@ const TWO_FIVE: Family = Family {
     checks_signatures: false,
 };
 
-/// Thinks more; sampling settings are deprecated since 2026-07-21 (release notes) and advised against since 3.0; calls
-/// need their signatures ("Thought signatures"); tools and structured output go together ("Gemini 3 developer guide").
+/// Thinks more; sampling settings are deprecated since 2026-07-21 (release notes) and advised
+/// against since 3.0; calls need their signatures ("Thought signatures"); tools and structured
+/// output go together ("Gemini 3 developer guide").
 const THREE: Family = Family {
     common: Common {
         thinking_allowance: 16_384,
@@ -51,7 +53,8 @@ const THREE: Family = Family {
     checks_signatures: true,
 };
 
-/// The row of a model by its name. Aliases without a number (`gemini-flash-latest`) are the newest family.
+/// The row of a model by its name. Aliases without a number (`gemini-flash-latest`) are the newest
+/// family.
 pub(super) fn of(model: &str) -> Family {
     let Some(rest) = model.strip_prefix("gemini-") else {
         return CLASSIC;

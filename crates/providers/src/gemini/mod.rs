@@ -1,4 +1,5 @@
-//! Gemini by Google: `generateContent` and `streamGenerateContent`, of the Gemini API (v1beta) and of Vertex AI (v1).
+//! Gemini by Google: `generateContent` and `streamGenerateContent`, of the Gemini API (v1beta) and
+//! of Vertex AI (v1).
 //!
 //! Source: <https://ai.google.dev/api/generate-content>,
 //! <https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/projects.locations.publishers.models/generateContent>
@@ -34,8 +35,8 @@ use crate::provider::Provider;
 use family::Family;
 use response::Reading;
 
-/// The vendor's current Flash model (checked 2026-11-21: stable since 2026-09-02, no shutdown date announced;
-/// `gemini-2.0-flash` was shut down on 2026-06-01).
+/// The vendor's current Flash model (checked 2026-11-21: stable since 2026-09-02, no shutdown date
+/// announced; `gemini-2.0-flash` was shut down on 2026-06-01).
 pub const DEFAULT_MODEL: &str = "gemini-3.8-flash";
 
 const VERSION: &str = "v1beta";
@@ -81,8 +82,8 @@ fn call_state(signature: &str) -> Value {
 /// A model of Gemini. Sends nothing.
 ///
 /// # Errors
-/// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name or a base URL that is
-/// not http(s).
+/// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name
+/// or a base URL that is not http(s).
 pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
     open(&PROVIDERS[0], name, connection)
 }
@@ -157,7 +158,8 @@ fn assemble(
         vendor: vendor.clone(),
     };
     let capabilities = family.common.capabilities();
-    // Nothing that runs at home speaks this language: what is at such an address passes it on to the vendor.
+    // Nothing that runs at home speaks this language: what is at such an address passes it on to
+    // the vendor.
     let patience = Patience::with_vendor(&connection, &capabilities);
     Ok(HttpModel::new(
         vendor,

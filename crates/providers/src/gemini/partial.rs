@@ -1,7 +1,8 @@
 //! Arguments that come value by value, each with its place.
 //!
-//! Source: `FunctionCall.partialArgs`, `FunctionCall.willContinue` and `PartialArg` in the vendor's published types (Vertex AI,
-//! checked 2026-11-22). A vendor sends them where they are asked for; we never do, a server in between may.
+//! Source: `FunctionCall.partialArgs`, `FunctionCall.willContinue` and `PartialArg` in the vendor's
+//! published types (Vertex AI, checked 2026-11-22). A vendor sends them where they are asked for;
+//! we never do, a server in between may.
 
 use serde_json::{Map, Value};
 

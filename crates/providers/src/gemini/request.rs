@@ -13,8 +13,8 @@ use super::schema;
 use super::wire;
 use crate::encode::{Encoded, Encoder, Image, State};
 
-/// Stands in for the signature of a call that another model made. Source: "Thought signatures", transferring history from
-/// other models.
+/// Stands in for the signature of a call that another model made. Source: "Thought signatures",
+/// transferring history from other models.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
@@ -215,7 +215,8 @@ impl<'a> GeminiEncoder<'a> {
                 .is_some_and(|state| state.origin == *self.common.model)
     }
 
-    /// Where calls need signatures, the first call of a message carries it; one of another model has none.
+    /// Where calls need signatures, the first call of a message carries it; one of another model
+    /// has none.
     fn sign_foreign_calls(&mut self, parts: &mut [JsonObject]) {
         let first = parts
             .iter_mut()
@@ -226,7 +227,8 @@ impl<'a> GeminiEncoder<'a> {
     }
 
     fn declaration(&mut self, tool: &ToolDefinition) -> wire::FunctionDeclaration {
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
+        // Nothing is lost by what it leaves out: the arguments are checked against all of the
+        // schema before the tool is called.
         let mut dropped = BTreeSet::new();
         let parameters = schema::lower(&tool.parameters, &mut dropped);
         // An object without properties is refused; a function without parameters has none.

@@ -128,7 +128,8 @@ impl Reading {
             self.ended = false;
             deltas.extend(self.part(part)?);
         }
-        // Some models give a reason in the middle, after code they ran themselves; the last one counts.
+        // Some models give a reason in the middle, after code they ran themselves; the last one
+        // counts.
         if let Some(reason) = said(candidate.finish_reason) {
             self.ended = true;
             self.finish = Some(Finish {
@@ -273,8 +274,9 @@ impl Reading {
         self.assembly.call(fragment, state)
     }
 
-    /// Counts are totals so far: the last report holds. One that leaves something out is filled up from those before it; one
-    /// that adds up is not, or rounds of the vendor's own tools would be mixed.
+    /// Counts are totals so far: the last report holds. One that leaves something out is filled up
+    /// from those before it; one that adds up is not, or rounds of the vendor's own tools would be
+    /// mixed.
     fn count(&mut self, report: &wire::UsageMetadata) {
         if report.adds_up() {
             self.usage = *report;
@@ -294,7 +296,8 @@ impl Reading {
             .or(usage.tool_use_prompt_token_count);
     }
 
-    /// The vendor counts the answer without its thinking and the prompt without what its own tools found, and leaves zeros out.
+    /// The vendor counts the answer without its thinking and the prompt without what its own tools
+    /// found, and leaves zeros out.
     fn usage(&self) -> Usage {
         let (prompt, found) = (
             self.usage.prompt_token_count,
@@ -325,7 +328,8 @@ impl Reading {
         };
         Ok(match reason.as_str() {
             "STOP" => ended,
-            // The second is a pause, which only a token of the vendor's own resumes: the answer is cut like another.
+            // The second is a pause, which only a token of the vendor's own resumes: the answer is
+            // cut like another.
             "MAX_TOKENS" | "CONTINUATION" => FinishReason::MaxTokens,
             "SAFETY"
             | "RECITATION"
@@ -339,12 +343,14 @@ impl Reading {
             | "IMAGE_RECITATION"
             | "ESCALATION"
             | "PUP_LIMITED_DISABLED" => FinishReason::ContentFilter,
-            // Its own tools went round in circles, or a picture nobody asked for was not made: what was said stays.
+            // Its own tools went round in circles, or a picture nobody asked for was not made: what
+            // was said stays.
             "TOO_MANY_TOOL_CALLS" | "NO_IMAGE" | "IMAGE_OTHER" => {
                 self.lose_the_rest(reason, message);
                 ended
             }
-            // "Model failed to generate content due to internal error" (recorded), and an answer it could not read itself.
+            // "Model failed to generate content due to internal error" (recorded), and an answer it
+            // could not read itself.
             "OTHER" | "MALFORMED_RESPONSE" => {
                 return Err(ModelError::Server {
                     provider: self.vendor.model.provider.clone(),

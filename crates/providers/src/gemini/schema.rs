@@ -1,8 +1,9 @@
 //! JSON Schema as Gemini takes it. Pure; arguments are always checked against the original.
 //!
-//! Source: the vendor's reference of `responseJsonSchema` / `parametersJsonSchema`, which lists the keywords it knows
-//! (checked 2026-11-21): `$id $defs $ref $anchor type format title description enum items prefixItems minItems maxItems minimum
-//! maximum anyOf oneOf properties additionalProperties required propertyOrdering`, `enum` for strings and numbers only, and
+//! Source: the vendor's reference of `responseJsonSchema` / `parametersJsonSchema`, which lists the
+//! keywords it knows (checked 2026-11-21): `$id $defs $ref $anchor type format title description
+//! enum items prefixItems minItems maxItems minimum maximum anyOf oneOf properties
+//! additionalProperties required propertyOrdering`, `enum` for strings and numbers only, and
 //! nothing but `$`-keywords beside a `$ref`.
 
 use std::collections::BTreeSet;
@@ -142,7 +143,8 @@ fn choices(
     }
 }
 
-/// Adds a member of `allOf`: properties and required are united, anything else stays as it was first.
+/// Adds a member of `allOf`: properties and required are united, anything else stays as it was
+/// first.
 fn merge(out: &mut Map<String, Value>, member: Map<String, Value>) {
     for (keyword, value) in member {
         match (out.get_mut(&keyword), value) {

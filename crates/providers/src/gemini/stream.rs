@@ -1,4 +1,5 @@
-//! Events to deltas. An event is a whole answer with less in it, so reading one is reading the other.
+//! Events to deltas. An event is a whole answer with less in it, so reading one is reading the
+//! other.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,8 @@ impl Answer for Reading {
         stray: &str,
         _: &mut VecDeque<Delta>,
     ) -> Result<GenerateResponse, ModelError> {
-        // Gemini breaks into a stream with a bare JSON error (recorded), even behind a finishReason.
+        // Gemini breaks into a stream with a bare JSON error (recorded), even behind a
+        // finishReason.
         if let Some(status) = error::stray(stray) {
             return Err(error::inside(self.vendor(), &status));
         }

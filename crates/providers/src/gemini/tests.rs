@@ -337,7 +337,8 @@ fn reasons_to_stop() {
         );
         assert!(error.is_transient());
     }
-    // What was said stays said, whatever the reason is yet to mean; without words, or with a call, it is no answer.
+    // What was said stays said, whatever the reason is yet to mean; without words, or with a call,
+    // it is no answer.
     let invented = decoded(&finished_with("TO_BE_INVENTED")).unwrap();
     assert_eq!(
         (invented.text().as_str(), invented.finish),

@@ -1,9 +1,11 @@
 //! Where a model of Vertex AI is. Pure.
 //!
-//! A project is given in one of two places: in the base URL (`https://HOST/v1/projects/PROJECT/locations/LOCATION`), or in
-//! the model's full name as the vendor's reference has it (`projects/PROJECT/locations/LOCATION/publishers/google/models/M`).
-//! With neither it is express mode: the global host and an API key instead of an access token. Source: the vendor's
-//! references of `generateContent` and of express mode, and the hosts in its published client (checked 2026-11-22).
+//! A project is given in one of two places: in the base URL
+//! (`https://HOST/v1/projects/PROJECT/locations/LOCATION`), or in the model's full name as the
+//! vendor's reference has it (`projects/PROJECT/locations/LOCATION/publishers/google/models/M`).
+//! With neither it is express mode: the global host and an API key instead of an access token.
+//! Source: the vendor's references of `generateContent` and of express mode, and the hosts in its
+//! published client (checked 2026-11-22).
 
 use url::Url;
 
@@ -44,8 +46,8 @@ impl Place {
     }
 }
 
-/// Returns the location in a model's name. It becomes a part of the host that the key is sent to, so nothing else is one: whoever names
-/// the model must not name another host with it.
+/// Returns the location in a model's name. It becomes a part of the host that the key is sent to,
+/// so nothing else is one: whoever names the model must not name another host with it.
 fn location(model: &str) -> Option<&str> {
     let location = model
         .strip_prefix("projects/")?

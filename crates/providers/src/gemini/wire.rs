@@ -210,7 +210,8 @@ pub(super) struct Status {
     pub(super) details: Vec<Value>,
 }
 
-/// Whatever it is: what went wrong is not to be lost because a server in between says it in another form.
+/// Whatever it is: what went wrong is not to be lost because a server in between says it in another
+/// form.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

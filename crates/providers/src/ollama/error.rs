@@ -52,7 +52,8 @@ pub(super) fn inside(vendor: &Vendor, error: &Value) -> ModelError {
     }
 }
 
-/// The words, which may be wrapped in JSON as text, once more: an error of the engine behind the server.
+/// The words, which may be wrapped in JSON as text, once more: an error of the engine behind the
+/// server.
 fn of(status: u16, error: &Value) -> Complaint {
     let message = words(error);
     let lower = message.to_lowercase();

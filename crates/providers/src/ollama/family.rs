@@ -6,17 +6,18 @@ use serde_json::Value;
 use super::server::ModelInfo;
 use crate::family::{Common, Images, Setting};
 
-/// Tokens of room for the thinking of a model that thinks, on top of the visible output: `num_predict` counts both.
+/// Tokens of room for the thinking of a model that thinks, on top of the visible output:
+/// `num_predict` counts both.
 const THINKING_ALLOWANCE: u32 = 8_192;
 
 /// How a model is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OllamaOptions {
-    /// Tokens the model can hold, prompt and answer together. Always sent, because the server's own default is small and
-    /// cuts silently. Default 32,768.
+    /// Tokens the model can hold, prompt and answer together. Always sent, because the server's own
+    /// default is small and cuts silently. Default 32,768.
     pub num_ctx: u32,
-    /// How long the model stays in memory afterwards: a Go duration (`10m`, `-1s` for ever) or a number of seconds.
-    /// Default: the server's own, 5 minutes.
+    /// How long the model stays in memory afterwards: a Go duration (`10m`, `-1s` for ever) or a
+    /// number of seconds. Default: the server's own, 5 minutes.
     pub keep_alive: Option<String>,
     /// Whether the model thinks first. Default: as it likes.
     pub think: Option<Think>,
@@ -36,7 +37,8 @@ impl Default for OllamaOptions {
     }
 }
 
-/// Whether, and how long, a model thinks first. A model that cannot think refuses everything but [`Think::Off`].
+/// Whether, and how long, a model thinks first. A model that cannot think refuses everything but
+/// [`Think::Off`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Think {
     /// Not at all.
@@ -90,7 +92,8 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// As set, and as far as it is known. What is not known is taken for possible: the server says no if it is not.
+    /// As set, and as far as it is known. What is not known is taken for possible: the server says
+    /// no if it is not.
     pub(super) fn of(options: &OllamaOptions, model: Option<&ModelInfo>) -> Self {
         let can = |what: &str| model.is_none_or(|model| model.can(what));
         let thinks =
@@ -111,8 +114,9 @@ impl Family {
             context_window: options.num_ctx,
             output_max: options.num_ctx,
             thinking_allowance: if thinks { THINKING_ALLOWANCE } else { 0 },
-            // Who makes models that think advises against greedy decoding: they repeat themselves without end (model cards
-            // of Qwen3, DeepSeek-R1, gpt-oss). The server then takes what the model's own file says.
+            // Who makes models that think advises against greedy decoding: they repeat themselves
+            // without end (model cards of Qwen3, DeepSeek-R1, gpt-oss). The server then takes what
+            // the model's own file says.
             temperature: if thinks {
                 Setting::AdvisedAgainst
             } else {

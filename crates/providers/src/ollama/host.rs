@@ -10,11 +10,12 @@ const PORT: u16 = 11434;
 #[error("{0:?} is not an Ollama host: write host:port or http://host:port")]
 pub struct InvalidHost(pub String);
 
-/// The address to connect to, for what `OLLAMA_HOST` holds: `host`, `host:port`, `:port`, or a URL with http or https.
+/// The address to connect to, for what `OLLAMA_HOST` holds: `host`, `host:port`, `:port`, or a URL
+/// with http or https.
 ///
-/// Without a scheme it is http, and without a port 11434; with a scheme, a missing port is the scheme's own, as Ollama's
-/// clients have it. Blank text is the usual server. An address to listen on (`0.0.0.0`, `[::]`) is no address to connect
-/// to: it becomes this machine's.
+/// Without a scheme it is http, and without a port 11434; with a scheme, a missing port is the
+/// scheme's own, as Ollama's clients have it. Blank text is the usual server. An address to listen
+/// on (`0.0.0.0`, `[::]`) is no address to connect to: it becomes this machine's.
 ///
 /// # Errors
 /// [`InvalidHost`] if it cannot be read, or has another scheme.

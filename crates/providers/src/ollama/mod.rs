@@ -1,9 +1,11 @@
 //! Ollama: `/api/chat` of a server on the user's own machine.
 //!
-//! Not the server's OpenAI-shaped route: that one ignores `num_ctx`, and a prompt over the server's small default is then
-//! cut at its beginning, the instruction and the tools first (`ollama#17889`, `ollama#18107`).
+//! Not the server's OpenAI-shaped route: that one ignores `num_ctx`, and a prompt over the server's
+//! small default is then cut at its beginning, the instruction and the tools first (`ollama#17889`,
+//! `ollama#18107`).
 //!
-//! Source: <https://docs.ollama.com/api> and the types of the vendor's Python client 0.6.3 (checked 2026-11-22).
+//! Source: <https://docs.ollama.com/api> and the types of the vendor's Python client 0.6.3 (checked
+//! 2026-11-22).
 
 mod error; // what an error body says
 mod family; // what differs between models
@@ -82,9 +84,9 @@ pub fn model_with(
     open(&PROVIDERS[0], name, connection, options)
 }
 
-/// The same, and asks the server first what the model is: its capabilities are then its own, such as a window that is
-/// smaller than `num_ctx`, and not the most that it may have. A server that does not answer within a few seconds is asked
-/// again before the first request.
+/// The same, and asks the server first what the model is: its capabilities are then its own, such
+/// as a window that is smaller than `num_ctx`, and not the most that it may have. A server that
+/// does not answer within a few seconds is asked again before the first request.
 ///
 /// # Errors
 /// As [`model_with`]. That the server or the model is not there is no error yet.
@@ -152,7 +154,8 @@ fn wire(
     Ok((vendor, wire))
 }
 
-/// A model that the server on this machine passes on to the vendor's own. Source: <https://docs.ollama.com/cloud>.
+/// A model that the server on this machine passes on to the vendor's own. Source:
+/// <https://docs.ollama.com/cloud>.
 fn is_cloud_model(name: &str) -> bool {
     name.ends_with("-cloud") || name.ends_with(":cloud")
 }
@@ -244,7 +247,8 @@ impl Ollama {
         let _ = self.probed.get_or_try_init(probe).await;
     }
 
-    /// The window, if this is a server that can be told not to cut a prompt. Older ones do not know the word and read on.
+    /// The window, if this is a server that can be told not to cut a prompt. Older ones do not know
+    /// the word and read on.
     fn uncut(&self) -> Option<u64> {
         self.known()
             .and_then(|known| known.version.as_ref())

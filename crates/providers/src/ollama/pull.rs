@@ -21,7 +21,8 @@ pub struct PullProgress {
     pub total_bytes: u64,
 }
 
-/// A line of `/api/pull`. Source: the vendor's API documentation, "Pull a model" (checked 2026-11-22).
+/// A line of `/api/pull`. Source: the vendor's API documentation, "Pull a model" (checked
+/// 2026-11-22).
 #[derive(Debug, Deserialize)]
 struct Line {
     #[serde(default)]
@@ -33,12 +34,13 @@ struct Line {
 }
 
 impl Server {
-    /// Has the server fetch a model, and tells how far it is. Dropping the future stops it; the server keeps what it has, and the
-    /// next pull goes on from there.
+    /// Has the server fetch a model, and tells how far it is. Dropping the future stops it; the
+    /// server keeps what it has, and the next pull goes on from there.
     ///
     /// # Errors
-    /// [`ModelError::NotFound`] if nobody publishes a model of that name, [`ModelError::Server`] if the server could not fetch
-    /// it, [`ModelError::Truncated`] if it stopped telling before it was done; and as [`Server::version`].
+    /// [`ModelError::NotFound`] if nobody publishes a model of that name, [`ModelError::Server`] if
+    /// the server could not fetch it, [`ModelError::Truncated`] if it stopped telling before it was
+    /// done; and as [`Server::version`].
     pub async fn pull(
         &self,
         model: &str,

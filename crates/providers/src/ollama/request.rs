@@ -12,8 +12,8 @@ use super::family::{Family, OllamaOptions};
 use super::wire;
 use crate::encode::{Encoded, Encoder, Image, State, kind};
 
-/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway. `window`: where a prompt ends that
-/// the server would cut, if it is one that can be told not to.
+/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway. `window`:
+/// where a prompt ends that the server would cut, if it is one that can be told not to.
 pub(super) fn encode(
     request: &GenerateRequest,
     model: &ModelId,
@@ -196,8 +196,8 @@ impl<'a> OllamaEncoder<'a> {
     }
 }
 
-/// The schema as it is, but in the shape that the server reads: its JSON parser refuses the request where a property is
-/// `true` instead of an object, or where there is no object at all.
+/// The schema as it is, but in the shape that the server reads: its JSON parser refuses the request
+/// where a property is `true` instead of an object, or where there is no object at all.
 fn parameters(schema: &Value) -> Value {
     let Value::Object(schema) = schema else {
         return json!({ "type": "object", "properties": {} });

@@ -210,7 +210,8 @@ impl Reading {
         })
     }
 
-    /// Source: `DoneReason` in the vendor's server (`stop`, `length`, `load`, `unload`). What is not listed fails closed.
+    /// Source: `DoneReason` in the vendor's server (`stop`, `length`, `load`, `unload`). What is
+    /// not listed fails closed.
     fn finish_reason(&self) -> Result<FinishReason, ModelError> {
         Ok(match self.reason.as_deref().unwrap_or_default() {
             "length" => FinishReason::MaxTokens,
@@ -218,7 +219,8 @@ impl Reading {
             "stop" | "" | "load" | "unload" | "tool_calls" if self.assembly.has_calls() => {
                 FinishReason::ToolCalls
             }
-            // Older servers give no reason. Loading and unloading a model is what an empty request does.
+            // Older servers give no reason. Loading and unloading a model is what an empty request
+            // does.
             "stop" | "" | "load" | "unload" => FinishReason::Stop,
             other => {
                 let words = format!("done_reason {other}, which is no end of an answer we know");

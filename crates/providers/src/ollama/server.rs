@@ -20,8 +20,8 @@ use crate::patience::Patience;
 /// Longest silence of a server that is asked about itself.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A server, to be asked about itself; a clone shares the connections. What to expect of an unreachable one:
-/// [`ModelError::Network`] that names the address and how to start it.
+/// A server, to be asked about itself; a clone shares the connections. What to expect of an
+/// unreachable one: [`ModelError::Network`] that names the address and how to start it.
 #[derive(Debug, Clone)]
 pub struct Server {
     provider: ProviderId,
@@ -48,14 +48,16 @@ pub struct InstalledModel {
 /// What a server says of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// What it can do: `completion`, `tools`, `thinking`, `vision`, ... `None`: the server is too old to say.
+    /// What it can do: `completion`, `tools`, `thinking`, `vision`, ... `None`: the server is too
+    /// old to say.
     pub capabilities: Option<Vec<String>>,
     /// Tokens it was made for, prompt and answer together.
     pub context_length: Option<u64>,
 }
 
 impl ModelInfo {
-    /// Whether it can do that, such as `tools`. A server that does not say is believed to mean yes, but for `thinking`.
+    /// Whether it can do that, such as `tools`. A server that does not say is believed to mean yes,
+    /// but for `thinking`.
     #[must_use]
     pub fn can(&self, what: &str) -> bool {
         match &self.capabilities {
@@ -95,8 +97,8 @@ impl Server {
     /// The server's version, such as `0.33.3`; whether it is there at all.
     ///
     /// # Errors
-    /// [`ModelError::Network`] or [`ModelError::Timeout`] if it is not, [`ModelError::BadRequest`] if it is another kind
-    /// of server.
+    /// [`ModelError::Network`] or [`ModelError::Timeout`] if it is not, [`ModelError::BadRequest`]
+    /// if it is another kind of server.
     pub async fn version(&self) -> Result<String, ModelError> {
         Ok(self
             .ask::<wire::Version>("version", "", None)
@@ -227,7 +229,8 @@ impl Server {
     }
 }
 
-/// A path of the API. A base that ends in `/api`, or in the `/v1` of the server's other language, gets no second one.
+/// A path of the API. A base that ends in `/api`, or in the `/v1` of the server's other language,
+/// gets no second one.
 pub(super) fn endpoint(provider: &ProviderId, base: &Url, path: &str) -> Result<Url, ModelError> {
     let mut base = base.clone();
     let without = base

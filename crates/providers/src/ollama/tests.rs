@@ -556,7 +556,8 @@ fn failures_are_named() {
         "bad_request: ollama rejected the request: model requires more system memory (12.3 GiB) than is available (4.5 GiB). \
          Choose a smaller model, or a smaller OllamaOptions::num_ctx (ollama.context_size).",
     );
-    // A 404 of Ollama's is text under `error`; llama.cpp's own server and a router's have other forms.
+    // A 404 of Ollama's is text under `error`; llama.cpp's own server and a router's have other
+    // forms.
     for body in [
         r#"{"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}"#,
         r#"{"detail": "File Not Found"}"#,

@@ -1,14 +1,16 @@
-//! What the server did not read: it cuts a prompt that is over the window at its beginning, and says so nowhere.
+//! What the server did not read: it cuts a prompt that is over the window at its beginning, and
+//! says so nowhere.
 //!
-//! Since 0.12 it can be told not to (`truncate`), and answers with an error then. Of older ones, and of what is not
-//! Ollama's own server, the only sign is `prompt_eval_count`, which counts what was left (`ollama#3839`, `#17427`,
-//! `#17889`).
+//! Since 0.12 it can be told not to (`truncate`), and answers with an error then. Of older ones,
+//! and of what is not Ollama's own server, the only sign is `prompt_eval_count`, which counts what
+//! was left (`ollama#3839`, `#17427`, `#17889`).
 
 use adjutant_core::{Content, Message};
 
 use crate::decode::Length;
 
-/// How long a transcript is at least. Only what every model's template shows: words, not tools or thinking.
+/// How long a transcript is at least. Only what every model's template shows: words, not tools or
+/// thinking.
 pub(super) fn length(messages: &[Message]) -> Length {
     let mut length = Length::default();
     let mut add = |text: &str| {
@@ -29,10 +31,11 @@ pub(super) fn length(messages: &[Message]) -> Length {
     length
 }
 
-/// Fewer tokens than this no tokenizer makes of a text: none puts two words into one, or more than so many letters.
+/// Fewer tokens than this no tokenizer makes of a text: none puts two words into one, or more than
+/// so many letters.
 ///
-/// A word counts one for each 16 letters or digits begun. Scripts without spaces count one for four characters, because a
-/// token may hold a short phrase. Signs and spaces count nothing.
+/// A word counts one for each 16 letters or digits begun. Scripts without spaces count one for four
+/// characters, because a token may hold a short phrase. Signs and spaces count nothing.
 fn tokens_min(text: &str) -> u64 {
     let words = text.split(|c: char| !c.is_alphanumeric() || is_ideographic(c));
     let in_words: usize = words.map(|word| word.chars().count().div_ceil(16)).sum();
@@ -54,8 +57,8 @@ pub(super) struct Window {
     pub(super) counts_all: bool,
 }
 
-/// Whether a server of this version counts what it had in its cache too. 0.30 did not (`ollama#16428`), nor did the first
-/// ones (`ollama#2068`).
+/// Whether a server of this version counts what it had in its cache too. 0.30 did not
+/// (`ollama#16428`), nor did the first ones (`ollama#2068`).
 pub(super) fn counts_all(version: &str) -> bool {
     !version.starts_with("0.30.") && !version.starts_with("0.1.")
 }
@@ -66,19 +69,21 @@ pub(super) fn was_cut(prompt: Length, read: u64, window: Window) -> bool {
         tokens: window,
         counts_all,
     } = window;
-    // Fewer tokens than there are words: whatever the window is, not everything was read. A tenth and some tokens off, for
-    // templates that leave a message out.
+    // Fewer tokens than there are words: whatever the window is, not everything was read. A tenth
+    // and some tokens off, for templates that leave a message out.
     let impossible = counts_all && prompt.tokens_min > read.saturating_add(read / 9 + 256);
-    // The present engine drops half of the window and reads on: the count is half the window and two (`ollama#17427`).
+    // The present engine drops half of the window and reads on: the count is half the window and
+    // two (`ollama#17427`).
     let halved = read.abs_diff(window / 2 + 2) <= 2 && prompt.chars * 10 > window * 27;
-    // An older one fills the window to the brim, which leaves no room for an answer. A server that reads more than it was
-    // told has a window of its own.
+    // An older one fills the window to the brim, which leaves no room for an answer. A server that
+    // reads more than it was told has a window of its own.
     let full = read.abs_diff(window) <= 1 && prompt.chars > window * 3;
     impossible || halved || full || was_cut_to_a_usual_window(prompt, read, window)
 }
 
-/// Whether a server that does not listen to `num_ctx` filled a window of its own. Those are powers of two, and a whole prompt
-/// has one of just that size once in a thousand times; one that is also long for its count is not whole.
+/// Whether a server that does not listen to `num_ctx` filled a window of its own. Those are powers
+/// of two, and a whole prompt has one of just that size once in a thousand times; one that is also
+/// long for its count is not whole.
 fn was_cut_to_a_usual_window(prompt: Length, read: u64, window: u64) -> bool {
     let usual = |window: u64| window >= 2048 && window.is_power_of_two();
     let fills_one = [read, read.saturating_add(1), read.saturating_sub(1)]
@@ -87,7 +92,8 @@ fn was_cut_to_a_usual_window(prompt: Length, read: u64, window: u64) -> bool {
     fills_one && read < window && prompt.chars * 10 > read * 41
 }
 
-/// Whether an answer went on beyond the window: the server then drops the beginning of the prompt and writes on.
+/// Whether an answer went on beyond the window: the server then drops the beginning of the prompt
+/// and writes on.
 pub(super) fn was_outgrown(read: u64, written: u64, window: Window) -> bool {
     // A server that reads more than it was told has a window of its own.
     window.counts_all
@@ -171,7 +177,8 @@ mod tests {
             chars: tokens * 3,
             tokens_min: tokens * 2 / 5,
         };
-        // As reported: 50,000 tokens of code and 160,689 of prose in a window of 32,768; 7,900 in one of 4,096.
+        // As reported: 50,000 tokens of code and 160,689 of prose in a window of 32,768; 7,900 in
+        // one of 4,096.
         assert!(cut(code(50_000), 16_386, 32_768));
         assert!(cut(prose(160_689), 16_387, 32_768));
         assert!(cut(prose(7_900), 2_050, 4_096));

@@ -1,7 +1,7 @@
 //! What OpenAI, and the servers that speak its language, say about a failure.
 //!
-//! OpenAI answers `{"error": {"message", "type", "code", "param"}}`; the others answer that or something near it, so every
-//! field is looked for wherever a server may have put it.
+//! OpenAI answers `{"error": {"message", "type", "code", "param"}}`; the others answer that or
+//! something near it, so every field is looked for wherever a server may have put it.
 
 use std::time::Duration;
 
@@ -164,7 +164,8 @@ impl Fault {
                         self.look(value, depth + 1);
                     }
                 }
-                // What the server behind OpenRouter said is beside its own "Provider returned error".
+                // What the server behind OpenRouter said is beside its own "Provider returned
+                // error".
                 if let Some(Value::String(raw)) = fields.get("raw") {
                     self.add(raw);
                 }
@@ -236,7 +237,8 @@ fn of(status: u16, fault: &Fault) -> Complaint {
     {
         Some(Kind::NoSuchModel)
     } else if fault.is(RATE) {
-        // Groq calls a request that is larger than a whole minute's tokens this too, with a 413: waiting does not help.
+        // Groq calls a request that is larger than a whole minute's tokens this too, with a 413:
+        // waiting does not help.
         Some(if status == 413 {
             Kind::ContextTooLong
         } else {
@@ -247,7 +249,8 @@ fn of(status: u16, fault: &Fault) -> Complaint {
     } else {
         None
     };
-    // A client's mistake stays one, whatever the type says: several servers call everything `api_error`.
+    // A client's mistake stays one, whatever the type says: several servers call everything
+    // `api_error`.
     let kind = kind.filter(|kind| *kind != Kind::Server || !(400..=499).contains(&status));
     Complaint {
         message: fault.message.clone(),

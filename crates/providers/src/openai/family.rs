@@ -1,8 +1,8 @@
 //! What differs between OpenAI's models, as one table. The API reports none of it.
 //!
-//! Sources, checked 2026-11-22: "Compare models" and the models' own pages (windows, output limits, pictures), "Reasoning
-//! models" (room for thinking, settings that are refused), "Structured outputs" (which models keep to a schema) in the
-//! vendor's guide.
+//! Sources, checked 2026-11-22: "Compare models" and the models' own pages (windows, output limits,
+//! pictures), "Reasoning models" (room for thinking, settings that are refused), "Structured
+//! outputs" (which models keep to a schema) in the vendor's guide.
 
 use adjutant_core::SchemaSupport;
 
@@ -24,15 +24,16 @@ pub(super) struct Family {
 pub(super) enum Functions {
     /// As they are.
     Taken,
-    /// Only with `reasoning_effort` `none`: the vendor's error says so, also where no effort was sent (checked 2026-11-22,
-    /// `BerriAI/litellm#34569`), and so does the page of `gpt-6-sol`.
+    /// Only with `reasoning_effort` `none`: the vendor's error says so, also where no effort was
+    /// sent (checked 2026-11-22, `BerriAI/litellm#34569`), and so does the page of `gpt-6-sol`.
     WithoutEffort,
-    /// Not at all: the same error, and no `none` among the efforts (checked 2026-11-23, `bolna-ai/bolna#1019` and the page of
-    /// `gpt-6.2-sol`).
+    /// Not at all: the same error, and no `none` among the efforts (checked 2026-11-23,
+    /// `bolna-ai/bolna#1019` and the page of `gpt-6.2-sol`).
     Refused,
 }
 
-/// GPT-4o, and at the vendor itself names we do not know (what is yet to come outside the `gpt-5` line).
+/// GPT-4o, and at the vendor itself names we do not know (what is yet to come outside the `gpt-5`
+/// line).
 const FOUR_O: Family = Family {
     common: Common {
         context_window: 128_000,
@@ -87,8 +88,8 @@ const THREE_FIVE: Family = Family {
     ..FOUR
 };
 
-/// Thinks inside its output limit; "Reasoning models" advises to reserve at least 25,000 tokens for that, and says that
-/// `temperature` and `top_p` are refused.
+/// Thinks inside its output limit; "Reasoning models" advises to reserve at least 25,000 tokens for
+/// that, and says that `temperature` and `top_p` are refused.
 const O_SERIES: Family = Family {
     common: Common {
         context_window: 200_000,
@@ -119,9 +120,9 @@ const FIVE: Family = Family {
     ..O_SERIES
 };
 
-/// 5.1, 5.2 and 5.4 do not think unless told to (effort `none` is their default), and take sampling settings as long as
-/// they do not ("Using GPT-5.4", parameter compatibility); there are reports of both being refused all the same
-/// (`johny-b/llmcomp#69`), so the default is left out.
+/// 5.1, 5.2 and 5.4 do not think unless told to (effort `none` is their default), and take sampling
+/// settings as long as they do not ("Using GPT-5.4", parameter compatibility); there are reports of
+/// both being refused all the same (`johny-b/llmcomp#69`), so the default is left out.
 const FIVE_QUIET: Family = Family {
     common: Common {
         thinking_allowance: 0,
@@ -145,7 +146,8 @@ const FIVE_CHAT: Family = Family {
 
 const MILLION: u32 = 1_050_000;
 
-/// The row of a model by its name. A name we do not know is passed on as it is, with the row of GPT-4o.
+/// The row of a model by its name. A name we do not know is passed on as it is, with the row of
+/// GPT-4o.
 pub(super) fn of(model: &str) -> Family {
     known(model).unwrap_or(FOUR_O)
 }
@@ -178,7 +180,8 @@ fn known(model: &str) -> Option<Family> {
         return Some(match version {
             // The second is Azure's way to write 3.5.
             (3 | 35, _) => THREE_FIVE,
-            // "Model incompatible request arguments supplied: temperature, top_p" (`charmbracelet/mods#480`).
+            // "Model incompatible request arguments supplied: temperature, top_p"
+            // (`charmbracelet/mods#480`).
             (4, 0) if rest.starts_with("4o") => with_sampling(FOUR_O, !has("search")),
             (4, 0) if has("turbo") => FOUR_TURBO,
             (4, 0) => FOUR,

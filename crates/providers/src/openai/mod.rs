@@ -1,8 +1,9 @@
 //! OpenAI, and everybody who speaks its language.
 //!
-//! Two languages: Responses (`/v1/responses`, OpenAI's own models) and Chat Completions (`/v1/chat/completions`, the same
-//! models and the servers of many others). Source: <https://platform.openai.com/docs/api-reference> and the vendor's
-//! published OpenAPI document (checked 2026-11-22).
+//! Two languages: Responses (`/v1/responses`, OpenAI's own models) and Chat Completions
+//! (`/v1/chat/completions`, the same models and the servers of many others). Source:
+//! <https://platform.openai.com/docs/api-reference> and the vendor's published OpenAPI document
+//! (checked 2026-11-22).
 
 mod chat; // Chat Completions
 mod error; // what an error body says
@@ -21,9 +22,11 @@ use crate::connection::{Connection, model_id};
 use crate::error::Vendor;
 use crate::provider::Provider;
 
-/// The vendor's "go-to model for everyday work" (its page, checked 2026-11-23: released 2026-11-17).
+/// The vendor's "go-to model for everyday work" (its page, checked 2026-11-23: released
+/// 2026-11-17).
 pub const DEFAULT_MODEL: &str = "gpt-6.2-sol";
-/// The newest whose functions Chat Completions takes, without thinking (its page, checked 2026-11-23).
+/// The newest whose functions Chat Completions takes, without thinking (its page, checked
+/// 2026-11-23).
 const DEFAULT_CHAT_MODEL: &str = "gpt-6-sol";
 
 const VERSION: &str = "v1";
@@ -45,8 +48,8 @@ pub(crate) const PROVIDERS: &[Provider] = &{
 /// A model of OpenAI, spoken to in Responses. Sends nothing.
 ///
 /// # Errors
-/// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name or a base URL that is
-/// not http(s).
+/// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name
+/// or a base URL that is not http(s).
 pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
     responses::PROVIDER.model(name, connection)
 }
@@ -59,11 +62,12 @@ pub fn chat_model(name: &str, connection: Connection) -> Result<HttpModel, Model
     vendors::OPENAI_CHAT.provider.model(name, connection)
 }
 
-/// A model of any server that speaks Chat Completions: `connection.base_url` says where it is, with or without `/v1`. The
-/// key may be missing. Sends nothing.
+/// A model of any server that speaks Chat Completions: `connection.base_url` says where it is, with
+/// or without `/v1`. The key may be missing. Sends nothing.
 ///
 /// # Errors
-/// [`ModelError::BadRequest`] without a base URL, for one that is not http(s), or for a blank model name.
+/// [`ModelError::BadRequest`] without a base URL, for one that is not http(s), or for a blank model
+/// name.
 pub fn compatible(name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
     vendors::COMPATIBLE.provider.model(name, connection)
 }
@@ -78,8 +82,8 @@ fn vendor(row: &Provider, name: &str, model_advice: &str) -> Result<Vendor, Mode
     })
 }
 
-/// What xAI charges, which it counts in ticks, of which a dollar has 10^10. Source: "Cost tracking" in the vendor's guide (checked
-/// 2026-11-23).
+/// What xAI charges, which it counts in ticks, of which a dollar has 10^10. Source: "Cost tracking"
+/// in the vendor's guide (checked 2026-11-23).
 fn cost_of_ticks(ticks: &Value) -> Option<Cost> {
     Cost::from_usd(ticks.as_f64()? / 1e10)
 }

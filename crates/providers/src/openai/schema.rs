@@ -1,9 +1,10 @@
-//! JSON Schema as OpenAI takes it. Pure; arguments and answers are always checked against the original.
+//! JSON Schema as OpenAI takes it. Pure; arguments and answers are always checked against the
+//! original.
 //!
-//! Source: "Structured Outputs" (supported schemas) and "Function calling" in the vendor's guide, checked 2026-11-22.
-//! Functions are sent without `strict`, so their schemas are advice and may say nearly everything. An answer's schema is
-//! enforced (`strict`) where it can be said in the subset that has: objects name all their properties, which are all
-//! required, and the keywords below.
+//! Source: "Structured Outputs" (supported schemas) and "Function calling" in the vendor's guide,
+//! checked 2026-11-22. Functions are sent without `strict`, so their schemas are advice and may say
+//! nearly everything. An answer's schema is enforced (`strict`) where it can be said in the subset
+//! that has: objects name all their properties, which are all required, and the keywords below.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,8 @@ pub(super) struct AnswerSchema {
     pub(super) losses: Vec<String>,
 }
 
-/// The schema of a function's parameters: an object at the top, which is where nothing else may stand beside it.
+/// The schema of a function's parameters: an object at the top, which is where nothing else may
+/// stand beside it.
 pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     let mut out = schema.as_object().cloned().unwrap_or_default();
     out.remove("$schema");
@@ -202,7 +204,8 @@ impl Lowering {
         };
         let name = match keyword {
             "definitions" => "$defs",
-            // Exactly one and at least one of are the same where the choices exclude each other, as they mostly do.
+            // Exactly one and at least one of are the same where the choices exclude each other, as
+            // they mostly do.
             "oneOf" => "anyOf",
             keyword => keyword,
         };
@@ -230,7 +233,8 @@ impl Lowering {
         out.insert("additionalProperties".to_owned(), json!(false));
     }
 
-    /// The schema with the members of `allOf` in it: properties and required are united, what was there first stays.
+    /// The schema with the members of `allOf` in it: properties and required are united, what was
+    /// there first stays.
     fn flattened(&mut self, schema: &Map<String, Value>) -> Map<String, Value> {
         let mut out = schema.clone();
         let Some(Value::Array(members)) = out.shift_remove("allOf") else {

@@ -1,7 +1,8 @@
 //! Who speaks Chat Completions: one row a vendor or a server, and what it does differently.
 //!
-//! Addresses, key variables and limits are those of each vendor's own "OpenAI compatibility" page or reference, checked
-//! 2026-11-22; where a difference has another source, the row says so. A server that is not here is `openai-compatible`.
+//! Addresses, key variables and limits are those of each vendor's own "OpenAI compatibility" page
+//! or reference, checked 2026-11-22; where a difference has another source, the row says so. A
+//! server that is not here is `openai-compatible`.
 
 use adjutant_core::{ModelError, SchemaSupport};
 
@@ -34,7 +35,8 @@ pub(super) struct Dialect {
     pub(super) output_bound: OutputBound,
     /// Which ids of calls it takes.
     pub(super) call_ids: CallIds,
-    /// A stream counts tokens if `stream_options` asks for it; the others do unasked, or refuse the question.
+    /// A stream counts tokens if `stream_options` asks for it; the others do unasked, or refuse the
+    /// question.
     pub(super) counts_streams_if_asked: bool,
     /// Its own thinking may go back to it.
     pub(super) takes_thinking: bool,
@@ -195,7 +197,8 @@ pub(super) const ROWS: &[Row] = &[
             "DEEPSEEK_BASE_URL",
             "https://api.deepseek.com",
         ),
-        // "The reasoning_content in the thinking mode must be passed back" (`Astro-Han/pawwork#250`).
+        // "The reasoning_content in the thinking mode must be passed back"
+        // (`Astro-Han/pawwork#250`).
         dialect: Dialect {
             family: deepseek,
             insists_on_thinking: true,
@@ -343,7 +346,8 @@ pub(super) const ROWS: &[Row] = &[
             "MOONSHOT_BASE_URL",
             "https://api.moonshot.ai",
         ),
-        // "reasoning_content is missing in assistant tool call message" (`theopenco/llmgateway#2093`).
+        // "reasoning_content is missing in assistant tool call message"
+        // (`theopenco/llmgateway#2093`).
         dialect: Dialect {
             family: moonshot,
             output_bound: OutputBound::MaxCompletionTokens,
@@ -471,8 +475,9 @@ const HOSTED: Common = Common {
     unknown: false,
 };
 
-/// An open model at home. The window is what the server was started with, which it does not say here. All three servers
-/// take `top_k`, and a schema as a grammar, which leaves no room for calls beside it.
+/// An open model at home. The window is what the server was started with, which it does not say
+/// here. All three servers take `top_k`, and a schema as a grammar, which leaves no room for calls
+/// beside it.
 const ON_THIS_MACHINE: Common = Common {
     context_window: 32_768,
     top_k: Setting::Taken,
@@ -534,13 +539,15 @@ fn any_model(model: &str, common: Common) -> Family {
     }
 }
 
-/// Groq and Cerebras host a few open models, whose thinkers are on the list, and count the whole bound of the output against
-/// the minute's tokens, used or not (`zeeyado/koassistant.koplugin#106`): 16,384 would be more than a free plan has.
+/// Groq and Cerebras host a few open models, whose thinkers are on the list, and count the whole
+/// bound of the output against the minute's tokens, used or not
+/// (`zeeyado/koassistant.koplugin#106`): 16,384 would be more than a free plan has.
 fn of_few_models(model: &str) -> Family {
     open_model(model, HOSTED)
 }
 
-/// "Models & pricing" and "Thinking mode": it thinks unless told not to, and then settings for sampling have no effect.
+/// "Models & pricing" and "Thinking mode": it thinks unless told not to, and then settings for
+/// sampling have no effect.
 fn deepseek(model: &str) -> Family {
     let common = Common {
         context_window: 1_000_000,

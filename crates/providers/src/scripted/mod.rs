@@ -1,7 +1,9 @@
-//! A model that answers from a script: for tests, for trying things without a key, for labelled demos.
+//! A model that answers from a script: for tests, for trying things without a key, for labelled
+//! demos.
 //!
-//! Built in code from [`text`], [`call`] and [`fault`], or read from JSON lines with [`ScriptedModel::from_jsonl`]
-//! (`-m scripted:FILE`; the format is in `docs/scripted.md`). Faults go through the same retries as a vendor's.
+//! Built in code from [`text`], [`call`] and [`fault`], or read from JSON lines with
+//! [`ScriptedModel::from_jsonl`] (`-m scripted:FILE`; the format is in `docs/scripted.md`). Faults
+//! go through the same retries as a vendor's.
 //!
 //! ```
 //! use adjutant_providers::scripted::{ScriptedModel, call, text};
@@ -46,13 +48,16 @@ const DEMO: &str = include_str!("demo.jsonl");
 /// Attempts after the first, as with a vendor in the cloud.
 const RETRIES: u32 = 1;
 
-/// A script does not get well by waiting, so the pause is short. A scripted `retry_after_s` is waited for in full.
+/// A script does not get well by waiting, so the pause is short. A scripted `retry_after_s` is
+/// waited for in full.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Requests that are kept for whoever looks at them: more than a test makes, and nothing for a demo that runs for weeks.
+/// Requests that are kept for whoever looks at them: more than a test makes, and nothing for a demo
+/// that runs for weeks.
 const REQUESTS_KEPT: usize = 64;
 
-/// A model that answers from a script. A clone plays the same script: keep one to look at what was asked.
+/// A model that answers from a script. A clone plays the same script: keep one to look at what was
+/// asked.
 #[derive(Debug, Clone)]
 pub struct ScriptedModel {
     id: ModelId,
@@ -144,7 +149,8 @@ impl ScriptedModel {
         self
     }
 
-    /// Sets the longest silence: a scripted delay or stall that lasts longer is a time-out. Default: unbounded.
+    /// Sets the longest silence: a scripted delay or stall that lasts longer is a time-out.
+    /// Default: unbounded.
     #[must_use]
     pub fn with_timeout(mut self, silence: Duration) -> Self {
         self.silence = Some(silence);
@@ -158,8 +164,8 @@ impl ScriptedModel {
         self
     }
 
-    /// Sets how many requests are kept for [`ScriptedModel::requests`], of those made from now on; the oldest go first.
-    /// Default 64.
+    /// Sets how many requests are kept for [`ScriptedModel::requests`], of those made from now on;
+    /// the oldest go first. Default 64.
     #[must_use]
     pub fn with_requests_kept(self, most: usize) -> Self {
         self.lock().kept_max = most;
@@ -178,7 +184,8 @@ impl ScriptedModel {
         self.lock().attempts
     }
 
-    /// Returns what was asked, in order, retries not repeated: the last requests, as many as are kept.
+    /// Returns what was asked, in order, retries not repeated: the last requests, as many as are
+    /// kept.
     #[must_use]
     pub fn requests(&self) -> Vec<GenerateRequest> {
         self.lock().requests.iter().cloned().collect()

@@ -27,7 +27,8 @@ pub(super) async fn whole(reply: Reply, model: &ModelId) -> Result<GenerateRespo
     }
 }
 
-/// The answer piece by piece, ended by [`Delta::Finished`] or by an error. Nothing follows an error.
+/// The answer piece by piece, ended by [`Delta::Finished`] or by an error. Nothing follows an
+/// error.
 pub(super) fn pieces(reply: Reply, model: ModelId, time: Time) -> DeltaStream {
     let (pause, asker) = (reply.pause, model.clone());
     let deltas = stream::iter(deltas(&reply)).then(move |delta| {

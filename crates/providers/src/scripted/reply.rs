@@ -92,7 +92,8 @@ pub enum Fault {
     Empty,
     /// A finished answer in which the text of the reply is only thought, not said.
     ThinkingOnly,
-    /// The answer arrives a byte at a time, so that every character is cut; what cannot be read yet waits for its rest.
+    /// The answer arrives a byte at a time, so that every character is cut; what cannot be read yet
+    /// waits for its rest.
     SplitUtf8,
     /// The arguments of the reply's calls stop in the middle.
     TruncatedJson,
@@ -121,7 +122,8 @@ pub fn text(words: impl Into<String>) -> Reply {
     }
 }
 
-/// A reply that calls a tool. `arguments` that are no object are sent as they are, as a confused model would.
+/// A reply that calls a tool. `arguments` that are no object are sent as they are, as a confused
+/// model would.
 #[must_use]
 pub fn call(tool: impl Into<String>, arguments: Value) -> Reply {
     Reply::default().and_call(tool, arguments)
@@ -196,8 +198,8 @@ impl Reply {
         self
     }
 
-    /// Not part of the sequence: answers every request whose latest words (the person's, or what tools returned) hold
-    /// `words`, upper or lower case.
+    /// Not part of the sequence: answers every request whose latest words (the person's, or what
+    /// tools returned) hold `words`, upper or lower case.
     #[must_use]
     pub fn matching(mut self, words: impl Into<String>) -> Self {
         self.matching = Some(words.into());
@@ -239,7 +241,8 @@ impl Reply {
         self
     }
 
-    /// What is played: the reply as its fault leaves it. A fault that is an error is left to be one.
+    /// What is played: the reply as its fault leaves it. A fault that is an error is left to be
+    /// one.
     pub(super) fn spoilt(mut self) -> Self {
         match &self.fault {
             Some(Fault::Empty) => {

@@ -30,7 +30,8 @@ impl Script {
         self.given.push(0);
     }
 
-    /// The reply to a request: the first that matches, else the next of the sequence. Fails in words once there is none.
+    /// The reply to a request: the first that matches, else the next of the sequence. Fails in
+    /// words once there is none.
     pub(super) fn next(&mut self, request: &GenerateRequest) -> Result<Reply, String> {
         if !self.started {
             self.started = true;
@@ -50,8 +51,9 @@ impl Script {
         }
     }
 
-    /// A process that died in the middle of a turn comes back with a fresh script and a transcript that holds the
-    /// answers it already gave. Only answers the sequence gave count, not those of matching replies.
+    /// A process that died in the middle of a turn comes back with a fresh script and a transcript
+    /// that holds the answers it already gave. Only answers the sequence gave count, not those of
+    /// matching replies.
     fn skip_what_was_answered(&mut self, messages: &[Message]) {
         let asked = messages
             .iter()
@@ -169,8 +171,8 @@ impl Latest {
 }
 
 impl Latest {
-    /// Puts members of what the tools returned in the places of `{{result.NAME}}`; a dot goes deeper, and of a list each element
-    /// is meant.
+    /// Puts members of what the tools returned in the places of `{{result.NAME}}`; a dot goes
+    /// deeper, and of a list each element is meant.
     fn with_members(&self, text: &str) -> String {
         let mut pieces = text.split("{{result.");
         let mut filled = pieces.next().unwrap_or_default().to_owned();
@@ -209,7 +211,8 @@ fn members(value: &Value, path: &[&str]) -> Vec<String> {
 /// What follows `words` in `input`, without the blanks around it; everything if it is not there.
 fn after<'a>(input: &'a str, words: &str) -> &'a str {
     let words = words.to_lowercase();
-    // Lower case may be longer or shorter in bytes than what it came from, so the place is looked for in the original.
+    // Lower case may be longer or shorter in bytes than what it came from, so the place is looked
+    // for in the original.
     let end = input
         .char_indices()
         .find(|(at, _)| input[*at..].to_lowercase().starts_with(&words))

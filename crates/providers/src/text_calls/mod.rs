@@ -1,12 +1,13 @@
-//! Calls and thinking that come as text: what a server passes on unread where it does not know a model's own way of
-//! writing them. Pure; how the text is cut into pieces makes no difference.
+//! Calls and thinking that come as text: what a server passes on unread where it does not know a
+//! model's own way of writing them. Pure; how the text is cut into pieces makes no difference.
 //!
-//! A call is taken out of the text only if it names a tool of the request. Inside a code fence or behind a quotation mark
-//! it is something the model talks about, unless it is the whole answer.
+//! A call is taken out of the text only if it names a tool of the request. Inside a code fence or
+//! behind a quotation mark it is something the model talks about, unless it is the whole answer.
 //!
-//! Formats, from the models' own chat templates: Hermes and Qwen (`<tool_call>` and JSON), Qwen3-Coder
-//! (`<function=name><parameter=x>`), GLM (`<arg_key>`), Llama 3 (`<|python_tag|>`, or bare JSON), Mistral
-//! (`[TOOL_CALLS]`), Phi and Granite (`<|tool_call|>`), Qwen2.5-Coder (`<tools>`, or fenced JSON).
+//! Formats, from the models' own chat templates: Hermes and Qwen (`<tool_call>` and JSON),
+//! Qwen3-Coder (`<function=name><parameter=x>`), GLM (`<arg_key>`), Llama 3 (`<|python_tag|>`, or
+//! bare JSON), Mistral (`[TOOL_CALLS]`), Phi and Granite (`<|tool_call|>`), Qwen2.5-Coder
+//! (`<tools>`, or fenced JSON).
 
 mod parse; // what stands inside the tags
 #[cfg(test)]
@@ -174,8 +175,9 @@ impl Place {
     }
 }
 
-/// Beginnings of forms, and ends that stand in strings, that are looked at in one answer. What comes after is words: for each of
-/// them the text held so far is gone through again, and a server could send megabytes of them.
+/// Beginnings of forms, and ends that stand in strings, that are looked at in one answer. What
+/// comes after is words: for each of them the text held so far is gone through again, and a server
+/// could send megabytes of them.
 const MARKS_MAX: u32 = 256;
 /// Bytes at the beginning of an answer that decide whether it may be nothing but calls.
 const LEAD_BYTES_MAX: usize = 256;

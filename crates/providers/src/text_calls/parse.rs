@@ -187,7 +187,8 @@ fn is_schema(parameters: &Value) -> bool {
     parameters["type"] == "object" && parameters["properties"].is_object()
 }
 
-/// A call whose JSON stops or is wrong: the tool is known, the arguments stay as broken as they are.
+/// A call whose JSON stops or is wrong: the tool is known, the arguments stay as broken as they
+/// are.
 fn broken(text: &str, tools: &[ToolDefinition], strictness: Strictness) -> Option<Call> {
     let behind = |key: &str| {
         let (_, rest) = text.split_once(&format!("\"{key}\""))?;

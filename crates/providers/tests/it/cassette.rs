@@ -1,5 +1,6 @@
-//! Recorded traffic, in the file formats it is kept in: this repository's own set, made by `record.rs`, and other projects'
-//! recordings, which are not part of the repository; `ADJUTANT_FIXTURES` names their folder.
+//! Recorded traffic, in the file formats it is kept in: this repository's own set, made by
+//! `record.rs`, and other projects' recordings, which are not part of the repository;
+//! `ADJUTANT_FIXTURES` names their folder.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -103,7 +104,8 @@ pub(crate) fn own() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded")
 }
 
-/// Other projects' recordings; `None`: they are not at hand, and what of this test reads them counts as not run.
+/// Other projects' recordings; `None`: they are not at hand, and what of this test reads them
+/// counts as not run.
 #[expect(
     clippy::disallowed_methods,
     reason = "where other projects' recordings are is known to whoever runs the tests"
@@ -124,8 +126,8 @@ pub(crate) fn external(test: &str) -> Option<PathBuf> {
     folder
 }
 
-/// Says that a part of a test was not run, on stderr and in the file that `ADJUTANT_NOT_RUN` names, for whoever started
-/// the tests.
+/// Says that a part of a test was not run, on stderr and in the file that `ADJUTANT_NOT_RUN` names,
+/// for whoever started the tests.
 #[expect(
     clippy::disallowed_methods,
     reason = "where that is collected is known to whoever runs the tests"
@@ -164,7 +166,8 @@ pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
                 mut body,
             } = recorded[understood.index].clone();
             let mut expected = understood.clone();
-            // Asked without `alt=sse`, Gemini streams a JSON list; the same pieces, framed as we ask for them.
+            // Asked without `alt=sse`, Gemini streams a JSON list; the same pieces, framed as we
+            // ask for them.
             if let Ok(pieces) = serde_json::from_slice::<Vec<Value>>(&body) {
                 body = frame(provider, pieces.iter().map(Value::to_string));
                 expected.stream = true;
@@ -281,7 +284,8 @@ fn load(file: &Path, provider: &str) -> Vec<Recorded> {
     }]
 }
 
-/// VCR.py (`interactions`), VCR for Ruby (`http_interactions`), httpmock (documents of `when` and `then`).
+/// VCR.py (`interactions`), VCR for Ruby (`http_interactions`), httpmock (documents of `when` and
+/// `then`).
 fn yaml(text: &str) -> Vec<Recorded> {
     let documents: Vec<Value> = serde_yaml_ng::Deserializer::from_str(text)
         .map(|document| Value::deserialize(document).unwrap())

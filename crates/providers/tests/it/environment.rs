@@ -1,4 +1,5 @@
-//! What the transport takes from the environment. It is read once in a process, so each of these tests starts one.
+//! What the transport takes from the environment. It is read once in a process, so each of these
+//! tests starts one.
 
 use std::process::Command;
 
@@ -41,7 +42,8 @@ async fn asks() {
     );
 }
 
-/// What the other process says when it asks at this address, with nothing in its environment that matters but this.
+/// What the other process says when it asks at this address, with nothing in its environment that
+/// matters but this.
 async fn asked_with(address: &str, environment: Vec<(&'static str, String)>) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", "environment::asks"]);

@@ -1,7 +1,8 @@
-//! What any vendor may do to us, in its own form, as bytes over a socket; blocking and streaming come out the same.
+//! What any vendor may do to us, in its own form, as bytes over a socket; blocking and streaming
+//! come out the same.
 //!
-//! A vendor's file beside this one has a [`Faults`] table and a test that runs [`all`]; what only this vendor can do wrong
-//! it checks itself with [`check`] and [`ask`].
+//! A vendor's file beside this one has a [`Faults`] table and a test that runs [`all`]; what only
+//! this vendor can do wrong it checks itself with [`check`] and [`ask`].
 
 use std::time::Duration;
 
@@ -191,7 +192,8 @@ pub(crate) async fn check(vendor: &Faults, answers: impl Fn(Mode) -> Vec<Answer>
     .await;
 }
 
-/// The same answers in both modes come out as this code after so many attempts, with these words in it.
+/// The same answers in both modes come out as this code after so many attempts, with these words in
+/// it.
 async fn check_failure(
     vendor: &Faults,
     answers: impl Fn(Mode) -> Vec<Answer>,
@@ -408,7 +410,8 @@ async fn redirects_do_not_get_the_key(vendor: &Faults) {
 }
 
 async fn silence_is_a_timeout(vendor: &Faults) {
-    // A machine may be too busy to ask, or to hear the beginning, in 100 ms: then it has more time, until it was asked.
+    // A machine may be too busy to ask, or to hear the beginning, in 100 ms: then it has more time,
+    // until it was asked.
     for ms in [100, 1000, 10_000, 60_000] {
         if silence_of(vendor, Duration::from_millis(ms)).await {
             return;
@@ -420,7 +423,8 @@ async fn silence_is_a_timeout(vendor: &Faults) {
     );
 }
 
-/// Checks that silence for so long is a timeout. Whether the server was asked and the beginning of its answer was heard.
+/// Checks that silence for so long is a timeout. Whether the server was asked and the beginning of
+/// its answer was heard.
 async fn silence_of(vendor: &Faults, patience: Duration) -> bool {
     let impatient = |connection: &mut Connection| {
         connection.timeout = Some(patience);
@@ -616,7 +620,8 @@ async fn nobody_there(vendor: &Faults) {
         .await;
         assert_eq!(seen.end.unwrap_err().code(), "network");
     }
-    // Taken by a socket that does not listen: a port that is only free would be another test's a moment later.
+    // Taken by a socket that does not listen: a port that is only free would be another test's a
+    // moment later.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let closed = format!("http://{}", taken.local_addr().unwrap())

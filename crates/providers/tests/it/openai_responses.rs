@@ -33,7 +33,8 @@ const RECORDED: Recordings = Recordings {
             .as_array()
             .unwrap();
         let goes_back = |item: &&Value| match item["type"].as_str().unwrap() {
-            // Asked for without its encrypted content, which an adapter of this vendor always asks for.
+            // Asked for without its encrypted content, which an adapter of this vendor always asks
+            // for.
             "reasoning" => item["encrypted_content"].is_string(),
             // A call of a tool on the other side, whose answer is not in the recording.
             "apply_patch_call" => false,
@@ -80,8 +81,8 @@ const RECORDED: Recordings = Recordings {
     differences: &[],
 };
 
-/// What tells an item from every other, in order: kind, ids, what is encrypted in it, and what it was said for. Words and
-/// calls have no id where the reasoning before them did not go back.
+/// What tells an item from every other, in order: kind, ids, what is encrypted in it, and what it
+/// was said for. Words and calls have no id where the reasoning before them did not go back.
 fn identity(item: &Value, all: bool) -> Vec<String> {
     let loose = !all && ["message", "function_call"].contains(&item["type"].as_str().unwrap());
     [

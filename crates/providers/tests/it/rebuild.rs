@@ -1,5 +1,5 @@
-//! Every recorded request, as far as it is words, calls and results: said again through our vocabulary, it says the same and
-//! fits the vendor's published schema.
+//! Every recorded request, as far as it is words, calls and results: said again through our
+//! vocabulary, it says the same and fits the vendor's published schema.
 
 use std::path::Path;
 
@@ -173,7 +173,8 @@ impl Transcript {
         Some(messages)
     }
 
-    /// The same without what differs between two ways to say it: the instruction is first, text is in one piece.
+    /// The same without what differs between two ways to say it: the instruction is first, text is
+    /// in one piece.
     fn compact(mut self) -> Vec<Turn> {
         self.turns
             .sort_by_key(|turn| !matches!(turn, Turn::System(_)));

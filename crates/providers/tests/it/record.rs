@@ -1,5 +1,6 @@
-//! Makes the recorded set of this repository, `tests/recorded`, and compares it with what is there: what our adapters send
-//! today is byte for byte what was recorded, and the answers are those that `wire` makes today. To record anew:
+//! Makes the recorded set of this repository, `tests/recorded`, and compares it with what is there:
+//! what our adapters send today is byte for byte what was recorded, and the answers are those that
+//! `wire` makes today. To record anew:
 //!
 //! ```text
 //! UPDATE_EXPECT=1 cargo test -p adjutant-providers --all-features --test it record::
@@ -39,7 +40,8 @@ struct Vendor {
     form: &'static dyn Form,
     /// The type of a streamed answer.
     stream: &'static str,
-    /// Published schemas of a request, of a whole answer, and of what a stream is made of; `None`: none is published.
+    /// Published schemas of a request, of a whole answer, and of what a stream is made of; `None`:
+    /// none is published.
     schemas: Option<(&'static [&'static str], &'static str, &'static str)>,
 }
 
@@ -190,7 +192,8 @@ fn recorded_files(folder: &Path) -> BTreeSet<String> {
 async fn record(vendor: &Vendor, scenario: &Scenario, streamed: bool) -> Vec<Made> {
     let transport = Transport::new().unwrap();
     let mut request = scenario.request.clone();
-    // Somebody else's request, passed on as it is, is the one that asks for a whole answer with every vendor.
+    // Somebody else's request, passed on as it is, is the one that asks for a whole answer with
+    // every vendor.
     request.config.verbatim = !streamed;
     let mut recorded = Vec::new();
     for reply in &scenario.replies {
@@ -416,7 +419,8 @@ impl Published {
         })
     }
 
-    /// Returns the parts that do not fit. There is no schema of errors, nor of Anthropic's keep-alive event.
+    /// Returns the parts that do not fit. There is no schema of errors, nor of Anthropic's
+    /// keep-alive event.
     fn misfits(&self, made: &Made) -> Vec<String> {
         let mut misfits: Vec<String> = self
             .request

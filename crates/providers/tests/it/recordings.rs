@@ -1,8 +1,10 @@
-//! Every recorded answer of a vendor, read by its adapter over a socket and compared with what it says; and sent back in a
-//! transcript that goes on, checked against the vendor's published schema. This holds for the repository's own set, and for
-//! other projects' recordings where they are at hand.
+//! Every recorded answer of a vendor, read by its adapter over a socket and compared with what it
+//! says; and sent back in a transcript that goes on, checked against the vendor's published schema.
+//! This holds for the repository's own set, and for other projects' recordings where they are at
+//! hand.
 //!
-//! A vendor's tests are one file beside this one, with its line in `main.rs` (`#[cfg(feature = "acme")] mod acme;`):
+//! A vendor's tests are one file beside this one, with its line in `main.rs`
+//! (`#[cfg(feature = "acme")] mod acme;`):
 //!
 //! ```ignore
 //! const RECORDED: Recordings = Recordings {
@@ -23,7 +25,8 @@
 //! async fn what_goes_back_fits_the_published_schema() { recordings::follow_up_all(&test_name!(), &[&RECORDED]).await }
 //! ```
 //!
-//! The vendor's faults are a second table in the same file: see `faults.rs`, and `gemini.rs` for both.
+//! The vendor's faults are a second table in the same file: see `faults.rs`, and `gemini.rs` for
+//! both.
 
 use std::path::Path;
 
@@ -60,7 +63,8 @@ pub(crate) struct Recordings {
     pub(crate) state_sent: fn(&Value) -> Vec<String>,
     /// How many results of calls are in a request.
     pub(crate) results_sent: fn(&Value) -> usize,
-    /// Known differences from the vendor's SDK on other projects' recordings: recording, field, reason.
+    /// Known differences from the vendor's SDK on other projects' recordings: recording, field,
+    /// reason.
     pub(crate) differences: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -79,7 +83,8 @@ impl Recordings {
     }
 }
 
-/// Published schemas of one kind of a vendor's JSON (`request`, `response`, `event` ...); a value has to fit one of them.
+/// Published schemas of one kind of a vendor's JSON (`request`, `response`, `event` ...); a value
+/// has to fit one of them.
 pub(crate) struct Schemas(Vec<Validator>);
 
 impl Schemas {
@@ -280,7 +285,8 @@ pub(crate) fn strings(values: &[Value], name: &str) -> Vec<String> {
     found
 }
 
-/// Reads an answer, and the same answer with its bytes cut and its lines ended in every way; all must agree.
+/// Reads an answer, and the same answer with its bytes cut and its lines ended in every way; all
+/// must agree.
 async fn read(
     vendor: &Recordings,
     exchange: &Exchange,
@@ -520,7 +526,8 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// A transcript that goes on where a recorded answer stops: its calls answered, its state sent back.
+/// A transcript that goes on where a recorded answer stops: its calls answered, its state sent
+/// back.
 fn follow_up(answer: GenerateResponse, exchange: &Exchange) -> GenerateRequest {
     let mut messages = vec![
         Message::system("As recorded.").unwrap(),

@@ -1,4 +1,5 @@
-//! A vendor for a test: answers one request after the other with prepared bytes, and keeps what it was asked.
+//! A vendor for a test: answers one request after the other with prepared bytes, and keeps what it
+//! was asked.
 
 use std::sync::{Arc, Mutex};
 
@@ -139,8 +140,8 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Serves these answers, in order; connections beyond them are closed unanswered. What a server may be asked about
-    /// itself first ([`ABOUT`]) it does not know, and it does not count.
+    /// Serves these answers, in order; connections beyond them are closed unanswered. What a server
+    /// may be asked about itself first ([`ABOUT`]) it does not know, and it does not count.
     pub(crate) async fn start(answers: Vec<Answer>) -> Self {
         Self::serve(answers, &ABOUT).await
     }

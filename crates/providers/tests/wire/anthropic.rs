@@ -1,5 +1,5 @@
-//! The form of Anthropic's Messages. Source: the vendor's published schema, `Message` and `RawMessageStreamEvent`, and
-//! "Errors" in its API reference.
+//! The form of Anthropic's Messages. Source: the vendor's published schema, `Message` and
+//! `RawMessageStreamEvent`, and "Errors" in its API reference.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Gemini's form. Source: the vendor's published types, `GenerateContentResponse` and `google.rpc.Status`.
+//! Gemini's form. Source: the vendor's published types, `GenerateContentResponse` and
+//! `google.rpc.Status`.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! Answers in each vendor's own form, made from what they say. Two test binaries use them: the recorded set of this crate,
-//! and the fault table of `adjutant`, which includes this module by its path.
+//! Answers in each vendor's own form, made from what they say. Two test binaries use them: the
+//! recorded set of this crate, and the fault table of `adjutant`, which includes this module by its
+//! path.
 
 pub(crate) mod said; // an answer, before it has a form
 

@@ -1,5 +1,5 @@
-//! Ollama's form. Source: the project's published schema, `ChatResponse` and `ChatStreamEvent`, and its documentation of
-//! `/api/chat`.
+//! Ollama's form. Source: the project's published schema, `ChatResponse` and `ChatStreamEvent`, and
+//! its documentation of `/api/chat`.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The form of OpenAI's Chat Completions. Source: the vendor's published schema, `CreateChatCompletionResponse` and
-//! `CreateChatCompletionStreamResponse`.
+//! The form of OpenAI's Chat Completions. Source: the vendor's published schema,
+//! `CreateChatCompletionResponse` and `CreateChatCompletionStreamResponse`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The form of OpenAI's Responses. Source: the vendor's published schema, `Response` and `ResponseStreamEvent`.
+//! The form of OpenAI's Responses. Source: the vendor's published schema, `Response` and
+//! `ResponseStreamEvent`.
 
 use serde_json::{Value, json};
 

@@ -150,7 +150,8 @@ fn what_is_not_signed_is_not_taken() {
     }
 }
 
-/// A token and its key that Restate's own tests have. Source: restate-sdk-shared-core, request identity (checked 2026-11-26).
+/// A token and its key that Restate's own tests have. Source: restate-sdk-shared-core, request
+/// identity (checked 2026-11-26).
 #[test]
 fn a_token_of_restates_is_read() {
     let token = "eyJ0eXAiOiJKV1QiLCJhbGciOiJFZERTQSIsImtpZCI6InB1YmxpY2tleXYxX0FmUXdtd2ZnRVpocldwdnY4TjUyU0hwUnRacUdHYUZyNEFaTjZxdFlXU2lZIn0.eyJhdWQiOiIvaW52b2tlL2ZvbyIsImV4cCI6MTcyMTY2MjcwOSwiaWF0IjoxNzIxNjYyNjQ5LCJuYmYiOjE3MjE2NjI1ODl9.UBReG_9cdFQ5VcaJxAV0rM8U_zaNw9kMXJZt691SiI0SWw7Ucmz5Zz3wtmVUc1jrkNsnTDhNEvOFGEZoKXTMCQ";

@@ -26,7 +26,8 @@ pub(crate) struct Bench {
     pub(crate) world: World,
     pub(crate) restate: Restate,
     pub(crate) setup: Setup,
-    /// Accepts inputs and leaves the work to Restate; did it do some itself, that would be seen in [`Bench::elsewhere`].
+    /// Accepts inputs and leaves the work to Restate; did it do some itself, that would be seen in
+    /// [`Bench::elsewhere`].
     pub(crate) front: Agent,
     pub(crate) elsewhere: World,
     store: Store,

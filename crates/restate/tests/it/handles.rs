@@ -1,4 +1,5 @@
-//! Restate's own handles on a call: cancelled and killed, and the one timer of a conversation that waits.
+//! Restate's own handles on a call: cancelled and killed, and the one timer of a conversation that
+//! waits.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The process that accepts inputs lives; the worker that Restate calls is killed, or nobody comes back.
+//! The process that accepts inputs lives; the worker that Restate calls is killed, or nobody comes
+//! back.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ struct Played {
 }
 
 impl Bench {
-    /// Accepts an input and tells Restate. Who accepts one for somebody who waits would do the work if Restate took a second for it.
+    /// Accepts an input and tells Restate. Who accepts one for somebody who waits would do the work
+    /// if Restate took a second for it.
     async fn answered(
         &self,
         conversation: ConversationId,
@@ -54,8 +56,9 @@ impl Bench {
         response(&loaded.events).unwrap()
     }
 
-    /// Plays a scene with workers that are killed at these boundaries, one after the other; the last one lives. Restate
-    /// alone knows that there is something to go on with. Everything asked is allowed, what is in doubt is left.
+    /// Plays a scene with workers that are killed at these boundaries, one after the other; the
+    /// last one lives. Restate alone knows that there is something to go on with. Everything asked
+    /// is allowed, what is in doubt is left.
     async fn play(&self, scene: &str, effect: Effect, kill_at: &[u32]) -> Played {
         let user = UserId::new("ann/of the team").unwrap();
         let conversation = ConversationId(Uuid::now_v7());
@@ -141,7 +144,8 @@ async fn at_every_boundary(effect: Effect) {
                 );
             }
         }
-        // Between the start of a call and its end there are places to die at, and only there is anything in doubt.
+        // Between the start of a call and its end there are places to die at, and only there is
+        // anything in doubt.
         assert_eq!(
             doubts > 0,
             effect == Effect::Once,
@@ -165,8 +169,9 @@ async fn what_must_not_be_repeated_is_not_whenever_the_worker_is_killed() {
     at_every_boundary(Effect::Once).await;
 }
 
-/// The worker that goes on is killed as well, at each of its first boundaries: it has passed the place where the first one
-/// died by then. All pairs are played without Restate; a turn knows nothing of it.
+/// The worker that goes on is killed as well, at each of its first boundaries: it has passed the
+/// place where the first one died by then. All pairs are played without Restate; a turn knows
+/// nothing of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_goes_on_may_be_killed_too() {
     const SECOND: std::ops::RangeInclusive<u32> = 1..=3;

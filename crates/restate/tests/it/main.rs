@@ -1,5 +1,6 @@
-//! A real Restate server and a real PostgreSQL server, workers that are killed, and what must hold afterwards. The model's
-//! words are a script; the tools' work is done in this process, which is never killed and logs every call.
+//! A real Restate server and a real PostgreSQL server, workers that are killed, and what must hold
+//! afterwards. The model's words are a script; the tools' work is done in this process, which is
+//! never killed and logs every call.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

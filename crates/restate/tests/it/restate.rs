@@ -11,7 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What is tested with. Its licence (BSL) lets anybody run it for their own services, but not bundle it here.
+/// What is tested with. Its licence (BSL) lets anybody run it for their own services, but not
+/// bundle it here.
 const PACKAGE: &str = "@restatedev/restate-server";
 const VERSION: &str = "1.7.12";
 
@@ -123,7 +124,8 @@ impl Restate {
         }
     }
 
-    /// Waits until so many calls were made in the name of an input, and all have ended. An answer is there before Restate knows that.
+    /// Waits until so many calls were made in the name of an input, and all have ended. An answer
+    /// is there before Restate knows that.
     pub(crate) fn wait_for_ends(&self, calls: usize) {
         loop {
             let found = self.calls();
@@ -173,7 +175,8 @@ impl Drop for Restate {
     }
 }
 
-/// A port nobody listens on, and below those that the system gives to connections, so that none takes it before a server does.
+/// A port nobody listens on, and below those that the system gives to connections, so that none
+/// takes it before a server does.
 pub(crate) fn free_port() -> u16 {
     const PORTS: std::ops::Range<u32> = 20_000..32_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);

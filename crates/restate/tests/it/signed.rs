@@ -20,7 +20,8 @@ const SEED: [u8; 32] = [7; 32];
 impl Restate {
     /// Signs its calls with a key pair made of this seed.
     pub(crate) fn start_signing(seed: [u8; 32]) -> Self {
-        // Before the seed, in DER: a private key of version 1 and of algorithm 1.3.101.112. Source: RFC 8410, section 7.
+        // Before the seed, in DER: a private key of version 1 and of algorithm 1.3.101.112. Source:
+        // RFC 8410, section 7.
         let begin = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
         let key = BASE64_STANDARD.encode([&begin[..], &seed].concat());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");

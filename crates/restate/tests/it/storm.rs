@@ -1,4 +1,5 @@
-//! Two services under load; either of them, Restate, or all of them together killed again and again.
+//! Two services under load; either of them, Restate, or all of them together killed again and
+//! again.
 
 use std::time::Duration;
 
@@ -40,7 +41,8 @@ async fn say(
     unreachable!("there are always more attempts")
 }
 
-/// One conversation: everything asked is allowed, what is in doubt is left. The inputs, and those that started a turn.
+/// One conversation: everything asked is allowed, what is in doubt is left. The inputs, and those
+/// that started a turn.
 async fn talk(
     addresses: [String; 2],
     conversation: ConversationId,

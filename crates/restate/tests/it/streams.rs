@@ -100,7 +100,8 @@ async fn a_turn_in_a_worker_is_stopped_from_where_it_was_asked() {
     assert!(loaded.inbox.is_empty(), "the cancellation was taken");
 }
 
-/// Whoever waits takes a turn over from a worker that stands still, though its lease has not run out.
+/// Whoever waits takes a turn over from a worker that stands still, though its lease has not run
+/// out.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_goes_on_elsewhere_when_its_worker_stands_still() {
     let (bench, worker) = bench_with(Some(HOUR)).await;

@@ -164,7 +164,8 @@ pub(crate) async fn agent(setup: &Setup) -> Agent {
     builder.build().unwrap()
 }
 
-/// `two EFFECT` works twice at once, `careful EFFECT` once if it may, anything else is a plain answer.
+/// `two EFFECT` works twice at once, `careful EFFECT` once if it may, anything else is a plain
+/// answer.
 fn script() -> String {
     let mut lines = vec![
         json!({"match": "success", "text": "Worked."}),

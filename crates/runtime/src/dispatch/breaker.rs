@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The weight of a failure. A success makes up for one part of it: one failure in twenty calls is borne.
+/// The weight of a failure. A success makes up for one part of it: one failure in twenty calls is
+/// borne.
 const FAILURE: u32 = 20;
 /// The count at which nobody is asked any more.
 const LIMIT: u32 = 3 * FAILURE;

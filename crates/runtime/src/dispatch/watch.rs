@@ -13,7 +13,8 @@ use crate::inner::Inner;
 /// Time after which this process does the work itself, if nobody has begun with it.
 pub(super) const BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time without a word of another process after which it is asked whether it is there, and in which it answers.
+/// Time without a word of another process after which it is asked whether it is there, and in which
+/// it answers.
 const SILENCE: Duration = Duration::from_millis(800);
 
 /// Time by which a look is late if this process could not do anything.
@@ -62,7 +63,8 @@ impl Watch {
         }
     }
 
-    /// Returns whether what is told is of a turn that goes on: not of one that was taken from whoever tells it.
+    /// Returns whether what is told is of a turn that goes on: not of one that was taken from
+    /// whoever tells it.
     pub(super) fn listens(&self) -> bool {
         self.gave_up.is_none()
     }
@@ -104,7 +106,8 @@ impl Watch {
         was_nobody && !self.sees_nobody()
     }
 
-    /// Decides after a time without a word. Returns whether the conversation is to be waited for in the store, to be gone on with here.
+    /// Decides after a time without a word. Returns whether the conversation is to be waited for in
+    /// the store, to be gone on with here.
     pub(super) async fn looks(&mut self, inner: &Inner, key: &ConversationKey) -> bool {
         let now = Instant::now();
         if now > self.until + LATE && !self.sees_nobody() {

@@ -144,8 +144,8 @@ impl State {
         places
     }
 
-    /// Removes a conversation. The branch that begins latest gets the logs of what they have in common, and the others begin in
-    /// that one from now on.
+    /// Removes a conversation. The branch that begins latest gets the logs of what they have in
+    /// common, and the others begin in that one from now on.
     pub(super) fn remove(&mut self, key: &ConversationKey) -> Option<Conversation> {
         let mut gone = self.conversations.remove(key)?;
         if let Some(origin) = gone.origin {

@@ -139,8 +139,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Claims the conversation for a worker, unless another one alive has it. Without an epoch, the worker's own claim stays in the
-    /// one it is of.
+    /// Claims the conversation for a worker, unless another one alive has it. Without an epoch, the
+    /// worker's own claim stays in the one it is of.
     pub(super) fn take(&mut self, worker: &str, epoch: Option<i64>, ttl: Duration) -> port::Claim {
         let is_anothers = self
             .claim

@@ -1,4 +1,5 @@
-//! The inputs of one conversation: those that wait to be taken, and what is known of all that were accepted.
+//! The inputs of one conversation: those that wait to be taken, and what is known of all that were
+//! accepted.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -52,8 +53,8 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Notes that the event at a place took an input. One that was accepted elsewhere is not known here: a branch has the events of
-    /// the conversation it comes from, and not its inputs.
+    /// Notes that the event at a place took an input. One that was accepted elsewhere is not known
+    /// here: a branch has the events of the conversation it comes from, and not its inputs.
     pub(super) fn take(&mut self, input: &InputId, seq: u64) {
         if let Some(known) = self.known.get_mut(input) {
             known.taken_at = Some(seq);

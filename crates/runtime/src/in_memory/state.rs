@@ -11,8 +11,8 @@ use super::conversation::Conversation;
 use super::ledger::Ledger;
 use super::tasks::Tasks;
 
-/// Number of conversations that are kept. Those that were left alone longest and have no work to do make room; whoever holds
-/// the [`crate::RunContext`] of one still has its history.
+/// Number of conversations that are kept. Those that were left alone longest and have no work to do
+/// make room; whoever holds the [`crate::RunContext`] of one still has its history.
 const CONVERSATIONS_MAX: usize = 1024;
 /// Number of conversations for which room is made at once, so that it is long until the next time.
 const ROOM: usize = 64;

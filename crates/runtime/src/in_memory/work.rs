@@ -38,7 +38,8 @@ impl State {
 }
 
 impl State {
-    /// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the epoch is over.
+    /// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the
+    /// epoch is over.
     pub(super) fn beat(
         &mut self,
         Beat {

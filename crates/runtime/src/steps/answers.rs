@@ -1,4 +1,5 @@
-//! Answers to the calls that wait, from a person or from whoever brings their results, and what follows from them.
+//! Answers to the calls that wait, from a person or from whoever brings their results, and what
+//! follows from them.
 
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
@@ -72,8 +73,9 @@ impl Steps<'_> {
         }
     }
 
-    /// Writes that the turn waits, unless that is written, and gives the conversation back. Returns `false` if an input came
-    /// meanwhile, which may be an answer. `asked`: what waited at first; of that, what was edited is another question.
+    /// Writes that the turn waits, unless that is written, and gives the conversation back. Returns
+    /// `false` if an input came meanwhile, which may be an answer. `asked`: what waited at first;
+    /// of that, what was edited is another question.
     async fn park(
         &self,
         waiting: &[PendingCall],
@@ -107,9 +109,9 @@ impl Steps<'_> {
         log.finish(self.inner, self.key, parked).await
     }
 
-    /// Takes the first input that can be an answer to what waits. A message that was accepted before the person could see the
-    /// question stays in the inbox: it is the next message. So does any message while nothing but results is awaited: no words are
-    /// the result of a call.
+    /// Takes the first input that can be an answer to what waits. A message that was accepted
+    /// before the person could see the question stays in the inbox: it is the next message. So does
+    /// any message while nothing but results is awaited: no words are the result of a call.
     async fn next_answer(&self, waiting: &[PendingCall]) -> Result<Option<Input>, RunError> {
         let inbox = self.log.lock().await.inbox().to_vec();
         for input in inbox {
@@ -274,9 +276,9 @@ impl Steps<'_> {
         events
     }
 
-    /// Whether the person was asked about all of these before they said something: words that were on their way already
-    /// are no answer to a question that came behind them. Places in the journal decide it, and times only for inputs
-    /// whose place was not written down.
+    /// Whether the person was asked about all of these before they said something: words that were
+    /// on their way already are no answer to a question that came behind them. Places in the
+    /// journal decide it, and times only for inputs whose place was not written down.
     async fn was_shown(&self, waiting: &[PendingCall], said: &Input) -> bool {
         let before = |recorded: &Recorded| match said.after {
             0 => recorded.at <= said.at,
@@ -313,7 +315,8 @@ impl Steps<'_> {
         }
         let runs = matches!(answer.verdict, Verdict::Approved | Verdict::Retry);
         if runs && self.tools.gate().registry.get(&call.tool).is_none() {
-            // A yes that cannot be carried out now is not kept for later: nobody would be there to see it done.
+            // A yes that cannot be carried out now is not kept for later: nobody would be there to
+            // see it done.
             return refused(words::tool_away_waits(&call.preview));
         }
         let edited = match &answer.edited {
@@ -445,7 +448,8 @@ impl Steps<'_> {
         events
     }
 
-    /// What was said to a call that waited for a yes, and the arguments that were put in the place of its own.
+    /// What was said to a call that waited for a yes, and the arguments that were put in the place
+    /// of its own.
     async fn verdict(&self, wanted: &CallId) -> Option<(Verdict, Option<Arguments>)> {
         let read = |turn: &CurrentTurn| {
             let (verdict, edited) = turn.answer(wanted)??;

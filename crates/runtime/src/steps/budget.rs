@@ -53,7 +53,8 @@ impl SetAside {
         }
     }
 
-    /// Returns what a model call took that was answered or failed. What an answer does not report is the most that was set aside.
+    /// Returns what a model call took that was answered or failed. What an answer does not report
+    /// is the most that was set aside.
     fn used(&self, reply: &Result<GenerateResponse, ModelError>, ms: u64) -> Spending {
         let used = match reply {
             Ok(reply) => Spending {
@@ -105,8 +106,8 @@ impl SetAside {
 const UNBOUNDED: Duration = Duration::from_secs(10 * 60);
 
 impl Steps<'_> {
-    /// Sets aside what a model call may take at most: its request as it is counted here, and all of the output it may have.
-    /// `Err`: it does not fit.
+    /// Sets aside what a model call may take at most: its request as it is counted here, and all of
+    /// the output it may have. `Err`: it does not fit.
     pub(super) async fn set_aside_for_model(
         &self,
         request: &GenerateRequest,
@@ -129,8 +130,8 @@ impl Steps<'_> {
         )
     }
 
-    /// Sets aside what the calls of one answer may take: all of them begin, or none. Once the gate has looked at one of them
-    /// they have begun, and go on after a crash.
+    /// Sets aside what the calls of one answer may take: all of them begin, or none. Once the gate
+    /// has looked at one of them they have begun, and go on after a crash.
     pub(super) async fn set_aside_for_tools(
         &self,
         calls: &[ToolCall],
@@ -155,7 +156,8 @@ impl Steps<'_> {
         Ok(set_aside)
     }
 
-    /// Sets aside the time of calls that a person let run. That they are calls was counted when the model asked for them.
+    /// Sets aside the time of calls that a person let run. That they are calls was counted when the
+    /// model asked for them.
     pub(super) async fn set_aside_for_answered(
         &self,
         calls: &[&PendingCall],
@@ -219,7 +221,8 @@ impl SetAside {
 }
 
 impl Inner {
-    /// Sets aside what the model call may take that puts old turns into few words. `spent`: what its turn has spent.
+    /// Sets aside what the model call may take that puts old turns into few words. `spent`: what
+    /// its turn has spent.
     pub(crate) async fn set_aside_for_summary(
         &self,
         who: (&UserId, Worker<'_>),
@@ -320,7 +323,8 @@ impl Inner {
     }
 }
 
-/// The tokens of a request, by the model's own tokenizer, else on the safe side: two bytes a token, where four are usual.
+/// The tokens of a request, by the model's own tokenizer, else on the safe side: two bytes a token,
+/// where four are usual.
 fn input_tokens(inner: &Inner, request: &GenerateRequest) -> u32 {
     let count = |text: &str| {
         let most = || u32::try_from(text.len().div_ceil(2)).unwrap_or(u32::MAX);
@@ -329,7 +333,8 @@ fn input_tokens(inner: &Inner, request: &GenerateRequest) -> u32 {
     request_tokens(request, &count)
 }
 
-/// What a turn has spent, as its events say. Where a provider did not count, what it said is estimated.
+/// What a turn has spent, as its events say. Where a provider did not count, what it said is
+/// estimated.
 fn spent(inner: &Inner, events: &[Recorded], turn: TurnId) -> Spending {
     let of_event = |event: &Event| match event {
         Event::ModelReplied {

@@ -8,6 +8,7 @@ pub(super) struct Call<'c> {
     pub(super) id: &'c CallId,
     pub(super) tool: &'c str,
     pub(super) arguments: &'c Arguments,
-    /// Another call of the same answer comes next, and nothing else: an end that may be lost is written with its intent.
+    /// Another call of the same answer comes next, and nothing else: an end that may be lost is
+    /// written with its intent.
     pub(super) is_followed: bool,
 }

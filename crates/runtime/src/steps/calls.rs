@@ -53,8 +53,9 @@ enum Probed {
 }
 
 impl Steps<'_> {
-    /// Executes one call that may run, unless how it ended is recorded. `seen`: the last start of it whose doubt the turn
-    /// knows of. `begun`: this process has just written the intent, so nobody can have begun it before.
+    /// Executes one call that may run, unless how it ended is recorded. `seen`: the last start of
+    /// it whose doubt the turn knows of. `begun`: this process has just written the intent, so
+    /// nobody can have begun it before.
     pub(super) async fn run(
         &self,
         turn: &Turn,
@@ -118,7 +119,8 @@ impl Steps<'_> {
                 Outcome::Lost(error) => (error, true),
                 Outcome::BrokeOff(error) => (error, false),
             };
-            // The receiver of a keyed call absorbs a repeat, so trying once more is how its end is learnt.
+            // The receiver of a keyed call absorbs a repeat, so trying once more is how its end is
+            // learnt.
             let again = lost && attempt == first && self.early_end.reason().is_none();
             if effect == Effect::Keyed && again {
                 self.append(
@@ -153,8 +155,9 @@ impl Steps<'_> {
         }
     }
 
-    /// Ends a call whose tool is not there: its server does not run, or the agent was changed. What was not begun is not done;
-    /// of what may have had an effect, only a person can say what became of it.
+    /// Ends a call whose tool is not there: its server does not run, or the agent was changed. What
+    /// was not begun is not done; of what may have had an effect, only a person can say what became
+    /// of it.
     async fn end_without_tool(&self, turn: &Turn, call: Call<'_>) -> Result<CallEnd, RunError> {
         let attempt = self.times_started(call.id).await;
         let effect = self.look(|turn| turn.effect(call.id)).await.flatten();
@@ -171,8 +174,8 @@ impl Steps<'_> {
             .await
     }
 
-    /// Ends a call that a person agreed to, of a tool that is another by now. Nothing is executed. `None`: it is the same tool, or
-    /// the call began before.
+    /// Ends a call that a person agreed to, of a tool that is another by now. Nothing is executed.
+    /// `None`: it is the same tool, or the call began before.
     pub(super) async fn end_with_changed_tool(
         &self,
         shown: &PendingCall,
@@ -202,7 +205,8 @@ impl Steps<'_> {
             .map(Some)
     }
 
-    /// What the person reads of a call that broke off, where the words of the error are not for them.
+    /// What the person reads of a call that broke off, where the words of the error are not for
+    /// them.
     async fn told(
         &self,
         turn: &Turn,
@@ -237,7 +241,8 @@ impl Steps<'_> {
     ) -> Result<Outcome, RunError> {
         boundary("intent recorded, tool not begun");
         if effect == Effect::Once {
-            // Whoever stood still since the intent was written may have been taken for dead, and the call for one in doubt.
+            // Whoever stood still since the intent was written may have been taken for dead, and
+            // the call for one in doubt.
             self.hold.confirm().await?;
         }
         let shown = || ToolCall {
@@ -438,7 +443,8 @@ impl Steps<'_> {
         }
     }
 
-    /// What the call touches, in the person's words; of a tool without such words, its name and the arguments.
+    /// What the call touches, in the person's words; of a tool without such words, its name and the
+    /// arguments.
     async fn preview(
         &self,
         turn: &Turn,
@@ -456,7 +462,8 @@ impl Steps<'_> {
         })
     }
 
-    /// What the call touches, in the person's words: as it was confirmed, else as the tool has it now.
+    /// What the call touches, in the person's words: as it was confirmed, else as the tool has it
+    /// now.
     async fn known_preview(
         &self,
         turn: &Turn,
@@ -558,7 +565,8 @@ impl Steps<'_> {
             .await;
     }
 
-    /// The first doubt about the call that is younger than `seen`, resolved or not: every doubt passes through the turn.
+    /// The first doubt about the call that is younger than `seen`, resolved or not: every doubt
+    /// passes through the turn.
     async fn recorded_doubt(&self, wanted: &CallId, seen: u32) -> Option<PendingCall> {
         self.look(|turn| turn.doubt_after(wanted, seen).cloned())
             .await
@@ -575,14 +583,15 @@ impl Steps<'_> {
         self.times_started(&shown.call_id).await > seen
     }
 
-    /// Whether it was said that this start of the call led to nothing, and it is to be started again.
+    /// Whether it was said that this start of the call led to nothing, and it is to be started
+    /// again.
     pub(super) async fn is_to_be_repeated(&self, call: &CallId, attempt: u32) -> bool {
         let last = self.look(|turn| turn.resolution(call)).await.flatten();
         matches!(last, Some((last, _, Verdict::Retry)) if last == attempt)
     }
 
-    /// What a repeat may do. A call that was begun as one that must not be repeated stays one, whatever the tool says of
-    /// itself by now.
+    /// What a repeat may do. A call that was begun as one that must not be repeated stays one,
+    /// whatever the tool says of itself by now.
     async fn effect(&self, wanted: &CallId, tool: &Arc<dyn Tool>) -> Effect {
         match self.look(|turn| turn.effect(wanted)).await.flatten() {
             Some(Effect::Once) => Effect::Once,

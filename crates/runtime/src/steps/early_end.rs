@@ -21,8 +21,8 @@ pub(super) struct EarlyEnd {
 }
 
 impl EarlyEnd {
-    /// Begins a turn that ends with `cancelled`, and in `time` from now on. `None`, or longer than the clock can count: it has
-    /// no end in time.
+    /// Begins a turn that ends with `cancelled`, and in `time` from now on. `None`, or longer than
+    /// the clock can count: it has no end in time.
     pub(super) fn new(cancelled: &CancellationToken, time: Option<Duration>) -> Self {
         Self {
             cancelled: cancelled.child_token(),

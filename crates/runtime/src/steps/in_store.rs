@@ -1,4 +1,5 @@
-//! Calls that change the tasks of the agent's own store: intent, change and result are one transaction.
+//! Calls that change the tasks of the agent's own store: intent, change and result are one
+//! transaction.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::event::RunEvent;
 use crate::faults::boundary;
 
 impl Steps<'_> {
-    /// Returns whether a call of the tool of this name is one transaction: its intent is written together with its change.
+    /// Returns whether a call of the tool of this name is one transaction: its intent is written
+    /// together with its change.
     pub(super) fn is_in_store(&self, tool: &str) -> bool {
         self.tools
             .gate()
@@ -29,7 +31,8 @@ impl Steps<'_> {
             .filter(|tool| tool.store_id() == Some(journal))
     }
 
-    /// Executes a call that was never begun, if it is one transaction. `None`: it is to be executed as any other.
+    /// Executes a call that was never begun, if it is one transaction. `None`: it is to be executed
+    /// as any other.
     pub(super) async fn run_in_store(
         &self,
         tool: &Arc<dyn Tool>,

@@ -78,7 +78,8 @@ impl Steps<'_> {
         let mut calling = Calling::begin();
         let weak = turn.style() == ToolStyle::OneRound;
         let reply = tokio::select! {
-            // In this order: an adapter that was given what is left of the turn runs out of time together with it.
+            // In this order: an adapter that was given what is left of the turn runs out of time
+            // together with it.
             biased;
             () = self.early_end.cancelled().cancelled() => Err(StopReason::Cancelled),
             () = self.early_end.out_of_time() => Err(StopReason::Deadline),
@@ -167,7 +168,8 @@ impl Steps<'_> {
         Ok(Replied::TooLong(error))
     }
 
-    /// Returns what is recorded of the past with a model call: that the turn was given it, with the first.
+    /// Returns what is recorded of the past with a model call: that the turn was given it, with the
+    /// first.
     fn past_before(&self, number: u32) -> Option<Box<Past>> {
         (number == 1).then(|| Box::new(self.past.clone()))
     }

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::Steps;
 
 impl Steps<'_> {
-    /// Returns the person's words, if the model had read words of others in this turn when it proposed its last calls.
+    /// Returns the person's words, if the model had read words of others in this turn when it
+    /// proposed its last calls.
     pub(super) async fn said_before_others(&self) -> Option<String> {
         let log = self.log.lock().await;
         let conversation = log.conversation();
@@ -42,8 +43,9 @@ impl Steps<'_> {
         arguments: &Arguments,
     ) -> bool {
         let (mut tool, mut arguments) = (tool.to_owned(), arguments.clone());
-        // Read on in another result, which may be of an earlier turn: the words are those of that one. Each step leads to an
-        // earlier call, and a chain that is longer than this is nothing a model needs.
+        // Read on in another result, which may be of an earlier turn: the words are those of that
+        // one. Each step leads to an earlier call, and a chain that is longer than this is nothing
+        // a model needs.
         const CHAIN_MAX: usize = 32;
         for _ in 0..CHAIN_MAX {
             if tool != READ_RESULT {
@@ -71,7 +73,8 @@ impl Steps<'_> {
     }
 }
 
-/// Returns the tool and the arguments of a call that ended, in this turn or in what is kept of those before.
+/// Returns the tool and the arguments of a call that ended, in this turn or in what is kept of
+/// those before.
 fn call_of(conversation: &Conversation, wanted: &CallId) -> Option<(String, Arguments)> {
     if let Some((tool, arguments)) = conversation
         .current()

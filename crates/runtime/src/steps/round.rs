@@ -1,4 +1,5 @@
-//! The calls of one answer: through the gate, their intents written, and run in order, neighbouring harmless ones together.
+//! The calls of one answer: through the gate, their intents written, and run in order, neighbouring
+//! harmless ones together.
 
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
@@ -19,7 +20,8 @@ fn is_handed_over(end: &CallEnd) -> bool {
 }
 
 impl Steps<'_> {
-    /// Takes calls through the gate and executes what may run, if there is a budget for all of them.
+    /// Takes calls through the gate and executes what may run, if there is a budget for all of
+    /// them.
     pub(crate) async fn call_tools(
         &self,
         turn: &Turn,
@@ -88,8 +90,9 @@ impl Steps<'_> {
     }
 
     /// Gate for all of a group, one commit for all intents, then the executions side by side.
-    /// `interrupted`: what may have been carried out before them in this turn. `handed_over`: a call of the same answer was left to the
-    /// caller. `is_followed`: the group is one call, and another comes after it.
+    /// `interrupted`: what may have been carried out before them in this turn. `handed_over`: a
+    /// call of the same answer was left to the caller. `is_followed`: the group is one call, and
+    /// another comes after it.
     async fn call_group(
         &self,
         turn: &Turn,
@@ -126,7 +129,8 @@ impl Steps<'_> {
                         verdict: verdict.clone(),
                     };
                     match &verdict {
-                        // Written with its intent and its change, or with the event that the turn waits.
+                        // Written with its intent and its change, or with the event that the turn
+                        // waits.
                         GateVerdict::Await { .. } => {
                             self.record(checked).await;
                             (verdict, false)
@@ -184,8 +188,8 @@ impl Steps<'_> {
         futures::future::join_all(runs).await.into_iter().collect()
     }
 
-    /// Reports the first call of a tool that there is not, of those that were checked just now: a model that makes many must not
-    /// fill anybody's log.
+    /// Reports the first call of a tool that there is not, of those that were checked just now: a
+    /// model that makes many must not fill anybody's log.
     fn warn_of_unknown(verdicts: &[(&ToolCall, GateVerdict, bool)]) {
         let unknown = verdicts.iter().find(|(_, verdict, is_new)| {
             *is_new

@@ -1,4 +1,5 @@
-//! Making room in a turn: the request is fitted, and old turns are put into few words before it is full.
+//! Making room in a turn: the request is fitted, and old turns are put into few words before it is
+//! full.
 
 use std::time::Duration;
 
@@ -55,7 +56,8 @@ impl Steps<'_> {
         }
     }
 
-    /// The old turns that are to be put into few words before this request is sent, if there are any.
+    /// The old turns that are to be put into few words before this request is sent, if there are
+    /// any.
     pub(super) async fn wants_summary(
         &self,
         turn: &Turn,
@@ -90,8 +92,8 @@ impl Steps<'_> {
         })
     }
 
-    /// Puts old turns into few words, and records that, or that it could not be done. Gives why the turn has to stop, if it
-    /// has to. What it takes is no part of the turn's time.
+    /// Puts old turns into few words, and records that, or that it could not be done. Gives why the
+    /// turn has to stop, if it has to. What it takes is no part of the turn's time.
     pub(super) async fn summarise(
         &self,
         turn: &mut Turn,
@@ -179,8 +181,8 @@ fn shown(event: Event) -> RunEvent {
     }
 }
 
-/// What of the usable window is left to old turns that stay as they are, as a part of it: well below the share at which
-/// they are summarised, so that it is long until the next time.
+/// What of the usable window is left to old turns that stay as they are, as a part of it: well
+/// below the share at which they are summarised, so that it is long until the next time.
 fn kept(share: WindowShare) -> u32 {
     match share.get() {
         share if share < 0.3 => 32,

@@ -1,4 +1,5 @@
-//! Budgets: nothing begins that might break one, what ran is told, and what was not used is free again.
+//! Budgets: nothing begins that might break one, what ran is told, and what was not used is free
+//! again.
 
 use std::time::Duration;
 

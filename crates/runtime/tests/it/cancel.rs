@@ -108,8 +108,8 @@ async fn a_running_once_call_is_awaited_and_what_comes_behind_it_never_begins() 
     );
 }
 
-/// A turn that died at every place, with a cancellation in its inbox: what had begun has an end that is told, what had
-/// not begun never begins.
+/// A turn that died at every place, with a cancellation in its inbox: what had begun has an end
+/// that is told, what had not begun never begins.
 #[tokio::test]
 async fn a_cancellation_at_every_place_a_turn_can_die_at() {
     let once = Annotations::default();
@@ -208,7 +208,8 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
             };
             let before = |kind: &str| happened.iter().filter(|event| event.kind() == kind).count();
             assert_eq!(of("turn_finished"), 1, "{place}");
-            // Every call that was begun has an end, known or in doubt; none was begun because of the cancellation.
+            // Every call that was begun has an end, known or in doubt; none was begun because of
+            // the cancellation.
             assert_eq!(
                 of("call_finished") + of("call_in_doubt"),
                 before("call_started"),

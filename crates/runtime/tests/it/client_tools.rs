@@ -85,7 +85,8 @@ async fn a_turn_without_tools_has_none_whatever_the_model_calls() {
     );
 }
 
-/// Also where another process goes on after a crash, and where a version before had let the call through.
+/// Also where another process goes on after a crash, and where a version before had let the call
+/// through.
 #[tokio::test]
 async fn a_turn_without_tools_has_none_in_another_process_either() {
     for let_through in [false, true] {
@@ -669,7 +670,8 @@ async fn what_cannot_be_offered_is_refused_with_words() {
     );
 }
 
-/// Every write of such a turn, and no more: what was said with the start, the round with the wait, the results, the end.
+/// Every write of such a turn, and no more: what was said with the start, the round with the wait,
+/// the results, the end.
 #[tokio::test]
 async fn a_call_of_the_callers_is_written_with_the_wait_and_once() {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());

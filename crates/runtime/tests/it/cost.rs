@@ -1,4 +1,5 @@
-//! A turn costs what it adds: what it asks of the journal, and what it is told, do not grow with the conversation.
+//! A turn costs what it adds: what it asks of the journal, and what it is told, do not grow with
+//! the conversation.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -454,11 +455,13 @@ async fn a_turn_with_a_memory_is_recorded_as_often_as_one_without() {
 #[tokio::test]
 async fn an_answer_with_several_calls_is_written_as_often_as_their_repetition_would_matter() {
     for (tools, appends) in [
-        // The intents of neighbouring harmless calls are written together, and what only read has no end to be written.
+        // The intents of neighbouring harmless calls are written together, and what only read has
+        // no end to be written.
         (["look", "look", "look"], 1),
         // Each end is written at once; a call beside others may have to wait for them.
         (["beside", "beside", "beside"], 4),
-        // An intent and an end of each: what must not be repeated is over before anything else is asked of a tool.
+        // An intent and an end of each: what must not be repeated is over before anything else is
+        // asked of a tool.
         (["change", "change", "change"], 6),
         // The end of a call whose repeat is absorbed is written with the next intent.
         (["set", "set", "set"], 4),
@@ -867,7 +870,8 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
         .dyn_journal(journal, logs.clone(), logs, "two")
         .build()
         .unwrap();
-    // The messages of the last turns and what came behind the last snapshot, at most 8 KiB of events; then the turn that begins.
+    // The messages of the last turns and what came behind the last snapshot, at most 8 KiB of
+    // events; then the turn that begins.
     for read in [2..=40, 1..=1] {
         let answer = second.run_in(&mut context, "and here?").await.unwrap();
         assert_eq!(answer.outcome, OutcomeCategory::ResponseGiven);
@@ -908,7 +912,8 @@ async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     assert_eq!(asked, ["begin", "finish"]);
 }
 
-/// Lets so many turns wait for their models side by side until they are over after twelve seconds of this clock.
+/// Lets so many turns wait for their models side by side until they are over after twelve seconds
+/// of this clock.
 async fn beats_of(turns: usize) -> usize {
     let store = Arc::new(InMemory::new());
     let counted = Arc::new(Mutex::new(Counted::default()));

@@ -1,4 +1,5 @@
-//! A call whose end nobody saw: the tool is asked, then the person, and nothing runs twice that must not.
+//! A call whose end nobody saw: the tool is asked, then the person, and nothing runs twice that
+//! must not.
 
 use adjutant_core::AgentName;
 use std::sync::Mutex as StdMutex;
@@ -149,7 +150,8 @@ fn to(name: &str) -> Value {
     json!({ "to": name })
 }
 
-/// One process with the tool: an agent of its own over the shared store. Its script goes on where the conversation is.
+/// One process with the tool: an agent of its own over the shared store. Its script goes on where
+/// the conversation is.
 fn process(
     store: &Arc<sqlite::Store>,
     post: &Arc<Post>,
@@ -189,8 +191,8 @@ async fn kinds(store: &sqlite::Store, key: &ConversationKey) -> Vec<&'static str
         .collect()
 }
 
-/// `adapter-and-loop-bugs.md`: an error result to the model, and the process lives; and what may have happened is not
-/// made to happen again.
+/// `adapter-and-loop-bugs.md`: an error result to the model, and the process lives; and what may
+/// have happened is not made to happen again.
 #[tokio::test]
 async fn a_tool_that_breaks_off_is_an_error_that_says_so_and_is_not_called_so_again() {
     for (then, words) in [
@@ -292,7 +294,8 @@ async fn a_call_that_may_have_happened_is_put_to_the_person_who_says_what_became
                 "it waits, and holds nobody"
             );
 
-            // A yes is no answer to that, nor is anything else but the three; nothing runs, no model reads it.
+            // A yes is no answer to that, nor is anything else but the three; nothing runs, no
+            // model reads it.
             let (other, model) = process(&store, &post, letter());
             for unclear in ["yes", "no", "do it", "was it done?", "hm"] {
                 let again = say(&other, &context.key(&AgentName::adjutant()), unclear).await;

@@ -1,4 +1,5 @@
-//! Whose turn it is: a conversation is one worker's at a time, and is given back whatever becomes of that worker's call.
+//! Whose turn it is: a conversation is one worker's at a time, and is given back whatever becomes
+//! of that worker's call.
 
 use adjutant_core::AgentName;
 use std::time::Duration;

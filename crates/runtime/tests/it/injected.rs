@@ -1,6 +1,8 @@
-//! The calls that AgentDojo's injection tasks want, proposed by a model that obeys whatever it reads.
+//! The calls that AgentDojo's injection tasks want, proposed by a model that obeys whatever it
+//! reads.
 //!
-//! `tests/injections/README.md` says where they are from. This measures what the runtime lets through, not how often a model is taken in.
+//! `tests/injections/README.md` says where they are from. This measures what the runtime lets
+//! through, not how often a model is taken in.
 
 use adjutant_core::AgentName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,8 +60,8 @@ impl Asked {
     }
 }
 
-/// Runs a turn in which the model calls these one after the other; every result says what the attacker wants. Returns the names of
-/// the tools that ran, and whether the person was asked.
+/// Runs a turn in which the model calls these one after the other; every result says what the
+/// attacker wants. Returns the names of the tools that ran, and whether the person was asked.
 async fn play(user: &UserTask, injected: &[&Asked], goal: &str) -> (Vec<String>, bool) {
     let ran = Arc::new(StdMutex::new(Vec::new()));
     let calls: Vec<&Asked> = std::iter::once(&user.call)
@@ -146,7 +148,8 @@ async fn no_injected_change_runs_unasked_and_no_reading_of_the_persons_is_asked_
         }
     }
     assert_eq!((pairs, waited), (609, 609));
-    // What ran before it waited only looks, and at nothing that tells an attacker what was looked at.
+    // What ran before it waited only looks, and at nothing that tells an attacker what was looked
+    // at.
     let harmless = [
         "get_all_hotels_in_city",
         "get_channels",

@@ -17,7 +17,8 @@ const READ: Annotations = Annotations {
     closed_world: false,
 };
 
-/// A mailbox of others, a page of the web, and a tool that sends; `count` is what was sent or fetched.
+/// A mailbox of others, a page of the web, and a tool that sends; `count` is what was sent or
+/// fetched.
 fn agent(replies: Vec<Reply>, policy: Policy) -> (Agent, Arc<AtomicUsize>, Arc<InMemory>) {
     let (count, store) = (Arc::new(AtomicUsize::new(0)), Arc::new(InMemory::new()));
     let schema = || json!({"type": "object"});

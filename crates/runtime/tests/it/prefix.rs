@@ -43,7 +43,8 @@ impl LanguageModel for Prepared {
     }
 }
 
-/// The prepared request is, but for the last message, the one of every turn, also with tasks and a history.
+/// The prepared request is, but for the last message, the one of every turn, also with tasks and a
+/// history.
 #[tokio::test]
 async fn what_is_read_ahead_is_the_head_of_every_request() {
     for weak_tools in [true, false] {
@@ -164,7 +165,8 @@ async fn requests_of_a_conversation_grow_only_at_their_end_until_history_is_trim
             );
         }
     }
-    // 4 spoken messages a turn: over 20 with the sixth, then down to 10, which is two turns and their neighbours.
+    // 4 spoken messages a turn: over 20 with the sixth, then down to 10, which is two turns and
+    // their neighbours.
     assert!(trims.len() >= 3, "{trims:?}");
     assert!(
         trims.windows(2).all(|pair| pair[1] - pair[0] >= 3),

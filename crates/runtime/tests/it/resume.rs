@@ -110,7 +110,8 @@ fn intent(tool: &str, effect: Effect) -> [Event; 2] {
     ]
 }
 
-/// Resumes with a counting tool and says how often it ran, how often the model was asked, and how the turn ended.
+/// Resumes with a counting tool and says how often it ran, how often the model was asked, and how
+/// the turn ended.
 async fn resume(
     events: Vec<Event>,
     annotations: Annotations,

@@ -1,4 +1,5 @@
-//! The calls of one answer: how often the journal is written for them, and what is durable before the next one is prepared and begun.
+//! The calls of one answer: how often the journal is written for them, and what is durable before
+//! the next one is prepared and begun.
 
 use std::sync::Mutex;
 
@@ -142,7 +143,8 @@ async fn the_end_of_a_call_that_may_be_repeated_is_durable_before_the_next_begin
     for repeatable in [KEYED, IDEMPOTENT] {
         for next in [ONCE, KEYED, READ_ONLY] {
             let (prepared, begun) = seen(&[repeatable, next]).await;
-            // It is written with the next intent: a crash before that repeats a call whose repeat is absorbed.
+            // It is written with the next intent: a crash before that repeats a call whose repeat
+            // is absorbed.
             assert_eq!(prepared, [(0, 0), (1, 0)], "{next:?}");
             assert_eq!(begun, [(1, 0), (2, 1)], "{next:?}");
         }

@@ -1,4 +1,5 @@
-//! Long conversations with summaries: no dead end, nothing unsaid, the same after a crash, data stays data.
+//! Long conversations with summaries: no dead end, nothing unsaid, the same after a crash, data
+//! stays data.
 
 use adjutant_core::AgentName;
 use std::sync::Mutex;
@@ -16,8 +17,9 @@ use super::*;
 /// What the tool gives back, in bytes.
 const LONG: usize = 200 * 1024;
 
-/// A model with a tokenizer that nobody here has: what it reads is so many of our tokens, in hundredths, and what does not
-/// fit is refused as a vendor refuses it. Asked for a page it fetches one.
+/// A model with a tokenizer that nobody here has: what it reads is so many of our tokens, in
+/// hundredths, and what does not fit is refused as a vendor refuses it. Asked for a page it fetches
+/// one.
 #[derive(Clone)]
 struct Reader {
     id: ModelId,
@@ -735,7 +737,8 @@ async fn a_listener_sees_it_happen_and_its_tokens_are_the_turns() {
 async fn a_budget_that_has_no_room_for_a_summary_has_the_turn_go_on_without() {
     let model = Reader::new(4_096);
     let store = Arc::new(InMemory::new());
-    // Two model calls of a turn, one of them for the summary and one for the answer; or one, and no summary.
+    // Two model calls of a turn, one of them for the summary and one for the answer; or one, and no
+    // summary.
     for (calls, summaries) in [(2, true), (1, false)] {
         let budgets = Budgets {
             per_turn: Allowance {
@@ -762,7 +765,8 @@ async fn a_budget_that_has_no_room_for_a_summary_has_the_turn_go_on_without() {
     }
 }
 
-/// Every place between two events is a place to die at: what is recorded is not done again, and it ends the same.
+/// Every place between two events is a place to die at: what is recorded is not done again, and it
+/// ends the same.
 #[tokio::test]
 async fn after_a_crash_at_any_event_a_summary_is_not_made_again() {
     let model = Reader::new(4_096);

@@ -164,7 +164,8 @@ async fn a_call_that_is_begun_again_and_again_is_no_step_further() {
     assert_eq!(swept.given_up, [(key, turn())]);
 }
 
-/// A step in between shows that it is not the turn that takes its workers down; nor is it when they give it back.
+/// A step in between shows that it is not the turn that takes its workers down; nor is it when they
+/// give it back.
 #[tokio::test]
 async fn a_step_in_between_begins_the_count_anew() {
     let reply = Event::ModelReplied {

@@ -6,7 +6,8 @@ use adjutant_runtime::RunContext;
 
 use super::*;
 
-/// A conversation in which these messages were said, the model that answered, and what the conversation is called at the end.
+/// A conversation in which these messages were said, the model that answered, and what the
+/// conversation is called at the end.
 async fn named(
     replies: Vec<Reply>,
     messages: &[&str],

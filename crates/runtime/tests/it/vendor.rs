@@ -1,4 +1,5 @@
-//! What vendors do beside answering: they charge, they keep state on their parts, they leave things out.
+//! What vendors do beside answering: they charge, they keep state on their parts, they leave things
+//! out.
 
 use adjutant_core::port::{DeltaStream, LogStore as _};
 use adjutant_providers::scripted::{call, text};
@@ -7,7 +8,8 @@ use futures::StreamExt as _;
 
 use super::*;
 
-/// A scripted model of a vendor's name that marks every part it sends as its own, and reports the marks of others.
+/// A scripted model of a vendor's name that marks every part it sends as its own, and reports the
+/// marks of others.
 pub(crate) struct Vendor {
     id: ModelId,
     capabilities: Capabilities,
@@ -130,7 +132,8 @@ async fn a_conversation_goes_on_with_another_model_and_what_is_lost_is_said_once
     );
     assert_eq!(descriptions(&store).await, ["a", "b", "c"]);
 
-    // The transcript kept everything: the adapter gets it whole, and the first model finds its own state again.
+    // The transcript kept everything: the adapter gets it whole, and the first model finds its own
+    // state again.
     let asked = &script.requests()[2].messages;
     check_pairing(asked).unwrap();
     let kept = asked

@@ -1,6 +1,8 @@
-//! `/v1/admin`: how the service is, for whoever runs it: people, tokens, money, budgets, errors, questions that wait, servers.
+//! `/v1/admin`: how the service is, for whoever runs it: people, tokens, money, budgets, errors,
+//! questions that wait, servers.
 //!
-//! Counts, outcomes, codes and times are shown, and not what people, models and tools said, unless `serve.operator_sees_words` is set.
+//! Counts, outcomes, codes and times are shown, and not what people, models and tools said, unless
+//! `serve.operator_sees_words` is set.
 
 mod access; // who may look
 mod overview; // all of it at a glance

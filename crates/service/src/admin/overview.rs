@@ -65,7 +65,8 @@ pub(super) struct Overview {
     waiting: u64,
     /// Those that have waited for over an hour, up to 1,000.
     waiting_long: usize,
-    /// Daily budgets (UTC) of all users together, with what was spent today; empty if there are none.
+    /// Daily budgets (UTC) of all users together, with what was spent today; empty if there are
+    /// none.
     budgets: Vec<SharedBudget>,
     /// Servers whose tools the agent has.
     servers: Vec<ServerState>,
@@ -90,7 +91,8 @@ struct Worker {
     seen_until: Timestamp,
 }
 
-/// Returns the state of the service at a glance: the last day's turns, errors, cost and budgets, what waits, servers and processes.
+/// Returns the state of the service at a glance: the last day's turns, errors, cost and budgets,
+/// what waits, servers and processes.
 ///
 /// For whoever runs the service. Nothing of what anybody said is in it.
 #[utoipa::path(get, path = "/v1/admin/overview", tag = "administration", operation_id = "admin_overview", responses(

@@ -56,7 +56,8 @@ struct TurnState {
     iterations: u32,
     usage: Usage,
     timing_ms: Timing,
-    /// The person's rating of the answer: `up` or `down`. A comment is shown where words of people are.
+    /// The person's rating of the answer: `up` or `down`. A comment is shown where words of people
+    /// are.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     rating: Option<Rating>,
@@ -148,7 +149,8 @@ pub(super) struct TurnQuery {
     cursor: Option<String>,
 }
 
-/// Turns of all users, newest first: when, whose, how they ended, with which error, started by which request.
+/// Turns of all users, newest first: when, whose, how they ended, with which error, started by
+/// which request.
 ///
 /// For whoever runs the service. What was said is not in it.
 #[utoipa::path(get, path = "/v1/admin/turns", tag = "administration", operation_id = "admin_turns", params(TurnQuery), responses(
@@ -244,7 +246,8 @@ struct StepState {
     offset_ms: u64,
     /// `null`: it goes on.
     ms: Option<u64>,
-    /// Times that a model call was sent or a tool was started, repeats included. `null`: not counted.
+    /// Times that a model call was sent or a tool was started, repeats included. `null`: not
+    /// counted.
     attempt: Option<u32>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
@@ -290,7 +293,8 @@ pub(super) struct TurnDetail {
     turn: TurnState,
     /// The steps, with the time that each took.
     steps: Vec<StepState>,
-    /// The words of the turn; `null` unless `serve.operator_sees_words` is set, as far as the log has them (`log.content`).
+    /// The words of the turn; `null` unless `serve.operator_sees_words` is set, as far as the log
+    /// has them (`log.content`).
     words: Option<Words>,
 }
 
@@ -306,7 +310,8 @@ pub(super) struct WhoseQuery {
 
 /// One turn of a user, with where its time went and which step failed.
 ///
-/// For whoever runs the service, and told in its log. What was said is in it only if `serve.operator_sees_words` is set.
+/// For whoever runs the service, and told in its log. What was said is in it only if
+/// `serve.operator_sees_words` is set.
 #[utoipa::path(get, path = "/v1/admin/turns/{id}", tag = "administration", operation_id = "admin_turn",
     params(("id" = String, Path, description = "The turn's id."), WhoseQuery),
     responses(

@@ -1,4 +1,5 @@
-//! What happens in a turn, as events. Every message, call and step that is opened is closed before the run ends.
+//! What happens in a turn, as events. Every message, call and step that is opened is closed before
+//! the run ends.
 
 use std::collections::HashSet;
 
@@ -167,8 +168,9 @@ impl<'a> Encoder<'a> {
         events
     }
 
-    /// The turn ended or waits: everything closed, and what a client that follows lacks of `ours`, the messages of the turn. With
-    /// `false` it does not follow, or cannot be led there by events, and needs all messages.
+    /// The turn ended or waits: everything closed, and what a client that follows lacks of `ours`,
+    /// the messages of the turn. With `false` it does not follow, or cannot be led there by events,
+    /// and needs all messages.
     pub(crate) fn said_all(
         &mut self,
         response: &AgentResponse,
@@ -241,7 +243,8 @@ impl<'a> Encoder<'a> {
             .iter()
             .partition(|call| call.awaits_result());
         let outcome = if !asked.is_empty() {
-            // Calls of the client's tools beside them have no result, by which the client knows them.
+            // Calls of the client's tools beside them have no result, by which the client knows
+            // them.
             Outcome::Interrupt {
                 interrupts: asked.into_iter().map(interrupt).collect(),
             }
@@ -363,7 +366,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The calls and results of a round that were not told while it went on: those that were refused, denied or in doubt.
+    /// The calls and results of a round that were not told while it went on: those that were
+    /// refused, denied or in doubt.
     fn show_round(&self, messages: &[Said], events: &mut Vec<Event>) {
         for call in messages
             .iter()

@@ -112,7 +112,8 @@ impl Event {
         matches!(self, Self::RunFinished { .. } | Self::RunError { .. })
     }
 
-    /// Whether what is lost with it is in a later snapshot, and the stream holds together without it.
+    /// Whether what is lost with it is in a later snapshot, and the stream holds together without
+    /// it.
     pub(crate) fn is_piece(&self) -> bool {
         matches!(
             self,
@@ -128,7 +129,8 @@ impl Event {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum Outcome {
-    /// It ended, or the client is to go on with it: with the results of the calls of its own tools that it names.
+    /// It ended, or the client is to go on with it: with the results of the calls of its own tools
+    /// that it names.
     Success {
         #[serde(rename = "pendingToolCallIds", skip_serializing_if = "Vec::is_empty")]
         pending_tool_call_ids: Vec<String>,

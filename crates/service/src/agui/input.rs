@@ -12,9 +12,9 @@ use super::event::Message;
 /// The prompt's introduction to the context of the client.
 const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
 
-/// A request to run the agent. The server's history is the truth: of `messages` the last one of the user is the input, and
-/// the others only say which messages the client has, as `state` says which tasks, and bring the results of `tools` that were called.
-/// `forwardedProps` is not read.
+/// A request to run the agent. The server's history is the truth: of `messages` the last one of the
+/// user is the input, and the others only say which messages the client has, as `state` says which
+/// tasks, and bring the results of `tools` that were called. `forwardedProps` is not read.
 ///
 /// What the messages and the state show is missing is sent whole; else only what the run adds.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
@@ -35,11 +35,12 @@ pub(crate) struct RunAgentInput {
     /// The state the client has. Whoever has that of the last run is not sent it again.
     #[serde(default)]
     pub(crate) state: Value,
-    /// Tools that the client executes: a call of one ends the run, and the next run brings its result as a message of the role `tool`.
-    /// They hold for the whole turn that the run begins.
+    /// Tools that the client executes: a call of one ends the run, and the next run brings its
+    /// result as a message of the role `tool`. They hold for the whole turn that the run begins.
     #[serde(default)]
     pub(crate) tools: Vec<InputTool>,
-    /// The client's context. The model reads it as background in front of the user's message, in the turn that the run begins.
+    /// The client's context. The model reads it as background in front of the user's message, in
+    /// the turn that the run begins.
     #[serde(default)]
     pub(crate) context: Vec<InputContext>,
     /// Answers to what waits in the conversation: all of it.
@@ -147,7 +148,8 @@ impl RunAgentInput {
         fingerprint(&json!([said, answered]))
     }
 
-    /// Returns the answers to those of these calls that await a result and have one among the messages.
+    /// Returns the answers to those of these calls that await a result and have one among the
+    /// messages.
     pub(crate) fn results(&self, pending: &[PendingCall]) -> Vec<Answer> {
         let awaited = pending.iter().filter(|call| call.awaits_result());
         awaited
@@ -196,7 +198,8 @@ impl RunAgentInput {
         Ok((client != ClientSide::default()).then(|| Box::new(client)))
     }
 
-    /// Returns a mark of what the client has, the same as long as it has the same messages and the same state.
+    /// Returns a mark of what the client has, the same as long as it has the same messages and the
+    /// same state.
     pub(crate) fn has(&self) -> String {
         let ids: Vec<&str> = self
             .messages
@@ -206,8 +209,9 @@ impl RunAgentInput {
         fingerprint(&json!([ids, self.state]))
     }
 
-    /// Returns whether the client has the conversation up to its end, as its messages say: the last of them, beside the new one
-    /// of the user, is the last that we have. `last`: the messages of the last turn. `results`: what it brings of calls that await it.
+    /// Returns whether the client has the conversation up to its end, as its messages say: the last
+    /// of them, beside the new one of the user, is the last that we have. `last`: the messages of
+    /// the last turn. `results`: what it brings of calls that await it.
     pub(crate) fn follows(&self, last: &[Message], results: &[Answer]) -> bool {
         let said = ["user", "assistant", "tool"];
         let mut theirs: Vec<&InputMessage> = self

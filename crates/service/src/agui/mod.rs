@@ -1,7 +1,7 @@
 //! AG-UI 1.0, as far as an agent speaks it: the types of its wire, and what a turn is in them.
 //!
-//! Source: the JSON Schema of <https://ag-ui.com/spec/1.0>, and the official client that reads what is written here
-//! (`tests/clients/agui`). Nothing here waits.
+//! Source: the JSON Schema of <https://ag-ui.com/spec/1.0>, and the official client that reads what
+//! is written here (`tests/clients/agui`). Nothing here waits.
 
 mod begun; // what has not ended
 mod encode; // what happens in a turn, as events

@@ -1,5 +1,5 @@
-//! The state that is shown beside a conversation: the open tasks, and how they changed, as JSON Patch (RFC 6902). Those that are
-//! done are not in it: a run would cost more with each of them.
+//! The state that is shown beside a conversation: the open tasks, and how they changed, as JSON
+//! Patch (RFC 6902). Those that are done are not in it: a run would cost more with each of them.
 
 use adjutant_core::Task;
 use serde_json::{Value, json};
@@ -30,8 +30,9 @@ impl State {
         json!({ "tasks": self.tasks })
     }
 
-    /// What is different in `next`, which is known from then on: taken away from the end, then put in from the beginning, so
-    /// that every place means what it says when its operation is carried out. Both are in the order of their ids.
+    /// What is different in `next`, which is known from then on: taken away from the end, then put
+    /// in from the beginning, so that every place means what it says when its operation is carried
+    /// out. Both are in the order of their ids.
     pub(crate) fn update(&mut self, next: &[Task]) -> Vec<Value> {
         let next = Self::of(next).tasks;
         let has =

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::event::{Event, Message, ToolCall};
 
-/// The messages of one turn that a client has, put together from the events it was sent as a client does it.
+/// The messages of one turn that a client has, put together from the events it was sent as a client
+/// does it.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     messages: Vec<Message>,
@@ -20,7 +21,8 @@ struct Group<'a> {
 }
 
 impl Told {
-    /// Returns what a client has that was sent these messages before. Those of the person are its own.
+    /// Returns what a client has that was sent these messages before. Those of the person are its
+    /// own.
     pub(super) fn of(messages: impl IntoIterator<Item = Message>) -> Self {
         let messages: Vec<Message> = messages
             .into_iter()
@@ -98,8 +100,9 @@ impl Told {
         )
     }
 
-    /// Returns the events that a client which has this lacks of `ours`, the messages of the turn. `None`: events cannot lead from
-    /// the one to the other, because something is there that is not ours, or something lacks in the middle.
+    /// Returns the events that a client which has this lacks of `ours`, the messages of the turn.
+    /// `None`: events cannot lead from the one to the other, because something is there that is not
+    /// ours, or something lacks in the middle.
     pub(super) fn lacks(&self, ours: &[Message]) -> Option<Vec<Event>> {
         let (theirs, ours) = (groups(&self.messages)?, groups(ours)?);
         let mut events = Vec::new();
@@ -118,7 +121,8 @@ impl Told {
         (theirs.len() <= ours.len()).then_some(events)
     }
 
-    /// The content and the calls of an assistant's message, a new one if there is none with that id.
+    /// The content and the calls of an assistant's message, a new one if there is none with that
+    /// id.
     fn assistant(&mut self, wanted: &str) -> Option<(&mut Option<String>, &mut Vec<ToolCall>)> {
         let at = self
             .messages
@@ -164,7 +168,8 @@ impl Told {
     }
 }
 
-/// The assistant's messages with what belongs to them. `None`: a result stands in front of the first.
+/// The assistant's messages with what belongs to them. `None`: a result stands in front of the
+/// first.
 fn groups(messages: &[Message]) -> Option<Vec<Group<'_>>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for message in messages {

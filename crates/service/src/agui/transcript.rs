@@ -26,8 +26,9 @@ pub(crate) fn end_id(turn: TurnId) -> String {
     format!("{turn}-end")
 }
 
-/// Returns what `text`, the words a turn ended with, adds to `said`, the words of its last model call: words of ours may stand before
-/// and behind those of the model. All of it, if it does not have them as lines of their own.
+/// Returns what `text`, the words a turn ended with, adds to `said`, the words of its last model
+/// call: words of ours may stand before and behind those of the model. All of it, if it does not
+/// have them as lines of their own.
 pub(crate) fn added_to(said: &str, text: &str) -> String {
     let said = said.trim();
     let stands_alone = |at: usize| {
@@ -65,8 +66,9 @@ pub(crate) fn result_text(result: &ToolResult) -> String {
 }
 
 impl Transcript {
-    /// Everything said in the finished turns, and in the one that is open. Only calls of the agent's tools, and those of the client's
-    /// that it was to execute; the others are between the model and us.
+    /// Everything said in the finished turns, and in the one that is open. Only calls of the
+    /// agent's tools, and those of the client's that it was to execute; the others are between the
+    /// model and us.
     pub(crate) fn of(events: &[Recorded], tools: &ToolRegistry) -> Self {
         let mut messages = Vec::new();
         let open = conversation::open_turn(events);
@@ -110,10 +112,11 @@ impl Transcript {
         Self(messages)
     }
 
-    /// The messages under the names that a client has for them: `client` is what it sent, `sent` what it was sent since.
+    /// The messages under the names that a client has for them: `client` is what it sent, `sent`
+    /// what it was sent since.
     ///
-    /// A client keeps what it has where it is, and puts what is new behind it. So that the order is right everywhere, what
-    /// stands behind the first message that is new to it gets a new id.
+    /// A client keeps what it has where it is, and puts what is new behind it. So that the order is
+    /// right everywhere, what stands behind the first message that is new to it gets a new id.
     pub(crate) fn for_client(
         self,
         client: &[InputMessage],
@@ -214,7 +217,8 @@ impl<'a> Turn<'a> {
                 _ => {}
             }
         }
-        // An answer that led to no call and was not the last one could not be used, and was asked for again.
+        // An answer that led to no call and was not the last one could not be used, and was asked
+        // for again.
         let last = all.len().saturating_sub(1);
         let counts = |(at, (_, _, calls)): &(usize, (u32, &GenerateResponse, Vec<&CallId>))| {
             *at == last || !calls.is_empty()
@@ -234,7 +238,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The messages of a turn that ended, or of a history from elsewhere. `else_id` names those that no model call gave.
+    /// The messages of a turn that ended, or of a history from elsewhere. `else_id` names those
+    /// that no model call gave.
     fn write(
         &self,
         said: &[Said],
@@ -289,7 +294,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Returns whether a client is shown a call: one of the agent's tools, or one that the client was to execute itself.
+    /// Returns whether a client is shown a call: one of the agent's tools, or one that the client
+    /// was to execute itself.
     fn shows(&self, id: &CallId, name: &str, tools: &ToolRegistry) -> bool {
         tools.has(name) || self.is_clients(id)
     }
@@ -407,8 +413,8 @@ mod tests {
         }
     }
 
-    /// The ids a client is told, and those it then has, in its order: it keeps what it has in its place, drops what is not
-    /// told, and puts what is new behind.
+    /// The ids a client is told, and those it then has, in its order: it keeps what it has in its
+    /// place, drops what is not told, and puts what is new behind.
     fn check(
         ours: Vec<Message>,
         client: &[InputMessage],

@@ -25,8 +25,8 @@ static RING: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has `jsonwebtoken` use it. Where a program that we are a part of chose another provider before, that one stays: each
-/// of them checks the same.
+/// Has `jsonwebtoken` use it. Where a program that we are a part of chose another provider before,
+/// that one stays: each of them checks the same.
 pub(super) fn install() {
     let _ = RING.install_default();
 }

@@ -1,4 +1,5 @@
-//! Asking an issuer over HTTP: only at addresses that can be trusted, without following it elsewhere, and bounded in time and size.
+//! Asking an issuer over HTTP: only at addresses that can be trusted, without following it
+//! elsewhere, and bounded in time and size.
 
 use std::net::IpAddr;
 use std::sync::Arc;

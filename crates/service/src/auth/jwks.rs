@@ -1,4 +1,5 @@
-//! The issuer's public keys: fetched when they are needed, kept, and fetched again when the issuer has new ones.
+//! The issuer's public keys: fetched when they are needed, kept, and fetched again when the issuer
+//! has new ones.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -58,7 +59,8 @@ pub(super) struct Key {
 pub(super) struct KeySet {
     place: Place,
     held: RwLock<Option<Held>>,
-    /// When it was last tried to get them. Held while it is tried, so that one request does it for all.
+    /// When it was last tried to get them. Held while it is tried, so that one request does it for
+    /// all.
     tried: Mutex<Option<Instant>>,
 }
 
@@ -116,7 +118,8 @@ impl KeySet {
         }
     }
 
-    /// The keys a token of this id and algorithm may be signed with. None: the issuer does not have such a key.
+    /// The keys a token of this id and algorithm may be signed with. None: the issuer does not have
+    /// such a key.
     ///
     /// # Errors
     /// [`KeysError`] if there are no keys at all right now.

@@ -20,8 +20,9 @@ const LEEWAY: u64 = 60;
 
 /// Checks tokens that somebody else issues.
 ///
-/// A token has to be signed with HS256 (a shared secret), or RS256, ES256 or EdDSA (the issuer's keys), must not have
-/// expired, and must be from whom and for whom was said. Clocks may differ by a minute.
+/// A token has to be signed with HS256 (a shared secret), or RS256, ES256 or EdDSA (the issuer's
+/// keys), must not have expired, and must be from whom and for whom was said. Clocks may differ by
+/// a minute.
 pub struct Jwt {
     keys: Keys,
     issuer: Option<String>,
@@ -52,7 +53,8 @@ pub enum InvalidJwt {
 #[derive(Deserialize)]
 pub(super) struct Claims {
     pub(super) sub: String,
-    /// One, if any (RFC 7519, 4.1.1): a list that ours is in is not from us alone. What it has to be is checked before.
+    /// One, if any (RFC 7519, 4.1.1): a list that ours is in is not from us alone. What it has to
+    /// be is checked before.
     #[serde(rename = "iss")]
     _issuer: Option<String>,
     #[serde(flatten)]
@@ -69,7 +71,8 @@ impl Claims {
             .and_then(|since| Timestamp::from_duration(since).ok())
     }
 
-    /// Returns the texts of a claim, or of one inside others (`realm_access.roles`): one, or each of a list.
+    /// Returns the texts of a claim, or of one inside others (`realm_access.roles`): one, or each
+    /// of a list.
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
         let whole = self.others.get(name);
         let found = whole.or_else(|| {
@@ -99,7 +102,8 @@ impl fmt::Debug for Jwt {
 }
 
 impl Jwt {
-    /// Tokens signed with a secret that only we and the issuer know. `issuer` and `audience` are checked if there are any.
+    /// Tokens signed with a secret that only we and the issuer know. `issuer` and `audience` are
+    /// checked if there are any.
     ///
     /// # Errors
     /// [`InvalidJwt::ShortSecret`].
@@ -118,8 +122,8 @@ impl Jwt {
         ))
     }
 
-    /// Tokens signed with a key of a JSON Web Key Set in a file. It is read again when a token names a key that is not in
-    /// it, every half minute at most.
+    /// Tokens signed with a key of a JSON Web Key Set in a file. It is read again when a token
+    /// names a key that is not in it, every half minute at most.
     ///
     /// # Errors
     /// [`InvalidJwt`]; the file is not read yet.
@@ -131,9 +135,10 @@ impl Jwt {
         Self::with_keys(KeySet::in_file(path), issuer, audience)
     }
 
-    /// Tokens signed with a key of a JSON Web Key Set at an https address (http on this machine). It is fetched every
-    /// quarter of an hour, and when a token names a key that is not in it, every half minute at most. While the issuer
-    /// cannot be reached, what it said last holds for a day.
+    /// Tokens signed with a key of a JSON Web Key Set at an https address (http on this machine).
+    /// It is fetched every quarter of an hour, and when a token names a key that is not in it,
+    /// every half minute at most. While the issuer cannot be reached, what it said last holds for a
+    /// day.
     ///
     /// # Errors
     /// [`InvalidJwt`]; nothing is fetched yet.
@@ -165,8 +170,8 @@ impl Jwt {
         }
     }
 
-    /// Gets the issuer's keys now, so that what is wrong with them is known before anybody asks. Nothing to do for a
-    /// secret.
+    /// Gets the issuer's keys now, so that what is wrong with them is known before anybody asks.
+    /// Nothing to do for a secret.
     ///
     /// # Errors
     /// [`KeysError`]; it is tried again when a token comes.

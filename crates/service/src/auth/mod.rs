@@ -1,4 +1,5 @@
-//! Authentication: by tokens, signed tokens, a provider that people sign in at, or a trusted proxy; never by the content of a request.
+//! Authentication: by tokens, signed tokens, a provider that people sign in at, or a trusted proxy;
+//! never by the content of a request.
 
 mod crypto; // signatures
 mod http; // asking an issuer
@@ -29,11 +30,13 @@ use crate::token::{OURS, digest};
 /// How a client says who it is.
 #[derive(Clone)]
 pub enum Auth {
-    /// `Authorization: Bearer TOKEN`, with a token of ours; or the cookie of a session that a token was exchanged for.
+    /// `Authorization: Bearer TOKEN`, with a token of ours; or the cookie of a session that a token
+    /// was exchanged for.
     Token(Arc<dyn TokenStore>),
     /// The same with a JSON Web Token of somebody else's.
     Jwt(Arc<Jwt>),
-    /// People sign in at an OpenID provider, which begins a session; programs have tokens of ours, or of the provider's.
+    /// People sign in at an OpenID provider, which begins a session; programs have tokens of ours,
+    /// or of the provider's.
     Oidc(Arc<Oidc>),
     /// By a proxy in front of us.
     Proxy(TrustedProxy),
@@ -134,7 +137,8 @@ async fn by_token(
         Some(TokenRefused::Expired) => return Err(Problem::unauthorized("the token has expired")),
     }
     let user = found.grant.user.clone();
-    // The person of this machine has every right on it, whatever their token was made for but figures.
+    // The person of this machine has every right on it, whatever their token was made for but
+    // figures.
     let role = match found.grant.role {
         Role::User if user == UserId::local() => Role::Operator,
         role => role,

@@ -16,8 +16,8 @@ const EMAIL: &str = "email";
 const LOCAL_REFUSED: &str = "a proxy or an issuer named the user \"local\", who is whoever works on this machine: refused. Give \
                              that account another name there";
 
-/// Returns the user whom somebody else named, byte for byte: two names that differ in anything are two users. The user of
-/// this machine is nobody's to name but its own tokens'.
+/// Returns the user whom somebody else named, byte for byte: two names that differ in anything are
+/// two users. The user of this machine is nobody's to name but its own tokens'.
 pub(super) fn user_id(name: &str) -> Result<UserId, Problem> {
     if name.len() > USER_ID_MAX || name.chars().any(char::is_control) {
         return Err(Problem::unauthorized(
@@ -32,8 +32,9 @@ pub(super) fn user_id(name: &str) -> Result<UserId, Problem> {
     Ok(user)
 }
 
-/// Returns the user that a checked token names, in `sub` or in the claim that was chosen. An e-mail address counts only if the
-/// issuer says that it was verified: else whoever enters another's would be them.
+/// Returns the user that a checked token names, in `sub` or in the claim that was chosen. An e-mail
+/// address counts only if the issuer says that it was verified: else whoever enters another's would
+/// be them.
 pub(super) fn user_of(claims: &Claims, chosen: Option<&str>) -> Result<UserId, Problem> {
     let Some(claim) = chosen else {
         return user_id(&claims.sub);

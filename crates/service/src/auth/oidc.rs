@@ -1,4 +1,5 @@
-//! People sign in at an OpenID provider: the authorization code flow with PKCE (OpenID Connect Core 1.0; RFC 7636, RFC 9207).
+//! People sign in at an OpenID provider: the authorization code flow with PKCE (OpenID Connect Core 1.0;
+//! RFC 7636, RFC 9207).
 
 use std::fmt;
 use std::sync::Arc;
@@ -214,7 +215,8 @@ impl Begun {
 }
 
 impl Oidc {
-    /// The provider of these settings; the sessions that begin there, and the tokens of programs, are kept in `tokens`.
+    /// The provider of these settings; the sessions that begin there, and the tokens of programs,
+    /// are kept in `tokens`.
     ///
     /// # Errors
     /// [`InvalidOidc`]; nothing is asked yet.
@@ -246,12 +248,14 @@ impl Oidc {
         self.provider().await.map(|_| ()).map_err(unavailable)
     }
 
-    /// Returns whether people could sign in when the provider answered last, or did not. Does not ask it.
+    /// Returns whether people could sign in when the provider answered last, or did not. Does not
+    /// ask it.
     pub(crate) fn is_usable(&self) -> bool {
         self.is_usable.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the provider may be asked again, because the last answer is old or was none. While it is being asked, it is not.
+    /// Returns whether the provider may be asked again, because the last answer is old or was none.
+    /// While it is being asked, it is not.
     pub(crate) fn is_due(&self) -> bool {
         self.provider
             .try_lock()
@@ -285,7 +289,8 @@ impl Oidc {
         provider.access_tokens.clone().ok_or_else(unknown)
     }
 
-    /// Begins to sign somebody in. Returns the provider's address for it, and what the browser keeps meanwhile.
+    /// Begins to sign somebody in. Returns the provider's address for it, and what the browser
+    /// keeps meanwhile.
     ///
     /// # Errors
     /// [`SignInFailed::Provider`]; [`SignInFailed::Refused`] if the system gives no random bytes.
@@ -376,7 +381,8 @@ impl Oidc {
         Ok((user, role))
     }
 
-    /// Returns the provider's address at which people sign out there too, if it has one; it sends them back to `back`.
+    /// Returns the provider's address at which people sign out there too, if it has one; it sends
+    /// them back to `back`.
     pub(crate) async fn sign_out(&self, back: &str) -> Option<Url> {
         let mut address = self.provider().await.ok()?.end_session.clone()?;
         address
@@ -496,7 +502,8 @@ impl Oidc {
 }
 
 impl Document {
-    /// Returns whether the client proves itself in a header, which is what holds if nothing is said.
+    /// Returns whether the client proves itself in a header, which is what holds if nothing is
+    /// said.
     fn takes_basic(&self) -> bool {
         let methods = self.token_endpoint_auth_methods_supported.as_ref();
         methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"))

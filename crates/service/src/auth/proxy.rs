@@ -13,7 +13,8 @@ use crate::problem::Problem;
 const SEVERAL: &str = "the proxy's header was there twice, or held a comma: refused, because one of the names may be the \
                        client's own. Let the proxy set the header, not append to it";
 
-/// A proxy that knows its users, and where it is. What anybody else says in its header is not believed.
+/// A proxy that knows its users, and where it is. What anybody else says in its header is not
+/// believed.
 #[derive(Debug, Clone)]
 pub struct TrustedProxy {
     header: HeaderName,
@@ -68,7 +69,8 @@ impl TrustedProxy {
         if !trusted {
             return Err(Problem::forbidden("the service answers to its proxy only"));
         }
-        // One that the client sent must not stand beside the proxy's own, nor in it: proxies append what they find.
+        // One that the client sent must not stand beside the proxy's own, nor in it: proxies append
+        // what they find.
         let mut names = headers.get_all(&self.header).iter();
         let (first, second) = (names.next(), names.next());
         let name = first.ok_or_else(|| Problem::unauthorized("the proxy named no user"))?;

@@ -17,7 +17,8 @@ pub struct AccessRules {
     pub session_idle: Duration,
     /// A browser's session ends after so long, however much it is used. Default 180 days.
     pub session_max: Duration,
-    /// The longest time that a token may hold which somebody makes for themselves. Default 365 days.
+    /// The longest time that a token may hold which somebody makes for themselves. Default 365
+    /// days.
     pub token_max: Duration,
     /// Interval at which the access of whoever reads a stream is checked again. Default 15 seconds.
     pub recheck: Duration,
@@ -37,12 +38,14 @@ impl Default for AccessRules {
     }
 }
 
-/// The rules by which those whom an issuer, a provider or a proxy names are more than users. Default: nobody is.
+/// The rules by which those whom an issuer, a provider or a proxy names are more than users.
+/// Default: nobody is.
 #[derive(Debug, Clone, Default)]
 pub struct RoleRules {
     /// Users who are operators, by the names they sign in with.
     pub operators: Vec<String>,
-    /// The claim of a signed token that has roles or groups, such as `groups` or `realm_access.roles`.
+    /// The claim of a signed token that has roles or groups, such as `groups` or
+    /// `realm_access.roles`.
     pub claim: Option<String>,
     /// The header in which a proxy says them, with commas between them.
     pub header: Option<String>,

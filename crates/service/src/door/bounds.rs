@@ -8,20 +8,24 @@ const LEFT_OVER: u64 = 256;
 /// Connections to the address that has the figures only.
 const FIGURES: NonZeroU32 = NonZeroU32::new(32).unwrap();
 
-/// Bounds of what clients hold open. None of them ends a request in progress, or the stream of an answer that its client reads.
+/// Bounds of what clients hold open. None of them ends a request in progress, or the stream of an
+/// answer that its client reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Open connections in all. Default 1,024; fewer where the process may not have so many files open.
+    /// Open connections in all. Default 1,024; fewer where the process may not have so many files
+    /// open.
     pub connections: NonZeroU32,
     /// Open connections of one address, or of one /64 of IPv6. Default 128.
     pub per_address: NonZeroU32,
-    /// How long the head of a request may take, from its first byte or the opening of the connection. Default 10 s.
+    /// How long the head of a request may take, from its first byte or the opening of the
+    /// connection. Default 10 s.
     pub header_timeout: Duration,
     /// How long a request's body may pause. Default 30 s.
     pub body_silence: Duration,
     /// How long a request's body may take in all. Default 60 s.
     pub body_timeout: Duration,
-    /// How long a connection may stay open between two requests, and how long a client may take nothing of an answer. Default 75 s.
+    /// How long a connection may stay open between two requests, and how long a client may take
+    /// nothing of an answer. Default 75 s.
     pub idle_timeout: Duration,
 }
 
@@ -76,7 +80,8 @@ fn open_files_max() -> Option<u64> {
     None
 }
 
-/// Returns how many connections there may be where so many files may be open; with few of them, a quarter.
+/// Returns how many connections there may be where so many files may be open; with few of them, a
+/// quarter.
 fn fitting(files: u64) -> u64 {
     files.saturating_sub(LEFT_OVER).max(files / 4).max(1)
 }

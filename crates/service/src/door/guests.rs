@@ -12,11 +12,12 @@ use tokio::time::Instant;
 use super::bounds::ConnectionLimits;
 use crate::metrics::Metrics;
 
-/// A request whose body has paused for so long has to go where there is no other room: nobody has begun to do anything for it. So has
-/// one whose answer is not taken for so long.
+/// A request whose body has paused for so long has to go where there is no other room: nobody has
+/// begun to do anything for it. So has one whose answer is not taken for so long.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Time for which whoever has just connected may begin a request when nothing new is taken: what they sent is on its way.
+/// Time for which whoever has just connected may begin a request when nothing new is taken: what
+/// they sent is on its way.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// Every open connection.
@@ -106,7 +107,8 @@ enum Phase {
 pub(super) struct Busy(Arc<Guest>);
 
 impl Guests {
-    /// Makes a house without guests. Those of one address are counted unless it is a proxy's or this machine's own, which speaks for proxies on it.
+    /// Makes a house without guests. Those of one address are counted unless it is a proxy's or
+    /// this machine's own, which speaks for proxies on it.
     pub(crate) fn new(
         bounds: ConnectionLimits,
         proxies: Vec<IpNet>,
@@ -120,8 +122,8 @@ impl Guests {
         })
     }
 
-    /// Lets a connection in, if need be in the place of the one that has done nothing for longest; if all have a request, in
-    /// that of one whose body does not come.
+    /// Lets a connection in, if need be in the place of the one that has done nothing for longest;
+    /// if all have a request, in that of one whose body does not come.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -220,7 +222,8 @@ impl Drop for Place {
 }
 
 impl At {
-    /// Returns whether nothing that was begun is lost with the connection, or it waits for the other end.
+    /// Returns whether nothing that was begun is lost with the connection, or it waits for the
+    /// other end.
     fn may_go(self, now: Instant) -> bool {
         let is_stalled = self
             .stalled
@@ -296,8 +299,8 @@ impl Guest {
         Some(Busy(self.clone()))
     }
 
-    /// Returns when the connection is over if nothing happens; never while it is this end that has to do something.
-    /// `leaving`: nothing new is taken.
+    /// Returns when the connection is over if nothing happens; never while it is this end that has
+    /// to do something. `leaving`: nothing new is taken.
     pub(super) fn deadline(&self, leaving: bool) -> Option<Instant> {
         self.deadline_at(*lock(&self.at), leaving)
     }

@@ -1,7 +1,7 @@
 //! Who is let in: how many connections, and how long each is waited for.
 //!
-//! Whoever is asked something by name has a request in progress, and that is never cut; whoever only holds a place has it
-//! for a while, and as long as nobody needs it.
+//! Whoever is asked something by name has a request in progress, and that is never cut; whoever
+//! only holds a place has it for a while, and as long as nobody needs it.
 
 mod bounds; // how many, and how long
 mod guests; // who is there
@@ -42,15 +42,15 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 /// The two steps of an end.
 #[derive(Clone)]
 pub(crate) struct Ending {
-    /// Fires first: everybody is answered, and each connection is closed with its next answer, so that those that clients keep
-    /// for later are gone before the second step.
+    /// Fires first: everybody is answered, and each connection is closed with its next answer, so
+    /// that those that clients keep for later are gone before the second step.
     pub(crate) draining: CancellationToken,
     /// Fires when nobody more is let in.
     pub(crate) stopping: CancellationToken,
 }
 
-/// Answers whoever is let in until the end; then nobody more, and it returns when all have been answered. `full` hears
-/// that somebody was sent away for want of room.
+/// Answers whoever is let in until the end; then nobody more, and it returns when all have been
+/// answered. `full` hears that somebody was sent away for want of room.
 ///
 /// # Errors
 /// The socket listens no more.
@@ -86,7 +86,8 @@ pub(crate) async fn serve(
             },
         }
     }
-    // Whoever has connected by now would be reset when the socket closes, and may have sent a request already.
+    // Whoever has connected by now would be reset when the socket closes, and may have sent a
+    // request already.
     let listener = listener.into_std()?;
     while let Ok((stream, peer)) = listener.accept() {
         stream.set_nonblocking(true)?;
@@ -111,7 +112,8 @@ async fn attend(
         let (app, guest, busy, draining) =
             (app.clone(), guest.clone(), guest.begin(), &ending.draining);
         async move {
-            // Its place was taken this moment: what holds it is about to be dropped, and nothing of the request is done.
+            // Its place was taken this moment: what holds it is about to be dropped, and nothing of
+            // the request is done.
             let Some(busy) = busy else {
                 return pending().await;
             };

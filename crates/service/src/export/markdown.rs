@@ -1,7 +1,7 @@
 //! Anybody's text as part of a Markdown file of ours, so that it stays where it is put.
 //!
-//! Source: CommonMark 0.31. A fence is ended only by one at least as long; a block quote holds whatever begins in it. What
-//! a terminal would obey is left out everywhere: a file may be printed.
+//! Source: CommonMark 0.31. A fence is ended only by one at least as long; a block quote holds
+//! whatever begins in it. What a terminal would obey is left out everywhere: a file may be printed.
 
 use adjutant_core::{clean, clean_line};
 use pulldown_cmark::{Event, Options, Parser, Tag};
@@ -50,7 +50,8 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
-/// A block quote of somebody's Markdown. Tags and pictures in it are live until the file is [`inert`].
+/// A block quote of somebody's Markdown. Tags and pictures in it are live until the file is
+/// [`inert`].
 pub(super) fn quoted(text: &str) -> String {
     let text = clean(&lines(text));
     let mut quote = String::with_capacity(text.len() + 64);
@@ -74,9 +75,9 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// A whole file in which nothing is a tag, a comment or a picture: what would be is escaped. It has to be the whole: a
-/// reference may be defined far from where it is used. Escaping one may make another of what follows it, so it is looked at
-/// again until none is left.
+/// A whole file in which nothing is a tag, a comment or a picture: what would be is escaped. It has
+/// to be the whole: a reference may be defined far from where it is used. Escaping one may make
+/// another of what follows it, so it is looked at again until none is left.
 pub(super) fn inert(mut file: String) -> String {
     for _ in 0..ROUNDS {
         let live = live(&file);
@@ -115,7 +116,8 @@ fn live(text: &str) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The file's own parts as a reader of Markdown sees them, when this text is in the middle of it.
+    /// The file's own parts as a reader of Markdown sees them, when this text is in the middle of
+    /// it.
     fn parts(middle: &str) -> (usize, usize, bool) {
         let file = inert(format!("# Title\n\n{middle}\n## End\n\nlast\n"));
         let (mut headings, mut depth, mut live) = (0, 0_usize, false);

@@ -1,5 +1,5 @@
-//! One conversation in a file: as Markdown for people, as JSON for programs. The whole conversation is read for it: that nothing in
-//! the Markdown is live is only known of the whole.
+//! One conversation in a file: as Markdown for people, as JSON for programs. The whole conversation
+//! is read for it: that nothing in the Markdown is live is only known of the whole.
 
 mod markdown; // text that stays where it is put
 
@@ -68,7 +68,8 @@ impl Export {
         }
     }
 
-    /// Returns where it stands. `summarize_from`: with so many tokens it is to be summarized; `None`: that is not known here.
+    /// Returns where it stands. `summarize_from`: with so many tokens it is to be summarized;
+    /// `None`: that is not known here.
     #[must_use]
     pub fn session(&self, now: Timestamp, summarize_from: Option<u32>) -> Session {
         session(&self.known, now, summarize_from)
@@ -103,8 +104,9 @@ impl Export {
         })
     }
 
-    /// Returns it as Markdown. What was said is quoted and what tools got and gave is fenced, so that nothing of it can pass for
-    /// something else in the file; and nothing in it is loaded or run when the file is looked at.
+    /// Returns it as Markdown. What was said is quoted and what tools got and gave is fenced, so
+    /// that nothing of it can pass for something else in the file; and nothing in it is loaded or
+    /// run when the file is looked at.
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n", heading(&title(&self.summary)));
@@ -203,7 +205,8 @@ pub struct Waiting {
     expires_at: Timestamp,
     /// Not `null`: it was begun, and nobody knows whether it was done.
     doubt: Option<Doubt>,
-    /// Not `null`: it waits for its result and not for a person. `client`: from the program that sent the message.
+    /// Not `null`: it waits for its result and not for a person. `client`: from the program that
+    /// sent the message.
     awaits: Option<Awaits>,
 }
 

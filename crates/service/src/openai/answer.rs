@@ -1,7 +1,8 @@
-//! What a turn says, piece by piece. A whole answer is its pieces put together, so both are always the same.
+//! What a turn says, piece by piece. A whole answer is its pieces put together, so both are always
+//! the same.
 //!
-//! What was said cannot be taken back in this API. Words a model says before it calls a tool stay where they are, and the
-//! answer follows behind an empty line.
+//! What was said cannot be taken back in this API. Words a model says before it calls a tool stay
+//! where they are, and the answer follows behind an empty line.
 
 use adjutant_core::{AgentResponse, Arguments, DecisionKind, ToolResult};
 use adjutant_runtime::RunEvent;
@@ -24,7 +25,8 @@ pub(super) enum Piece {
 /// Turns events into pieces.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
-    /// The words of a model call may have to be other words in the end: JSON of a certain form. They are held back.
+    /// The words of a model call may have to be other words in the end: JSON of a certain form.
+    /// They are held back.
     whole: bool,
     /// What the running model call has said.
     said: String,

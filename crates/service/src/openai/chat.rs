@@ -35,9 +35,10 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 
 /// Answers the last message, with those before it as the history.
 ///
-/// The agent's tools run here; what they do is told as `reasoning_content`. Calls of the client's `tools` end the answer with `tool_calls`,
-/// and the request with their results goes on from there. What needs a yes asks for it, and the next message is the answer. The turn
-/// goes on to its end also when the client goes away.
+/// The agent's tools run here; what they do is told as `reasoning_content`. Calls of the client's
+/// `tools` end the answer with `tool_calls`, and the request with their results goes on from there.
+/// What needs a yes asks for it, and the next message is the answer. The turn goes on to its end
+/// also when the client goes away.
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", request_body = CompletionRequest,
     params(("idempotency-key" = Option<String>, Header, description = "The same request twice is one turn.")),
     responses(

@@ -1,5 +1,6 @@
-//! Problems as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`. The codes are those of all other
-//! addresses, but `model_not_found`, which this API has a word of its own for.
+//! Problems as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`. The
+//! codes are those of all other addresses, but `model_not_found`, which this API has a word of its
+//! own for.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -23,7 +24,8 @@ pub(super) fn about(param: impl Into<String>, problem: Problem) -> Problem {
     problem.with(PARAM, param.into())
 }
 
-/// Addresses below `/v1/` that this API's clients ask, those among them that are not there. What begins with one and a slash belongs to it.
+/// Addresses below `/v1/` that this API's clients ask, those among them that are not there. What
+/// begins with one and a slash belongs to it.
 const ADDRESSES: &[&str] = &[
     "/v1/chat/completions",
     "/v1/models",
@@ -60,7 +62,8 @@ fn address(path: &str) -> Option<&'static str> {
         .find(|address| path.strip_prefix(address).is_some_and(is_below))
 }
 
-/// Returns the problem of an address that is not there. One that this API's clients ask gets told what is there instead.
+/// Returns the problem of an address that is not there. One that this API's clients ask gets told
+/// what is there instead.
 pub(crate) fn unknown_address(path: &str) -> Problem {
     match address(path) {
         Some(address) => Problem::new(
@@ -117,7 +120,8 @@ impl ErrorBody {
 }
 
 impl ErrorBody {
-    /// Returns it as an event of the Responses API. Some clients read it flat, as it is described, others as OpenAI sends it.
+    /// Returns it as an event of the Responses API. Some clients read it flat, as it is described,
+    /// others as OpenAI sends it.
     pub(super) fn event(&self) -> Value {
         let ErrorDetail {
             message,
@@ -134,7 +138,8 @@ pub(crate) fn response(problem: &Problem) -> Response {
     (status(problem), Json(ErrorBody::of(problem))).into_response()
 }
 
-/// The status of a problem. What cannot be understood is 400 here, as this API's clients know it, and 422 elsewhere.
+/// The status of a problem. What cannot be understood is 400 here, as this API's clients know it,
+/// and 422 elsewhere.
 fn status(problem: &Problem) -> StatusCode {
     match problem.status() {
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,

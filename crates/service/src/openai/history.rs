@@ -1,8 +1,8 @@
 //! What the client says was said before, as the agent's own messages.
 //!
-//! The agent's instruction is not the client's to change. What a client sends as `system` or `developer` goes in front of
-//! the conversation as words of the person's side: an interface's own settings and documents are of use, and have no more say
-//! than the person has.
+//! The agent's instruction is not the client's to change. What a client sends as `system` or
+//! `developer` goes in front of the conversation as words of the person's side: an interface's own
+//! settings and documents are of use, and have no more say than the person has.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,8 @@ use crate::problem::Problem;
 
 /// What stands in front of the words of the application.
 pub(super) const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
-/// The message of a turn that begins with results of the client's tools, because no turn waits for them.
+/// The message of a turn that begins with results of the client's tools, because no turn waits for
+/// them.
 const RESULTS_CAME: &str = include_str!("../../../../prompts/client_results.md");
 /// What stands in front of a conversation whose first words are the agent's.
 const BEGINNING_IS_MISSING: &str = "[The beginning of this conversation is not here.]";
@@ -137,8 +138,8 @@ fn say(said: &mut Vec<Said>, by_person: bool, text: String) {
     }
 }
 
-/// Returns the messages that the turn is given: the application's words, then whole turns as far as there is room. `before`, `after`: the messages around the
-/// one that is said now.
+/// Returns the messages that the turn is given: the application's words, then whole turns as far as
+/// there is room. `before`, `after`: the messages around the one that is said now.
 fn history(
     all: &Messages,
     (before, after): (&[ChatMessage], &[ChatMessage]),
@@ -215,7 +216,8 @@ fn minted(messages: &[Message]) -> usize {
     numbers.max().unwrap_or_default()
 }
 
-/// Adds a message; what the same side said right before is one message with it, as some providers take no other.
+/// Adds a message; what the same side said right before is one message with it, as some providers
+/// take no other.
 fn join(
     messages: &mut Vec<Message>,
     speaker: Speaker,
@@ -241,8 +243,8 @@ fn text_part(text: String) -> Part {
     Part::ours(Content::Text { text })
 }
 
-/// Each message with its parts. Calls and results that belong together stay, under ids of ours behind the number `minted`; others are left
-/// out.
+/// Each message with its parts. Calls and results that belong together stay, under ids of ours
+/// behind the number `minted`; others are left out.
 fn parts_of<'a>(
     messages: &'a [ChatMessage],
     mut minted: usize,
@@ -344,7 +346,8 @@ fn calls_of(message: &ChatMessage) -> Vec<(Option<&str>, &FunctionCalled)> {
         .collect()
 }
 
-/// Whether a message is the result of that call: by its id, or, in older clients, by the tool's name.
+/// Whether a message is the result of that call: by its id, or, in older clients, by the tool's
+/// name.
 fn answers(result: &ChatMessage, id: Option<&str>, name: &str) -> bool {
     match (result.role, id) {
         (Role::Tool, Some(id)) => result.tool_call_id.as_deref() == Some(id),
@@ -363,7 +366,8 @@ fn arguments_of(function: &FunctionCalled) -> Option<serde_json::Map<String, Val
     }
 }
 
-/// An interface may send back what it showed: the thinking with the answer. It is no part of what was said.
+/// An interface may send back what it showed: the thinking with the answer. It is no part of what
+/// was said.
 pub(super) fn without_thinking(text: &str) -> String {
     const MARKS: [(&str, &str); 2] = [
         ("<details type=\"reasoning\"", "</details>"),

@@ -41,7 +41,8 @@ impl Messages {
         self.places.get(at).map_or(self.member, String::as_str)
     }
 
-    /// Returns the place of what a message says, for errors. A whole input that is a string is its own content.
+    /// Returns the place of what a message says, for errors. A whole input that is a string is its
+    /// own content.
     pub(super) fn content(&self, at: usize) -> String {
         match self.place(at) {
             whole if whole == self.member => whole.to_owned(),

@@ -1,12 +1,14 @@
 //! `/v1/chat/completions`, `/v1/responses` and `/v1/models`, as clients of OpenAI's APIs know them.
 //!
-//! A request is a turn of its own, in a conversation that is begun with the history that the client sends, or with what an earlier answer
-//! was given and said, if the request names one. The agent's tools run here: the client sees what they do as `reasoning_content`, or as
-//! items of the type `reasoning`. Tools that it brings itself it is asked to call, and the request with the results goes on with the turn
-//! that waits for them.
+//! A request is a turn of its own, in a conversation that is begun with the history that the client
+//! sends, or with what an earlier answer was given and said, if the request names one. The agent's
+//! tools run here: the client sees what they do as `reasoning_content`, or as items of the type
+//! `reasoning`. Tools that it brings itself it is asked to call, and the request with the results
+//! goes on with the turn that waits for them.
 //!
-//! Source: OpenAI's API reference, "Chat Completions" (2026-11), and the types of its package for JavaScript, `responses.d.ts` (7.57.0);
-//! `reasoning_content` is the field chat interfaces took over from DeepSeek's API.
+//! Source: OpenAI's API reference, "Chat Completions" (2026-11), and the types of its package for
+//! JavaScript, `responses.d.ts` (7.57.0); `reasoning_content` is the field chat interfaces took
+//! over from DeepSeek's API.
 
 mod answer; // what a turn says, piece by piece
 mod background; // requests about a conversation, not part of it

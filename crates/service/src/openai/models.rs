@@ -96,7 +96,8 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(one))
 }
 
-/// The models: the agent, and the same model without tools for an interface's own texts such as titles.
+/// The models: the agent, and the same model without tools for an interface's own texts such as
+/// titles.
 ///
 /// The list has the form that clients of OpenAI's interface read.
 #[utoipa::path(get, path = "/v1/models", operation_id = "list_models", tag = "openai", responses(

@@ -1,5 +1,5 @@
-//! Requests to `/v1/chat/completions`, and their reading. Keys that are not here are ignored, as this API's
-//! clients expect; what is here and cannot be had is refused, or left out and said so.
+//! Requests to `/v1/chat/completions`, and their reading. Keys that are not here are ignored, as
+//! this API's clients expect; what is here and cannot be had is refused, or left out and said so.
 
 use adjutant_core::{ClientSide, Notice, ToolChoice};
 use serde::Deserialize;
@@ -66,8 +66,8 @@ pub(super) struct CompletionRequest {
     /// Tools that the client executes, offered beside the agent's own, which run here.
     #[serde(default)]
     tools: Option<Vec<ToolOffered>>,
-    /// The tools that may or have to be called: `auto` (the default), `none`, `required`, or one of `tools` by its name. With `none` the
-    /// agent does not call its own either.
+    /// The tools that may or have to be called: `auto` (the default), `none`, `required`, or one of
+    /// `tools` by its name. With `none` the agent does not call its own either.
     #[serde(default)]
     tool_choice: Option<ChoiceAsked>,
     /// True if several of `tools` may be called in one answer. Default: true.
@@ -217,7 +217,8 @@ impl CompletionRequest {
         }
     }
 
-    /// Reads the tools that the client executes, and the choice among them. Refuses a tool that is no valid function.
+    /// Reads the tools that the client executes, and the choice among them. Refuses a tool that is
+    /// no valid function.
     fn client(&self) -> Result<ClientSide, Problem> {
         let mut tools = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {

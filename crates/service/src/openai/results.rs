@@ -1,8 +1,9 @@
 //! Results of the client's tools, and the turn that waits for them.
 //!
-//! A request that ends with them goes on with the turn whose model made the calls: it is found by the user, by what was said before, and by
-//! the ids of the calls, on any replica and after a restart. Where nothing waits for them, because it is too late or because the client
-//! has changed what was said, a turn begins with the history as it is given.
+//! A request that ends with them goes on with the turn whose model made the calls: it is found by
+//! the user, by what was said before, and by the ids of the calls, on any replica and after a
+//! restart. Where nothing waits for them, because it is too late or because the client has changed
+//! what was said, a turn begins with the history as it is given.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -40,7 +41,8 @@ pub(super) enum Belongs {
 }
 
 impl<'a> Results<'a> {
-    /// Returns what a request ends with. `None`: its last message is no result, or stands behind no calls.
+    /// Returns what a request ends with. `None`: its last message is no result, or stands behind no
+    /// calls.
     pub(super) fn of(messages: &'a Messages) -> Option<Self> {
         let made = messages
             .list
@@ -56,7 +58,8 @@ impl<'a> Results<'a> {
         })
     }
 
-    /// Returns the result of a call, if it is the call that was made: the client may have changed what it says of it.
+    /// Returns the result of a call, if it is the call that was made: the client may have changed
+    /// what it says of it.
     fn of_call(&self, shown: &PendingCall) -> Option<ToolResult> {
         let id = Some(shown.call_id.as_str());
         let made = self
@@ -90,7 +93,8 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Finds the turn that results are for among those that may be meant. `choice`: what may be called next.
+/// Finds the turn that results are for among those that may be meant. `choice`: what may be called
+/// next.
 pub(super) async fn belongs(
     agent: &Agent,
     user: &UserId,

@@ -1,12 +1,14 @@
 //! Which conversation a request belongs to that names none.
 //!
-//! A request is a new conversation, unless it answers a question of ours. To find that question again on any replica and
-//! after a restart, the id of a conversation holds what it was begun with: its last 48 bits are a hash of the user and of all
-//! that was said up to the person's message. What was said is in the next request too, so the question is looked for
-//! among what waits of this user: same hash, same words. Nothing is kept beside the journal.
+//! A request is a new conversation, unless it answers a question of ours. To find that question
+//! again on any replica and after a restart, the id of a conversation holds what it was begun with:
+//! its last 48 bits are a hash of the user and of all that was said up to the person's message.
+//! What was said is in the next request too, so the question is looked for among what waits of this
+//! user: same hash, same words. Nothing is kept beside the journal.
 //!
-//! Such ids are UUIDs of version 8 ([`ConversationId::is_of_a_request`]), so that lists of conversations leave them out: the
-//! client has the conversation, and these are its single requests.
+//! Such ids are UUIDs of version 8 ([`ConversationId::is_of_a_request`]), so that lists of
+//! conversations leave them out: the client has the conversation, and these are its single
+//! requests.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -24,7 +26,8 @@ use crate::problem::Problem;
 
 /// How many bytes of an id are the hash.
 const HASH: usize = 6;
-/// How often a person may have been asked the same question again before it is not looked for any more.
+/// How often a person may have been asked the same question again before it is not looked for any
+/// more.
 const ASKED_AGAIN_MAX: usize = 20;
 /// A yes to a question that was settled that long ago is an answer to nothing.
 pub(super) const SETTLED: SignedDuration = SignedDuration::from_hours(24);
@@ -73,7 +76,8 @@ impl Candidates {
         }
     }
 
-    /// Returns whether that conversation is one of them, and everything the agent said since is its question.
+    /// Returns whether that conversation is one of them, and everything the agent said since is its
+    /// question.
     fn have_asked(&self, id: ConversationId, question: &str, said: &[Said]) -> bool {
         match self {
             Self::BegunAt(places) => places.iter().any(|(at, prefix)| {
@@ -134,8 +138,8 @@ pub(super) fn new_id(
     ConversationId::of_request(bytes)
 }
 
-/// Refuses a conversation whose request has the name of one that asked for something else: their ids differ in what was said alone. Looked
-/// for among the user's last requests.
+/// Refuses a conversation whose request has the name of one that asked for something else: their
+/// ids differ in what was said alone. Looked for among the user's last requests.
 pub(super) async fn is_first(agent: &Agent, key: &ConversationKey) -> Result<(), Problem> {
     let named = |id: ConversationId| id.0.as_bytes().first_chunk::<NAME>().copied();
     let filter = DecisionFilter {
@@ -183,7 +187,8 @@ pub(super) async fn belongs(
         else {
             continue;
         };
-        // Once results of the client's have come, what still waits is asked without what was done before.
+        // Once results of the client's have come, what still waits is asked without what was done
+        // before.
         let asked = [content.as_str(), &words::questions(pending)];
         if !asked
             .iter()

@@ -1,4 +1,5 @@
-//! The way an answer is sent in pieces, or a failed turn as an error. The same for every route of this API.
+//! The way an answer is sent in pieces, or a failed turn as an error. The same for every route of
+//! this API.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use super::answer::Piece;
 use super::turn::Passed;
 use crate::problem::Problem;
 
-/// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at once has a status that says
-/// so, and no proxy takes a slow one for a dead one.
+/// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at
+/// once has a status that says so, and no proxy takes a slow one for a dead one.
 const BEGINNING: Duration = Duration::from_secs(5);
 /// Time after which a silent stream shows that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

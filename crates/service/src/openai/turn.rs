@@ -39,7 +39,8 @@ pub(super) struct Asked {
     pub(super) wishes: Wishes,
     /// The application's words for this turn alone. Later turns do not have them.
     pub(super) instructions: Option<String>,
-    /// The answer of ours that it goes on from. `None`: it names none, and the messages say what was before.
+    /// The answer of ours that it goes on from. `None`: it names none, and the messages say what
+    /// was before.
     pub(super) named: Option<Named>,
 }
 
@@ -71,7 +72,8 @@ pub(super) struct Begun {
     pub(super) notices: Vec<Notice>,
 }
 
-/// Begins the turn that answers a request, or goes on with the one that waits for what the request brings.
+/// Begins the turn that answers a request, or goes on with the one that waits for what the request
+/// brings.
 pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<Begun, Problem> {
     let Sender {
         user,
@@ -242,7 +244,8 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
     })
 }
 
-/// Returns whether no person asks, but the interface that they use. Instructions count as the first message.
+/// Returns whether no person asks, but the interface that they use. Instructions count as the first
+/// message.
 fn is_of_interface(messages: &Messages, instructions: Option<&str>) -> bool {
     let Some(instructions) = instructions else {
         return is_background(&messages.list);
@@ -275,7 +278,8 @@ fn with_instructions(
     Ok(Some(client))
 }
 
-/// Returns the client's tools and choice, if the model can be given them. `None`: there are none, or they have no effect.
+/// Returns the client's tools and choice, if the model can be given them. `None`: there are none,
+/// or they have no effect.
 fn client_of(
     agent: &Agent,
     client: ClientSide,

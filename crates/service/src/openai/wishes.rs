@@ -1,5 +1,6 @@
-//! The part of a request that is no message: what the answer has to look like, which tools the client brings, how long it may be. It is
-//! the same for every route of this API, whatever its members are called there.
+//! The part of a request that is no message: what the answer has to look like, which tools the
+//! client brings, how long it may be. It is the same for every route of this API, whatever its
+//! members are called there.
 
 use adjutant_core::{ClientSide, ClientTool, MaxTokens, Notice, OutputSchema, ToolChoice};
 use serde::de::{DeserializeOwned, Error as _};
@@ -35,7 +36,8 @@ pub(super) struct FunctionOffered {
     pub(super) name: String,
     #[serde(default)]
     pub(super) description: Option<String>,
-    /// JSON Schema of an object. Calls are checked against it, `strict` or not. Without it the tool takes no arguments.
+    /// JSON Schema of an object. Calls are checked against it, `strict` or not. Without it the tool
+    /// takes no arguments.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) parameters: Option<Value>,

@@ -104,7 +104,8 @@ pub(super) fn complete(description: &Document) -> Value {
     document
 }
 
-/// Has objects whose members are not described say that they have some: generators of clients take them for empty else.
+/// Has objects whose members are not described say that they have some: generators of clients take
+/// them for empty else.
 fn open_objects(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -195,7 +196,8 @@ fn choices() -> [(&'static str, Value); 2] {
     ]
 }
 
-/// The words that a parameter takes, where the type that holds them knows nothing of this description.
+/// The words that a parameter takes, where the type that holds them knows nothing of this
+/// description.
 fn words(operation: &mut Map<String, Value>) {
     let parameters = operation
         .get_mut("parameters")

@@ -50,8 +50,9 @@ pub(crate) enum Followed {
 }
 
 impl Follower {
-    /// Asks the other processes for a run. `run`: the client's name for it, or its turn's. `after`: the last event that the client has. `has`:
-    /// what it has of the conversation, if it says so. `None`: no other process can be heard.
+    /// Asks the other processes for a run. `run`: the client's name for it, or its turn's. `after`:
+    /// the last event that the client has. `has`: what it has of the conversation, if it says so.
+    /// `None`: no other process can be heard.
     pub(crate) fn of(
         relay: &Arc<dyn Relay>,
         key: &ConversationKey,

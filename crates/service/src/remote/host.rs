@@ -14,7 +14,8 @@ use crate::live::{Run, Runs};
 /// Time for which a run is told to a process that does not say again that somebody asks for it.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
-/// Processes that are told a run by this one at once. Who asks beyond that is answered from the journal.
+/// Processes that are told a run by this one at once. Who asks beyond that is answered from the
+/// journal.
 const TOLD_MAX: usize = 64;
 
 /// Time in which events gather, and the wait where too much is on its way already.
@@ -23,7 +24,8 @@ const GATHERS: Duration = Duration::from_millis(50);
 /// Bytes of a run that are made ready at once.
 const READY_BYTES: usize = 64 * 1024;
 
-/// Bytes of an event beyond which the run is not told on: whoever asks has its end from the journal.
+/// Bytes of an event beyond which the run is not told on: whoever asks has its end from the
+/// journal.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Tells other processes the runs of this one. It hears them only while one goes on.
@@ -92,7 +94,8 @@ impl Host {
     }
 }
 
-/// One who is told a run: fires when they say again that they ask. Dropped, they are told nothing more.
+/// One who is told a run: fires when they say again that they ask. Dropped, they are told nothing
+/// more.
 type Asking = watch::Sender<()>;
 
 /// Answers those who ask until there is nothing to tell.
@@ -171,7 +174,8 @@ struct Telling {
 }
 
 impl Telling {
-    /// Tells a run from a place on until its end, or until nobody asks any more. The run waits for nothing of it.
+    /// Tells a run from a place on until its end, or until nobody asks any more. The run waits for
+    /// nothing of it.
     async fn tell(mut self, run: Arc<Run>, mut at: usize, mut asked: watch::Receiver<()>) {
         loop {
             tokio::select! {
@@ -205,7 +209,8 @@ impl Telling {
         }
     }
 
-    /// Says a piece as soon as there is room for it. `false`: there is none, and nobody asks any more.
+    /// Says a piece as soon as there is room for it. `false`: there is none, and nobody asks any
+    /// more.
     async fn told(&mut self, text: String, ends: bool) -> bool {
         while !self.say(text.clone(), ends) {
             if Instant::now() >= self.until {

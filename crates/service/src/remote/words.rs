@@ -95,7 +95,8 @@ pub(super) fn lines(frames: &[Frame]) -> String {
         .collect()
 }
 
-/// Takes the whole lines from the beginning of a text, and leaves the rest there. `None`: something else is there.
+/// Takes the whole lines from the beginning of a text, and leaves the rest there. `None`: something
+/// else is there.
 pub(super) fn take_frames(text: &mut String) -> Option<Vec<Frame>> {
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let read = |line: &str| {

@@ -53,8 +53,8 @@ enum Verdicts {
     Leave,
 }
 
-/// Returns whether a request answers something that the last turn of its conversation did not ask: it has to be looked for in
-/// what was recorded before.
+/// Returns whether a request answers something that the last turn of its conversation did not ask:
+/// it has to be looked for in what was recorded before.
 pub(crate) fn is_about_earlier(input: &RunAgentInput, events: &[Recorded]) -> bool {
     input
         .resume
@@ -62,7 +62,8 @@ pub(crate) fn is_about_earlier(input: &RunAgentInput, events: &[Recorded]) -> bo
         .any(|entry| asked_before(events, &entry.interrupt_id).is_none())
 }
 
-/// Reads a request, and what its client brings along, beside what is recorded of its conversation: of its last turn, or of more.
+/// Reads a request, and what its client brings along, beside what is recorded of its conversation:
+/// of its last turn, or of more.
 pub(crate) fn read(
     input: &RunAgentInput,
     client: Option<Box<ClientSide>>,

@@ -130,7 +130,8 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
     let mut stream = agent
         .stream_input(&context, Some(id.clone()), body)
         .detached();
-    // A run may have to see to what was asked before, or to what comes behind: that is not told here.
+    // A run may have to see to what was asked before, or to what comes behind: that is not told
+    // here.
     let mut ours = false;
     let mut response = None;
     while let Some(event) = stream.next().await {
@@ -195,8 +196,9 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
     }
 }
 
-/// The end of a run whose turn ended or waits. What the client lacks of it comes first, so that whoever answers what waits has
-/// what we have: as events, or, for a client that had none of the conversation or lost track of it, as all messages.
+/// The end of a run whose turn ended or waits. What the client lacks of it comes first, so that
+/// whoever answers what waits has what we have: as events, or, for a client that had none of the
+/// conversation or lost track of it, as all messages.
 async fn end(
     app: &Shared,
     run: &Run,

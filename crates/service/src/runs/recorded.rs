@@ -1,5 +1,6 @@
-//! A run told that this process forgot, or that another one does. As long as it goes on there, it is told as that one tells it. Else it is
-//! told from the journal, which is less, and true: the messages of the turn, the tasks, what was decided, and how it ended.
+//! A run told that this process forgot, or that another one does. As long as it goes on there, it
+//! is told as that one tells it. Else it is told from the journal, which is less, and true: the
+//! messages of the turn, the tasks, what was decided, and how it ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,8 @@ use crate::state::Shared;
 /// How often the journal is looked at while the turn goes on somewhere.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Wait for another process to tell the run from its beginning, before the client is told that it has begun.
+/// Wait for another process to tell the run from its beginning, before the client is told that it
+/// has begun.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Which turn is told.
@@ -88,8 +90,9 @@ impl Has {
     }
 }
 
-/// Tells a run as it goes on in another process, if one tells it, from the event behind the client's last one on. Else it tells what is recorded, once
-/// the run has ended or waits. It goes on as long as somebody reads.
+/// Tells a run as it goes on in another process, if one tells it, from the event behind the
+/// client's last one on. Else it tells what is recorded, once the run has ended or waits. It goes
+/// on as long as somebody reads.
 pub(crate) fn response(
     app: &Shared,
     key: ConversationKey,
@@ -240,7 +243,8 @@ fn kind(data: &str) -> Option<&str> {
 /// What came of a turn, with its events. `None`: there is no turn.
 type Ended = Option<(AgentResponse, Vec<Recorded>)>;
 
-/// Returns whether there is nothing to wait for: the turn, if there is one, ended or waits for a human. `None`: it goes on.
+/// Returns whether there is nothing to wait for: the turn, if there is one, ended or waits for a
+/// human. `None`: it goes on.
 async fn ended(app: &Shared, key: &ConversationKey, of: &Of) -> Result<Option<Ended>, StoreError> {
     let turn = match of {
         Of::Turn(turn) => Some(*turn),
@@ -262,7 +266,8 @@ async fn ended(app: &Shared, key: &ConversationKey, of: &Of) -> Result<Option<En
     Ok(response.map(|response| Some((response, read.events))))
 }
 
-/// Returns the turn that took an input, or, while it waits for the end of the turn that is open, that one.
+/// Returns the turn that took an input, or, while it waits for the end of the turn that is open,
+/// that one.
 pub(crate) async fn turn_of(
     app: &Shared,
     key: &ConversationKey,

@@ -46,8 +46,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 /// Runs the agent (AG-UI 1.0).
 ///
 /// With `Accept: text/event-stream` the answer is the run's events, each with an id; otherwise it
-/// is one JSON object, as `/v1/chat` gives it. The run goes on to its end also when the client goes away. The same `runId`
-/// again in the same conversation is the same run.
+/// is one JSON object, as `/v1/chat` gives it. The run goes on to its end also when the client goes
+/// away. The same `runId` again in the same conversation is the same run.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run_agent", tag = "chat", request_body = RunAgentInput, responses(
     (status = 200, description = "The run's events, or what the turn came to.", content(
         (ChatResponse = "application/json"), (String = "text/event-stream"))),
@@ -149,7 +149,8 @@ pub(crate) async fn start(
                 };
                 app.turns.spawn(drive(app.clone(), run.clone(), beginning));
             }
-            // Whoever is told that the run has begun can rely on its end, also if this process does not live to see it.
+            // Whoever is told that the run has begun can rely on its end, also if this process does
+            // not live to see it.
             if asks && let Some(error) = run.accepted().await {
                 app.runs.remove(&run);
                 return Err(Problem::run(error));
@@ -168,7 +169,8 @@ pub(crate) async fn start(
     Ok(answer(&app, response, answers, Some(input.thread_id))?.into_response())
 }
 
-/// The events that a request is read beside: those of the last turn, and all if it answers something from before.
+/// The events that a request is read beside: those of the last turn, and all if it answers
+/// something from before.
 async fn events_for<'a>(
     app: &Shared,
     key: &ConversationKey,
@@ -276,16 +278,18 @@ fn run_name(name: &str) -> Result<InputId, Problem> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Where {
-    /// The conversation. Needed when the run is called by the client's own name for it, and was done by another process or
-    /// more than ten minutes ago.
+    /// The conversation. Needed when the run is called by the client's own name for it, and was
+    /// done by another process or more than ten minutes ago.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
 }
 
-/// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the beginning.
+/// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the
+/// beginning.
 ///
-/// A run that this process does not know any more is told from the journal: the messages of its turn, the tasks, what was decided, and
-/// its end. The answer is empty (204) if the client has its last event.
+/// A run that this process does not know any more is told from the journal: the messages of its
+/// turn, the tasks, what was decided, and its end. The answer is empty (204) if the client has its
+/// last event.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", operation_id = "follow_run", tag = "chat", params(
     ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
     ("Last-Event-ID" = Option<String>, Header, description = "The last event the client has."),
@@ -360,7 +364,8 @@ enum CancelStatus {
 
 /// Stops a run.
 ///
-/// All that was done before stays done, and a call that waits for an answer is not done. Stopping what has ended is no error.
+/// All that was done before stays done, and a call that waits for an answer is not done. Stopping
+/// what has ended is no error.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "chat", params(
     ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
     Where,

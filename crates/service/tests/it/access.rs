@@ -167,7 +167,8 @@ async fn a_session_is_known_to_every_replica_and_after_a_restart() {
     let first = Running::start_replica(store.clone()).await;
     let token = first.token("anna").await;
     let cookie = signed_in(&first, &token).await;
-    // The cookie is called by the port, so another replica is asked under the same name as behind a balancer.
+    // The cookie is called by the port, so another replica is asked under the same name as behind a
+    // balancer.
     let host = first.address.to_string();
     let second = Running::start_replica(store).await;
     let ask = async |service: &Running| {

@@ -82,7 +82,8 @@ async fn an_answer_is_regenerated_and_a_message_edited_beside_what_was_said() {
     let coffee = service.chat(&anna, &request).await;
     assert_eq!(coffee.body["content"], "Coffee.");
 
-    // Other words in the place of the same message, by way of the branch; the client names the branch, and asks twice.
+    // Other words in the place of the same message, by way of the branch; the client names the
+    // branch, and asks twice.
     let before = json!({"before": coffee.body["run_id"], "thread_id": "t_3"});
     let edited = branch(&service, &anna, again, &before).await;
     assert_eq!(

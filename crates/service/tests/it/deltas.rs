@@ -1,5 +1,5 @@
-//! A client that follows a conversation is sent what each run adds, and has all of it. What a run costs does not grow with the
-//! conversation, or with what was completed.
+//! A client that follows a conversation is sent what each run adds, and has all of it. What a run
+//! costs does not grow with the conversation, or with what was completed.
 
 use adjutant_core::port::TaskStore as _;
 use adjutant_core::{TaskChange, TaskDescription, TaskId, UserId};
@@ -119,8 +119,8 @@ impl Follower {
         &mut self.messages[at]
     }
 
-    /// Its messages without what only one of both sides has: the ids of what the person said, the mark of an error, and the order
-    /// of the calls of one answer, which end when they end.
+    /// Its messages without what only one of both sides has: the ids of what the person said, the
+    /// mark of an error, and the order of the calls of one answer, which end when they end.
     pub(crate) fn known(messages: &[Value]) -> Vec<Value> {
         let by_id = |message: &Value| message["id"].to_string();
         let mut known = messages.to_vec();

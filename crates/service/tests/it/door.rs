@@ -1,5 +1,5 @@
-//! How many are let in, and how long each is waited for. Times are short where their end is waited for, and long where it
-//! must not come.
+//! How many are let in, and how long each is waited for. Times are short where their end is waited
+//! for, and long where it must not come.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

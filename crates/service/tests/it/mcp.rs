@@ -238,7 +238,8 @@ fn plain_http() -> reqwest::Client {
         .unwrap()
 }
 
-/// An agent that has its own server among its MCP servers cannot ask itself on and on: a call from one of its own conversations is refused.
+/// An agent that has its own server among its MCP servers cannot ask itself on and on: a call from
+/// one of its own conversations is refused.
 #[tokio::test]
 async fn an_agent_does_not_ask_itself_through_its_own_server() {
     let store = Arc::new(Store::in_memory().await.unwrap());
@@ -277,7 +278,8 @@ async fn an_agent_does_not_ask_itself_through_its_own_server() {
         .chat(&anna, &json!({"message": "ask yourself"}))
         .await;
     assert!(refused.text.contains("cannot ask itself"), "{refused:?}");
-    // Of another user's it is another one: it answers once, and what it asks in turn would be its own.
+    // Of another user's it is another one: it answers once, and what it asks in turn would be its
+    // own.
     let answered = service.chat(&eve, &json!({"message": "ask anna's"})).await;
     assert!(answered.text.contains("I was asked."), "{answered:?}");
     servers.stop().await;

@@ -63,7 +63,8 @@ fn found(search: &PastSearch) -> Vec<ConversationId> {
     search.found.iter().map(|hit| hit.conversation).collect()
 }
 
-/// Turns are found by any form of its words, with the words, before it is in the index and afterwards, and in the same order.
+/// Turns are found by any form of its words, with the words, before it is in the index and
+/// afterwards, and in the same order.
 async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + ConversationStore>) {
     let (agent, name) = (agent(store.clone()), AgentName::adjutant());
     for (number, words) in [
@@ -165,7 +166,8 @@ async fn what_was_said_is_found_in_memory() {
     what_was_said_is_found(Arc::new(InMemory::new())).await;
 }
 
-/// Filling the index may break off at any time: a portion that was done is done, and the rest is found all the same and done later.
+/// Filling the index may break off at any time: a portion that was done is done, and the rest is
+/// found all the same and done later.
 #[tokio::test]
 async fn an_index_is_gone_on_with_where_it_broke_off() {
     let folder = tempfile::tempdir().unwrap();
@@ -258,7 +260,8 @@ async fn a_conversation_at_rest_is_told() {
     assert!(told.try_recv().is_err());
 }
 
-/// Turns of past conversations are recalled beside facts and notes, each with where it is from, but not what is being said.
+/// Turns of past conversations are recalled beside facts and notes, each with where it is from, but
+/// not what is being said.
 #[tokio::test]
 async fn past_conversations_are_recalled() {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());

@@ -245,7 +245,8 @@ async fn whoever_joins_on_another_replica_sees_what_was_said_and_what_is_said_fr
     says.send("two ".to_owned()).unwrap();
     told.extend(until(&mut at_a, "two ").await);
     joined.extend(until(&mut at_b, "two ").await);
-    // A connection that was lost, and one more tab that has nothing; a client that sends its request again.
+    // A connection that was lost, and one more tab that has nothing; a client that sends its
+    // request again.
     let last = joined.last().unwrap().id.clone();
     let (mut again, tab) = (
         b.join(&anna, "run", Some(&last)).await,
@@ -338,7 +339,8 @@ async fn a_long_answer_arrives_byte_for_byte() {
     );
     let anna = a.token("anna").await;
     let mut at_a = a.post(&anna, &body()).await;
-    // One event that is longer than a notification, quotes and backslashes, and thousands of short ones.
+    // One event that is longer than a notification, quotes and backslashes, and thousands of short
+    // ones.
     let long = "Grüße, \"日本\" \\ 🦀 $1 'x'\n".repeat(4_000);
     says.send(long.clone()).unwrap();
     let mut told = until(&mut at_a, &long).await;

@@ -186,7 +186,8 @@ async fn conversations_are_listed_read_renamed_and_deleted() {
         (200, &json!("Groceries")),
         "{renamed:?}"
     );
-    // What is taken away from a title counts towards its length, as the interface's description says.
+    // What is taken away from a title counts towards its length, as the interface's description
+    // says.
     let too_long = [
         "x".repeat(201),
         format!("{}\n", "x".repeat(200)),

@@ -357,7 +357,8 @@ async fn a_deletion_interrupts_and_goes_on_with_its_yes() {
         of_kind(&asked, "TOOL_CALL_START")[0]["toolCallId"]
     );
     assert!(interrupt["expiresAt"].is_string() && interrupt["responseSchema"].is_object());
-    // This client says that it has nothing of the first turn: all messages come before the question.
+    // This client says that it has nothing of the first turn: all messages come before the
+    // question.
     let order = kinds(&asked);
     let at = |kind| order.iter().rposition(|known| *known == kind).unwrap();
     assert!(at("MESSAGES_SNAPSHOT") < at("RUN_FINISHED"));

@@ -1,4 +1,5 @@
-//! However a turn goes, a client of AG-UI reads its words once, and has while it listens what it has when it comes back.
+//! However a turn goes, a client of AG-UI reads its words once, and has while it listens what it
+//! has when it comes back.
 
 use serde_json::{Value, json};
 

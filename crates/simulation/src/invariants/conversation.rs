@@ -85,8 +85,9 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
     }
 }
 
-/// Checks that a turn was stopped only by a sender of something that it took. Returns how many were stopped by a cancellation that
-/// came too late for the turn it was meant for: a cancellation in the inbox names no turn (seed 2029), which is known and not mended.
+/// Checks that a turn was stopped only by a sender of something that it took. Returns how many were
+/// stopped by a cancellation that came too late for the turn it was meant for: a cancellation in
+/// the inbox names no turn (seed 2029), which is known and not mended.
 pub(super) fn nobody_stops_anothers(
     loaded: &Loaded,
     stopped: &BTreeSet<InputId>,

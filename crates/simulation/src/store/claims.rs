@@ -38,7 +38,8 @@ impl Claims {
         }
     }
 
-    /// Returns an error unless the worker has claimed the conversation in its epoch, and nobody else has since.
+    /// Returns an error unless the worker has claimed the conversation in its epoch, and nobody
+    /// else has since.
     pub(super) fn check(
         &self,
         key: &ConversationKey,
@@ -78,7 +79,8 @@ impl Claims {
         self.claims.get(&key.conversation).map(|claim| claim.epoch)
     }
 
-    /// Claims the conversation, unless another worker alive has it. Without an epoch, the worker's own claim stays in the one it is of.
+    /// Claims the conversation, unless another worker alive has it. Without an epoch, the worker's
+    /// own claim stays in the one it is of.
     pub(super) fn claim(
         &mut self,
         key: &ConversationKey,
@@ -165,7 +167,8 @@ impl Claims {
         self.gone.insert(worker.to_owned());
     }
 
-    /// Ends the claims of workers whose connections have ended. Returns whether there were such workers.
+    /// Ends the claims of workers whose connections have ended. Returns whether there were such
+    /// workers.
     pub(super) fn end_those_of_the_gone(&mut self) -> bool {
         let (now, gone) = (Instant::now(), std::mem::take(&mut self.gone));
         let dead = self

@@ -1,4 +1,5 @@
-//! One who looks on: what the store granted and accepted, written down apart from the rules by which it did.
+//! One who looks on: what the store granted and accepted, written down apart from the rules by
+//! which it did.
 
 use std::collections::BTreeMap;
 

@@ -100,7 +100,8 @@ fn a_store_that_does_not_compare_epochs_is_found() {
     assert_eq!(run(Options::of(first)).failure, None);
 }
 
-/// The last two made `Purse::reserve` turn without end, after a grant that took longer than a claim holds.
+/// The last two made `Purse::reserve` turn without end, after a grant that took longer than a claim
+/// holds.
 #[test]
 fn seeds_that_failed_once_hold() {
     for seed in [6, 316, 1920, 1962, 4183, 6128] {

@@ -32,8 +32,8 @@ fn known(newer: &Newer) -> Known {
     }
 }
 
-/// An input, the claim and the beginning of its turn are one commit; a second worker's input waits, and is handed over with
-/// the end of the turn instead of the release.
+/// An input, the claim and the beginning of its turn are one commit; a second worker's input waits,
+/// and is handed over with the end of the turn instead of the release.
 pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     assert_eq!(
@@ -137,7 +137,8 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
     );
 }
 
-/// Whoever begins is told what it does not know yet, and everything if what it knows is of another conversation.
+/// Whoever begins is told what it does not know yet, and everything if what it knows is of another
+/// conversation.
 pub async fn what_is_known_is_not_read_again(
     store: &(impl Journal + adjutant_core::port::ConversationStore),
 ) {
@@ -220,8 +221,9 @@ pub async fn what_is_known_is_not_read_again(
     );
 }
 
-/// An input that is accepted with its turn waits for whoever claims the conversation next: with the turn begun, or in the inbox. Either
-/// way it is done once, and a turn is begun for nobody who has to wait.
+/// An input that is accepted with its turn waits for whoever claims the conversation next: with the
+/// turn begun, or in the inbox. Either way it is done once, and a turn is begun for nobody who has
+/// to wait.
 pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     let (i1, i2) = (message("i1", 0, "one"), message("i2", 1, "two"));
@@ -322,7 +324,8 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
 }
 
-/// A turn is not begun beside an open one, nor before inputs that came first, nor for an input that came before.
+/// A turn is not begun beside an open one, nor before inputs that came first, nor for an input that
+/// came before.
 pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal) {
     let (open, busy, again) = (
         conversation("anna", 1),
@@ -423,7 +426,8 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
     ));
 }
 
-/// A turn that waits for a human is given back unless an answer came meanwhile; what waits for its end is no answer.
+/// A turn that waits for a human is given back unless an answer came meanwhile; what waits for its
+/// end is no answer.
 pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl Journal) {
     let key = conversation("anna", 1);
     let i1 = message("i1", 0, "drop the milk");

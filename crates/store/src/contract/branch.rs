@@ -68,8 +68,8 @@ fn numbered(turns: &[u32]) -> Vec<TurnId> {
     turns.iter().map(|number| turn(*number)).collect()
 }
 
-/// A branch reads as the other's events up to its place and then its own; the other does not change. It can be read from any
-/// place on, and its own events begin behind its place.
+/// A branch reads as the other's events up to its place and then its own; the other does not
+/// change. It can be read from any place on, and its own events begin behind its place.
 pub async fn a_branch_begins_with_what_was_said_before<T>(store: &T)
 where
     T: Journal + LogStore + ConversationStore,
@@ -183,7 +183,8 @@ where
     assert_eq!(listed.len(), 2);
 }
 
-/// A branch begins where no turn is open, of a conversation that is there, under an id that is free.
+/// A branch begins where no turn is open, of a conversation that is there, under an id that is
+/// free.
 pub async fn a_branch_begins_between_turns<T: Journal + ConversationStore>(store: &T) {
     let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
     assert_eq!(
@@ -302,8 +303,9 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [child]);
 }
 
-/// Alternatives are listed with the conversation that goes on and the branches that have begun, from each one's point of view;
-/// a branch of a branch at a place it has in common with another is a branch of that one.
+/// Alternatives are listed with the conversation that goes on and the branches that have begun,
+/// from each one's point of view; a branch of a branch at a place it has in common with another is
+/// a branch of that one.
 pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationStore>(store: &T) {
     let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(|number| conversation("anna", number));
     let point = |key: &ConversationKey, seq| {
@@ -370,7 +372,8 @@ pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationSt
     );
 }
 
-/// What branches begin with stays when the conversation is deleted, with its logs; what none of them shows is gone.
+/// What branches begin with stays when the conversation is deleted, with its logs; what none of
+/// them shows is gone.
 pub async fn a_deleted_conversation_leaves_its_branches_whole<T>(store: &T)
 where
     T: Journal + LogStore + ConversationStore,
@@ -481,8 +484,8 @@ impl Dice {
     }
 }
 
-/// Whatever is said, branched and deleted, each conversation that is left reads as the events before its place and its own, and
-/// a turn is in the log for as long as a conversation shows it.
+/// Whatever is said, branched and deleted, each conversation that is left reads as the events
+/// before its place and its own, and a turn is in the log for as long as a conversation shows it.
 pub async fn every_conversation_of_a_tree_reads_as_it_was_said<T>(store: &T, seed: u64)
 where
     T: Journal + LogStore + ConversationStore,
@@ -567,8 +570,8 @@ where
     }
 }
 
-/// A database with branches is found whole, and what is wrong with one is found. Old conversations go when what they hold is old:
-/// branches that are younger keep what they begin with.
+/// A database with branches is found whole, and what is wrong with one is found. Old conversations
+/// go when what they hold is old: branches that are younger keep what they begin with.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub async fn branches_are_checked_and_removed<T, F>(make: impl AsyncFn() -> (T, F))
 where

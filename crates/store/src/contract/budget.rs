@@ -125,7 +125,8 @@ impl Process {
     }
 }
 
-/// A block's room is taken, whatever of it is booked, until it is closed; then only that is. Every user and every day has its own.
+/// A block's room is taken, whatever of it is booked, until it is closed; then only that is. Every
+/// user and every day has its own.
 pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), NONE);
@@ -181,7 +182,8 @@ pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetS
     assert_eq!(store.spent(None, TODAY).await.unwrap(), used);
 }
 
-/// Bookings that are added up come to the same: what was spent, what a block still holds, and what is closed.
+/// Bookings that are added up come to the same: what was spent, what a block still holds, and what
+/// is closed.
 pub async fn adding_up_changes_no_sum(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), at_most(160));
@@ -338,8 +340,8 @@ pub async fn everybody_together_has_a_bound(store: &impl BudgetStore) {
     assert_eq!(store.spent(None, TODAY).await.unwrap().tokens, 80);
 }
 
-/// A process is granted more than it needs, but no more than a sixteenth of what is left; who is refused keeps nothing that it does
-/// not use, so that the next one may have it.
+/// A process is granted more than it needs, but no more than a sixteenth of what is left; who is
+/// refused keeps nothing that it does not use, so that the next one may have it.
 pub async fn of_a_remainder_nothing_is_left_unused(store: &impl BudgetStore) {
     let anna = user("anna");
     let of = || Process::new(&anna, NONE, at_most(160));
@@ -377,7 +379,8 @@ pub async fn of_a_remainder_nothing_is_left_unused(store: &impl BudgetStore) {
     );
 }
 
-/// A dead process's block is free when its time is over, and not before; should it live after all, what it used is booked.
+/// A dead process's block is free when its time is over, and not before; should it live after all,
+/// what it used is booked.
 pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     let anna = user("anna");
     let of = |ttl| Process {
@@ -410,7 +413,8 @@ pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     assert!(of(LONG).reserve(store, tokens(1)).await.is_some());
 }
 
-/// Only for stores of one machine: what a process took that is no more is free at once. `dead`: its worker id.
+/// Only for stores of one machine: what a process took that is no more is free at once. `dead`: its
+/// worker id.
 pub async fn a_dead_workers_block_is_free_at_once(store: &impl BudgetStore, dead: &str) {
     let of = || Process::new(&user("anna"), at_most(100), at_most(100));
     let mut lost = Process {
@@ -421,7 +425,8 @@ pub async fn a_dead_workers_block_is_free_at_once(store: &impl BudgetStore, dead
     assert_eq!(of().reserve(store, tokens(100)).await, None);
 }
 
-/// Of many processes at once, for several users, as many steps begin as fit, and not one more; those that end make room.
+/// Of many processes at once, for several users, as many steps begin as fit, and not one more;
+/// those that end make room.
 pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore) {
     let users = [user("anna"), user("bert"), user("carl")];
     let (own, all) = (at_most(50), at_most(120));
@@ -473,7 +478,8 @@ pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore)
     assert_eq!(store.spent(None, TODAY).await.unwrap().tokens, 60);
 }
 
-/// Eight processes take what they can, more than they need each time, and spend all of it: to the last token, and no more.
+/// Eight processes take what they can, more than they need each time, and spend all of it: to the
+/// last token, and no more.
 pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl BudgetStore) {
     const LIMIT: u64 = 1000;
     let work = async |number: u64| {

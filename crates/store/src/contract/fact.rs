@@ -24,7 +24,8 @@ fn scope(name: &str) -> MemoryScope {
     MemoryScope::database(user(name))
 }
 
-/// Checks that facts that are put, replaced and removed are found again as they were, oldest first, and that each change stands in the history.
+/// Checks that facts that are put, replaced and removed are found again as they were, oldest first,
+/// and that each change stands in the history.
 pub async fn facts_are_added_changed_and_removed_with_their_history(
     store: &(impl FactStore + MemoryLedger),
 ) {
@@ -102,7 +103,8 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
     assert_eq!((found.facts.len(), found.withdrawn), (3, vec![first.text]));
 }
 
-/// A change that was planned over other facts than there are changes nothing, and is not in the history.
+/// A change that was planned over other facts than there are changes nothing, and is not in the
+/// history.
 pub async fn facts_are_changed_only_as_they_were_known(store: &(impl FactStore + MemoryLedger)) {
     let anna = scope("anna");
     let (one, other) = (stored("a", 1), stored("b", 2));

@@ -8,7 +8,8 @@ use adjutant_core::{ConversationKey, DecisionFilter, Event, Input};
 
 use super::sample::*;
 
-/// Inputs are kept in the order they were accepted, each once, however often it is sent; also after it was taken.
+/// Inputs are kept in the order they were accepted, each once, however often it is sent; also after
+/// it was taken.
 pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.load(&key).await.unwrap(), Loaded::default());
@@ -37,7 +38,8 @@ pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
     assert_eq!(store.load(&key).await.unwrap().inbox, inputs[1..]);
 }
 
-/// The same id with another fingerprint is refused, also after the input was taken; without one it is a repeat.
+/// The same id with another fingerprint is refused, also after the input was taken; without one it
+/// is a repeat.
 pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
     let key = conversation("anna", 1);
     let named = |print: Option<&str>| Input {
@@ -64,8 +66,8 @@ pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
     assert_eq!(store.load(&key).await.unwrap().inbox, []);
 }
 
-/// Appending anywhere but at the next free place is a conflict and writes nothing, nor does a conversation that is not
-/// there have a free place.
+/// Appending anywhere but at the next free place is a conflict and writes nothing, nor does a
+/// conversation that is not there have a free place.
 pub async fn only_the_next_place_is_free(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(
@@ -121,7 +123,8 @@ pub async fn only_the_next_place_is_free(store: &impl Journal) {
         .unwrap();
 }
 
-/// A step has one event of a kind; an append that holds a second one is refused as a whole, logs and inbox included.
+/// A step has one event of a kind; an append that holds a second one is refused as a whole, logs
+/// and inbox included.
 pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     store
@@ -212,7 +215,8 @@ pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
     }
 }
 
-/// A body too large for a row comes back as it was, also beside small ones, twice the same, and where a turn waits.
+/// A body too large for a row comes back as it was, also beside small ones, twice the same, and
+/// where a turn waits.
 pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
     let key = conversation("anna", 1);
     store
@@ -297,8 +301,8 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
     assert_eq!(left().await, [inputs[3].clone()]);
 }
 
-/// Another user's conversation looks empty, cannot be appended to, claimed, renamed or deleted; the same id is then a
-/// conversation of their own.
+/// Another user's conversation looks empty, cannot be appended to, claimed, renamed or deleted; the
+/// same id is then a conversation of their own.
 pub async fn conversations_belong_to_their_user(store: &(impl Journal + ConversationStore)) {
     let (annas, berts) = (conversation("anna", 1), conversation("bert", 1));
     store
@@ -359,7 +363,8 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     assert_eq!(store.load(&annas).await.unwrap(), before);
 }
 
-/// Agents share a store and nothing in it: another agent's conversation is not there, and its work is not found.
+/// Agents share a store and nothing in it: another agent's conversation is not there, and its work
+/// is not found.
 pub async fn conversations_belong_to_their_agent(
     store: &(impl Journal + LogStore + ConversationStore),
 ) {
@@ -483,8 +488,8 @@ pub async fn of_many_writers_one_wins(store: &impl Journal) {
     assert_eq!(store.load(&key).await.unwrap().next_seq(), 21);
 }
 
-/// The newest input comes first; the title is the first words until somebody renames it; deleting leaves nothing, and
-/// what still runs cannot bring it back.
+/// The newest input comes first; the title is the first words until somebody renames it; deleting
+/// leaves nothing, and what still runs cannot bring it back.
 pub async fn conversations_are_listed_renamed_and_deleted(
     store: &(impl Journal + LogStore + ConversationStore),
 ) {
@@ -553,7 +558,8 @@ pub async fn conversations_are_listed_renamed_and_deleted(
         []
     );
 
-    // A single request of a client that keeps the conversation itself is found by its id, and in no list.
+    // A single request of a client that keeps the conversation itself is found by its id, and in no
+    // list.
     let request = ConversationKey {
         agent: agent(),
         user: anna.clone(),
@@ -681,8 +687,8 @@ pub async fn conversations_are_listed_renamed_and_deleted(
         .unwrap();
 }
 
-/// Page by page, each conversation is seen once, also if some are of one moment and new ones come in between; a search
-/// looks for words in titles, whatever case they have.
+/// Page by page, each conversation is seen once, also if some are of one moment and new ones come
+/// in between; a search looks for words in titles, whatever case they have.
 pub async fn conversations_are_paged_and_searched(store: &(impl Journal + ConversationStore)) {
     let (anna, bert) = (user("anna"), user("bert"));
     // Number, seconds, words.
@@ -780,7 +786,8 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
     );
 }
 
-/// A conversation somebody alive works on is not deleted under their hands; one that waits for a human is, with what waits.
+/// A conversation somebody alive works on is not deleted under their hands; one that waits for a
+/// human is, with what waits.
 pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + ConversationStore)) {
     let key = conversation("anna", 1);
     store
@@ -815,7 +822,8 @@ pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + Con
     assert_eq!(store.summary(&key).await.unwrap(), None);
 }
 
-/// What was confirmed is there again, byte for byte, in a store that is opened anew. Not for stores in memory.
+/// What was confirmed is there again, byte for byte, in a store that is opened anew. Not for stores
+/// in memory.
 pub async fn everything_is_there_after_reopening<J: Journal + LogStore + ConversationStore>(
     store: J,
     reopen: impl AsyncFnOnce(J) -> J,

@@ -78,8 +78,8 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
     );
 }
 
-/// The raw answer and the code of a failed model call; a failed tool call has its words; calls are in the order they
-/// ended.
+/// The raw answer and the code of a failed model call; a failed tool call has its words; calls are
+/// in the order they ended.
 pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     store
@@ -289,7 +289,8 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     assert_eq!(seen, [5, 4, 3, 2, 1].map(turn));
 }
 
-/// What was said is in the logs as far as the store lets it in, however it came there; the journal has all of it.
+/// What was said is in the logs as far as the store lets it in, however it came there; the journal
+/// has all of it.
 pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
     store
@@ -326,7 +327,8 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
         ("delete_task", true)
     );
     assert_eq!(row.message, content.text("drop the milk"));
-    // Row by row it is what core makes of the events, also when each is read again to follow the next.
+    // Row by row it is what core makes of the events, also when each is read again to follow the
+    // next.
     assert_eq!(row.raw_response.is_some(), content != LogContent::None);
     assert_eq!(
         store.load(&key).await.unwrap().events,
@@ -334,7 +336,8 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     );
 }
 
-/// The request an input came with is kept with it, and with the decision it led to; so is what else a turn began with.
+/// The request an input came with is kept with it, and with the decision it led to; so is what else
+/// a turn began with.
 pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     let input = Input {
@@ -467,8 +470,8 @@ pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     assert_eq!(store.tool_invocations(&bert, turn(1)).await.unwrap(), []);
 }
 
-/// A rating is kept for a turn of one's own that has ended, in the place of an earlier one, and is found by it. What happens later in
-/// the conversation leaves it alone.
+/// A rating is kept for a turn of one's own that has ended, in the place of an earlier one, and is
+/// found by it. What happens later in the conversation leaves it alone.
 pub async fn an_answer_is_rated_by_whom_it_was_given(store: &(impl Journal + LogStore)) {
     let (key, bert, content) = (conversation("anna", 1), user("bert"), store.content());
     let anna = &key.user;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::sample::*;
 
-/// A turn whose words, arguments, answers and failures are long, and stand in as many places as they do in a real one.
+/// A turn whose words, arguments, answers and failures are long, and stand in as many places as
+/// they do in a real one.
 pub(crate) fn long_turn(number: u32, input: &str, words: &str) -> Vec<Event> {
     let rows: Vec<Value> = (0..60)
         .map(|row| json!({"row": row, "text": "äöü \u{1} \" \\ \n"}))
@@ -68,7 +69,8 @@ pub(crate) fn long_turn(number: u32, input: &str, words: &str) -> Vec<Event> {
     events
 }
 
-/// Long values are kept apart from the rows they are in, and whoever reads one of these reads all of it.
+/// Long values are kept apart from the rows they are in, and whoever reads one of these reads all
+/// of it.
 pub async fn long_values_come_back_wherever_they_are_read(
     store: &(impl Journal + LogStore + ConversationStore),
 ) {

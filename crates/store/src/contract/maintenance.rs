@@ -66,8 +66,8 @@ fn spending(day: Date) -> Booking {
     }
 }
 
-/// What is old and settled goes, with all that is its own. What waits, runs, was not taken or is in doubt stays however old
-/// it is, and so does every task.
+/// What is old and settled goes, with all that is its own. What waits, runs, was not taken or is in
+/// doubt stays however old it is, and so does every task.
 pub async fn what_is_old_goes_and_what_is_pending_never<T>(store: &T)
 where
     T: Journal + LogStore + TaskStore + BudgetStore + Maintenance,
@@ -156,7 +156,8 @@ where
 /// Why a fact is there stays however old it is; the way back to what is gone goes.
 pub async fn why_a_fact_is_there_stays<T: MemoryLedger + Maintenance>(store: &T) {
     let anna = scope("anna", "/v");
-    // Learned and corrected; learned, forgotten and learned again; added and taken back; a correction that was taken back.
+    // Learned and corrected; learned, forgotten and learned again; added and taken back; a
+    // correction that was taken back.
     let undone = |change| MemoryChange {
         state: MemoryState::Undone,
         ..change
@@ -303,7 +304,8 @@ pub async fn the_status_counts_what_is_there<
     );
 }
 
-/// Whatever somebody does to the tables by hand is found, and said where. `make`: an empty store, and a hand.
+/// Whatever somebody does to the tables by hand is found, and said where. `make`: an empty store,
+/// and a hand.
 pub async fn what_does_not_fit_together_is_found<T, F>(make: impl AsyncFn() -> (T, F))
 where
     T: Journal + TaskStore + MemoryLedger + Maintenance,
@@ -411,7 +413,8 @@ where
     }
 }
 
-/// A change that was made once is forgotten when nobody can repeat it any more. `age`: makes all such changes old.
+/// A change that was made once is forgotten when nobody can repeat it any more. `age`: makes all
+/// such changes old.
 pub async fn a_change_is_remembered_while_it_may_be_repeated<T>(store: &T, age: impl AsyncFn())
 where
     T: Journal + TaskStore + Maintenance,

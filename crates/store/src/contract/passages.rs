@@ -98,7 +98,8 @@ fn places(found: &[Candidate]) -> Vec<(ConversationId, u64)> {
         .collect()
 }
 
-/// Turns are put into the index in portions, each once, and found by any of their words, those with rare words first.
+/// Turns are put into the index in portions, each once, and found by any of their words, those with
+/// rare words first.
 pub async fn what_was_said_is_indexed_once_and_found<T>(store: &T)
 where
     T: PastConversations + ConversationStore,
@@ -114,7 +115,8 @@ where
         .iter()
         .map(|part| (part.key.clone(), part.part.turns, part.events.len()))
         .collect();
-    // The conversation with the newest input first, and of the other as much as there is room for: of each turn beginning and end.
+    // The conversation with the newest input first, and of the other as much as there is room for:
+    // of each turn beginning and end.
     assert_eq!(parts, [(two.clone(), Some(1), 2), (one.clone(), None, 4)]);
     assert_eq!(first[1].title, "A title");
     let indexed: Vec<_> = first.iter().map(passage_of).collect();
@@ -184,8 +186,8 @@ where
     assert_eq!(places(&found.candidates)[0], (one.conversation, place(6)));
 }
 
-/// A turn that is open is in no index, but comes with each search; so do the turns that there is no room for, as a sign that there are
-/// more.
+/// A turn that is open is in no index, but comes with each search; so do the turns that there is no
+/// room for, as a sign that there are more.
 pub async fn what_is_not_indexed_comes_with_a_search<T: PastConversations>(store: &T) {
     let (one, two) = (conversation("anna", 1), conversation("anna", 2));
     say(store, &one, 1, true).await;
@@ -279,8 +281,8 @@ pub async fn passages_belong_to_their_user_and_agent<T: PastConversations>(store
     }
 }
 
-/// A conversation that is deleted is in no index any more, whoever deletes it: a person, its age, the removal of its user. One that is begun again
-/// is another.
+/// A conversation that is deleted is in no index any more, whoever deletes it: a person, its age,
+/// the removal of its user. One that is begun again is another.
 pub async fn a_deleted_conversation_leaves_the_index<T>(store: &T)
 where
     T: PastConversations + ConversationStore + Maintenance,
@@ -345,8 +347,8 @@ where
     assert_eq!(store.check().await.unwrap(), []);
 }
 
-/// A branch is in the index from its place on. Where what it begins with is deleted, that becomes its own, in the index too: what
-/// was there stays, and what was not comes.
+/// A branch is in the index from its place on. Where what it begins with is deleted, that becomes
+/// its own, in the index too: what was there stays, and what was not comes.
 pub async fn a_branch_is_indexed_from_its_place_on<T>(store: &T)
 where
     T: PastConversations + ConversationStore + Maintenance,

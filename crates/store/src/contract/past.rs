@@ -32,8 +32,8 @@ fn places(events: &[Recorded]) -> Vec<u64> {
     events.iter().map(|recorded| recorded.seq).collect()
 }
 
-/// Turns are read from the end backwards, whole, and only those that were asked for. A place stays the same while the
-/// conversation grows.
+/// Turns are read from the end backwards, whole, and only those that were asked for. A place stays
+/// the same while the conversation grows.
 pub async fn turns_are_read_from_the_end(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(

@@ -47,8 +47,8 @@ async fn waiting(store: &impl Journal, key: &ConversationKey) -> usize {
     store.load(key).await.unwrap().inbox.len()
 }
 
-/// So many messages wait in one conversation, and the next is refused whichever way it comes; what was accepted stays accepted, and
-/// what answers or stops a turn is accepted still.
+/// So many messages wait in one conversation, and the next is refused whichever way it comes; what
+/// was accepted stays accepted, and what answers or stops a turn is accepted still.
 pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journal) {
     let (key, max) = (conversation("anna", 1), MESSAGES_QUEUED_MAX.get() as usize);
     fill(store, &key).await;

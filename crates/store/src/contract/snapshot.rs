@@ -13,7 +13,8 @@ use crate::maintenance::Maintenance;
 /// How many messages the next request gets.
 const MESSAGES_MAX: Option<usize> = Some(4);
 
-/// Runs the `number`th turn, which has five events and two messages, and stores a snapshot with its end if asked to.
+/// Runs the `number`th turn, which has five events and two messages, and stores a snapshot with its
+/// end if asked to.
 async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_stored: bool) {
     let (id, at) = (format!("i{number}"), at(i64::from(number)));
     let (input, first) = (
@@ -95,8 +96,9 @@ fn places(events: &[Recorded]) -> Vec<u64> {
     events.iter().map(|recorded| recorded.seq).collect()
 }
 
-/// A snapshot that was stored with the end of a turn is handed out with the events that its messages are of; it is replaced by a
-/// later one, goes with its conversation, and is not there where everything is asked for.
+/// A snapshot that was stored with the end of a turn is handed out with the events that its
+/// messages are of; it is replaced by a later one, goes with its conversation, and is not there
+/// where everything is asked for.
 pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + ConversationStore)) {
     let key = conversation("anna", 1);
     for number in 1..=4 {
@@ -168,8 +170,8 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     );
 }
 
-/// A branch begins with events and not with the snapshot of those; its own may stand for events of the conversation it comes
-/// from, also when that is deleted.
+/// A branch begins with events and not with the snapshot of those; its own may stand for events of
+/// the conversation it comes from, also when that is deleted.
 pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + ConversationStore)) {
     let (parent, child, grandchild) = (
         conversation("anna", 1),
@@ -217,8 +219,8 @@ pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + Conv
     turn_with(store, &grandchild, 22, true).await;
 }
 
-/// A snapshot that is damaged or in a format of another version is not used: everything is folded. A check says which one is not
-/// what its events come to. `make`: an empty store, and a hand.
+/// A snapshot that is damaged or in a format of another version is not used: everything is folded.
+/// A check says which one is not what its events come to. `make`: an empty store, and a hand.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub async fn a_snapshot_that_does_not_fit_is_found<T, F>(make: impl AsyncFn() -> (T, F))
 where

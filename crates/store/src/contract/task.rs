@@ -3,7 +3,8 @@ use adjutant_core::{Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, 
 
 use super::sample::{key, user};
 
-/// Adding, listing, looking up, changing, completing and removing; what is not there is said, not invented.
+/// Adding, listing, looking up, changing, completing and removing; what is not there is said, not
+/// invented.
 pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
     let anna = user("anna");
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), []);
@@ -116,7 +117,8 @@ pub async fn task_ids_are_never_reused(store: &impl TaskStore) {
     assert_eq!(add(store, &anna, "again").await.id, id(4));
 }
 
-/// Each user has ids from 1, and cannot see or change another's tasks; the same key of two users is two keys.
+/// Each user has ids from 1, and cannot see or change another's tasks; the same key of two users is
+/// two keys.
 pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
     let (anna, bert) = (user("anna"), user("Anna"));
     let annas = add(store, &anna, "anna's").await;
@@ -147,7 +149,8 @@ pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
     );
 }
 
-/// The same key again changes nothing and tells what it led to the first time, even if the task is another by now.
+/// The same key again changes nothing and tells what it led to the first time, even if the task is
+/// another by now.
 pub async fn a_repeated_key_has_one_effect(store: &impl TaskStore) {
     let anna = user("anna");
     let (first, second) = (

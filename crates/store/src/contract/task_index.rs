@@ -12,7 +12,8 @@ fn number(id: u64, body: &str) -> TaskNumber {
     }
 }
 
-/// Numbers are written, replaced and removed, for one user's vault only; and with them what a change led to.
+/// Numbers are written, replaced and removed, for one user's vault only; and with them what a
+/// change led to.
 pub async fn numbers_come_back_as_they_were(store: &impl TaskIndex) {
     let (anna, other, bert) = (
         scope("anna", "/v"),

@@ -53,7 +53,8 @@ pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) 
     );
 }
 
-/// A token comes back with the properties it was made with, and its last use and its new expiry are noted.
+/// A token comes back with the properties it was made with, and its last use and its new expiry are
+/// noted.
 pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
     let at = |minutes: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
     let grant = TokenGrant {

@@ -35,7 +35,8 @@ fn finished(data: &serde_json::Value) -> Event {
     }))
 }
 
-/// Events and a change are written together, and only by the worker that has the conversation, at the next free place.
+/// Events and a change are written together, and only by the worker that has the conversation, at
+/// the next free place.
 pub async fn a_change_is_written_with_its_events(store: &(impl Journal + LogStore + TaskStore)) {
     assert!(Journal::store_id(store).is_some());
     assert_eq!(Journal::store_id(store), TaskStore::store_id(store));

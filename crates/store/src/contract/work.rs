@@ -59,7 +59,8 @@ pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
         .unwrap();
 }
 
-/// Only for stores of one machine: a claim of a process that is no more is free at once. `dead`: its worker id.
+/// Only for stores of one machine: a claim of a process that is no more is free at once. `dead`:
+/// its worker id.
 pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &str) {
     let key = conversation("anna", 1);
     store
@@ -90,8 +91,8 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
     );
 }
 
-/// An input that was not taken and a turn that neither ended nor waits are work, of each user and of all; what
-/// somebody has claimed is not listed.
+/// An input that was not taken and a turn that neither ended nor waits are work, of each user and
+/// of all; what somebody has claimed is not listed.
 pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     let (key, other) = (conversation("anna", 1), conversation("bert", 2));
     check_work(store, &key, false, false).await;
@@ -151,8 +152,8 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     follow(store, &key, 11, &[(ignored("i4"), false, false)]).await;
 }
 
-/// A turn with several open questions waits for all answers; it also stops waiting when it waits anew, times out or
-/// ends. Waiting turns come oldest first.
+/// A turn with several open questions waits for all answers; it also stops waiting when it waits
+/// anew, times out or ends. Waiting turns come oldest first.
 pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) {
     let key = conversation("anna", 1);
     for id in ["i1", "i2"] {
@@ -200,8 +201,8 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
     );
 }
 
-/// What waits is found once the first of it has expired, of each user and of all, until that is answered; nobody alive
-/// may have claimed it.
+/// What waits is found once the first of it has expired, of each user and of all, until that is
+/// answered; nobody alive may have claimed it.
 pub async fn what_expired_is_found(store: &impl Journal) {
     let key = conversation("anna", 1);
     for id in ["i1", "i2"] {
@@ -291,8 +292,8 @@ fn keys(taken: &[Taken]) -> Vec<(ConversationKey, Claim)> {
         .collect()
 }
 
-/// Work is claimed as it is taken: what waited longest first, at most as much as is wanted, nothing that somebody alive has, and
-/// behind a place only what comes behind it.
+/// Work is claimed as it is taken: what waited longest first, at most as much as is wanted, nothing
+/// that somebody alive has, and behind a place only what comes behind it.
 pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     let (first, second, third) = (
         conversation("anna", 1),
@@ -495,8 +496,8 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     assert_eq!(seen(&key).await, None);
 }
 
-/// Whoever asked is told what happens in a conversation from then on: inputs that come while somebody has it, and the end of the
-/// claim. Where nobody has it, there is nothing to tell.
+/// Whoever asked is told what happens in a conversation from then on: inputs that come while
+/// somebody has it, and the end of the claim. Where nobody has it, there is nothing to tell.
 pub async fn changes_are_told(store: &impl Journal) {
     let key = conversation("anna", 1);
     let mut changes = store.changes();
@@ -567,8 +568,9 @@ pub async fn changes_are_told_to_other_processes(one: &impl Journal, two: &impl 
     while at_two.next().await.unwrap() != Change::Free(key.clone()) {}
 }
 
-/// A sign of life extends all claims that its worker made in its epoch, and says which they are. One that comes too late finds the
-/// epoch over; what was claimed in it goes to whoever asks, and the worker that had it is refused.
+/// A sign of life extends all claims that its worker made in its epoch, and says which they are.
+/// One that comes too late finds the epoch over; what was claimed in it goes to whoever asks, and
+/// the worker that had it is refused.
 pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal) {
     let (first, second) = (conversation("anna", 1), conversation("bert", 2));
     let of = |epoch| Worker { id: "w1", epoch };
@@ -627,7 +629,8 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
         beat(7, LONG, true).await.map(|claimed| claimed.len()),
         Some(2)
     );
-    // Another epoch of the worker has none of it, and there is none that began with its second sign of life.
+    // Another epoch of the worker has none of it, and there is none that began with its second sign
+    // of life.
     assert_eq!(beat(8, LONG, true).await, Some(Vec::new()));
     assert_eq!(beat(9, LONG, false).await, None);
     let taken = recorded(1, at(1), &[ignored("i1")]);
@@ -710,8 +713,8 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     assert_eq!(store.parked(&agent(), Some(&stranger)).await.unwrap(), []);
 }
 
-/// Words of one of two stores over one database are heard through the other, byte for byte and in order, by all or by the one they are for;
-/// and nobody hears itself.
+/// Words of one of two stores over one database are heard through the other, byte for byte and in
+/// order, by all or by the one they are for; and nobody hears itself.
 pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal) {
     let (one, two) = (one.relay(), two.relay());
     let (mut at_one, mut at_two) = (one.hear().unwrap(), two.hear().unwrap());

@@ -1,10 +1,11 @@
 //! Calls of the database's functions: those that wait at the same moment are written together.
 //!
-//! A commit costs a write that reaches the disk, and a message the change to the server's process and back, whatever is in it.
-//! So calls that wait are sent as one message, which the server carries out as one transaction. What a function refuses
-//! it says in its answer, and has then changed nothing; if one fails otherwise, nothing of the message is kept, and each is sent
-//! again alone. A conversation that somebody else has locked is not waited for in a message of many: the call is sent again
-//! over a connection of its own.
+//! A commit costs a write that reaches the disk, and a message the change to the server's process
+//! and back, whatever is in it. So calls that wait are sent as one message, which the server
+//! carries out as one transaction. What a function refuses it says in its answer, and has then
+//! changed nothing; if one fails otherwise, nothing of the message is kept, and each is sent again
+//! alone. A conversation that somebody else has locked is not waited for in a message of many: the
+//! call is sent again over a connection of its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,8 @@ use super::columns::columns;
 use super::pool::{Pool, Session, turn};
 use crate::sql::{Columns, Failure};
 
-/// Messages that are with the server at the same time. More of them would leave less to be written together.
+/// Messages that are with the server at the same time. More of them would leave less to be written
+/// together.
 const MESSAGES: usize = 2;
 
 /// Calls in one message, at most.
@@ -93,8 +95,9 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Makes a call of [`super::literal::Call`] about a conversation, which is a transaction of its own or a part of one;
-    /// returns its row. Once it is sent, it is done, whoever leaves; before, whoever leaves has left nothing to do.
+    /// Makes a call of [`super::literal::Call`] about a conversation, which is a transaction of its
+    /// own or a part of one; returns its row. Once it is sent, it is done, whoever leaves; before,
+    /// whoever leaves has left nothing to do.
     pub(super) async fn call(
         self: &Arc<Self>,
         pool: &Arc<Pool>,
@@ -114,7 +117,8 @@ impl Calls {
                 turns = turns() => turns?,
             };
             let calls = self.take();
-            // Others may have come first, and have filled the message: then this call needs the next one.
+            // Others may have come first, and have filled the message: then this call needs the
+            // next one.
             let is_sent = calls.is_empty() || calls.iter().any(|call| call.number == number);
             tokio::spawn(send(calls, pool.clone(), message, turn));
             if is_sent {
@@ -148,8 +152,8 @@ impl Calls {
         number
     }
 
-    /// Takes the calls for a message, in an order that is the same in every process: so that no two of them wait for each
-    /// other's conversations. Calls about one conversation stay in theirs.
+    /// Takes the calls for a message, in an order that is the same in every process: so that no two
+    /// of them wait for each other's conversations. Calls about one conversation stay in theirs.
     fn take(&self) -> Vec<Waiting> {
         let (mut taken, mut bytes): (Vec<Waiting>, _) = (Vec::new(), 0);
         let mut queue = self.queue();

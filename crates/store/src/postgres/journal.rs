@@ -1,5 +1,5 @@
-//! Writes what is new in a conversation by one call of one function (`migrations/0008_functions.sql`,
-//! `migrations/0010_begin.sql`).
+//! Writes what is new in a conversation by one call of one function
+//! (`migrations/0008_functions.sql`, `migrations/0010_begin.sql`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -325,7 +325,8 @@ type EventJson = (
     String,
 );
 
-/// Id, version, body, time, request and fingerprint of an input, and the event behind which it came.
+/// Id, version, body, time, request and fingerprint of an input, and the event behind which it
+/// came.
 type InputJson = (
     String,
     i64,
@@ -336,7 +337,8 @@ type InputJson = (
     Option<i64>,
 );
 
-/// Reads what is newer in a conversation. `None`: a long value lies elsewhere, or the snapshot is not usable.
+/// Reads what is newer in a conversation. `None`: a long value lies elsewhere, or the snapshot is
+/// not usable.
 fn read_newer(
     json: &str,
     (conversation, created_at): (i64, Timestamp),
@@ -462,11 +464,13 @@ fn appending(data: &Appending) -> Result<Call, StoreError> {
         .rows(spent.iter().map(booking)))
 }
 
-/// Reads the answer of `adjutant_append_1`: the conversation, and how many of its inputs nobody has taken.
+/// Reads the answer of `adjutant_append_1`: the conversation, and how many of its inputs nobody has
+/// taken.
 fn appended(mut found: Columns) -> Result<(i64, i64), Failure> {
     match found.int()? {
         1 => Ok((found.int()?, found.int()?)),
-        // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
+        // It was deleted, is another user's or agent's, or the place is taken: either way not this
+        // writer's any more.
         _ => Err(StoreError::Conflict.into()),
     }
 }
@@ -475,7 +479,8 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.min(LEASE_MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The other parameters that both functions have, but the last. `blobs`: what other parameters refer to.
+/// The other parameters that both functions have, but the last. `blobs`: what other parameters
+/// refer to.
 fn with_change(
     call: Call,
     blobs: &Blobs,

@@ -1,7 +1,8 @@
 //! Values as they are written into a statement.
 //!
-//! The driver takes two round trips for a statement with parameters that has no name, and one with a name would outlive its
-//! transaction (docs/decisions/007-one-message.md). A statement whose values are written into it takes one.
+//! The driver takes two round trips for a statement with parameters that has no name, and one with
+//! a name would outlive its transaction (docs/decisions/007-one-message.md). A statement whose
+//! values are written into it takes one.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -148,10 +149,11 @@ fn write_number(out: &mut String, number: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(number);
 }
 
-/// Writes `E'…'`, which means the same whatever `standard_conforming_strings` says. Everything between the quotes is itself but
-/// quotes and backslashes, which are doubled.
+/// Writes `E'…'`, which means the same whatever `standard_conforming_strings` says. Everything
+/// between the quotes is itself but quotes and backslashes, which are doubled.
 ///
-/// Source: PostgreSQL 17 documentation, 4.1.2.2, "String Constants with C-Style Escapes" (checked 2026-11).
+/// Source: PostgreSQL 17 documentation, 4.1.2.2, "String Constants with C-Style Escapes" (checked
+/// 2026-11).
 fn write_text(out: &mut String, text: &str) {
     out.push_str("E'");
     let mut rest = text;
@@ -161,7 +163,8 @@ fn write_text(out: &mut String, text: &str) {
         out.push_str(match special.as_bytes().first() {
             Some(b'\'') => "''",
             Some(b'\\') => "\\\\",
-            // The one character PostgreSQL cannot hold. Bodies are JSON and never have it; words for people may.
+            // The one character PostgreSQL cannot hold. Bodies are JSON and never have it; words
+            // for people may.
             _ => "\u{fffd}",
         });
         rest = special.get(1..).unwrap_or_default();

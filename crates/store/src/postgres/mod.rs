@@ -1,7 +1,8 @@
 //! A PostgreSQL database that any number of processes share.
 //!
-//! The journal alone excludes: rows that are about to change are locked when they are read, and a second writer meets the
-//! primary key. Times of claims are the server's, so that the clocks of the machines do not matter. PostgreSQL 13 or newer.
+//! The journal alone excludes: rows that are about to change are locked when they are read, and a
+//! second writer meets the primary key. Times of claims are the server's, so that the clocks of the
+//! machines do not matter. PostgreSQL 13 or newer.
 
 mod calls;
 mod columns;
@@ -56,9 +57,10 @@ pub struct PostgresDatabase {
 }
 
 impl Store {
-    /// Connects to `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (what is left out comes from the `PG…` variables, as with
-    /// PostgreSQL's own programs) with at most `connections_max` connections, [`POOL_MAX`] if 0. A schema of an older
-    /// version is brought up to date; of several processes that start at once, one does it and the others wait.
+    /// Connects to `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (what is left out comes from the
+    /// `PG…` variables, as with PostgreSQL's own programs) with at most `connections_max`
+    /// connections, [`POOL_MAX`] if 0. A schema of an older version is brought up to date; of
+    /// several processes that start at once, one does it and the others wait.
     ///
     /// # Errors
     /// [`StoreError::Unusable`]: the address is none, the server refuses the user, there is no such database, or it holds
@@ -68,13 +70,14 @@ impl Store {
         Self::connect_and_listen(url, url, connections_max).await
     }
 
-    /// Connects as [`Store::connect`] does, and hears what other processes tell over a connection to `listen_url`: the same
-    /// database, where `url` leads through a pooler that gives every transaction another connection. Such a pooler hands no
-    /// notifications on; then this process looks once a second while somebody waits.
+    /// Connects as [`Store::connect`] does, and hears what other processes tell over a connection
+    /// to `listen_url`: the same database, where `url` leads through a pooler that gives every
+    /// transaction another connection. Such a pooler hands no notifications on; then this process
+    /// looks once a second while somebody waits.
     ///
     /// # Errors
-    /// As [`Store::connect`]. Nobody connects to `listen_url` before somebody waits; what is wrong with it is an error now only if
-    /// it is no address.
+    /// As [`Store::connect`]. Nobody connects to `listen_url` before somebody waits; what is wrong
+    /// with it is an error now only if it is no address.
     pub async fn connect_and_listen(
         url: &str,
         listen_url: &str,
@@ -106,7 +109,8 @@ impl Store {
         }
     }
 
-    /// Waits for what is running and closes the connections, for every clone. Nothing is lost without it.
+    /// Waits for what is running and closes the connections, for every clone. Nothing is lost
+    /// without it.
     pub async fn close(&self) {
         self.0.pool.close().await;
         self.0.others.close().await;
@@ -114,8 +118,9 @@ impl Store {
 }
 
 impl PostgresDatabase {
-    /// Does work inside a transaction, in a task of its own: a caller that goes away leaves nothing half done. It waits for
-    /// its turn before, so that a caller who goes away while it waits leaves nothing to do.
+    /// Does work inside a transaction, in a task of its own: a caller that goes away leaves nothing
+    /// half done. It waits for its turn before, so that a caller who goes away while it waits
+    /// leaves nothing to do.
     async fn in_transaction<D, T>(
         &self,
         begin: &'static str,

@@ -1,7 +1,8 @@
 //! Notifications on their way to other processes.
 //!
-//! One is sent after the commit it tells of, over a connection of its own: inside a transaction it would take a lock of
-//! the whole server until that is on the disk (PostgreSQL's `async.c`, `PreCommit_Notify`). Those that gather meanwhile go together.
+//! One is sent after the commit it tells of, over a connection of its own: inside a transaction it
+//! would take a lock of the whole server until that is on the disk (PostgreSQL's `async.c`,
+//! `PreCommit_Notify`). Those that gather meanwhile go together.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,7 +61,8 @@ impl Notifier {
         }
     }
 
-    /// Sends a change soon, unless the same waits already. One that is too long is left out: whoever waits for it looks after a second.
+    /// Sends a change soon, unless the same waits already. One that is too long is left out:
+    /// whoever waits for it looks after a second.
     pub(super) fn tell(self: &Arc<Self>, channel: &Arc<str>, payload: String) {
         let notification = Notification {
             channel: channel.clone(),
@@ -94,7 +96,8 @@ impl Notifier {
         }
     }
 
-    /// Sends until nothing waits. What cannot be sent is left out: whoever waits for it looks again.
+    /// Sends until nothing waits. What cannot be sent is left out: whoever waits for it looks
+    /// again.
     async fn send(self: Arc<Self>) {
         loop {
             let batch = self.waiting().batch();

@@ -75,10 +75,12 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
         host: options.get_host().to_owned(),
         port: options.get_port(),
     };
-    // Nothing that outlives a transaction, so that each may run on another connection of a pooler: no statement with a name,
-    // and no setting of the session that a pooler does not know. Doubles come in binary, so digits do not matter.
+    // Nothing that outlives a transaction, so that each may run on another connection of a pooler:
+    // no statement with a name, and no setting of the session that a pooler does not know. Doubles
+    // come in binary, so digits do not matter.
     let options = options.statement_cache_capacity(0).extra_float_digits(None);
-    // Whoever looks after the server sees whose sessions they are; the address may say it more exactly.
+    // Whoever looks after the server sees whose sessions they are; the address may say it more
+    // exactly.
     let options = match options.get_application_name() {
         Some(_) => options,
         None => options.application_name("adjutant"),
@@ -92,7 +94,8 @@ pub(super) async fn pool(
     options: PgConnectOptions,
     connections_max: u32,
 ) -> Result<Arc<Pool>, Failure> {
-    // Not through the pool, which would try again and again, and then only say that it took too long.
+    // Not through the pool, which would try again and again, and then only say that it took too
+    // long.
     options.connect().await?.close().await?;
     let pool = Pool::new(options, connections_max);
     let mut rows = Transaction::begin(&pool, "BEGIN").await?;
@@ -103,7 +106,8 @@ pub(super) async fn pool(
 
 /// Of several processes that start at once, one does it and the others wait.
 async fn migrate(rows: &mut Transaction) -> Result<(), Failure> {
-    // 'ADJT'. It ends with the transaction: a lock of the session would stay with a pooler's connection to the server.
+    // 'ADJT'. It ends with the transaction: a lock of the session would stay with a pooler's
+    // connection to the server.
     rows.script("SELECT pg_advisory_xact_lock(1094994516)")
         .await?;
     migrate::migrate(rows, &DIALECT, &MIGRATIONS).await

@@ -20,11 +20,12 @@ use crate::sql::{Backend, work};
 /// The channel of all processes that share a database: notifications stay in theirs.
 const CHANNEL: &str = "adjutant_change_1";
 
-/// The channel on which something is said to all of them. Behind a further underscore and its name, that of one of them.
+/// The channel on which something is said to all of them. Behind a further underscore and its name,
+/// that of one of them.
 const RELAY: &str = "adjutant_relay_1";
 
-/// Interval of looks where notifications cannot be heard, and the time before anything is done for those that wait: most of
-/// them do not wait so long.
+/// Interval of looks where notifications cannot be heard, and the time before anything is done for
+/// those that wait: most of them do not wait so long.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a notification to ourselves may take to be heard.
@@ -80,7 +81,8 @@ pub(super) fn relay_channel(to: Option<&str>) -> String {
 impl Others {
     pub(super) fn new(telling: PgConnectOptions, hearing: PgConnectOptions) -> Self {
         let mut bytes = [0_u8; 8];
-        // Without random numbers, processes that start alike take each other's notifications for their own: those are missed.
+        // Without random numbers, processes that start alike take each other's notifications for
+        // their own: those are missed.
         let _ = SystemRandom::new().fill(&mut bytes);
         let tag = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
@@ -166,8 +168,8 @@ impl Others {
         awaited.insert(key.clone());
     }
 
-    /// Listens to the channel, in this session of the server. `None`: what is told there does not arrive here, as behind a pooler that
-    /// gives every transaction another connection.
+    /// Listens to the channel, in this session of the server. `None`: what is told there does not
+    /// arrive here, as behind a pooler that gives every transaction another connection.
     pub(super) async fn listen(&self) -> Option<(PgListener, ServerSession)> {
         let pool = PgPoolOptions::new()
             .max_connections(1)
@@ -202,8 +204,8 @@ impl Others {
     }
 }
 
-/// Hears what other processes tell, as long as somebody listens to the news and the store is there. Where nothing can be
-/// heard, it looks instead.
+/// Hears what other processes tell, as long as somebody listens to the news and the store is there.
+/// Where nothing can be heard, it looks instead.
 pub(super) async fn watch(database: Weak<impl Watched>) {
     if let Some(others) = wanted(&database).map(|database| database.others().clone()) {
         let _ = timeout(LOOK, others.hurried.notified()).await;
@@ -284,7 +286,8 @@ async fn look(database: &impl Watched) {
     }
 }
 
-/// Reads words that another process relays. `None`: we said them ourselves, or they are of no known form.
+/// Reads words that another process relays. `None`: we said them ourselves, or they are of no known
+/// form.
 fn words(payload: &str, own: &str) -> Option<Heard> {
     let (from, words) = payload.split_once(' ').filter(|(from, _)| *from != own)?;
     Some(Heard::Words {

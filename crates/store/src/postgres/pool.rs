@@ -1,7 +1,7 @@
 //! Connections to the server, and whoever uses one.
 //!
-//! The driver's pool asks the server whether a connection is alive before each use and after it: two round trips for each
-//! transaction. This one asks when a connection was idle for a while.
+//! The driver's pool asks the server whether a connection is alive before each use and after it:
+//! two round trips for each transaction. This one asks when a connection was idle for a while.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,8 @@ use tracing::warn;
 
 use crate::maintenance::Load;
 
-/// How long a transaction waits for a connection: while the server restarts, or while all of them are busy.
+/// How long a transaction waits for a connection: while the server restarts, or while all of them
+/// are busy.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Time without use after which a connection is asked whether it is alive before it is used.
@@ -24,7 +25,8 @@ const TRUSTED: Duration = Duration::from_secs(1);
 /// Time without use after which a connection is closed when another one is given back.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// Age at which a connection is closed when it is given back: what a session gathers on the server goes with it.
+/// Age at which a connection is closed when it is given back: what a session gathers on the server
+/// goes with it.
 const AGE_MAX: Duration = Duration::from_secs(1800);
 
 /// Pause before the second attempt to connect to a server that does not listen; it doubles.
@@ -192,9 +194,10 @@ fn is_starting(error: &sqlx::Error) -> bool {
     }
 }
 
-/// A connection in use. It goes back to the pool only when the server has said that no transaction is open; else it is closed,
-/// and the server rolls back. The driver's own transactions do not keep this promise: it takes a connection to be outside of
-/// a transaction until the answer to `BEGIN` has been read.
+/// A connection in use. It goes back to the pool only when the server has said that no transaction
+/// is open; else it is closed, and the server rolls back. The driver's own transactions do not keep
+/// this promise: it takes a connection to be outside of a transaction until the answer to `BEGIN`
+/// has been read.
 pub(super) struct Session {
     /// Taken when it is dropped.
     connection: Option<PgConnection>,
@@ -205,8 +208,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Carries out statements, whose values were written into them by [`super::literal`]; returns all their rows. A
-    /// transaction may be open afterwards.
+    /// Carries out statements, whose values were written into them by [`super::literal`]; returns
+    /// all their rows. A transaction may be open afterwards.
     pub(super) async fn ask(&mut self, statements: String) -> Result<Vec<PgRow>, sqlx::Error> {
         sqlx::raw_sql(AssertSqlSafe(statements))
             .fetch_all(self.busy()?)
@@ -221,8 +224,8 @@ impl Session {
             .rows_affected())
     }
 
-    /// Notes how the last statements ended that leave no transaction open: after them the connection is free, also if the
-    /// server has refused them.
+    /// Notes how the last statements ended that leave no transaction open: after them the
+    /// connection is free, also if the server has refused them.
     pub(super) fn ended<T>(&mut self, ended: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
         self.is_over = match &ended {
             Ok(_) => true,

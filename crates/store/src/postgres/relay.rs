@@ -1,4 +1,5 @@
-//! Words to other processes, as notifications: to all of them on one channel, to one on a channel of its own.
+//! Words to other processes, as notifications: to all of them on one channel, to one on a channel
+//! of its own.
 
 use std::sync::Arc;
 

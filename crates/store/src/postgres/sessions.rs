@@ -19,8 +19,9 @@ const NOTE: &str =
 const FORGET: &str =
     "DELETE FROM adjutant_worker_session WHERE pid = $1 AND started = CAST($2 AS TIMESTAMPTZ)";
 
-/// Ends the claims of workers whose sessions have ended, as those of a process do with it. After a restart of the server all have, and nothing is known of any; nor is of
-/// a session that may not be looked at.
+/// Ends the claims of workers whose sessions have ended, as those of a process do with it. After a
+/// restart of the server all have, and nothing is known of any; nor is of a session that may not be
+/// looked at.
 pub(super) const END_CLAIMS: &str = "WITH gone AS (
         DELETE FROM adjutant_worker_session AS known WHERE NOT EXISTS (
             SELECT FROM pg_stat_get_activity(known.pid) AS session
@@ -76,9 +77,10 @@ impl Sessions {
     }
 }
 
-/// Reads in which session of the server the connection of a pool of one is. `None`: behind a pooler that gives every transaction
-/// another session. There, `LISTEN` would stay with a session of the pooler, which would tell it to whoever gets that session next, and
-/// a client that has not asked for it takes that for a broken connection.
+/// Reads in which session of the server the connection of a pool of one is. `None`: behind a pooler
+/// that gives every transaction another session. There, `LISTEN` would stay with a session of the
+/// pooler, which would tell it to whoever gets that session next, and a client that has not asked
+/// for it takes that for a broken connection.
 pub(super) async fn session_of(
     pool: &PgPool,
     options: &PgConnectOptions,
@@ -86,7 +88,8 @@ pub(super) async fn session_of(
     let mut one = pool.acquire().await?;
     let mut other = options.connect().await?;
     let mut sessions = [None; 2];
-    // A pooler that happens to give both their own session would have to do so every time, whoever comes first.
+    // A pooler that happens to give both their own session would have to do so every time, whoever
+    // comes first.
     for turn in [0, 1, 1, 0].repeat(SESSION_LOOKS) {
         let connection = if turn == 0 { &mut *one } else { &mut other };
         let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
@@ -125,8 +128,8 @@ pub(super) async fn note_session(
     }
 }
 
-/// Has the server know by which session a worker of this process hears, in the background. Nothing waits for it: until then the
-/// worker is one without.
+/// Has the server know by which session a worker of this process hears, in the background. Nothing
+/// waits for it: until then the worker is one without.
 pub(super) fn note_worker(sessions: &Arc<Sessions>, pool: &Arc<Pool>, worker: &str) {
     let Some(ServerSession { pid, started }) = sessions.works(worker) else {
         return;

@@ -11,8 +11,9 @@ use super::pool::{Pool, Session};
 use crate::row;
 use crate::sql::{Columns, Connection, Failure, Value};
 
-/// Begins a transaction that the server ends if nothing comes for a second: a process that stands still, or a machine that is gone,
-/// would keep every other from the rows it has locked. It holds for this transaction alone, so also behind a pooler.
+/// Begins a transaction that the server ends if nothing comes for a second: a process that stands
+/// still, or a machine that is gone, would keep every other from the rows it has locked. It holds
+/// for this transaction alone, so also behind a pooler.
 pub(super) const BEGIN: &str = "BEGIN;SET LOCAL idle_in_transaction_session_timeout = 1000";
 
 /// A connection inside a transaction.
@@ -37,7 +38,8 @@ impl Transaction {
         Ok(Self::new(pool.open(pool.turn().await?).await?, begin))
     }
 
-    /// Keeps the changes or not. What was wrong before matters more than that it could not be rolled back.
+    /// Keeps the changes or not. What was wrong before matters more than that it could not be
+    /// rolled back.
     pub(super) async fn end(mut self, is_done: bool) -> Result<(), Failure> {
         if self.begin.is_some() {
             return Ok(());

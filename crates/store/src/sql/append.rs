@@ -1,5 +1,5 @@
-//! What a conversation's new events change in the database: computed here for every database, and written by statements or,
-//! where the database has functions of its own, by those.
+//! What a conversation's new events change in the database: computed here for every database, and
+//! written by statements or, where the database has functions of its own, by those.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{ConversationKey, DecisionRecord, Event, LogContent, Recorded};
@@ -54,8 +54,8 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Computes the change. The first event goes to the place `seq`; `status` is what it was before, and `decisions` are those
-    /// of [`log::changed_turns`] that there are.
+    /// Computes the change. The first event goes to the place `seq`; `status` is what it was
+    /// before, and `decisions` are those of [`log::changed_turns`] that there are.
     pub(crate) fn of<'e>(
         key: &ConversationKey,
         seq: i64,
@@ -98,7 +98,8 @@ pub(super) async fn write_events<C: Connection>(
     Ok(())
 }
 
-/// Takes the inputs that events at consecutive places take. Returns how many were there and not taken.
+/// Takes the inputs that events at consecutive places take. Returns how many were there and not
+/// taken.
 pub(super) async fn take_inputs<C: Connection>(
     rows: &mut C,
     conversation: i64,

@@ -92,8 +92,8 @@ impl Added {
     }
 }
 
-/// Changes a conversation with events, if it is the one that is named, its next place is that of the first of them, and the worker
-/// has it. `$1`: inputs that are not counted any more.
+/// Changes a conversation with events, if it is the one that is named, its next place is that of
+/// the first of them, and the worker has it. `$1`: inputs that are not counted any more.
 macro_rules! change_conversation {
     ($from:literal, $untaken:literal) => {
         concat!(

@@ -1,4 +1,5 @@
-//! The beginning of a turn: an input that is accepted, the claim, the first event, and what whoever claims it does not know yet.
+//! The beginning of a turn: an input that is accepted, the claim, the first event, and what whoever
+//! claims it does not know yet.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use super::{Connection, Failure, blob, key_values, log, values};
 use crate::row::{ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
-/// The number of inputs that start a turn and were not taken ([`InputBody::starts_turn`], by how their JSON begins).
+/// The number of inputs that start a turn and were not taken ([`InputBody::starts_turn`], by how
+/// their JSON begins).
 pub(crate) const QUEUED: &str = r#"SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL
      AND (body LIKE '{"kind":"message"%' OR body LIKE '{"kind":"call"%')"#;
 
@@ -75,7 +77,8 @@ pub(super) async fn submit<C: Connection>(
     Ok(conversation.lease_by.is_some())
 }
 
-/// Puts an input into the inbox. `taken`: the place of the event that takes it at once. Returns `false` if it was there before.
+/// Puts an input into the inbox. `taken`: the place of the event that takes it at once. Returns
+/// `false` if it was there before.
 async fn accept<C: Connection>(
     rows: &mut C,
     conversation: &mut ConversationRow,
@@ -118,7 +121,8 @@ async fn accept<C: Connection>(
     Ok(true)
 }
 
-/// Returns whether no more inputs that start a turn wait than may, with the one that was just put there.
+/// Returns whether no more inputs that start a turn wait than may, with the one that was just put
+/// there.
 async fn has_room<C: Connection>(
     rows: &mut C,
     conversation: &ConversationRow,

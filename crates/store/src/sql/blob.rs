@@ -52,7 +52,8 @@ impl Wanted {
             .insert(hash.to_owned());
     }
 
-    /// Reads the values that are referred to, and those that these refer to. What is not there is left out.
+    /// Reads the values that are referred to, and those that these refer to. What is not there is
+    /// left out.
     pub(super) async fn read<C: Connection>(self, rows: &mut C) -> Result<Blobs, Failure> {
         let mut blobs = Blobs::default();
         let mut wanted = self;

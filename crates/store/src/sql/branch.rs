@@ -1,8 +1,10 @@
 //! Conversations that begin with the events of another.
 //!
-//! A branch has the events behind its place as rows of its own; those before are rows of the conversation that recorded them.
-//! Places rise from the first conversation to the last branch, because a branch is always made of the conversation that has the
-//! event at its place. So everybody's events are found by going from a branch to where it comes from, until there is no more.
+//! A branch has the events behind its place as rows of its own; those before are rows of the
+//! conversation that recorded them. Places rise from the first conversation to the last branch,
+//! because a branch is always made of the conversation that has the event at its place. So
+//! everybody's events are found by going from a branch to where it comes from, until there is no
+//! more.
 
 use adjutant_core::port::{Alternatives, Branched, StoreError};
 use adjutant_core::{ConversationId, ConversationKey};
@@ -11,9 +13,10 @@ use super::blob::{self, Wanted};
 use super::{Cell, Connection, Failure, key_values, passage, values};
 use crate::row;
 
-/// The branches of a conversation and of those it comes from, at places that it has, and the conversations they begin in.
-/// The first number says whether that conversation has something behind the place, the second whether the conversation that is
-/// asked about left it there, the third whether it left it with that branch.
+/// The branches of a conversation and of those it comes from, at places that it has, and the
+/// conversations they begin in. The first number says whether that conversation has something
+/// behind the place, the second whether the conversation that is asked about left it there, the
+/// third whether it left it with that branch.
 const ALTERNATIVES: &str = "WITH RECURSIVE line (key, id, next_seq, until, from_key, from_seq, below) AS (
        SELECT key, id, next_seq, next_seq - 1, branched_from_key, branched_from_seq, CAST(0 AS BIGINT)
        FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3
@@ -192,9 +195,10 @@ const MOVED: [&str; 3] = [
        SELECT turn FROM adjutant_event WHERE conversation = $1 AND seq <= $2 AND kind = 'turn_started')",
 ];
 
-/// Gives the events of a conversation that is about to be deleted to its branches: the one that begins latest gets those up to
-/// its place with their logs, and the others begin in that one from now on. What none of them begins with stays where it is.
-/// Returns that place. `None`: it has no branches.
+/// Gives the events of a conversation that is about to be deleted to its branches: the one that
+/// begins latest gets those up to its place with their logs, and the others begin in that one from
+/// now on. What none of them begins with stays where it is. Returns that place. `None`: it has no
+/// branches.
 pub(super) async fn give_to_heir<C: Connection>(
     rows: &mut C,
     conversation: i64,

@@ -17,8 +17,9 @@ const EVERYONE: &str = "";
 /// Bookings of a day that are added up each time it is read, before somebody adds them up for all.
 const MANY: i64 = 256;
 
-/// Selects the state of a day, of everybody or of one user: what is added up, every block, and what is booked since, by the block it
-/// was taken from. One statement, so that what is booked meanwhile is seen with the block it closes or not at all.
+/// Selects the state of a day, of everybody or of one user: what is added up, every block, and what
+/// is booked since, by the block it was taken from. One statement, so that what is booked meanwhile
+/// is seen with the block it closes or not at all.
 macro_rules! taken {
     ($block:literal, $closes:literal, $blocks:literal, $bookings:literal) => {
         concat!(
@@ -164,7 +165,8 @@ async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, 
     } = asking;
     let (mut found, mut exceeded, mut many) = (Vec::new(), None, false);
     let mut now = None;
-    // Whoever asks for a part of everybody's waits here for the others first, then for the user: always in this order.
+    // Whoever asks for a part of everybody's waits here for the others first, then for the user:
+    // always in this order.
     let asks = [
         (Scope::Everyone, EVERYONE, request.everyone),
         (Scope::Day, user, request.own),
@@ -267,7 +269,8 @@ async fn save<C: Connection>(
     Ok(())
 }
 
-/// Of those who count up to the same bound, one at a time: the row is locked until the end of this transaction.
+/// Of those who count up to the same bound, one at a time: the row is locked until the end of this
+/// transaction.
 async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: &str) -> Result<(), Failure> {
     rows.execute(
         "INSERT INTO adjutant_budget AS budget (user_id, day) VALUES ($1, $2)
@@ -380,8 +383,8 @@ pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> R
     .await
 }
 
-/// Adds up the bookings of a day: into the users' rows and that of everybody, and into the blocks they were taken from. A block
-/// that was closed goes.
+/// Adds up the bookings of a day: into the users' rows and that of everybody, and into the blocks
+/// they were taken from. A block that was closed goes.
 ///
 /// `user`: only those of this user; `None`: of everybody.
 pub(super) async fn fold<C: Connection>(

@@ -144,7 +144,8 @@ async fn conversation<C: Connection>(
     Ok(())
 }
 
-/// The snapshot, if there is one in a format that this program reads, is what the events up to its place come to.
+/// The snapshot, if there is one in a format that this program reads, is what the events up to its
+/// place come to.
 async fn snapshotted<C: Connection>(
     rows: &mut C,
     number: i64,
@@ -259,7 +260,8 @@ fn order(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
     }
 }
 
-/// Each turn begins once, ends at most once, and nothing of it comes before or after; only the last may be open.
+/// Each turn begins once, ends at most once, and nothing of it comes before or after; only the last
+/// may be open.
 fn turns(events: &[Recorded], problems: &mut Vec<String>) {
     let mut ended: HashMap<TurnId, bool> = HashMap::new();
     let mut open: Option<TurnId> = None;

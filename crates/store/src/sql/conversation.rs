@@ -11,8 +11,8 @@ use super::{
 };
 use crate::row::{self, SummaryRow};
 
-/// Number of titles read at once, of those that may hold what is searched. What upper and lower case are is not left to the databases:
-/// SQLite knows it of ASCII only.
+/// Number of titles read at once, of those that may hold what is searched. What upper and lower
+/// case are is not left to the databases: SQLite knows it of ASCII only.
 const SEARCHED_AT_ONCE: i64 = 500;
 
 /// The columns of a summary, in the order of [`summary_row`].
@@ -29,15 +29,17 @@ macro_rules! select_summaries {
     };
 }
 
-/// A page of the list. The version of a UUID is its 15th character; of 8 are the single requests that are not listed.
+/// A page of the list. The version of a UUID is its 15th character; of 8 are the single requests
+/// that are not listed.
 pub(crate) const NEWEST: &str = select_summaries!(
     "WHERE agent = $1 AND user_id = $2 AND substr(id, 15, 1) <> '8'
      AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4))
      ORDER BY updated_at DESC, id DESC LIMIT $5"
 );
 
-/// The same of those whose title may hold what is searched, in lower case: `$6`. Upper and lower case of ASCII is the same to all
-/// databases; a title with other letters is read, and looked at here.
+/// The same of those whose title may hold what is searched, in lower case: `$6`. Upper and lower
+/// case of ASCII is the same to all databases; a title with other letters is read, and looked at
+/// here.
 pub(crate) const SEARCHED: &str = select_summaries!(
     "WHERE agent = $1 AND user_id = $2 AND substr(id, 15, 1) <> '8'
      AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4))

@@ -1,7 +1,8 @@
 //! A copy of everything in another database, whatever the kind of each.
 //!
-//! Two transactions run beside each other: one reads the one database as it is at this moment, page by page, the other writes into
-//! the other database. Between them are two pages at most. Either everything is in the other database at the end, or nothing.
+//! Two transactions run beside each other: one reads the one database as it is at this moment, page
+//! by page, the other writes into the other database. Between them are two pages at most. Either
+//! everything is in the other database at the end, or nothing.
 
 mod tables;
 
@@ -49,12 +50,14 @@ struct Target {
     runtime: Handle,
 }
 
-/// Copies everything that one database holds into another that is empty: tasks, conversations, journal, logs, tokens, budgets, changes of
-/// memories. Keys and numbers stay what they are, and both go on behind the highest. Not copied is the list of running processes.
-/// The database that is read may be in use: the copy has what was there when it began. `progress` hears after each page how
-/// many rows of its table were written. Returns the rows of each table.
+/// Copies everything that one database holds into another that is empty: tasks, conversations,
+/// journal, logs, tokens, budgets, changes of memories. Keys and numbers stay what they are, and
+/// both go on behind the highest. Not copied is the list of running processes. The database that is
+/// read may be in use: the copy has what was there when it began. `progress` hears after each page
+/// how many rows of its table were written. Returns the rows of each table.
 ///
-/// PostgreSQL holds no character NUL: there it becomes U+FFFD. In JSON it stands as an escape, which stays as it is.
+/// PostgreSQL holds no character NUL: there it becomes U+FFFD. In JSON it stands as an escape,
+/// which stays as it is.
 ///
 /// # Errors
 /// [`StoreError::Unusable`]: the other database has something in it already, or somebody wrote to it meanwhile. [`StoreError`] of

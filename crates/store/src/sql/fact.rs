@@ -23,7 +23,8 @@ const FACTS: &str = concat!(
     " FROM adjutant_fact WHERE user_id = $1"
 );
 
-/// A user's facts, and the changes that took facts away or gave them other words, the last 1,000: these have an id.
+/// A user's facts, and the changes that took facts away or gave them other words, the last 1,000:
+/// these have an id.
 pub(crate) const FOUND: &str = concat!(
     "SELECT ",
     columns!(),

@@ -61,14 +61,16 @@ pub(crate) const PARKED: &str =
      LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
      WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
 
-/// How a database writes what is new in a conversation: by these statements, unless it has something shorter.
+/// How a database writes what is new in a conversation: by these statements, unless it has
+/// something shorter.
 pub trait Writes: Backend {
-    /// Tells other processes of a change that this one made, after its commit. Where they see by themselves that something was
-    /// written, nothing is to be done.
+    /// Tells other processes of a change that this one made, after its commit. Where they see by
+    /// themselves that something was written, nothing is to be done.
     fn tell_others(&self, _change: &port::Change) {}
 
-    /// Accepts an input. Returns whether a worker may have the conversation. Where it can be done in the same statement, its turn is
-    /// started if nobody has the conversation and there is nothing else to do in it.
+    /// Accepts an input. Returns whether a worker may have the conversation. Where it can be done
+    /// in the same statement, its turn is started if nobody has the conversation and there is
+    /// nothing else to do in it.
     fn submit(
         &self,
         data: (ConversationKey, Arrival, Option<Start>),
@@ -81,13 +83,15 @@ pub trait Writes: Backend {
     /// Returns the state of conversations with open turns, as it was written last.
     fn open_turns(&self) -> &OpenTurns;
 
-    /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
+    /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to
+    /// do.
     fn begin(&self, data: Beginning) -> impl Future<Output = Result<BegunRows, Failure>> + Send {
         self.write(data, |rows, data| Box::pin(start(rows, data)))
     }
 
-    /// Adds events at the places they name, if the worker has the conversation that is named, and gives the claim back if it is to
-    /// be released and no inputs wait. Returns the conversation, and how many of its inputs nobody has taken.
+    /// Adds events at the places they name, if the worker has the conversation that is named, and
+    /// gives the claim back if it is to be released and no inputs wait. Returns the conversation,
+    /// and how many of its inputs nobody has taken.
     fn append(&self, data: Appending) -> impl Future<Output = Result<(i64, i64), Failure>> + Send {
         self.write(data, |rows, data| Box::pin(append(rows, data)))
     }
@@ -166,7 +170,8 @@ impl<B: Writes> Journal for SqlStore<B> {
                 .0
                 .read(key.clone(), |rows, key| Box::pin(stored(rows, key)))
                 .await?;
-            // The first that cannot be read fails the whole: a turn is never rebuilt from half a journal.
+            // The first that cannot be read fails the whole: a turn is never rebuilt from half a
+            // journal.
             let mut loaded = Loaded::default();
             for event in events {
                 loaded.events.push(event.read(key)?);
@@ -247,7 +252,8 @@ impl<B: Writes> Journal for SqlStore<B> {
             Ok(match self.0.begin(data).await? {
                 BegunRows::Nothing => Begun::Nothing,
                 BegunRows::Elsewhere => {
-                    // Told again by each who asks again: whoever has the conversation may have missed it.
+                    // Told again by each who asks again: whoever has the conversation may have
+                    // missed it.
                     self.tell(port::Change::Input, key);
                     Begun::Elsewhere
                 }
@@ -328,7 +334,8 @@ impl<B: Writes> Journal for SqlStore<B> {
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.run(async move {
-            // Where no events are added, nothing says that the conversation is the one it was made of.
+            // Where no events are added, nothing says that the conversation is the one it was made
+            // of.
             let snapshot = snapshot
                 .filter(|_| !events.is_empty())
                 .map(SnapshotRow::of)
@@ -551,8 +558,8 @@ impl<B: Writes> Journal for SqlStore<B> {
 }
 
 impl<B: Writes> SqlStore<B> {
-    /// Adds events, and gives the claim back unless inputs wait if there is an answer to what the snapshot is, if any. Returns the
-    /// conversation, and how many of its inputs nobody has taken.
+    /// Adds events, and gives the claim back unless inputs wait if there is an answer to what the
+    /// snapshot is, if any. Returns the conversation, and how many of its inputs nobody has taken.
     async fn append_as(
         &self,
         key: &ConversationKey,
@@ -577,8 +584,8 @@ impl<B: Writes> SqlStore<B> {
         Ok(written)
     }
 
-    /// Keeps the state of the open turn, if all of its events are among those that were just read: then nothing is read when the
-    /// next one is written.
+    /// Keeps the state of the open turn, if all of its events are among those that were just read:
+    /// then nothing is read when the next one is written.
     fn keep_open(
         &self,
         key: &ConversationKey,
@@ -612,7 +619,8 @@ impl<B: Writes> SqlStore<B> {
         Ok(())
     }
 
-    /// Returns what events add to a conversation, and the state behind them. `None`: there are no events.
+    /// Returns what events add to a conversation, and the state behind them. `None`: there are no
+    /// events.
     async fn added(
         &self,
         key: &ConversationKey,

@@ -167,7 +167,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
     }
 }
 
-/// The statement that reads a user's ratings of the answers of turns. `$2` and `$3`: the first and the last id between which they are.
+/// The statement that reads a user's ratings of the answers of turns. `$2` and `$3`: the first and
+/// the last id between which they are.
 pub(crate) const FEEDBACK: &str =
     "SELECT id, feedback, feedback_comment, feedback_at FROM adjutant_decision
      WHERE user_id = $1 AND id >= $2 AND id <= $3 AND feedback IS NOT NULL";
@@ -182,7 +183,8 @@ pub(crate) struct Rows {
     pub(crate) invocations: Vec<InvocationRow>,
 }
 
-/// Returns the turns whose decisions must be known to follow the events: those that the events change and do not begin.
+/// Returns the turns whose decisions must be known to follow the events: those that the events
+/// change and do not begin.
 pub(crate) fn changed_turns<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<TurnId> {
     let (mut begun, mut changed) = (Vec::new(), Vec::new());
     for event in events {
@@ -210,7 +212,8 @@ pub(crate) async fn decisions<C: Connection>(
     Ok(known)
 }
 
-/// Returns what both logs get from events that are written together. `known`: the decisions of [`changed_turns`].
+/// Returns what both logs get from events that are written together. `known`: the decisions of
+/// [`changed_turns`].
 pub(crate) fn follow<'e>(
     key: &ConversationKey,
     known: Vec<DecisionRecord>,

@@ -15,8 +15,8 @@ use crate::maintenance::{
 };
 use crate::row;
 
-/// A key is remembered at least as long as a turn may be repeated: as long as a confirmation can be given, if nobody says
-/// otherwise. That of a turn which has not ended is remembered anyway.
+/// A key is remembered at least as long as a turn may be repeated: as long as a confirmation can be
+/// given, if nobody says otherwise. That of a turn which has not ended is remembered anyway.
 const RECOVERY: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Conversations that are removed in one transaction, so that others wait for moments only.
@@ -310,8 +310,8 @@ macro_rules! old {
     };
 }
 
-/// Removes some of the conversations that are old and settled. What is theirs goes with them, except what younger branches begin
-/// with.
+/// Removes some of the conversations that are old and settled. What is theirs goes with them,
+/// except what younger branches begin with.
 async fn remove_conversations<C: Connection>(
     rows: &mut C,
     before: Timestamp,

@@ -1,8 +1,9 @@
 //! Bringing the schema up to date.
 //!
-//! Applied migrations are noted in the table `adjutant_migration`. The first version kept it in `_sqlx_migrations`, and its tables had
-//! no prefix: such a database goes on from there, and gets one more row in that table, so that a program of the first version
-//! refuses it. A table `_sqlx_migrations` of another program is left alone.
+//! Applied migrations are noted in the table `adjutant_migration`. The first version kept it in
+//! `_sqlx_migrations`, and its tables had no prefix: such a database goes on from there, and gets
+//! one more row in that table, so that a program of the first version refuses it. A table
+//! `_sqlx_migrations` of another program is left alone.
 
 use adjutant_core::port::StoreError;
 use ring::digest::{SHA384, digest};
@@ -83,7 +84,8 @@ pub(crate) async fn migrate<C: Connection>(
     go_on(rows, dialect.applied, dialect.note, &steps).await
 }
 
-/// Returns whether the database has the schema of the first version, whole or a part of it, by the checksum of its first step.
+/// Returns whether the database has the schema of the first version, whole or a part of it, by the
+/// checksum of its first step.
 async fn is_of_first_version<C: Connection>(
     rows: &mut C,
     dialect: &Dialect,

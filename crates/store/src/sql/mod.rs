@@ -1,8 +1,8 @@
 //! What every SQL database is asked, written once: the statements, and a store over them.
 //!
-//! A backend runs what it is given inside a transaction, and has the words of its errors. Statements are in
-//! the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`, `RETURNING`. Columns are text, 64-bit
-//! integers and doubles; times are text (see [`crate::row`]).
+//! A backend runs what it is given inside a transaction, and has the words of its errors.
+//! Statements are in the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`,
+//! `RETURNING`. Columns are text, 64-bit integers and doubles; times are text (see [`crate::row`]).
 
 pub(crate) mod append;
 pub(crate) mod appending;
@@ -268,10 +268,12 @@ fn unexpected(cell: &Cell) -> StoreError {
 
 /// A connection, inside a transaction.
 pub trait Connection: Send {
-    /// Whether others write beside this transaction, so that rows which are about to change are locked when they are read.
+    /// Whether others write beside this transaction, so that rows which are about to change are
+    /// locked when they are read.
     const LOCKS_ROWS: bool;
 
-    /// Whether the database numbers rows by sequences, which know nothing of a row that comes with its number.
+    /// Whether the database numbers rows by sequences, which know nothing of a row that comes with
+    /// its number.
     const HAS_SEQUENCES: bool;
 
     /// True if words in texts are looked for by FTS5, and not by `tsvector`.
@@ -326,7 +328,8 @@ pub trait Connection: Send {
         statements: &'static str,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Says that the transaction waits for something else between its statements, as long as it takes.
+    /// Says that the transaction waits for something else between its statements, as long as it
+    /// takes.
     fn may_wait(&mut self) -> impl Future<Output = Result<(), Failure>> + Send {
         std::future::ready(Ok(()))
     }
@@ -337,7 +340,8 @@ pub trait Connection: Send {
     /// Lets the transaction end without its changes, although the work in it succeeds.
     fn undo(&mut self);
 
-    /// Returns whether the worker of a claim certainly does not run any more, whatever its claim says.
+    /// Returns whether the worker of a claim certainly does not run any more, whatever its claim
+    /// says.
     fn is_gone(worker: &str) -> bool;
 }
 
@@ -353,8 +357,8 @@ macro_rules! locking {
 }
 use locking;
 
-/// Work inside one transaction: a function of the connection and of data that it owns. So it can be done by another thread
-/// or task, after its caller has gone away, and a second time.
+/// Work inside one transaction: a function of the connection and of data that it owns. So it can be
+/// done by another thread or task, after its caller has gone away, and a second time.
 pub(crate) type Work<C, D, T> = for<'a> fn(&'a mut C, &'a D) -> BoxFuture<'a, Result<T, Failure>>;
 
 /// A database that keeps a store.
@@ -364,10 +368,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns how busy the way to the database is.
     fn current_load(&self) -> Load;
 
-    /// Does work in a transaction for changes. They are kept if it succeeds and does not [undo](Connection::undo) them.
+    /// Does work in a transaction for changes. They are kept if it succeeds and does not
+    /// [undo](Connection::undo) them.
     ///
-    /// Work that has begun ends, whether or not somebody still waits for what comes out of it. It may be done twice: what
-    /// the first time did is undone before.
+    /// Work that has begun ends, whether or not somebody still waits for what comes out of it. It
+    /// may be done twice: what the first time did is undone before.
     fn write<D, T>(
         &self,
         data: D,
@@ -426,7 +431,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The news of what is written, for those in this process that wait for something.
     fn news(&self) -> &News;
 
-    /// Begins to watch what other processes write, unless that is done already, and as long as somebody listens to the news.
+    /// Begins to watch what other processes write, unless that is done already, and as long as
+    /// somebody listens to the news.
     fn watch(self: &std::sync::Arc<Self>);
 
     /// Returns the way to other processes that share the database, if there is one.
@@ -434,10 +440,12 @@ pub trait Backend: Send + Sync + 'static {
         std::sync::Arc::new(Alone)
     }
 
-    /// Notes that a worker of this process makes claims, so that others learn of its end. Nothing waits for it.
+    /// Notes that a worker of this process makes claims, so that others learn of its end. Nothing
+    /// waits for it.
     fn note_worker(&self, _worker: &str) {}
 
-    /// Ends the claims of workers that are known to be gone, where [`Connection::is_gone`] cannot say it. Returns whether there were any.
+    /// Ends the claims of workers that are known to be gone, where [`Connection::is_gone`] cannot
+    /// say it. Returns whether there were any.
     fn end_claims_of_the_gone(&self) -> impl Future<Output = Result<bool, Failure>> + Send {
         async { Ok(false) }
     }
@@ -491,7 +499,8 @@ impl<B> Clone for SqlStore<B> {
 }
 
 impl<B> SqlStore<B> {
-    /// The same store, which writes so much of what is said into its logs from now on. Default: [`LogContent::Full`].
+    /// The same store, which writes so much of what is said into its logs from now on. Default:
+    /// [`LogContent::Full`].
     #[must_use]
     pub fn with_log_content(self, content: LogContent) -> Self {
         Self(
@@ -503,8 +512,8 @@ impl<B> SqlStore<B> {
         )
     }
 
-    /// The same store, which lets so many messages wait in one conversation from now on, accepted and not taken. Default:
-    /// [`MESSAGES_QUEUED_MAX`].
+    /// The same store, which lets so many messages wait in one conversation from now on, accepted
+    /// and not taken. Default: [`MESSAGES_QUEUED_MAX`].
     #[must_use]
     pub fn with_messages_queued_max(self, messages: NonZeroU32) -> Self {
         Self(

@@ -15,9 +15,9 @@ use crate::status::Status;
 /// Open turns whose state is kept.
 const OPEN_MAX: usize = 4096;
 
-/// The state of conversations with open turns in the database, as this process wrote it last. It is nothing but what their
-/// events come to, and the place of the next event says whether it still holds: who writes from an older state is
-/// refused like anybody whose place is taken.
+/// The state of conversations with open turns in the database, as this process wrote it last. It is
+/// nothing but what their events come to, and the place of the next event says whether it still
+/// holds: who writes from an older state is refused like anybody whose place is taken.
 #[derive(Debug, Default)]
 pub struct OpenTurns(Mutex<HashMap<ConversationKey, Open>>);
 
@@ -81,7 +81,8 @@ pub(super) async fn open_turn<B: Backend>(
     });
     match open.await? {
         Some(open) if open.next_seq == seq => Ok(open),
-        // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
+        // It was deleted, is another user's or agent's, or the place is taken: either way not this
+        // writer's any more.
         _ => Err(StoreError::Conflict.into()),
     }
 }

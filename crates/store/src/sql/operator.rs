@@ -17,7 +17,8 @@ use crate::row;
 const FIRST: &str = "";
 const LAST: &str = "~";
 
-/// A page of everybody's decisions. `$1` and `$2`: the place before which it begins; `$3`: the earliest moment.
+/// A page of everybody's decisions. `$1` and `$2`: the place before which it begins; `$3`: the
+/// earliest moment.
 macro_rules! decisions_of_all {
     ($which:literal) => {
         select_decisions!(
@@ -38,7 +39,8 @@ pub(crate) const ALL: &str = decisions_of_all!("");
 pub(crate) const FAILED: &str = decisions_of_all!(" AND error_code IS NOT NULL");
 pub(crate) const RATED: &str = decisions_of_all!(" AND feedback IS NOT NULL");
 
-/// Decisions by a part of their id. It is looked for in the index that has both columns, and the rows are read then.
+/// Decisions by a part of their id. It is looked for in the index that has both columns, and the
+/// rows are read then.
 macro_rules! named {
     ($condition:literal) => {
         select_decisions!(
@@ -54,7 +56,8 @@ pub(crate) const NAMED_IN_PART: &str = named!("(named.id LIKE $1 OR named.id LIK
 pub(crate) const OF_REQUEST: &str =
     select_decisions!("WHERE request_id = $1 ORDER BY started_at DESC, id DESC LIMIT $2");
 
-/// Adds up turns. `$1` and `$2`: from when to when they began; `$3`: how many of them; `$4`: how many groups.
+/// Adds up turns. `$1` and `$2`: from when to when they began; `$3`: how many of them; `$4`: how
+/// many groups.
 macro_rules! totals {
     ($group:literal, $order:literal, $which:literal) => {
         concat!(
@@ -116,7 +119,8 @@ pub(crate) fn totals_statements(by: GroupBy) -> (&'static str, &'static str) {
     }
 }
 
-/// Conversations that wait for a person, the longest first. `$1` and `$2`: the place to begin behind; `$3`: only what waited before it.
+/// Conversations that wait for a person, the longest first. `$1` and `$2`: the place to begin
+/// behind; `$3`: only what waited before it.
 pub(crate) const WAITING: &str =
     "SELECT updated_at, key, user_id, agent, id, turn, waiting FROM adjutant_conversation
      WHERE asks = 1 AND (updated_at, key) > ($1, $2) AND updated_at < $3

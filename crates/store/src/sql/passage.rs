@@ -1,8 +1,10 @@
-//! What was said in conversations, as it is searched for: filled behind the turns, from a mark in each conversation.
+//! What was said in conversations, as it is searched for: filled behind the turns, from a mark in
+//! each conversation.
 //!
-//! A passage is a row, and the database finds rows by the words in their text: SQLite by FTS5, PostgreSQL by `tsvector`. Both take the
-//! words for what they are. So that a search looks at nobody else's passages, each text begins with a mark of its owner, which no
-//! word of a passage is; whose a passage is says the conversation alone, and every statement asks for that too.
+//! A passage is a row, and the database finds rows by the words in their text: SQLite by FTS5,
+//! PostgreSQL by `tsvector`. Both take the words for what they are. So that a search looks at
+//! nobody else's passages, each text begins with a mark of its owner, which no word of a passage
+//! is; whose a passage is says the conversation alone, and every statement asks for that too.
 
 use adjutant_core::port::{
     Candidate, IndexedPart, Passage, PastConversations, PastFound, PastQuery, StoreError, Unindexed,
@@ -19,8 +21,8 @@ use crate::row;
 /// Characters of an owner's mark behind its `@`: enough that two owners hardly ever share one.
 const MARK_CHARS: usize = 16;
 
-/// Conversations with turns that are not in the index: those of `$2`, or of everybody if that is NULL. Where `$5` is 1, those without an
-/// open turn.
+/// Conversations with turns that are not in the index: those of `$2`, or of everybody if that is
+/// NULL. Where `$5` is 1, those without an open turn.
 pub(crate) const UNINDEXED: &str =
     "SELECT key, user_id, id, title, created_at, indexed_to, next_seq, turns, turn FROM adjutant_conversation
      WHERE agent = $1 AND indexed_turns <> turns AND substr(id, 15, 1) <> '8' AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)
@@ -50,8 +52,9 @@ const HOLDING_TSVECTOR: &str = "SELECT wanted.at - 1, count(*)
      FROM jsonb_array_elements_text(CAST($1 AS JSONB)) WITH ORDINALITY AS wanted (value, at)
      JOIN adjutant_passage ON array_to_tsvector(string_to_array(words, ' ')) @@ CAST(wanted.value AS TSQUERY) GROUP BY wanted.at";
 
-/// The passages that hold the rarest words, by the weights in `$3`, a list in JSON. The newest comes first of those that weigh the same.
-/// So many are looked at beyond those that are asked for as the conversation has that is left out.
+/// The passages that hold the rarest words, by the weights in `$3`, a list in JSON. The newest
+/// comes first of those that weigh the same. So many are looked at beyond those that are asked for
+/// as the conversation has that is left out.
 macro_rules! candidates {
     ($held:literal) => {
         concat!(
@@ -426,8 +429,8 @@ fn matching<C: Connection>(mark: &str, word: &str) -> String {
     }
 }
 
-/// Statements that give passages to an heir, and set its mark so that what it is given and was not in the index is put there: that is
-/// behind no mark of its own.
+/// Statements that give passages to an heir, and set its mark so that what it is given and was not
+/// in the index is put there: that is behind no mark of its own.
 const GIVE: [&str; 3] = [
     "UPDATE adjutant_passage SET conversation = $2 WHERE conversation = $1 AND seq <= $3",
     "UPDATE adjutant_conversation SET indexed_turns = 0, indexed_to = (
@@ -442,7 +445,8 @@ const COUNT_AGAIN: &str = "UPDATE adjutant_conversation SET
        indexed_length = (SELECT CAST(coalesce(sum(length), 0) AS BIGINT) FROM adjutant_passage WHERE conversation = $1)
      WHERE key = $1";
 
-/// Gives the passages of a conversation up to a place to the branch that gets its events up to there.
+/// Gives the passages of a conversation up to a place to the branch that gets its events up to
+/// there.
 pub(super) async fn give_to_heir<C: Connection>(
     rows: &mut C,
     (conversation, heir, until): (i64, i64, i64),

@@ -33,7 +33,8 @@ macro_rules! select_events {
 }
 pub(super) use select_events;
 
-/// The events of a branch behind a place, in order. It is gone no further back than events are asked for.
+/// The events of a branch behind a place, in order. It is gone no further back than events are
+/// asked for.
 const OF_BRANCH: &str = concat!(
     "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
        SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
@@ -48,7 +49,8 @@ const OF_BRANCH: &str = concat!(
     )
 );
 
-/// The events from the beginning of the `$3`th turn (counted from 0, backwards) on that began before the place `$2`.
+/// The events from the beginning of the `$3`th turn (counted from 0, backwards) on that began
+/// before the place `$2`.
 pub(crate) const TURNS: &str = select_events!(
     "adjutant_event AS event",
     "WHERE event.conversation = $1 AND seq < $2 AND seq >= COALESCE(
@@ -58,7 +60,8 @@ pub(crate) const TURNS: &str = select_events!(
      ORDER BY seq"
 );
 
-/// The events of a turn that began before the place `$2` and whose step is `$3`, up to that place or the next turn.
+/// The events of a turn that began before the place `$2` and whose step is `$3`, up to that place
+/// or the next turn.
 pub(crate) const TURN: &str = select_events!(
     "adjutant_event AS event",
     "WHERE event.conversation = $1 AND seq < $2 AND seq >=
@@ -111,8 +114,8 @@ pub(super) async fn load_turns<B: Backend>(
     }))
 }
 
-/// Time of creation, events and inbox of a conversation, as they are stored. Where a branch has not turns enough of its own, it is
-/// gone on where it comes from.
+/// Time of creation, events and inbox of a conversation, as they are stored. Where a branch has not
+/// turns enough of its own, it is gone on where it comes from.
 async fn stored<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
@@ -177,8 +180,8 @@ pub(super) async fn load_turn<B: Backend>(
     }))
 }
 
-/// Time of creation, the events of one turn and the inbox of a conversation, as they are stored. What a branch has not itself is
-/// looked for where it comes from.
+/// Time of creation, the events of one turn and the inbox of a conversation, as they are stored.
+/// What a branch has not itself is looked for where it comes from.
 async fn stored_turn<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
@@ -261,7 +264,8 @@ pub(super) fn input(columns: &mut Columns) -> Result<InputRow, StoreError> {
     })
 }
 
-/// Puts what bodies refer to into them. A body of which something is missing stays as it is: who reads it says so.
+/// Puts what bodies refer to into them. A body of which something is missing stays as it is: who
+/// reads it says so.
 pub(super) async fn whole_bodies<C: Connection>(
     rows: &mut C,
     bodies: Vec<(i64, &mut String)>,
@@ -281,8 +285,8 @@ pub(super) async fn whole_bodies<C: Connection>(
     Ok(())
 }
 
-/// The events of a conversation behind a place, in order, as they are stored. `branched_from_seq`: the place at which it
-/// branches off another, if it does.
+/// The events of a conversation behind a place, in order, as they are stored. `branched_from_seq`:
+/// the place at which it branches off another, if it does.
 pub(super) async fn events<C: Connection>(
     rows: &mut C,
     (conversation, branched_from_seq): (i64, Option<i64>),

@@ -8,8 +8,8 @@ use adjutant_core::port::{PeopleFilter, Person, StoreError, Total};
 use super::{Columns, Connection, Failure, count, values};
 use crate::row;
 
-/// The next names of a table, each by a look into its index: a user with many rows is passed over like one with a single row. `$1`: the
-/// name they are behind; `$2`: how many.
+/// The next names of a table, each by a look into its index: a user with many rows is passed over
+/// like one with a single row. `$1`: the name they are behind; `$2`: how many.
 macro_rules! next_names {
     ($table:literal, $which:literal) => {
         concat!(
@@ -45,7 +45,8 @@ pub(crate) const AGENTS: &str = "WITH RECURSIVE agents (name) AS (
      SELECT (SELECT min(agent) FROM adjutant_conversation WHERE agent > agents.name) FROM agents WHERE agents.name IS NOT NULL
    ) SELECT name FROM agents WHERE name IS NOT NULL";
 
-/// Counts and sums of what users have, from the first name of a page to the last: everybody between them is in the page.
+/// Counts and sums of what users have, from the first name of a page to the last: everybody between
+/// them is in the page.
 const CONVERSATIONS: &str =
     "SELECT user_id, count(*), count(CASE WHEN asks = 1 THEN 1 END), max(updated_at) FROM adjutant_conversation
      WHERE user_id >= $1 AND user_id <= $2 AND agent = $3 GROUP BY user_id";
@@ -157,7 +158,8 @@ async fn names<C: Connection>(
     Ok(people)
 }
 
-/// Reads turns, failed turns, tokens in and out, money, turns of which that is not known, and answers that were rated either way.
+/// Reads turns, failed turns, tokens in and out, money, turns of which that is not known, and
+/// answers that were rated either way.
 pub(super) fn total(columns: &mut Columns) -> Result<Total, StoreError> {
     Ok(Total {
         turns: count(columns.int()?),

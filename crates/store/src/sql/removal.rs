@@ -20,7 +20,8 @@ pub(super) struct OfUser {
     pub(super) table: &'static str,
     count: &'static str,
     delete: &'static str,
-    /// True if its rows are read as they are: those of the others are read by the port they belong to.
+    /// True if its rows are read as they are: those of the others are read by the port they belong
+    /// to.
     is_read: bool,
 }
 
@@ -39,7 +40,8 @@ macro_rules! of_user {
     };
 }
 
-/// Every table with a column `user_id` but that of the conversations, with which go events, inputs, logs, long values and snapshots.
+/// Every table with a column `user_id` but that of the conversations, with which go events, inputs,
+/// logs, long values and snapshots.
 pub(super) const OF_USER: &[OfUser] = &[
     of_user!("task", false),
     of_user!("deleted_task", true),
@@ -56,7 +58,8 @@ pub(super) const OF_USER: &[OfUser] = &[
     of_user!("budget_booking", true),
 ];
 
-/// Reads the rows of a user in a table. They live as long as the process, as statements of a backend have to.
+/// Reads the rows of a user in a table. They live as long as the process, as statements of a
+/// backend have to.
 static READ: LazyLock<Vec<(&'static str, String)>> = LazyLock::new(|| {
     let read = OF_USER.iter().filter(|of_user| of_user.is_read);
     read.map(|of_user| {
@@ -197,8 +200,8 @@ pub(super) struct Portion {
     pub(super) after: Option<i64>,
 }
 
-/// Removes some of the conversations of a user with one agent that nothing branches from, unless somebody alive works on them. Their
-/// rows are locked, so nobody begins to meanwhile.
+/// Removes some of the conversations of a user with one agent that nothing branches from, unless
+/// somebody alive works on them. Their rows are locked, so nobody begins to meanwhile.
 pub(super) async fn remove_conversations<C: Connection>(
     rows: &mut C,
     (user, agent, after): &(UserId, String, i64),
@@ -237,7 +240,8 @@ pub(super) async fn remove_conversations<C: Connection>(
     Ok(portion)
 }
 
-/// Removes everything else of a user. Of the budgets, what everybody has spent together stays: it names nobody.
+/// Removes everything else of a user. Of the budgets, what everybody has spent together stays: it
+/// names nobody.
 pub(super) async fn remove_others<C: Connection>(
     rows: &mut C,
     user: &UserId,

@@ -154,8 +154,8 @@ impl RestorableRows {
     }
 }
 
-/// Reads the snapshot of a conversation whose next event goes to the place `next_seq`. `None`: it has none, or none that this
-/// program can read.
+/// Reads the snapshot of a conversation whose next event goes to the place `next_seq`. `None`: it
+/// has none, or none that this program can read.
 pub(super) async fn restorable<C: Connection>(
     rows: &mut C,
     (conversation, branched_from_seq): (i64, Option<i64>),

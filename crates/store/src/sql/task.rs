@@ -288,8 +288,8 @@ fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp)
     }
 }
 
-/// A user's changes happen one after the other, also where transactions run beside each other: the row that counts the
-/// user's ids is locked until the end of this one.
+/// A user's changes happen one after the other, also where transactions run beside each other: the
+/// row that counts the user's ids is locked until the end of this one.
 pub(super) async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
         rows.execute(

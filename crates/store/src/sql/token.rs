@@ -8,7 +8,8 @@ use super::{Backend, Columns, Connection, Failure, SqlStore, values};
 use crate::digest::hex;
 use crate::row;
 
-/// Every column of a record, as [`token`] reads them. What stands behind it is the rest of the statement.
+/// Every column of a record, as [`token`] reads them. What stands behind it is the rest of the
+/// statement.
 macro_rules! select {
     ($rest:literal) => {
         concat!(

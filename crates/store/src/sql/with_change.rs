@@ -18,7 +18,8 @@ pub(super) struct Call<C> {
     pub(super) append: Work<C, Appending, (i64, i64)>,
 }
 
-/// Adds events, carries out a change, and adds the event that says what it led to. Returns that event, and the state behind it.
+/// Adds events, carries out a change, and adds the event that says what it led to. Returns that
+/// event, and the state behind it.
 pub(super) fn append<'a, C: Connection>(
     rows: &'a mut C,
     Call {

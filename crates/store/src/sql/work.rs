@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use super::{Backend, Columns, Connection, Failure, values};
 use crate::row::{self, ConversationRow};
 
-/// The end of a claim: as it was made, or as the last sign of life says that its worker gave in the same epoch.
+/// The end of a claim: as it was made, or as the last sign of life says that its worker gave in the
+/// same epoch.
 macro_rules! lease_until {
     () => {
         "COALESCE((SELECT worker.seen_until FROM adjutant_worker AS worker WHERE worker.id = lease_by
@@ -18,8 +19,9 @@ macro_rules! lease_until {
 }
 pub(super) use lease_until;
 
-/// Work of one kind in the order it is taken, behind a place: `$1` agent, `$2` user or NULL, `$3` and `$4` the place, `$5` the time,
-/// `$6` how many. `$due` has them with something to do, `$since` is the time they wait since.
+/// Work of one kind in the order it is taken, behind a place: `$1` agent, `$2` user or NULL, `$3`
+/// and `$4` the place, `$5` the time, `$6` how many. `$due` has them with something to do, `$since`
+/// is the time they wait since.
 macro_rules! work {
     ($columns:expr, $due:literal, $since:literal, $free:literal, $lock:literal) => {
         concat!(
@@ -41,8 +43,9 @@ macro_rules! work {
     };
 }
 
-/// Finds work and claims it in one statement: `$7` the worker, `$8` the end of its claim, `$9` its epoch, `$10` the time before which it expired. Rows that
-/// another worker is about to claim are passed over, so that nobody waits for anybody.
+/// Finds work and claims it in one statement: `$7` the worker, `$8` the end of its claim, `$9` its
+/// epoch, `$10` the time before which it expired. Rows that another worker is about to claim are
+/// passed over, so that nobody waits for anybody.
 macro_rules! take_locked {
     ($due:literal, $since:literal) => {
         concat!(
@@ -58,8 +61,8 @@ macro_rules! take_locked {
 const TAKE_UNSETTLED: &str = take_locked!("unsettled = 1", "updated_at");
 const TAKE_EXPIRED: &str = take_locked!("wake_at <= $10", "wake_at");
 
-/// The same where one transaction writes at a time. SQLite's `RETURNING` cannot say who had a row before, so it is found first;
-/// `$7` are the workers that are gone, as a JSON array.
+/// The same where one transaction writes at a time. SQLite's `RETURNING` cannot say who had a row
+/// before, so it is found first; `$7` are the workers that are gone, as a JSON array.
 macro_rules! find_alone {
     ($due:literal, $since:literal) => {
         work!(
@@ -88,8 +91,9 @@ const WITH_INPUTS: &str = concat!(
     " FROM adjutant_conversation WHERE unsettled = 1 AND untaken > 0"
 );
 
-/// Looks once for all who wait in this process, where what other processes did may not have been told: whatever somebody waits
-/// for has an input that was not taken. Returns one change for each such conversation.
+/// Looks once for all who wait in this process, where what other processes did may not have been
+/// told: whatever somebody waits for has an input that was not taken. Returns one change for each
+/// such conversation.
 pub(crate) async fn look<B: Backend>(backend: &B) -> Result<Vec<Change>, Failure> {
     let found = backend.read((), |rows, ()| {
         Box::pin(async move {
@@ -259,7 +263,8 @@ fn gone(holders: Vec<Columns>, is_gone: fn(&str) -> bool) -> Result<String, Stor
     row::json(&gone)
 }
 
-/// The columns are `agent`, `user_id`, `id`, `key`, `lease_by` as it was before, and the time it waits since.
+/// The columns are `agent`, `user_id`, `id`, `key`, `lease_by` as it was before, and the time it
+/// waits since.
 fn read_taken(mut columns: Columns, worker: &str) -> Result<Taken, StoreError> {
     let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
     let number = columns.int()?;
@@ -305,7 +310,8 @@ impl From<Beat<'_>> for Beating {
     }
 }
 
-/// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the epoch is over.
+/// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the
+/// epoch is over.
 pub(super) async fn beat<C: Connection>(
     rows: &mut C,
     Beating {
@@ -319,7 +325,8 @@ pub(super) async fn beat<C: Connection>(
     let now = rows.now().await?;
     let (until, now) = (row::time_text(end_of(*lease, now)), row::time_text(now));
     let beats = if *is_first {
-        // What is over holds nothing. Its own row is there if the answer to the first sign of life was lost.
+        // What is over holds nothing. Its own row is there if the answer to the first sign of life
+        // was lost.
         rows.execute(
             "DELETE FROM adjutant_worker WHERE seen_until <= $1 AND NOT (id = $2 AND epoch = $3)",
             values![&now, worker, *epoch],
@@ -366,7 +373,8 @@ fn end_of(lease: Duration, now: Timestamp) -> Timestamp {
 }
 
 impl ConversationRow {
-    /// Claims it for a worker, unless another one alive has it. Without an epoch, the worker's own claim stays in the one it is of.
+    /// Claims it for a worker, unless another one alive has it. Without an epoch, the worker's own
+    /// claim stays in the one it is of.
     pub(super) fn claim<C: Connection>(
         &mut self,
         (worker, epoch): (&str, Option<i64>),
@@ -393,7 +401,8 @@ impl ConversationRow {
     }
 }
 
-/// Those of the conversations that nobody alive has. The columns are `agent`, `user_id`, `id`, `lease_by`, `lease_until`.
+/// Those of the conversations that nobody alive has. The columns are `agent`, `user_id`, `id`,
+/// `lease_by`, `lease_until`.
 pub(super) async fn free<C: Connection>(
     rows: &mut C,
     found: Vec<Columns>,
@@ -409,7 +418,8 @@ pub(super) async fn free<C: Connection>(
     Ok(keys)
 }
 
-/// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
+/// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and
+/// `lease_until`.
 pub(super) fn is_free<C: Connection>(
     lease: &mut Columns,
     worker: Option<&str>,

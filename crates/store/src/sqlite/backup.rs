@@ -15,7 +15,8 @@ use crate::sql::Failure;
 /// At most so many damages of one kind are told.
 const DAMAGES_MAX: usize = 100;
 
-/// What SQLite finds wrong with a database: pages, indices, and rows that refer to what is not there.
+/// What SQLite finds wrong with a database: pages, indices, and rows that refer to what is not
+/// there.
 pub(super) fn damages(connection: &Connection) -> Result<Vec<String>, Failure> {
     let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
     let found = check
@@ -51,7 +52,8 @@ pub(super) fn write(from: &How, to: &Path) -> Result<(), Failure> {
         .path
         .to_str()
         .ok_or_else(|| unusable(&to, "SQLite takes only names in Unicode"))?;
-    // A connection of its own: those that read may write nowhere, and others wait for the one that writes.
+    // A connection of its own: those that read may write nowhere, and others wait for the one that
+    // writes.
     let source = from.connect()?;
     source
         .execute("VACUUM INTO ?1", [name])
@@ -107,7 +109,8 @@ impl Partial {
         Ok(Self { path })
     }
 
-    /// Gives it its name, unless somebody else has taken that meanwhile; survives a power failure from then on.
+    /// Gives it its name, unless somebody else has taken that meanwhile; survives a power failure
+    /// from then on.
     fn become_file(self, to: &Path) -> Result<(), StoreError> {
         File::open(&self.path)
             .and_then(|file| file.sync_all())
@@ -115,7 +118,8 @@ impl Partial {
         match fs::hard_link(&self.path, to) {
             Ok(()) => {}
             Err(_) if fs::symlink_metadata(to).is_ok() => return Err(taken(to)),
-            // A file system without links: nothing there tells in one step whether the name is free.
+            // A file system without links: nothing there tells in one step whether the name is
+            // free.
             Err(_) => fs::rename(&self.path, to).map_err(|error| unusable(to, error))?,
         }
         #[cfg(unix)]

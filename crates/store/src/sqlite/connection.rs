@@ -27,7 +27,8 @@ pub struct Rows {
     pub(super) is_undone: bool,
     /// Bytes of text that were handed to statements since it was set to 0.
     pub(super) bytes: usize,
-    /// The statements that were prepared, with their parameters as SQLite numbers them, by address and length.
+    /// The statements that were prepared, with their parameters as SQLite numbers them, by address
+    /// and length.
     numbered: RefCell<HashMap<(usize, usize), String>>,
 }
 
@@ -48,8 +49,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Returns whether no transaction is open. SQLite ends one by itself after some errors, such as a full disk
-    /// (sqlite.org/lang_transaction.html, 3).
+    /// Returns whether no transaction is open. SQLite ends one by itself after some errors, such as
+    /// a full disk (sqlite.org/lang_transaction.html, 3).
     pub(super) fn is_autocommit(&self) -> bool {
         self.connection.is_autocommit()
     }
@@ -59,7 +60,8 @@ impl Rows {
         self.connection.total_changes()
     }
 
-    /// Ends the transaction, if one is open, without its changes. SQLite's own answer to an error here is to end it as well.
+    /// Ends the transaction, if one is open, without its changes. SQLite's own answer to an error
+    /// here is to end it as well.
     pub(super) fn roll_back(&self) {
         if !self.is_autocommit() {
             let _ = self.say("ROLLBACK");
@@ -74,8 +76,9 @@ impl Rows {
         done
     }
 
-    /// Returns the statement with its values. `$1` is a name for SQLite, numbered as the names first appear, and names are found
-    /// by their text each time; so it is prepared with `?1`, which is a number.
+    /// Returns the statement with its values. `$1` is a name for SQLite, numbered as the names
+    /// first appear, and names are found by their text each time; so it is prepared with `?1`,
+    /// which is a number.
     fn prepare(
         &self,
         statement: &'static str,

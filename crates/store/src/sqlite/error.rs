@@ -32,8 +32,8 @@ pub(super) fn is_full(failure: &Failure) -> bool {
     code_of(failure).map(primary) == Some(code::FULL)
 }
 
-/// SQLite could not open the file, or one of those that it makes beside it: it says the one of a file system that is mounted
-/// for reading, and the other of a folder that may not be written to.
+/// SQLite could not open the file, or one of those that it makes beside it: it says the one of a
+/// file system that is mounted for reading, and the other of a folder that may not be written to.
 pub(super) fn is_not_openable(failure: &Failure) -> bool {
     let code = code_of(failure);
     code.is_some_and(|code| primary(code) == code::CANTOPEN || code == code::READONLY_DIRECTORY)
@@ -58,7 +58,8 @@ pub(super) fn copy(failure: &Failure) -> Failure {
     }
 }
 
-/// Primary result codes, and some extended codes. Source: sqlite.org/rescode.html (checked 2026-11).
+/// Primary result codes, and some extended codes. Source: sqlite.org/rescode.html (checked
+/// 2026-11).
 mod code {
     pub(super) const PERM: i32 = 3;
     pub(super) const BUSY: i32 = 5;

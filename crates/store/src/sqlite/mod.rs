@@ -1,8 +1,9 @@
 //! One SQLite file: the default, no set-up. SQLite is built in.
 //!
-//! WAL with `synchronous=FULL`: what is confirmed survives a power failure. One connection writes, on a thread of its own
-//! that commits together what waits together; a few read. SQLite writes the log back into the file by itself.
-//! Several processes may use one file on one machine; not over a network file system (sqlite.org/wal.html).
+//! WAL with `synchronous=FULL`: what is confirmed survives a power failure. One connection writes,
+//! on a thread of its own that commits together what waits together; a few read. SQLite writes the
+//! log back into the file by itself. Several processes may use one file on one machine; not over a
+//! network file system (sqlite.org/wal.html).
 
 mod backup;
 mod connection;
@@ -40,8 +41,8 @@ pub type Store = SqlStore<SqliteFile>;
 #[derive(Debug)]
 pub struct SqliteFile {
     place: Place,
-    /// The file's address, and the connections that read it. A database in memory exists once per connection: there is
-    /// only the one that writes.
+    /// The file's address, and the connections that read it. A database in memory exists once per
+    /// connection: there is only the one that writes.
     file: Option<(How, Readers)>,
     news: News,
     open: OpenTurns,
@@ -65,9 +66,9 @@ impl fmt::Display for Place {
 }
 
 impl Store {
-    /// Opens the file, making it if it is not there: for its owner's eyes only, as is its folder if that is new.
-    /// A schema of an older version is brought up to date. A database that may only be read is opened all the same: whatever
-    /// would write to it fails with [`StoreError::ReadOnly`].
+    /// Opens the file, making it if it is not there: for its owner's eyes only, as is its folder if
+    /// that is new. A schema of an older version is brought up to date. A database that may only be
+    /// read is opened all the same: whatever would write to it fails with [`StoreError::ReadOnly`].
     ///
     /// # Errors
     /// [`StoreError::Unusable`]: no permission, no space, not a database, another program's database.
@@ -75,7 +76,8 @@ impl Store {
     /// [`StoreError::Unavailable`]: locked by another process for longer than five seconds.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        // Absolute, so that neither a later change of the working directory nor a name that looks like a URI matters.
+        // Absolute, so that neither a later change of the working directory nor a name that looks
+        // like a URI matters.
         let place =
             Place::File(
                 std::path::absolute(path).map_err(|error| StoreError::Unusable {
@@ -85,8 +87,8 @@ impl Store {
         Self::with(place, open::BUSY_TIMEOUT).await
     }
 
-    /// Opens the file for a quick look, waiting at most `patience` for others. It is neither made nor brought up to date:
-    /// `None` if that would be needed.
+    /// Opens the file for a quick look, waiting at most `patience` for others. It is neither made
+    /// nor brought up to date: `None` if that would be needed.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -171,8 +173,8 @@ impl Store {
         rusqlite::version().to_owned()
     }
 
-    /// Waits for what is running, writes the WAL back into the file and closes it, for every clone. Nothing is lost
-    /// without it.
+    /// Waits for what is running, writes the WAL back into the file and closes it, for every clone.
+    /// Nothing is lost without it.
     pub async fn close(&self) {
         if let Some((_, readers)) = &self.0.file {
             readers.close().await;

@@ -123,8 +123,9 @@ pub(super) fn file(path: &Path, busy_timeout: Duration) -> Result<(Rows, How), F
     };
     // Whatever is wrong with the file is found before anything could be written to it.
     let schema = match inspect(&how) {
-        // In WAL mode SQLite needs two files beside the database, even to read it. Where they are not there and may not be
-        // made, the database can only be read as one that nobody changes (sqlite.org/wal.html, "Read-Only Databases").
+        // In WAL mode SQLite needs two files beside the database, even to read it. Where they are
+        // not there and may not be made, the database can only be read as one that nobody changes
+        // (sqlite.org/wal.html, "Read-Only Databases").
         Err(failure)
             if error::is_not_openable(&failure) && path.is_file() && holds_everything(path) =>
         {
@@ -139,7 +140,8 @@ pub(super) fn file(path: &Path, busy_timeout: Duration) -> Result<(Rows, How), F
     Ok((Rows::new(how.connect()?), how))
 }
 
-/// Opens a file that is there and whose schema is of this version. `None`: it would have to be made or changed first.
+/// Opens a file that is there and whose schema is of this version. `None`: it would have to be made
+/// or changed first.
 pub(super) fn as_it_is(
     path: &Path,
     busy_timeout: Duration,
@@ -186,8 +188,8 @@ fn create(path: &Path) -> Result<(), StoreError> {
             .map_err(|error| unusable("its folder", error))?;
     }
     let mut options = std::fs::OpenOptions::new();
-    // Never opens a file that is there: closing it again would release the locks SQLite holds on it in this process
-    // (sqlite.org/howtocorrupt.html, 2.2).
+    // Never opens a file that is there: closing it again would release the locks SQLite holds on it
+    // in this process (sqlite.org/howtocorrupt.html, 2.2).
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -243,7 +245,8 @@ fn inspect(how: &How) -> Result<Schema, Failure> {
     }
 }
 
-/// Brings the schema up to date. Of several processes that start at once, one does it and the others wait.
+/// Brings the schema up to date. Of several processes that start at once, one does it and the
+/// others wait.
 fn migrate(how: &How) -> Result<(), Failure> {
     let patience = Instant::now() + how.busy_timeout;
     loop {
@@ -253,7 +256,8 @@ fn migrate(how: &How) -> Result<(), Failure> {
             run_migrations(&mut Rows::new(connection), &MIGRATIONS)
         };
         match done() {
-            // The change to WAL does not wait for locks by itself (sqlite.org/c3ref/busy_handler.html).
+            // The change to WAL does not wait for locks by itself
+            // (sqlite.org/c3ref/busy_handler.html).
             Err(failure) if error::is_busy(&failure) && Instant::now() < patience => {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -268,8 +272,9 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), Failure> {
     Ok(connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?)
 }
 
-/// A table that others refer to is made anew only while foreign keys are not enforced (sqlite.org/lang_altertable.html, 7),
-/// and that cannot change inside a transaction. They are checked before it is committed.
+/// A table that others refer to is made anew only while foreign keys are not enforced
+/// (sqlite.org/lang_altertable.html, 7), and that cannot change inside a transaction. They are
+/// checked before it is committed.
 pub(super) fn run_migrations(rows: &mut Rows, migrations: &Migrations) -> Result<(), Failure> {
     rows.connection.pragma_update(None, "foreign_keys", false)?;
     rows.say("BEGIN EXCLUSIVE")?;

@@ -30,8 +30,8 @@ impl Readers {
         }
     }
 
-    /// Does something with a connection, on a thread where it may block. It ends even if the caller leaves meanwhile, unless
-    /// it has not begun by then.
+    /// Does something with a connection, on a thread where it may block. It ends even if the caller
+    /// leaves meanwhile, unless it has not begun by then.
     pub(super) async fn visit<T: Send + 'static>(
         &self,
         visit: impl FnOnce(&mut Rows) -> Result<T, Failure> + Send + 'static,

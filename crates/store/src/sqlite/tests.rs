@@ -1,4 +1,5 @@
-//! What needs a hand inside the store: a full disk, a lock nobody waits five seconds for, a file it may not write.
+//! What needs a hand inside the store: a full disk, a lock nobody waits five seconds for, a file it
+//! may not write.
 
 use std::time::Duration;
 
@@ -314,7 +315,8 @@ async fn a_commit_that_fails_fails_all_who_were_in_it() {
         .unwrap();
     let lost = store.clone();
     let mut calls = vec![submitted(&store, 0, 10), submitted(&store, 1, 10)];
-    // References are looked at when the transaction ends: the call succeeds and the commit does not.
+    // References are looked at when the transaction ends: the call succeeds and the commit does
+    // not.
     calls.insert(1, {
         Box::pin(async move {
             let done = lost.0.write((), |rows, ()| {
@@ -618,7 +620,8 @@ async fn looking_for_work_reads_an_index() {
         newer.contains(index) && !newer.contains("TEMP B-TREE"),
         "{newer}"
     );
-    // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
+    // Those that wait are few, and they are found by the time they expire; their order among each
+    // other is made then.
     let plan = plan(&store, journal::EXPIRED).await;
     assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
 }

@@ -1,4 +1,5 @@
-//! What other processes write into the file: seen by a number that SQLite keeps, without a statement.
+//! What other processes write into the file: seen by a number that SQLite keeps, without a
+//! statement.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -10,8 +11,8 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// A file that others may write into.
 pub(super) trait Watched: Backend {
-    /// Returns a number that changes when another connection than the one that writes here has committed
-    /// (sqlite.org/pragma.html#pragma_data_version).
+    /// Returns a number that changes when another connection than the one that writes here has
+    /// committed (sqlite.org/pragma.html#pragma_data_version).
     fn version(&self) -> impl Future<Output = Result<i64, Failure>> + Send;
 }
 

@@ -1,9 +1,10 @@
 //! The thread that writes: what waits for it is written together.
 //!
-//! A commit costs a write that reaches the disk, whatever is in it. So all calls that wait when the thread is free share one
-//! transaction, and are answered after its commit: what was confirmed is on the disk. A call that fails after it has changed
-//! something has them all done again, each in a savepoint, so that its changes alone are undone. Savepoints are not taken before,
-//! because each of them has SQLite copy the pages that change in it.
+//! A commit costs a write that reaches the disk, whatever is in it. So all calls that wait when the
+//! thread is free share one transaction, and are answered after its commit: what was confirmed is
+//! on the disk. A call that fails after it has changed something has them all done again, each in a
+//! savepoint, so that its changes alone are undone. Savepoints are not taken before, because each
+//! of them has SQLite copy the pages that change in it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -24,9 +25,9 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Calls that wait for the thread. Further callers wait until they can join them.
 const QUEUE: usize = 1024;
 
-/// A thread with a connection of its own. It ends when this is dropped, after what was handed to it, and is waited for: a process
-/// that ended in the middle of closing would leave the files beside the database in a state that cannot be read where nothing
-/// may be written.
+/// A thread with a connection of its own. It ends when this is dropped, after what was handed to
+/// it, and is waited for: a process that ended in the middle of closing would leave the files
+/// beside the database in a state that cannot be read where nothing may be written.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None`: it is being dropped.
@@ -78,7 +79,8 @@ impl Writer {
         started.map(writer).map_err(failed)
     }
 
-    /// Does work in a transaction. It is done even if the caller leaves meanwhile, unless it has not begun by then.
+    /// Does work in a transaction. It is done even if the caller leaves meanwhile, unless it has
+    /// not begun by then.
     pub(super) async fn write<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
     where
         D: Send + Sync + 'static,
@@ -248,7 +250,8 @@ impl Thread {
                 self.rows.roll_back();
                 return done.into_iter().for_each(|(job, ended)| job.answer(ended));
             }
-            // A full disk, a failed read or write, no memory: SQLite may have rolled everything back.
+            // A full disk, a failed read or write, no memory: SQLite may have rolled everything
+            // back.
             if self.rows.is_autocommit() {
                 return self.again_alone(done);
             }
@@ -303,7 +306,8 @@ impl Thread {
 
     fn begin(&mut self) -> Result<(), Failure> {
         self.rows.bytes = 0;
-        // The lock at once: a transaction that read before it wrote could not wait for another process.
+        // The lock at once: a transaction that read before it wrote could not wait for another
+        // process.
         self.rows.say("BEGIN IMMEDIATE")
     }
 
@@ -319,7 +323,8 @@ impl Thread {
         }
     }
 
-    /// Does a call so that what it changed can be undone alone; how it ended. `Err`: the whole transaction is lost.
+    /// Does a call so that what it changed can be undone alone; how it ended. `Err`: the whole
+    /// transaction is lost.
     fn call_in_savepoint(&mut self, job: &mut dyn Job) -> Result<Result<(), Failure>, Failure> {
         self.rows.say("SAVEPOINT call")?;
         let ended = self.call(job);
@@ -334,7 +339,8 @@ impl Thread {
         Ok(ended)
     }
 
-    /// Does each call in a transaction of its own, so that the one which cannot be done is the one that fails.
+    /// Does each call in a transaction of its own, so that the one which cannot be done is the one
+    /// that fails.
     fn again_alone(&mut self, done: Vec<Done>) {
         self.rows.roll_back();
         let mut done = done.into_iter();
@@ -352,9 +358,10 @@ impl Thread {
         }
     }
 
-    /// If there was no space or somebody else had a lock, nothing has been written: the calls are done again one by one,
-    /// because a smaller one may fit. After any other error nobody knows what the disk holds, and a second try could hide
-    /// that: all are told, those too whose work had failed, as it may have failed because of another one's.
+    /// If there was no space or somebody else had a lock, nothing has been written: the calls are
+    /// done again one by one, because a smaller one may fit. After any other error nobody knows
+    /// what the disk holds, and a second try could hide that: all are told, those too whose work
+    /// had failed, as it may have failed because of another one's.
     fn not_committed(&mut self, done: Vec<Done>, failure: &Failure) {
         self.rows.roll_back();
         if done.len() > 1 && (error::is_full(failure) || error::is_busy(failure)) {
@@ -366,7 +373,8 @@ impl Thread {
         }
     }
 
-    /// No transaction can be begun. All who wait hear it now: each of them would wait as long for the same answer.
+    /// No transaction can be begun. All who wait hear it now: each of them would wait as long for
+    /// the same answer.
     fn refuse(&mut self, first: Box<dyn Job>, failure: Failure) {
         for _ in 1..BATCH {
             let Some(job) = self.queue.waiting() else {

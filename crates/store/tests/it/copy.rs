@@ -15,7 +15,8 @@ use crate::place;
 const LEFT_OUT: &str = "('adjutant_migration', 'adjutant_worker', 'adjutant_worker_session', 'adjutant_passage_words', \
     'adjutant_passage_words_config', 'adjutant_passage_words_data', 'adjutant_passage_words_docsize', 'adjutant_passage_words_idx')";
 
-/// JSON that no parser of ours must touch on its way: an escaped NUL, a number that no double holds, a name twice, half a character.
+/// JSON that no parser of ours must touch on its way: an escaped NUL, a number that no double
+/// holds, a name twice, half a character.
 const ODD: &str = r#"{"nul": "\u0000", "large": 1e400, "twice": 1, "twice": 2, "half": "\ud800", "quotes": "'\\'' $1 E'\\n'"}"#;
 
 async fn hand(path: &Path) -> SqliteConnection {
@@ -64,8 +65,8 @@ async fn rows(path: &Path) -> Vec<String> {
     found
 }
 
-/// A database with something in each table that no program of ours would write: more rows than a page has, branches that are older
-/// than what they go on from, and texts of all kinds.
+/// A database with something in each table that no program of ours would write: more rows than a
+/// page has, branches that are older than what they go on from, and texts of all kinds.
 async fn odd(path: &Path) -> sqlite::Store {
     let store = sqlite::Store::open(path).await.unwrap();
     let odd = ODD.replace('\'', "''");

@@ -8,7 +8,8 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::place;
 
-/// The error of opening must be of the kind `is`, name the file and say `words`; and the file must stay as it is.
+/// The error of opening must be of the kind `is`, name the file and say `words`; and the file must
+/// stay as it is.
 async fn check_refused(path: &Path, is: fn(&StoreError) -> bool, words: &[&str]) {
     let before = std::fs::read(path).ok();
     let error = Store::open(path).await.map(drop).unwrap_err();

@@ -1,7 +1,8 @@
-//! Databases as the first version left them, made by its code: opened, everything in them is there, under the agent they never
-//! named.
+//! Databases as the first version left them, made by its code: opened, everything in them is there,
+//! under the agent they never named.
 //!
-//! `first_version.*.sql` are the databases, `first_version.*.json` is what the first version itself read from them.
+//! `first_version.*.sql` are the databases, `first_version.*.json` is what the first version itself
+//! read from them.
 
 use std::collections::BTreeSet;
 
@@ -305,7 +306,8 @@ mod server {
         store.close().await;
     }
 
-    /// Tables of another program, and what its own `sqlx` has noted, stay as they are, and ours are beside them.
+    /// Tables of another program, and what its own `sqlx` has noted, stay as they are, and ours are
+    /// beside them.
     #[tokio::test]
     async fn other_programs_have_their_own_tables() {
         let server = Server::start();

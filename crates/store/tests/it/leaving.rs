@@ -70,8 +70,8 @@ async fn call<S: Journal + ConversationStore + TaskStore>(
     outcome.err().map(|error| error.to_string())
 }
 
-/// Runs a thousand calls beside clients that leave at a different moment each time, and beside a probe that gives up at
-/// once; returns the errors of the thousand.
+/// Runs a thousand calls beside clients that leave at a different moment each time, and beside a
+/// probe that gives up at once; returns the errors of the thousand.
 pub(crate) async fn errors_beside_leavers<S>(store: S) -> Vec<String>
 where
     S: Journal + ConversationStore + TaskStore + Clone,
@@ -89,7 +89,8 @@ where
                         call(&store, client, number).await;
                     }
                 });
-                // A multiplicative hash: another number of steps each time, and the same in every run of the test.
+                // A multiplicative hash: another number of steps each time, and the same in every
+                // run of the test.
                 for _ in 0..(left * LEAVING + client).wrapping_mul(2_654_435_761) % 61 {
                     yield_now().await;
                 }
@@ -150,8 +151,8 @@ async fn who_leaves_a_file_harms_nobody() {
         errors_beside_leavers(store.clone()).await,
         Vec::<String>::new()
     );
-    // What was begun ends, and then nobody is inside a transaction: the log can be written back as a whole and emptied,
-    // which neither a writer nor a reader of an older state would allow.
+    // What was begun ends, and then nobody is inside a transaction: the log can be written back as
+    // a whole and emptied, which neither a writer nor a reader of an older state would allow.
     let mut other = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(&path)
         .connect()

@@ -1,5 +1,5 @@
-//! What goes over the wire to PostgreSQL: a listener between the store and the server counts the messages that wait for an
-//! answer.
+//! What goes over the wire to PostgreSQL: a listener between the store and the server counts the
+//! messages that wait for an answer.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -70,7 +70,8 @@ impl Counter {
         counter
     }
 
-    /// Returns how many messages were sent, and what the queries among them were, since this was asked last.
+    /// Returns how many messages were sent, and what the queries among them were, since this was
+    /// asked last.
     fn since(&self) -> (u64, Vec<String>) {
         (
             self.asked.swap(0, Ordering::SeqCst),
@@ -261,7 +262,8 @@ async fn take_a_turn(
     }
 }
 
-/// A process that stands still in the middle of a transaction keeps nobody for long from the rows that it has changed.
+/// A process that stands still in the middle of a transaction keeps nobody for long from the rows
+/// that it has changed.
 #[tokio::test]
 async fn who_stands_still_in_a_transaction_loses_it() {
     let server = Server::start();
@@ -295,7 +297,8 @@ async fn who_stands_still_in_a_transaction_loses_it() {
     standing.abort();
 }
 
-/// A turn that one process accepts and another one takes costs one message more, whatever was before it.
+/// A turn that one process accepts and another one takes costs one message more, whatever was
+/// before it.
 #[tokio::test]
 async fn a_turn_of_two_processes_is_five_messages() {
     let server = Server::start();
@@ -415,9 +418,10 @@ async fn a_turn_is_four_messages() {
     assert_eq!(invocations.len(), 1);
 }
 
-/// Has the store's only connection wait for a conversation that somebody else holds, while calls come: a message for each of
-/// twenty conversations, another request under a name that was used, an append if there are events for it, and one whose
-/// caller leaves. Returns the answers, and what was sent.
+/// Has the store's only connection wait for a conversation that somebody else holds, while calls
+/// come: a message for each of twenty conversations, another request under a name that was used, an
+/// append if there are events for it, and one whose caller leaves. Returns the answers, and what
+/// was sent.
 async fn calls_that_wait(
     store: &Store,
     counter: &Counter,
@@ -471,7 +475,8 @@ async fn calls_that_wait(
     (answers, counter.since().1)
 }
 
-/// Calls that wait at the same moment are one message and one commit; what one of them is refused for is its own.
+/// Calls that wait at the same moment are one message and one commit; what one of them is refused
+/// for is its own.
 #[tokio::test]
 async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
     let server = Server::start();
@@ -507,7 +512,8 @@ async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
     assert!(answers[..20].iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(answers[20..], [Err(StoreError::Reused)]);
 
-    // A step that has its event already fails the whole message: each is sent again, and the one fails.
+    // A step that has its event already fails the whole message: each is sent again, and the one
+    // fails.
     let events = Recorded::sequence(3, at(1), &[replied(50, 1)]);
     let (answers, queries) = calls_that_wait(&store, &counter, &mut other, Some(events)).await;
     assert_eq!(queries.len(), 3 + 22, "{queries:#?}");
@@ -579,7 +585,8 @@ async fn a_locked_conversation_is_waited_for_by_those_who_want_it_only() {
     other.close().await.unwrap();
 }
 
-/// Whoever keeps what it wrote last is refused when somebody else has written since, and goes on from what is there.
+/// Whoever keeps what it wrote last is refused when somebody else has written since, and goes on
+/// from what is there.
 #[tokio::test]
 async fn of_two_processes_the_one_that_is_behind_is_refused() {
     let server = Server::start();
@@ -664,8 +671,8 @@ async fn of_two_processes_the_one_that_is_behind_is_refused() {
     assert_eq!(a.check().await.unwrap(), []);
 }
 
-/// Looking for what is not in the index of past conversations takes one message if there is nothing, and a turn costs the same whatever
-/// the index has.
+/// Looking for what is not in the index of past conversations takes one message if there is
+/// nothing, and a turn costs the same whatever the index has.
 #[tokio::test]
 async fn an_index_that_has_everything_costs_one_message() {
     let server = Server::start();
@@ -690,7 +697,8 @@ async fn an_index_that_has_everything_costs_one_message() {
     }
 }
 
-/// Values are part of a statement: none of them can end it, whatever the server takes a backslash for.
+/// Values are part of a statement: none of them can end it, whatever the server takes a backslash
+/// for.
 #[tokio::test]
 async fn words_are_words_whatever_is_in_them() {
     let server = Server::start();

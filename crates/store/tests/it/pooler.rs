@@ -1,5 +1,5 @@
-//! The store in PostgreSQL behind PgBouncer in transaction mode: every transaction may run on another of its two
-//! connections to the server, and nothing of a session outlives one.
+//! The store in PostgreSQL behind PgBouncer in transaction mode: every transaction may run on
+//! another of its two connections to the server, and nothing of a session outlives one.
 
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader};
@@ -23,7 +23,8 @@ struct Pooler<'a> {
 }
 
 impl<'a> Pooler<'a> {
-    /// Starts one in front of a server. `None`: it is not installed (Debian: `apt-get install pgbouncer`), which is noted.
+    /// Starts one in front of a server. `None`: it is not installed (Debian:
+    /// `apt-get install pgbouncer`), which is noted.
     fn start(server: &'a Server) -> Option<Self> {
         let options: PgConnectOptions = server.url("postgres").parse().unwrap();
         let folder = options.get_socket().unwrap();
@@ -52,7 +53,8 @@ impl<'a> Pooler<'a> {
             );
             return None;
         }
-        // Versions before 1.21 do not know named statements in this mode at all, and later ones only if they are told to.
+        // Versions before 1.21 do not know named statements in this mode at all, and later ones
+        // only if they are told to.
         let settings = match minor(&version) {
             Some(21..) => settings,
             _ => settings.replace("max_prepared_statements = 0\n", ""),
@@ -75,7 +77,8 @@ impl<'a> Pooler<'a> {
         Some(Self { server, process })
     }
 
-    /// Counts the channels that each of the two sessions of the pooler listens to. What is told there reaches any client.
+    /// Counts the channels that each of the two sessions of the pooler listens to. What is told
+    /// there reaches any client.
     async fn listening_sessions(&self, database: &str) -> [i64; 2] {
         let url = format!("{}&port={PORT}", self.server.url(database));
         let options: PgConnectOptions = url.parse().unwrap();

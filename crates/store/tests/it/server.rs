@@ -16,8 +16,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one. Needs PostgreSQL's programs (Debian: `apt-get install postgresql`); run by root, they run as the user
-    /// `postgres`, because the server refuses root.
+    /// Starts one. Needs PostgreSQL's programs (Debian: `apt-get install postgresql`); run by root,
+    /// they run as the user `postgres`, because the server refuses root.
     ///
     /// Nobody loses power in a test; what a killed process leaves behind is there all the same.
     pub(crate) fn start() -> Self {
@@ -136,7 +136,8 @@ impl Drop for Server {
     }
 }
 
-/// One of PostgreSQL's programs, or one that refuses root as they do: on the path, or where Debian keeps them.
+/// One of PostgreSQL's programs, or one that refuses root as they do: on the path, or where Debian
+/// keeps them.
 pub(crate) fn program(name: &str) -> Command {
     let debian = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()

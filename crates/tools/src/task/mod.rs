@@ -41,8 +41,8 @@ pub fn task_tools(store: Arc<dyn TaskStore>) -> Vec<Arc<dyn Tool>> {
 /// The kind of thing `task_id` refers to.
 const KIND: &str = "task";
 
-/// The definition of a task tool. `properties` is what the seed declares; all but `status` are required.
-/// Tasks are kept here: no tool of them reaches further.
+/// The definition of a task tool. `properties` is what the seed declares; all but `status` are
+/// required. Tasks are kept here: no tool of them reaches further.
 fn definition(
     name: &str,
     description: &str,

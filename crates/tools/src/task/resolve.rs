@@ -18,7 +18,8 @@ pub(super) enum Prefer {
     Open,
 }
 
-/// The one task that `text` means: its id (`3`, `#3`, `task 3`, `3. Buy milk`), its words, or enough of its words.
+/// The one task that `text` means: its id (`3`, `#3`, `task 3`, `3. Buy milk`), its words, or
+/// enough of its words.
 ///
 /// # Errors
 /// The question to ask the person if none or several are meant.
@@ -116,8 +117,8 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Without the filler people put around a task's words: "the milk one". Only for what was said: in a task itself, any
-/// word may be what tells it from another ("Plan A").
+/// Without the filler people put around a task's words: "the milk one". Only for what was said: in
+/// a task itself, any word may be what tells it from another ("Plan A").
 fn telling(said: &[String]) -> Vec<String> {
     const FILLER: &[&str] = &[
         "a", "about", "an", "and", "for", "from", "in", "it", "item", "my", "of", "on", "one",
@@ -129,7 +130,8 @@ fn telling(said: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Takes an English plural ending off. Both sides go through it, so it need not be right, only the same.
+/// Takes an English plural ending off. Both sides go through it, so it need not be right, only the
+/// same.
 fn singular(word: &str) -> String {
     if word.chars().count() <= 3 {
         return word.to_owned();
@@ -173,7 +175,8 @@ fn not_found(text: &str, tasks: &[Task]) -> String {
     }
 }
 
-/// The words of tasks, joined. An id follows where it was asked for, or where the words alone do not tell them apart.
+/// The words of tasks, joined. An id follows where it was asked for, or where the words alone do
+/// not tell them apart.
 fn listed(tasks: &[&Task], conjunction: &str, with_ids: bool) -> String {
     let names: Vec<String> = tasks
         .iter()

@@ -84,7 +84,8 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Returns who uses what of whom. Declaring a module, and handing a name on that is not used there, are no uses.
+    /// Returns who uses what of whom. Declaring a module, and handing a name on that is not used
+    /// there, are no uses.
     pub(super) fn uses(&self) -> Uses<'a> {
         let mut uses = Uses::new();
         for (at, place) in &self.places {
@@ -125,13 +126,15 @@ impl<'a> Names<'a> {
         uses
     }
 
-    /// Returns what a path written in the module `at` leads to. `None`: something of another crate, or nothing known here.
+    /// Returns what a path written in the module `at` leads to. `None`: something of another crate,
+    /// or nothing known here.
     fn resolve(&self, at: &[String], path: &[String]) -> Option<Meant<'a>> {
         self.lookup(at, path, &mut BTreeSet::new())
     }
 
-    /// The same. `seen` holds the names that are being looked up, because imports may lead in a circle. The first name is not looked
-    /// for in modules that are imported with all their names: [`Names::uses`] does that.
+    /// The same. `seen` holds the names that are being looked up, because imports may lead in a
+    /// circle. The first name is not looked for in modules that are imported with all their names:
+    /// [`Names::uses`] does that.
     fn lookup(
         &self,
         at: &[String],
@@ -245,8 +248,8 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// Returns an item that nothing defines in so many words, as it is with those that a macro makes: it is the module's, unless
-    /// that hands on the names of another crate.
+    /// Returns an item that nothing defines in so many words, as it is with those that a macro
+    /// makes: it is the module's, unless that hands on the names of another crate.
     fn unseen(&self, at: &[String], name: &str) -> Option<Meant<'a>> {
         let place = self.places.get(at)?;
         let from_elsewhere = place.module.import(name).is_some()

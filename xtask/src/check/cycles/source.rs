@@ -1,4 +1,5 @@
-//! Reads one file of Rust for names: those it defines, those it imports, those it uses. What is for tests only is left out.
+//! Reads one file of Rust for names: those it defines, those it imports, those it uses. What is for
+//! tests only is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +31,8 @@ pub(super) struct Module {
     pub(super) inner: BTreeMap<String, Module>,
     /// Paths that are used, beside those of imports.
     pub(super) paths: BTreeSet<Path>,
-    /// Names of types and constants that are used alone, and of functions that are called, beside those of imports.
+    /// Names of types and constants that are used alone, and of functions that are called, beside
+    /// those of imports.
     pub(super) names: BTreeSet<String>,
 }
 
@@ -278,7 +280,8 @@ impl<'a> Reader<'a> {
         alone || with_more && conditions.next() == Some(Token::Word("test"))
     }
 
-    /// Skips the attributes here and what they are of: an item, a field, a variant, an arm or a statement.
+    /// Skips the attributes here and what they are of: an item, a field, a variant, an arm or a
+    /// statement.
     fn skip_item(&mut self) {
         while self.is(0, '#') {
             self.at += 1;

@@ -1,4 +1,5 @@
-//! Rust source as tokens: as much of them as is needed to find names. What stands in comments and literals is left out.
+//! Rust source as tokens: as much of them as is needed to find names. What stands in comments and
+//! literals is left out.
 
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +108,8 @@ fn string(source: &str) -> Option<usize> {
     Some(prefix.len() + 1 + until(&text[1..], '"'))
 }
 
-/// Returns the length of the character or byte literal that a source begins with. `None`: it is a lifetime.
+/// Returns the length of the character or byte literal that a source begins with. `None`: it is a
+/// lifetime.
 fn character(source: &str) -> Option<usize> {
     let text = source.strip_prefix('\'')?;
     if text.starts_with('\\') {
@@ -117,7 +119,8 @@ fn character(source: &str) -> Option<usize> {
     text[length..].starts_with('\'').then_some(length + 2)
 }
 
-/// Returns how long it is until after `end`, where a backslash takes the next character's meaning away.
+/// Returns how long it is until after `end`, where a backslash takes the next character's meaning
+/// away.
 fn until(text: &str, end: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices() {

@@ -22,7 +22,8 @@ pub(super) trait Dialect: Sync {
     /// The vendor's server breaking down in the middle of a stream.
     fn error_event(&self) -> String;
 
-    /// Says whether a server on this machine is taken for the vendor's, because no local server speaks its language.
+    /// Says whether a server on this machine is taken for the vendor's, because no local server
+    /// speaks its language.
     fn is_vendor_everywhere(&self) -> bool {
         false
     }

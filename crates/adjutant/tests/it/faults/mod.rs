@@ -1,5 +1,5 @@
-//! What a faulty model answer leads to: every row of the fault table, with every vendor, streamed and whole, through the
-//! whole engine, as bytes over a socket.
+//! What a faulty model answer leads to: every row of the fault table, with every vendor, streamed
+//! and whole, through the whole engine, as bytes over a socket.
 
 mod dialect; // a vendor's own form
 mod play; // a row through the engine

@@ -39,8 +39,9 @@ const WAYS: [(Drive, Wire); 4] = [
 /// How many rows are played at a time. Most of them wait, for a retry or for silence.
 const AT_ONCE: usize = 32;
 
-/// Plays every row in every way and fails with everything that went wrong. All but the first dialect are other servers
-/// behind the same adapter: they are spared what is the engine's and the transport's alone, events and silence.
+/// Plays every row in every way and fails with everything that went wrong. All but the first
+/// dialect are other servers behind the same adapter: they are spared what is the engine's and the
+/// transport's alone, events and silence.
 pub(super) async fn play(dialects: &[&dyn Dialect]) {
     let transport = Transport::new().unwrap();
     let mut plays = Vec::new();
@@ -218,7 +219,8 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// A vendor's model, asked in one of the two ways an adapter can be asked. The engine itself always streams.
+/// A vendor's model, asked in one of the two ways an adapter can be asked. The engine itself always
+/// streams.
 struct Reached {
     model: HttpModel,
     wire: Wire,

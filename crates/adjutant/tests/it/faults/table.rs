@@ -15,7 +15,8 @@ pub(super) struct Row {
     pub(super) replies: Vec<Reply>,
     pub(super) streamed: Expected,
     pub(super) whole: Expected,
-    /// The expectation for a blocking call whose answer comes as a stream, if it differs from `whole`.
+    /// The expectation for a blocking call whose answer comes as a stream, if it differs from
+    /// `whole`.
     pub(super) drained: Option<Expected>,
     /// The expectation for a self-hosted server, if it differs.
     pub(super) own_server: Option<Expected>,
@@ -95,7 +96,8 @@ impl Row {
         }
     }
 
-    /// Sets what is expected where a stream is read to its end for an answer that is asked for as a whole.
+    /// Sets what is expected where a stream is read to its end for an answer that is asked for as a
+    /// whole.
     #[cfg(feature = "openai")]
     pub(super) fn drained(self, expected: Expected) -> Self {
         Self {
@@ -104,7 +106,8 @@ impl Row {
         }
     }
 
-    /// Sets the expectation for a self-hosted server: it may still be reading the prompt, and is not asked again.
+    /// Sets the expectation for a self-hosted server: it may still be reading the prompt, and is
+    /// not asked again.
     fn own_server(self, expected: Expected) -> Self {
         Self {
             own_server: Some(expected),

@@ -12,7 +12,8 @@ const LINES: usize = 2_000;
 /// A longer line is not kept: it is no line anybody looks for.
 const BYTES_MAX: usize = 16 * 1024;
 
-/// What was said before, from the newest back. The second value tells why it is not kept, if it is not.
+/// What was said before, from the newest back. The second value tells why it is not kept, if it is
+/// not.
 pub(super) fn open(file: Option<PathBuf>, pastes: Pastes) -> (Box<dyn History>, Option<String>) {
     let unkept = || FileBackedHistory::new(LINES).unwrap_or_default();
     let (inner, notice) = match file {

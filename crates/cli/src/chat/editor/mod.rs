@@ -1,4 +1,5 @@
-//! The line editor of a terminal: what reedline does, in a thread of its own, told and stopped from here.
+//! The line editor of a terminal: what reedline does, in a thread of its own, told and stopped from
+//! here.
 //!
 //! It prints below what is there and owns no screen: no alternate screen, no mouse.
 
@@ -79,7 +80,8 @@ pub(crate) struct Editor {
     typed: mpsc::Receiver<Typed>,
     stop: Arc<AtomicBool>,
     waiting: bool,
-    /// What the terminal goes back to between two prompts: a key that is pressed in that instant stays the key that it is.
+    /// What the terminal goes back to between two prompts: a key that is pressed in that instant
+    /// stays the key that it is.
     _between: Mode,
 }
 
@@ -176,8 +178,8 @@ impl Editor {
         typed.unwrap_or_else(|| Typed::Failed("the line editor has ended".to_owned()))
     }
 
-    /// Calls the wait at the prompt off, so that something else can be printed or the process can end; the terminal is
-    /// as it was before the wait.
+    /// Calls the wait at the prompt off, so that something else can be printed or the process can
+    /// end; the terminal is as it was before the wait.
     pub(crate) async fn stop(&mut self) {
         if !self.waiting {
             return;
@@ -224,7 +226,8 @@ fn read(reedline: &mut Reedline, pastes: &Pastes, line: &Watched) -> Typed {
         };
         match signal {
             Signal::Success(text) => {
-                // A line that is not on the disk yet would be lost with the process. Without a disk it is only forgotten.
+                // A line that is not on the disk yet would be lost with the process. Without a disk
+                // it is only forgotten.
                 let _ = reedline.sync_history();
                 let line = pastes.expand(&text);
                 pastes.clear();
@@ -247,7 +250,8 @@ fn read(reedline: &mut Reedline, pastes: &Pastes, line: &Watched) -> Typed {
     }
 }
 
-/// Whether the terminal says where its cursor is: without that the editor waits two seconds before each prompt.
+/// Whether the terminal says where its cursor is: without that the editor waits two seconds before
+/// each prompt.
 fn terminal_answers() -> Result<(), NoTerminal> {
     let asked = crossterm::terminal::enable_raw_mode().and_then(|()| crossterm::cursor::position());
     if asked.is_ok() {

@@ -1,11 +1,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A text of more lines or characters than this is shown as one word: editing what does not fit the screen helps nobody.
+/// A text of more lines or characters than this is shown as one word: editing what does not fit the
+/// screen helps nobody.
 const LINES_MAX: usize = 20;
 const CHARS_MAX: usize = 2_000;
 
-/// Long texts in the line that is edited. In their place stands a word like `[pasted text 1: 500 lines]`; what is sent, and
-/// what is opened in an editor, is the text.
+/// Long texts in the line that is edited. In their place stands a word like
+/// `[pasted text 1: 500 lines]`; what is sent, and what is opened in an editor, is the text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pastes(Arc<Mutex<Vec<(String, String)>>>);
 

@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reedline::{Color, Highlighter, StyledText};
 
-/// Whether the line that is on the screen holds any text: the editor has cleared it by the time it tells of a Ctrl-C.
+/// Whether the line that is on the screen holds any text: the editor has cleared it by the time it
+/// tells of a Ctrl-C.
 ///
 /// It watches where the editor shows the line; the line is shown as it is.
 #[derive(Debug, Clone, Default)]

@@ -65,7 +65,8 @@ impl Emulator {
         state.parser.advance(&mut state.term, text.as_bytes());
     }
 
-    /// Returns the lines of the history and the screen, each with what the terminal has wrapped of it.
+    /// Returns the lines of the history and the screen, each with what the terminal has wrapped of
+    /// it.
     pub(crate) fn lines(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
         let grid = state.term.grid();

@@ -1,5 +1,5 @@
-//! Answers in Markdown, made from a seed. Their words are numbered in order, so that what became of them can be told from what
-//! is on a screen.
+//! Answers in Markdown, made from a seed. Their words are numbered in order, so that what became of
+//! them can be told from what is on a screen.
 
 /// Returns numbers below a bound that look random and are the same for every seed.
 pub(crate) fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
@@ -20,7 +20,8 @@ pub(crate) struct Answer {
     pub(crate) source: String,
     /// Number of its words, `w1` to this one.
     pub(crate) words: usize,
-    /// First and last word of each table: a table has them by cell and by line, in an order of its own.
+    /// First and last word of each table: a table has them by cell and by line, in an order of its
+    /// own.
     pub(crate) tables: Vec<(usize, usize)>,
 }
 
@@ -99,7 +100,8 @@ fn words(text: &str) -> Vec<usize> {
     words
 }
 
-/// Characters that are counted beside the words: long words, wide ones, and those of several characters.
+/// Characters that are counted beside the words: long words, wide ones, and those of several
+/// characters.
 const MARKS: &[char] = &['x', '牛', '奶', '🥛', '💻', 'é'];
 
 struct Maker<N> {

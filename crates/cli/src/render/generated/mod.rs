@@ -1,5 +1,6 @@
-//! Answers that a grammar makes, streamed in pieces to an emulated terminal, with pauses, and with another size now and then: at
-//! the end all their words are there once and in order, and so is what stood above them.
+//! Answers that a grammar makes, streamed in pieces to an emulated terminal, with pauses, and with
+//! another size now and then: at the end all their words are there once and in order, and so is
+//! what stood above them.
 
 mod emulator;
 pub(crate) mod grammar;

@@ -27,7 +27,8 @@ fn calls(tool: &str, args: &Value) -> String {
     json!({"calls": [{"name": tool, "args": args}]}).to_string()
 }
 
-/// Reads what a running command says on standard error until the server says that word, and returns the number behind it.
+/// Reads what a running command says on standard error until the server says that word, and returns
+/// the number behind it.
 fn pid_behind(child: &mut Child, word: &str) -> u32 {
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let mut lines = stderr.lines();
@@ -52,7 +53,8 @@ fn runs(pid: u32) -> bool {
     })
 }
 
-/// Whoever kills it does not wait for it, so its end is looked for; five minutes are for machines that stand still.
+/// Whoever kills it does not wait for it, so its end is looked for; five minutes are for machines
+/// that stand still.
 #[track_caller]
 fn is_gone(pid: u32) {
     let began = Instant::now();

@@ -163,8 +163,8 @@ fn an_agreement_that_cannot_be_read_is_not_made_anew_in_silence() {
     );
 }
 
-/// The server says nothing until somebody writes to a pipe, which nobody does: whoever waited for it would wait for five minutes and then
-/// say that it did not start.
+/// The server says nothing until somebody writes to a pipe, which nobody does: whoever waited for
+/// it would wait for five minutes and then say that it did not start.
 #[test]
 fn a_server_whose_tools_are_known_is_not_waited_for() {
     let home = home("start_timeout = \"300s\"");

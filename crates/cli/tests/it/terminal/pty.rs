@@ -1,6 +1,8 @@
-//! A terminal with a person in front of it: the real binary on a pseudo-terminal, and a screen that shows what it prints.
+//! A terminal with a person in front of it: the real binary on a pseudo-terminal, and a screen that
+//! shows what it prints.
 //!
-//! Nothing here sleeps: whoever looks for something is woken by what is printed, and gives up after a minute.
+//! Nothing here sleeps: whoever looks for something is woken by what is printed, and gives up after
+//! a minute.
 
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
@@ -74,8 +76,9 @@ impl vt100::Callbacks for Answers {
 
 /// Wraps a command so that it begins on a terminal of this size that echoes, as terminals do.
 ///
-/// `ptyprocess` gives a terminal another size and no echo, and does so when the process runs already. So the shell in between
-/// waits for a line, which the caller sends once the process is started, and then sets both before the program can ask.
+/// `ptyprocess` gives a terminal another size and no echo, and does so when the process runs
+/// already. So the shell in between waits for a line, which the caller sends once the process is
+/// started, and then sets both before the program can ask.
 pub(crate) fn in_terminal(command: &Command, columns: u16, rows: u16) -> Command {
     let begin =
         format!("read -r begin && stty echo cols {columns} rows {rows} && exec \"$0\" \"$@\"");
@@ -281,7 +284,8 @@ impl Terminal {
         contents
     }
 
-    /// No alternate screen, no mouse, no cleared scrollback: what was there before stays, and the terminal's own copying works.
+    /// No alternate screen, no mouse, no cleared scrollback: what was there before stays, and the
+    /// terminal's own copying works.
     #[track_caller]
     pub(crate) fn owns_no_screen(&self) {
         let raw = self.raw();

@@ -1,4 +1,5 @@
-//! How soon a person can type, and in how much memory: figures for `BENCHMARKS.md`, and nothing that could fail for them.
+//! How soon a person can type, and in how much memory: figures for `BENCHMARKS.md`, and nothing
+//! that could fail for them.
 
 use std::path::PathBuf;
 use std::process::Command;

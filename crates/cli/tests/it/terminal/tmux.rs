@@ -1,4 +1,5 @@
-//! Generated answers of the real binary in tmux, which lays its lines out anew when its window gets another size.
+//! Generated answers of the real binary in tmux, which lays its lines out anew when its window gets
+//! another size.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

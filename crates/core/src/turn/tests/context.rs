@@ -1,4 +1,5 @@
-//! Long conversations: what is counted, what is put into few words, what is left out, and that what is sent is always valid.
+//! Long conversations: what is counted, what is put into few words, what is left out, and that what
+//! is sent is always valid.
 
 use proptest::prelude::*;
 
@@ -118,7 +119,8 @@ fn a_count_is_corrected_by_what_the_provider_reported_and_never_below_it() {
     );
     // Nothing reported, nothing learned.
     assert_eq!(calibrated(vec![answered(1000, None)]).tokens(1000), 1000);
-    // Twice as many tokens as we count: no less than that for the same request, and more for a longer one.
+    // Twice as many tokens as we count: no less than that for the same request, and more for a
+    // longer one.
     let double = calibrated(vec![answered(10_000, Some(20_000))]);
     assert!(double.is_reported());
     assert_eq!(double.tokens(10_000), 20_000);
@@ -131,7 +133,8 @@ fn a_count_is_corrected_by_what_the_provider_reported_and_never_below_it() {
     let small = calibrated(vec![answered(20, Some(220))]);
     assert_eq!(small.tokens(20), 220);
     assert!(small.tokens(1000) < 1700, "{}", small.tokens(1000));
-    // Bounded: neither nonsense nor a server that reports only what it had not read before throws us off.
+    // Bounded: neither nonsense nor a server that reports only what it had not read before throws
+    // us off.
     assert!(calibrated(vec![answered(10_000, Some(10_000_000))]).share_of(10) <= 40);
     assert_eq!(
         calibrated(vec![answered(10_000, Some(12))]).tokens(10_000),
@@ -599,7 +602,8 @@ fn is_valid(messages: &[Message]) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Whatever was said, whatever the window, with a summary or without, after any report of the provider.
+    /// Whatever was said, whatever the window, with a summary or without, after any report of the
+    /// provider.
     #[test]
     fn a_fitted_request_is_valid_and_within_the_window(
         turns in proptest::collection::vec(any_turn(), 0..8),

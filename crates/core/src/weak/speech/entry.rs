@@ -25,7 +25,8 @@ const LEADS_IN: &str = "in into on to";
 /// Words that an order to write has before the name at most.
 const BEFORE_NAME_MAX: usize = 6;
 
-/// The words of an entry. `None`: the message wants none; none inside: it wants one, and does not say of what.
+/// The words of an entry. `None`: the message wants none; none inside: it wants one, and does not
+/// say of what.
 pub(super) fn read(message: &str) -> Option<Option<String>> {
     let message = Sentence::of(message);
     let order = message.order();

@@ -206,7 +206,8 @@ fn kept_behind(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<String>>
         .is_some_and(|word| word.is_one_of(BETWEEN))
         && !sentence.has_sign_before(at, &[':', ','])
     {
-        // "Remember this" and "note the following" say nothing themselves, "remember the milk" does.
+        // "Remember this" and "note the following" say nothing themselves, "remember the milk"
+        // does.
         if sentence.words[at].is("the")
             && !sentence
                 .words
@@ -247,7 +248,8 @@ fn kept_behind(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<String>>
     }
     let rest = Sentence::of(sentence.from(at));
     let asks = rest.words[0].is_one_of("to how what when where which who why if whether");
-    // "Can you remember my name?" asks, "can you remember that …?" and "can you remember my name is …?" do not.
+    // "Can you remember my name?" asks, "can you remember that …?" and "can you remember my name is
+    // …?" do not.
     (!asks && is_told(&rest) && !obliges(&rest))
         .then(|| Some(tidy(rest.text.trim_end_matches('?'))))
 }

@@ -1,7 +1,8 @@
-//! The parts of a message for tools that take a person's words as they are: facts to keep, an entry of a diary, a question, a fact to forget.
+//! The parts of a message for tools that take a person's words as they are: facts to keep, an entry
+//! of a diary, a question, a fact to forget.
 //!
-//! The words are cut out of the message and never a model's. The tables are English: what they do not recognise is left to the other
-//! tools, and to questions.
+//! The words are cut out of the message and never a model's. The tables are English: what they do
+//! not recognise is left to the other tools, and to questions.
 
 mod entry; // what goes into a diary
 mod fact; // what is stated, and what is to be kept or forgotten
@@ -27,7 +28,8 @@ const LEAVES_IT: &str = "cancel forget it leave matter mind never no nope not no
 /// The words of a message that are for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quoted {
-    /// Each for a call of its own. None: the message wants such a call, and the words are missing; of a question: everything is asked for.
+    /// Each for a call of its own. None: the message wants such a call, and the words are missing;
+    /// of a question: everything is asked for.
     pub(super) texts: Vec<String>,
     /// True if nothing else can be meant by these words.
     pub(super) certain: bool,
@@ -111,7 +113,8 @@ impl Speech {
         }
     }
 
-    /// Returns what this message is together with the answer to a question about it. `None`: it is as if nothing had been asked.
+    /// Returns what this message is together with the answer to a question about it. `None`: it is
+    /// as if nothing had been asked.
     fn answered(self, answer: &str, question: &str) -> Option<Self> {
         let words = sentence::words(answer);
         let is_all =

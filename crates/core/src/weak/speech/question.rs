@@ -14,7 +14,8 @@ const ASKS_FIRST: &str = "\
 /// Possessives that are none.
 const CONTRACTED: &str =
     "he's here's how's it's let's she's that's there's today's what's when's where's who's why's";
-/// Behind one of these a name is a place or a thing of the world more often than one of the person's people.
+/// Behind one of these a name is a place or a thing of the world more often than one of the
+/// person's people.
 const BEFORE_PLACES: &str = "a an at by for from in of on the to with";
 /// Beginnings that say it is about what was told.
 const KNOWN: &[&str] = &[

@@ -1,7 +1,8 @@
 use super::super::said::Said;
 use super::{Quoted, Speech};
 
-/// Returns what a message is, in one line: `keep`, `KEEP` for what is certain, and so on; `-` for nothing.
+/// Returns what a message is, in one line: `keep`, `KEEP` for what is certain, and so on; `-` for
+/// nothing.
 fn read(said: &Said) -> String {
     let speech = Speech::read(said);
     let shown = |name: &str, quoted: &Option<Quoted>| {

@@ -1,9 +1,11 @@
-//! The power fails at any time while several conversations go on, and so does what is done to the disk.
+//! The power fails at any time while several conversations go on, and so does what is done to the
+//! disk.
 //!
-//! What a worker does to its files and says to others is recorded in its order ([`record`], [`recording`]). Then every
-//! moment is played again up to which a disk has kept all, nothing or some of what it was not told to keep ([`disk`]), and
-//! the store is opened there. Whatever the worker had said by then has to be there: the events of a turn somebody was
-//! answered about, and the intent of a call before the tool heard of it.
+//! What a worker does to its files and says to others is recorded in its order ([`record`],
+//! [`recording`]). Then every moment is played again up to which a disk has kept all, nothing or
+//! some of what it was not told to keep ([`disk`]), and the store is opened there. Whatever the
+//! worker had said by then has to be there: the events of a turn somebody was answered about, and
+//! the intent of a call before the tool heard of it.
 
 mod disk;
 mod record;
@@ -18,12 +20,13 @@ use crate::size;
 
 /// How often each scene is played: so often that the log of the database is written back meanwhile.
 const ROUNDS: usize = 3;
-/// At so many operations, spread evenly, the power fails in the sample: how many there are depends on how many commits
-/// were written together.
+/// At so many operations, spread evenly, the power fails in the sample: how many there are depends
+/// on how many commits were written together.
 const OPERATIONS: usize = 60;
 /// At so many syncs, spread evenly, it fails in the sample.
 const SYNCS: usize = 50;
-/// After so many power losses a worker goes on where the last one left off, in a long run and in a sample.
+/// After so many power losses a worker goes on where the last one left off, in a long run and in a
+/// sample.
 const GOES_ON: [usize; 2] = [200, 30];
 
 /// Errors of Linux, as `errno` has them: a failed read or write, and a full disk.
@@ -42,7 +45,8 @@ fn recorder() -> Option<Recorder> {
         .ok()
 }
 
-/// Returns moments with what is left of the unsynced there, in their order: all of them, or a sample.
+/// Returns moments with what is left of the unsynced there, in their order: all of them, or a
+/// sample.
 fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
     let is_sync = |at: &usize| {
         matches!(
@@ -72,8 +76,8 @@ fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
     moments
 }
 
-/// Makes sure that the power can fail in whatever a database does: while it is made, while its log is written, written
-/// back and begun anew, and while it is closed.
+/// Makes sure that the power can fail in whatever a database does: while it is made, while its log
+/// is written, written back and begun anew, and while it is closed.
 fn covers_everything(operations: &[Operation]) {
     let first = |wanted: fn(&Operation) -> bool| operations.iter().position(wanted).unwrap();
     let last = |wanted: fn(&Operation) -> bool| operations.iter().rposition(wanted).unwrap();
@@ -140,8 +144,8 @@ fn a_disk_that_forgets_to_sync_is_found_out() {
     );
 }
 
-/// One operation fails, each in turn: whoever is told of it says it again, and nobody else notices. And what was said is
-/// there if the power fails right after it.
+/// One operation fails, each in turn: whoever is told of it says it again, and nobody else notices.
+/// And what was said is there if the power fails right after it.
 fn fails_at_every_place(error: i32) -> usize {
     let Some(recorder) = recorder() else { return 0 };
     let mut told = 0;

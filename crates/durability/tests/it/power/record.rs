@@ -1,4 +1,5 @@
-//! What a process did to its files and said to others, in the order in which it happened (`record.c`).
+//! What a process did to its files and said to others, in the order in which it happened
+//! (`record.c`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What was recorded while several conversations went on, and what is left of it after a power loss.
+//! What was recorded while several conversations went on, and what is left of it after a power
+//! loss.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -48,7 +49,8 @@ struct Said {
 }
 
 impl Recording {
-    /// Plays the scenes with every class of effect, several at once. Whoever is told an error says the same again.
+    /// Plays the scenes with every class of effect, several at once. Whoever is told an error says
+    /// the same again.
     pub(crate) fn new(recorder: &Recorder, defect: Defect, scenes: &[Scene]) -> Self {
         let (folder, world) = (folder(), World::new());
         let variables = recorder.variables(folder.path(), defect);
@@ -124,7 +126,8 @@ impl Recording {
         }
     }
 
-    /// Checks that at the end each conversation is as if nothing had failed, but for what may be repeated after an error.
+    /// Checks that at the end each conversation is as if nothing had failed, but for what may be
+    /// repeated after an error.
     pub(crate) fn is_done_once(&self, about: &str) {
         let ended = self.talks.iter().zip(&self.ended).enumerate();
         for (number, ((scene, _), talk)) in ended {
@@ -135,8 +138,8 @@ impl Recording {
         }
     }
 
-    /// Lets the power fail at these moments, which are in order. Returns what is wrong afterwards. After `goes_on` of them
-    /// that left nothing wrong everybody goes on from there.
+    /// Lets the power fail at these moments, which are in order. Returns what is wrong afterwards.
+    /// After `goes_on` of them that left nothing wrong everybody goes on from there.
     pub(crate) fn fail_at(&self, moments: &[(usize, Left)], goes_on: Option<usize>) -> Vec<String> {
         std::thread::scope(|scope| {
             let of = |half: usize| moments.iter().skip(half).step_by(2);
@@ -205,7 +208,8 @@ impl Recording {
                 ));
                 continue;
             }
-            // Of what failed nobody knows whether it was done, so it may be there and may have been done otherwise again.
+            // Of what failed nobody knows whether it was done, so it may be there and may have been
+            // done otherwise again.
             let sure = if self.errors.is_empty() {
                 there.len()
             } else {

@@ -200,7 +200,8 @@ async fn what_became_of_a_call_is_told_as_far_as_it_is_known() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named_with_the_cause() {
-    // Taken by a socket that does not listen: a port that is only free would be another test's a moment later.
+    // Taken by a socket that does not listen: a port that is only free would be another test's a
+    // moment later.
     let nobody = tokio::net::TcpSocket::new_v4().unwrap();
     nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = nobody.local_addr().unwrap();

@@ -1,7 +1,8 @@
-//! An MCP server for tests that does what real ones do on bad days. It speaks JSON-RPC by hand, so that what it sends is
-//! what the tests mean and not what a library allows.
+//! An MCP server for tests that does what real ones do on bad days. It speaks JSON-RPC by hand, so
+//! that what it sends is what the tests mean and not what a library allows.
 //!
-//! `odd_server MODE`: `usual`, or how its start goes wrong. Its tools say what they do by their names.
+//! `odd_server MODE`: `usual`, or how its start goes wrong. Its tools say what they do by their
+//! names.
 
 #![expect(
     clippy::unwrap_used,

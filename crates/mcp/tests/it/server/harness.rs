@@ -247,8 +247,8 @@ impl Client {
         Self::connect(server, user, &SESSIONS, None).await
     }
 
-    /// The result of a call: whether it is an error, and its structured content, which fits the tool's output schema and
-    /// is also its text.
+    /// The result of a call: whether it is an error, and its structured content, which fits the
+    /// tool's output schema and is also its text.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> (bool, Value) {
         let result = self.peer.call_tool(params(tool, arguments)).await.unwrap();
         self.checked(tool, result)

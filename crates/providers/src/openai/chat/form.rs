@@ -1,8 +1,9 @@
 //! Pieces of a stream that say the same but for one text.
 //!
-//! A streamed answer is hundreds of events, each of which repeats a few hundred bytes around a word or two. Once one of them
-//! was read, the next is usually told by comparing: what is the same means the same, and only the text is read. Anything else
-//! is read as JSON, as if nothing had been known.
+//! A streamed answer is hundreds of events, each of which repeats a few hundred bytes around a word
+//! or two. Once one of them was read, the next is usually told by comparing: what is the same means
+//! the same, and only the text is read. Anything else is read as JSON, as if nothing had been
+//! known.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -80,8 +81,8 @@ impl Form {
         })
     }
 
-    /// Returns what `json` says beyond `last`, the piece that has this form and its places, and moves those to where they are in
-    /// `json`. `None`: it has another form.
+    /// Returns what `json` says beyond `last`, the piece that has this form and its places, and
+    /// moves those to where they are in `json`. `None`: it has another form.
     pub(super) fn read<'j>(&mut self, last: &str, json: &'j str) -> Option<Beyond<'j>> {
         let begins = |json: &'j str, part: Range<usize>| json.strip_prefix(last.get(part)?);
         let behind = begins(json, 0..self.text.start)?;

@@ -21,7 +21,8 @@ impl<'a> Ids<'a> {
         }
     }
 
-    /// The id of a call: the server's own, unless it is another vendor's or `is_taken` by another call of the same message.
+    /// The id of a call: the server's own, unless it is another vendor's or `is_taken` by another
+    /// call of the same message.
     pub(super) fn call(
         &mut self,
         call: &'a ToolCall,

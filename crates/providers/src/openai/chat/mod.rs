@@ -1,7 +1,8 @@
 //! Chat Completions: `POST /v1/chat/completions`, as OpenAI defined it and as many others speak it.
 //!
-//! Source: <https://platform.openai.com/docs/api-reference/chat> and the vendor's published OpenAPI document; what others do
-//! differently is in `vendors.rs` and, where it is only heard, in `response.rs` (checked 2026-11-22).
+//! Source: <https://platform.openai.com/docs/api-reference/chat> and the vendor's published OpenAPI
+//! document; what others do differently is in `vendors.rs` and, where it is only heard, in
+//! `response.rs` (checked 2026-11-22).
 
 mod form; // pieces that are alike
 mod ids; // calls' names on the wire
@@ -87,9 +88,10 @@ pub(super) fn open(
     ))
 }
 
-/// The address of a deployment. With `api-version` in the base URL's query the dated form, whose path names the
-/// deployment; else the form without dates, which looks like OpenAI's own. Source: "API version lifecycle" of Azure OpenAI
-/// (checked 2026-11-22). A complete address, as Azure's portal shows it, is taken as it is.
+/// The address of a deployment. With `api-version` in the base URL's query the dated form, whose
+/// path names the deployment; else the form without dates, which looks like OpenAI's own. Source:
+/// "API version lifecycle" of Azure OpenAI (checked 2026-11-22). A complete address, as Azure's
+/// portal shows it, is taken as it is.
 fn azure(base: &Url, vendor: &Vendor) -> Result<Url, ModelError> {
     let path = base.path().trim_end_matches('/');
     let dated = base.query_pairs().any(|(name, _)| name == "api-version");

@@ -1,7 +1,7 @@
 //! Core to wire. Pure; the same request gives the same bytes.
 //!
-//! Writes requests as bytes. Most of a request was sent before: it is written as it goes out, and the tools are written
-//! once for all requests with the same ones.
+//! Writes requests as bytes. Most of a request was sent before: it is written as it goes out, and
+//! the tools are written once for all requests with the same ones.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,8 @@ pub(super) fn encode(
             },
         ),
         response_format: encoder.response_format(request, family)?,
-        // Not every server that speaks this takes more; a call that has to be made is asked for again where it is not.
+        // Not every server that speaks this takes more; a call that has to be made is asked for
+        // again where it is not.
         tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty())
             .then_some("none"),
     };
@@ -95,7 +96,8 @@ pub(super) fn encode(
         front.extend_from_slice(b",\"tools\":");
         front.extend_from_slice(&tools);
     }
-    // The messages come last, so that a longer conversation begins with the bytes of the shorter one.
+    // The messages come last, so that a longer conversation begins with the bytes of the shorter
+    // one.
     front.extend_from_slice(b",\"messages\":[");
     // They may be long, and are moved rather than copied.
     let mut body = messages;
@@ -105,8 +107,8 @@ pub(super) fn encode(
     Ok(common.encoded(body))
 }
 
-/// Returns about how many bytes a request with these messages has: one that grew while it is written would be moved again and
-/// again, and leave holes in memory behind.
+/// Returns about how many bytes a request with these messages has: one that grew while it is
+/// written would be moved again and again, and leave holes in memory behind.
 fn room(messages: &[Message]) -> usize {
     const MESSAGE: usize = 64;
     const SETTINGS: usize = 512;
@@ -139,8 +141,8 @@ fn list(tools: &ToolSet) -> Result<Vec<u8>, serde_json::Error> {
         function: wire::FunctionDefinition {
             name: tool.name.as_str(),
             description: &tool.description,
-            // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is
-            // called.
+            // Nothing is lost by what it leaves out: the arguments are checked against all of the
+            // schema before the tool is called.
             parameters: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
         },
     });

@@ -1,4 +1,5 @@
-//! Wire to core. Pure; a chunk of a streamed answer is a whole answer with less in it, so both read the same.
+//! Wire to core. Pure; a chunk of a streamed answer is a whole answer with less in it, so both read
+//! the same.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -337,7 +338,8 @@ impl Reading {
         self.is_whole = true;
     }
 
-    /// What was in the stream besides events: an error, or the whole answer of a server that does not stream.
+    /// What was in the stream besides events: an error, or the whole answer of a server that does
+    /// not stream.
     pub(super) fn stray(
         &mut self,
         lines: &str,
@@ -379,8 +381,8 @@ impl Reading {
         })
     }
 
-    /// Source: `finish_reason` in OpenAI's reference, and in those of the servers in `vendors.rs`. What is listed nowhere
-    /// fails closed.
+    /// Source: `finish_reason` in OpenAI's reference, and in those of the servers in `vendors.rs`.
+    /// What is listed nowhere fails closed.
     fn reason(&self) -> Result<FinishReason, ModelError> {
         let has_calls = self.assembly.has_calls();
         let Some(reason) = &self.finish else {

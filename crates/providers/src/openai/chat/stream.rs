@@ -1,4 +1,5 @@
-//! Events to deltas. A chunk is a whole answer with less in it, so reading one is reading the other.
+//! Events to deltas. A chunk is a whole answer with less in it, so reading one is reading the
+//! other.
 
 use std::collections::VecDeque;
 

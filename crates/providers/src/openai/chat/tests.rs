@@ -346,7 +346,8 @@ fn content_comes_in_many_forms() {
     );
 }
 
-/// Seen with llama.cpp's server and a small model: it does not know the model's way of writing calls.
+/// Seen with llama.cpp's server and a small model: it does not know the model's way of writing
+/// calls.
 #[test]
 fn calls_left_in_the_text_are_found_where_servers_leave_them() {
     let said = json!({ "content": "{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}" });
@@ -407,7 +408,8 @@ fn thinking_comes_in_many_forms() {
     );
 }
 
-/// One answer is asked for: pieces of another are left out, also those that differ from the piece before in one word only.
+/// One answer is asked for: pieces of another are left out, also those that differ from the piece
+/// before in one word only.
 #[test]
 fn another_choice_says_nothing() {
     let piece = |index: u32, text: &str| {
@@ -852,7 +854,8 @@ fn a_model_nobody_knows_gets_room_and_no_temperature_behind_a_gateway() {
     ] {
         assert_eq!(sent(row, model), (16_384, None), "{row}/{model}");
     }
-    // What is known stays as it is, and so does what is at home or counts the bound against a minute's tokens.
+    // What is known stays as it is, and so does what is at home or counts the bound against a
+    // minute's tokens.
     for (row, model, expected) in [
         ("openrouter", "qwen/qwen3-32b", 1_024 + 16_384),
         ("azure", "gpt-4.1", 1_024),

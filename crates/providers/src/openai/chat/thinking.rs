@@ -1,8 +1,9 @@
 //! Reasoning, in every form it comes in, and back in the form it came in.
 //!
-//! A server that thinks between calls wants its thinking back with them: DeepSeek and Moonshot refuse a transcript without
-//! (`reasoning_content`, "Thinking mode"), OpenRouter asks for its `reasoning_details` unchanged ("Preserving reasoning"),
-//! Mistral for its `thinking` parts (checked 2026-11-22). What a server never said in a form, it is never sent in that form.
+//! A server that thinks between calls wants its thinking back with them: DeepSeek and Moonshot
+//! refuse a transcript without (`reasoning_content`, "Thinking mode"), OpenRouter asks for its
+//! `reasoning_details` unchanged ("Preserving reasoning"), Mistral for its `thinking` parts
+//! (checked 2026-11-22). What a server never said in a form, it is never sent in that form.
 
 use adjutant_core::{Content, ModelId, Part, ProviderState};
 use serde_json::{Map, Value, json};

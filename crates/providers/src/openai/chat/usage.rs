@@ -55,7 +55,8 @@ impl Counts {
         }
     }
 
-    /// With our meaning: output includes thinking. xAI counts that beside its output (recorded), which its total shows.
+    /// With our meaning: output includes thinking. xAI counts that beside its output (recorded),
+    /// which its total shows.
     pub(super) fn usage(&self) -> Usage {
         let beside = match (self.input, self.output, self.total, self.thinking) {
             (Some(input), Some(output), Some(total), Some(thinking)) => {

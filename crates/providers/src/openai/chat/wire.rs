@@ -1,8 +1,8 @@
 //! Chat Completions' JSON, field for field as far as we use it.
 //!
-//! What we read is written by many servers: every field may be missing or null, and where they differ in its type, it stays
-//! open. Texts are borrowed from
-//! the JSON where they can be, and what is rarely there takes no room: a streamed answer is read in hundreds of pieces.
+//! What we read is written by many servers: every field may be missing or null, and where they
+//! differ in its type, it stays open. Texts are borrowed from the JSON where they can be, and what
+//! is rarely there takes no room: a streamed answer is read in hundreds of pieces.
 
 use std::borrow::Cow;
 use std::fmt;

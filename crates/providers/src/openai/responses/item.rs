@@ -1,7 +1,9 @@
-//! The items of an answer as parts, and parts as items: what one direction takes apart the other puts together.
+//! The items of an answer as parts, and parts as items: what one direction takes apart the other
+//! puts together.
 //!
-//! The state of a part is its item as it came. A message's item may hold several pieces of content; each becomes a part
-//! whose state is the item with that one piece, less the words, which are the part's own.
+//! The state of a part is its item as it came. A message's item may hold several pieces of content;
+//! each becomes a part whose state is the item with that one piece, less the words, which are the
+//! part's own.
 
 use adjutant_core::{Content, ToolCall};
 use serde_json::{Value, json};
@@ -13,8 +15,9 @@ use crate::encode::Encoder;
 /// Between pieces of thinking: each is a paragraph with a heading of its own.
 pub(super) const BETWEEN_THOUGHTS: &str = "\n\n";
 
-/// What a request takes back of what a model did besides talking and calling our tools, and what it insists on there; an
-/// answer may have less, and did in the past. Source: the input items of the vendor's published request schema.
+/// What a request takes back of what a model did besides talking and calling our tools, and what it
+/// insists on there; an answer may have less, and did in the past. Source: the input items of the
+/// vendor's published request schema.
 const TAKEN_BACK: Shapes = &[
     ("additional_tools", &["role", "tools"]),
     ("apply_patch_call", &["call_id", "status", "operation"]),
@@ -89,7 +92,8 @@ pub(super) fn read(item: Value, index: u64, assembly: &mut Assembly) {
         "function_call" => {
             let text = |field: Option<Value>| match field {
                 Some(Value::String(text)) => text,
-                // Arguments that are no text are the object itself, on servers that take the schema lightly.
+                // Arguments that are no text are the object itself, on servers that take the schema
+                // lightly.
                 Some(object @ Value::Object(_)) => object.to_string(),
                 _ => String::new(),
             };
@@ -167,7 +171,8 @@ pub(super) fn kind(item: &Item) -> &str {
     }
 }
 
-/// The field that holds the words of a piece of a message's content, and whether they are a refusal.
+/// The field that holds the words of a piece of a message's content, and whether they are a
+/// refusal.
 pub(super) fn words_field(piece: &Item) -> Option<(&'static str, bool)> {
     match kind(piece) {
         "output_text" | "text" => Some(("text", false)),
@@ -176,7 +181,8 @@ pub(super) fn words_field(piece: &Item) -> Option<(&'static str, bool)> {
     }
 }
 
-/// What a reasoning item lets us see: the summary, then what was thought itself (other servers hand that out).
+/// What a reasoning item lets us see: the summary, then what was thought itself (other servers hand
+/// that out).
 pub(super) fn thoughts(item: &Item) -> impl Iterator<Item = (Thought, u64, &str)> {
     [(Thought::Summary, "summary"), (Thought::Itself, "content")]
         .into_iter()
@@ -237,8 +243,9 @@ pub(super) fn message(state: &Value, content: &Content, common: &mut Encoder<'_>
     item
 }
 
-/// The reasoning item behind a part, if there is something in it that the vendor can go on from: without a copy of its own
-/// it only finds what it holds encrypted, or what was thought in the open.
+/// The reasoning item behind a part, if there is something in it that the vendor can go on from:
+/// without a copy of its own it only finds what it holds encrypted, or what was thought in the
+/// open.
 pub(super) fn reasoning(state: &Value) -> Option<Item> {
     let mut item = without_nulls(state);
     let has = |field: &str| match item.get(field) {
@@ -326,7 +333,8 @@ pub(super) fn answers(item: &Item) -> Option<&str> {
         .then(|| item.get("call_id")?.as_str())?
 }
 
-/// The call of a tool that is run on our side, as far as the vendor is concerned: it insists on an answer.
+/// The call of a tool that is run on our side, as far as the vendor is concerned: it insists on an
+/// answer.
 pub(super) fn awaits_answer(item: &Item) -> Option<&str> {
     let ours = match kind(item) {
         "apply_patch_call" | "computer_call" | "custom_tool_call" | "local_shell_call"

@@ -1,8 +1,10 @@
-//! Responses, OpenAI's language for its own models: `POST /v1/responses`, without state on the server.
+//! Responses, OpenAI's language for its own models: `POST /v1/responses`, without state on the
+//! server.
 //!
-//! `store` is false and the whole transcript goes out each time, so nothing of a conversation stays with the vendor; what
-//! the model thought travels encrypted in it. Source: <https://platform.openai.com/docs/api-reference/responses> and the
-//! vendor's published OpenAPI document (checked 2026-11-22).
+//! `store` is false and the whole transcript goes out each time, so nothing of a conversation stays
+//! with the vendor; what the model thought travels encrypted in it. Source:
+//! <https://platform.openai.com/docs/api-reference/responses> and the vendor's published OpenAPI
+//! document (checked 2026-11-22).
 
 mod item; // what an answer is made of
 mod request; // core to wire

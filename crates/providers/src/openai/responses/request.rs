@@ -95,7 +95,8 @@ fn tool(tool: &ToolDefinition) -> wire::Tool {
         r#type: "function",
         name: tool.name.to_string(),
         description: tool.description.clone(),
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
+        // Nothing is lost by what it leaves out: the arguments are checked against all of the
+        // schema before the tool is called.
         parameters: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
         strict: false,
     }
@@ -121,8 +122,9 @@ struct Said {
 }
 
 impl<'a> ResponsesEncoder<'a> {
-    /// The instruction goes where the vendor has a field for it, in front of everything: together with the tools it is the
-    /// prefix that stays the same and is cached. A system message later in the transcript keeps its place.
+    /// The instruction goes where the vendor has a field for it, in front of everything: together
+    /// with the tools it is the prefix that stays the same and is cached. A system message later in
+    /// the transcript keeps its place.
     fn transcript(
         &mut self,
         messages: &'a [Message],
@@ -245,8 +247,8 @@ impl<'a> ResponsesEncoder<'a> {
         }
     }
 
-    /// The vendor's own id of the call, else ours, else its number, whichever fits and is not taken: servers exist that
-    /// count from 0 in every answer.
+    /// The vendor's own id of the call, else ours, else its number, whichever fits and is not
+    /// taken: servers exist that count from 0 in every answer.
     fn call_id(&mut self, call: &ToolCall, keep: bool) -> String {
         let known = call
             .provider_id

@@ -1,5 +1,5 @@
-//! Events to deltas. The last event holds the whole answer, and what it says wins; the items before it count where a
-//! server leaves them out there.
+//! Events to deltas. The last event holds the whole answer, and what it says wins; the items before
+//! it count where a server leaves them out there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -73,7 +73,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Where an event belongs: its place in the output, else that of the item it names, else where the last one was.
+    /// Where an event belongs: its place in the output, else that of the item it names, else where
+    /// the last one was.
     fn place(&self, event: &Item, item: Option<&Item>) -> u64 {
         let id = event
             .get("item_id")
@@ -350,7 +351,8 @@ impl Answer for Reading {
             ("", _) if event.get("error").is_some_and(|error| !error.is_null()) => {
                 return Err(error::inside(&self.vendor, &Value::Object(event)));
             }
-            // Progress, tools the vendor runs itself (their items tell), and what is yet to be invented.
+            // Progress, tools the vendor runs itself (their items tell), and what is yet to be
+            // invented.
             _ => {}
         }
         Ok(())

@@ -10,7 +10,8 @@ use crate::pieces::{check_damaged, read_by};
 use sending::sent_back;
 
 const MODEL: &str = "gpt-5.6";
-/// Made from the vendor's published schema; whole, as an answer and as the last event of a stream has it.
+/// Made from the vendor's published schema; whole, as an answer and as the last event of a stream
+/// has it.
 const EVERYTHING: &str = include_str!("fixtures/everything.json");
 /// The events before the last one.
 const EVENTS: &str = include_str!("fixtures/everything.events.jsonl");

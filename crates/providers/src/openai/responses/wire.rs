@@ -1,4 +1,5 @@
-//! The vendor's JSON, field for field as far as we use it. Items are kept whole, with what we do not know.
+//! The vendor's JSON, field for field as far as we use it. Items are kept whole, with what we do
+//! not know.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -13,8 +13,8 @@ pub(super) struct Scenario {
     pub(super) tags: &'static [&'static str],
     /// Its beginning.
     pub(super) request: GenerateRequest,
-    /// The vendor's replies in order. After an answer the conversation goes on; after a failure the same is
-    /// asked again.
+    /// The vendor's replies in order. After an answer the conversation goes on; after a failure the
+    /// same is asked again.
     pub(super) replies: Vec<Reply>,
 }
 

@@ -1,9 +1,12 @@
-//! Requests that a chat interface makes on its own: titles, tags, suggestions. They quote a conversation and are not part of
-//! it, so an agent that acted on them would do what was asked a second time.
+//! Requests that a chat interface makes on its own: titles, tags, suggestions. They quote a
+//! conversation and are not part of it, so an agent that acted on them would do what was asked a
+//! second time.
 //!
-//! They are known by what they are, in whatever words: a conversation is quoted, and what is asked for is something about it that
-//! a program reads. A request to change something (`add these as tasks`) is a person's turn, whatever it quotes. Where both could be
-//! meant it is the interface's: a person who is answered without tools asks again, but what was done twice is done.
+//! They are known by what they are, in whatever words: a conversation is quoted, and what is asked
+//! for is something about it that a program reads. A request to change something
+//! (`add these as tasks`) is a person's turn, whatever it quotes. Where both could be meant it is
+//! the interface's: a person who is answered without tools asks again, but what was done twice is
+//! done.
 
 mod quoted; // what of a text is quoted
 mod wanted; // what a text asks for
@@ -14,8 +17,9 @@ use super::message::{ChatMessage, Role};
 use quoted::{Quoted, Text};
 use wanted::Wanted;
 
-/// The longest instruction, in bytes, that may itself be the order for a conversation that stands in the messages. What says more
-/// describes an assistant, which may have a rule for titles among others.
+/// The longest instruction, in bytes, that may itself be the order for a conversation that stands
+/// in the messages. What says more describes an assistant, which may have a rule for titles among
+/// others.
 const ORDER_MAX: usize = 2_000;
 
 /// Returns what the client is told, since the agent was asked and does not answer.

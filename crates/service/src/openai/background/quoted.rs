@@ -101,8 +101,9 @@ impl Text {
     }
 }
 
-/// Returns the text before a quotation, if that says what is wanted; else also what stands behind it. Words of the quotation could be taken
-/// for an order, so what may be one is left out where there is one already.
+/// Returns the text before a quotation, if that says what is wanted; else also what stands behind
+/// it. Words of the quotation could be taken for an order, so what may be one is left out where
+/// there is one already.
 fn around(text: &str, begin: usize, behind: usize) -> String {
     let before = text.get(..begin).unwrap_or_default();
     if wanted::names_something(before) {
@@ -138,7 +139,8 @@ impl Tag {
     }
 }
 
-/// Returns the place of the paragraph or, if there is one only, the line behind the last words of a speaker.
+/// Returns the place of the paragraph or, if there is one only, the line behind the last words of a
+/// speaker.
 fn behind_speakers(text: &str) -> usize {
     let last = SIGNS
         .speaker
@@ -160,15 +162,16 @@ fn last_paragraph(text: &str) -> usize {
         .map_or(text.len(), |line| line + 1)
 }
 
-/// Returns a text without what stands between tags, and whether any of those says that it holds a conversation. A conversation
-/// that is not closed goes to the end of the text.
+/// Returns a text without what stands between tags, and whether any of those says that it holds a
+/// conversation. A conversation that is not closed goes to the end of the text.
 fn without_elements(text: &str) -> (String, bool) {
     let tags: Vec<Tag> = SIGNS
         .tag
         .captures_iter(text)
         .filter_map(|tag| Tag::of(text, &tag))
         .collect();
-    // What is said in a conversation may have tags of its own, so it goes on to the last end of its name; anything else to the next.
+    // What is said in a conversation may have tags of its own, so it goes on to the last end of its
+    // name; anything else to the next.
     let mut ends = HashMap::new();
     let elements = tags
         .iter()

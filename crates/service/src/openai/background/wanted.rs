@@ -1,4 +1,5 @@
-//! Reads from a text what it asks for, in English and German; names of JSON members in any language.
+//! Reads from a text what it asks for, in English and German; names of JSON members in any
+//! language.
 
 use std::sync::LazyLock;
 
@@ -131,7 +132,8 @@ pub(super) fn chooses_tools(text: &str) -> bool {
         && text.contains("choose and return the correct tool(s)")
 }
 
-/// Returns whether something is to be changed. Words in quotes ask for nothing, nor do those that say what not to do.
+/// Returns whether something is to be changed. Words in quotes ask for nothing, nor do those that
+/// say what not to do.
 fn is_change(order: &str) -> bool {
     let order = SIGNS.in_quotes.replace_all(order, " ");
     SIGNS.change.find_iter(&order).any(|found| {

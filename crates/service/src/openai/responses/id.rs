@@ -1,4 +1,5 @@
-//! Ids of responses and of their items. Nothing is kept for them: an id says where in the journal the answer is.
+//! Ids of responses and of their items. Nothing is kept for them: an id says where in the journal
+//! the answer is.
 
 use std::fmt;
 
@@ -32,7 +33,8 @@ impl ResponseId {
         Self::read(id.strip_prefix("resp_")?)
     }
 
-    /// Reads the id of an item: the word in front of it, the response, and the rest. `None`: it is none of ours.
+    /// Reads the id of an item: the word in front of it, the response, and the rest. `None`: it is
+    /// none of ours.
     pub(super) fn of_item(id: &str) -> Option<(&str, Self, &str)> {
         let (kind, rest) = id.split_once('_')?;
         let (response, rest) = rest.split_once('_')?;
@@ -44,7 +46,8 @@ impl ResponseId {
         format!("{kind}_{}_{rest}", self.digits())
     }
 
-    /// Returns whether this is the input that was answered. The end of the conversation answers none.
+    /// Returns whether this is the input that was answered. The end of the conversation answers
+    /// none.
     pub(super) fn answers(&self, input: &InputId) -> bool {
         self.input == Some(short(input))
     }

@@ -35,10 +35,12 @@ struct Item {
 /// Messages as they are put together.
 struct Reading {
     messages: Messages,
-    /// Calls that stand together, and the results of calls of the client's: the calls come first, as one answer makes them.
+    /// Calls that stand together, and the results of calls of the client's: the calls come first,
+    /// as one answer makes them.
     calls: Vec<CallMade>,
     results: Vec<(String, ChatMessage)>,
-    /// The place of the first of the calls. `None`: the calls are those of the response that the request names.
+    /// The place of the first of the calls. `None`: the calls are those of the response that the
+    /// request names.
     place: Option<String>,
     /// Types of items that are not used.
     left_out: Vec<String>,
@@ -168,7 +170,8 @@ impl Reading {
         self.calls.push(call);
     }
 
-    /// Ends a group of calls and results. Calls of the named response that have no result here are not what the client says.
+    /// Ends a group of calls and results. Calls of the named response that have no result here are
+    /// not what the client says.
     fn flush(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let results = std::mem::take(&mut self.results);

@@ -27,7 +27,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Returns whether it asked for something that the next request brings: a yes or no, or results.
+    /// Returns whether it asked for something that the next request brings: a yes or no, or
+    /// results.
     pub(super) fn waits(&self) -> bool {
         self.pending().next().is_some()
     }
@@ -113,7 +114,8 @@ pub(super) async fn find(
     }))
 }
 
-/// Returns the turn that answered, and the events up to the end of that answer. `None`: nothing has taken that input.
+/// Returns the turn that answered, and the events up to the end of that answer. `None`: nothing has
+/// taken that input.
 fn answered(events: &[Recorded], id: ResponseId) -> Option<(TurnId, &[Recorded])> {
     let last_turn = || {
         events
@@ -162,7 +164,8 @@ fn first_of(events: &[Recorded], id: ResponseId) -> Option<&Recorded> {
     })
 }
 
-/// Returns what an answer says: where it only asks for results, the words that the model put in front of the calls.
+/// Returns what an answer says: where it only asks for results, the words that the model put in
+/// front of the calls.
 fn said(answer: &AgentResponse, events: &[Recorded]) -> String {
     if answer.decision.kind != DecisionKind::AwaitResult {
         return answer.content.clone();

@@ -61,9 +61,10 @@ struct Answering {
 
 /// Answers the input: the last message of it, with what stands before it as the history.
 ///
-/// The agent's tools run here; what they do is told in items of the type `reasoning`. Calls of the client's `tools` end the answer as items
-/// of the type `function_call`, and the request with their results goes on from there. What needs a yes asks for it, and the next
-/// message is the answer. The turn goes on to its end also when the client goes away.
+/// The agent's tools run here; what they do is told in items of the type `reasoning`. Calls of the
+/// client's `tools` end the answer as items of the type `function_call`, and the request with their
+/// results goes on from there. What needs a yes asks for it, and the next message is the answer.
+/// The turn goes on to its end also when the client goes away.
 #[utoipa::path(post, path = "/v1/responses", operation_id = "create_response", tag = "openai", request_body = ResponseRequest,
     params(("idempotency-key" = Option<String>, Header, description = "The same request twice is one turn.")),
     responses(
@@ -173,7 +174,8 @@ async fn previous(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem
     }
 }
 
-/// Returns what was said up to an answer, with what became of the question or the calls that it ended with.
+/// Returns what was said up to an answer, with what became of the question or the calls that it
+/// ended with.
 ///
 /// # Errors
 /// A problem of `input`, if the calls still wait and the messages have none of their results.
@@ -290,7 +292,8 @@ impl Answering {
         }
     }
 
-    /// Returns the end of a stream whose turn failed after it had begun: the error as clients throw it, and what there is of the answer.
+    /// Returns the end of a stream whose turn failed after it had begun: the error as clients throw
+    /// it, and what there is of the answer.
     fn broken_off(&mut self, app: &Shared, mut problem: Problem) -> Vec<Event> {
         if let Some(cause) = problem.take_cause() {
             app.tell(cause);
@@ -327,10 +330,11 @@ impl Answering {
     }
 }
 
-/// An answer that was given before, as far as the journal has it: what was said and which calls were asked for, without what went on
-/// before.
+/// An answer that was given before, as far as the journal has it: what was said and which calls
+/// were asked for, without what went on before.
 ///
-/// It has the form that clients of OpenAI's interface read. What the request said of itself, such as its `metadata`, is not kept.
+/// It has the form that clients of OpenAI's interface read. What the request said of itself, such
+/// as its `metadata`, is not kept.
 #[utoipa::path(get, path = "/v1/responses/{id}", operation_id = "get_response", tag = "openai",
     params(("id" = String, Path, description = "Its id.")),
     responses(

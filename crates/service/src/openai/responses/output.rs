@@ -1,5 +1,5 @@
-//! The items of an answer, as a turn says them, and the events that tell of them. A whole answer is what its events come to, so both
-//! are always the same.
+//! The items of an answer, as a turn says them, and the events that tell of them. A whole answer is
+//! what its events come to, so both are always the same.
 
 use adjutant_core::{AgentResponse, PendingCall};
 use serde_json::{Value, json};
@@ -124,7 +124,8 @@ impl Output {
         events
     }
 
-    /// Ends what is said, and adds the calls that the client is to execute. Returns the events that tell them. `status`: how the words end.
+    /// Ends what is said, and adds the calls that the client is to execute. Returns the events that
+    /// tell them. `status`: how the words end.
     pub(super) fn end(&mut self, response: &AgentResponse, status: &str) -> Vec<Value> {
         let mut events = self.close(status);
         for call in response

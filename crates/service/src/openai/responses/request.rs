@@ -1,5 +1,5 @@
-//! Requests to `/v1/responses`, but for their input. Keys that are not here are ignored, as this API's clients expect; what is here
-//! and cannot be had is refused, or left out and said so.
+//! Requests to `/v1/responses`, but for their input. Keys that are not here are ignored, as this
+//! API's clients expect; what is here and cannot be had is refused, or left out and said so.
 
 use adjutant_core::{ClientSide, Notice, ToolChoice};
 use serde::Deserialize;
@@ -25,8 +25,8 @@ const FORM: &str = "text.format";
 pub(super) struct ResponseRequest {
     /// The agent's name, or that with `-plain`.
     model: String,
-    /// The person's words as a string, or items: messages, calls of the client's tools, and their results. The last is the person's message
-    /// or a result.
+    /// The person's words as a string, or items: messages, calls of the client's tools, and their
+    /// results. The last is the person's message or a result.
     pub(super) input: ResponseInput,
     /// Words of the application for this answer alone, as background from the person's side.
     #[serde(default)]
@@ -43,12 +43,13 @@ pub(super) struct ResponseRequest {
     /// The form of the answer.
     #[serde(default)]
     text: Option<ResponseText>,
-    /// Tools that the client executes, offered beside the agent's own, which run here. Only `function`.
+    /// Tools that the client executes, offered beside the agent's own, which run here. Only
+    /// `function`.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Map<String, Value>>>,
-    /// The tools that may or have to be called: `auto` (the default), `none`, `required`, or one of `tools` by its name. With `none` the
-    /// agent does not call its own either.
+    /// The tools that may or have to be called: `auto` (the default), `none`, `required`, or one of
+    /// `tools` by its name. With `none` the agent does not call its own either.
     #[serde(default)]
     tool_choice: Option<ResponseChoice>,
     /// True if several of `tools` may be called in one answer. Default: true.
@@ -210,7 +211,8 @@ impl ResponseRequest {
         }
     }
 
-    /// Reads the tools that the client executes, and the choice among them. Refuses a tool that is no valid function.
+    /// Reads the tools that the client executes, and the choice among them. Refuses a tool that is
+    /// no valid function.
     fn client(&self) -> Result<ClientSide, Problem> {
         let mut tools = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {

@@ -44,7 +44,8 @@ pub(super) struct ResponseObject {
     error: Option<ResponseError>,
     /// The reason why the answer is not whole, if the status is `incomplete`.
     incomplete_details: Option<IncompleteDetails>,
-    /// Steps (`reasoning`), words (`message`), and calls that the client is to execute (`function_call`), in order.
+    /// Steps (`reasoning`), words (`message`), and calls that the client is to execute
+    /// (`function_call`), in order.
     #[schema(value_type = Vec<Object>)]
     output: Vec<Value>,
     /// Always `null`: the service's own setting.
@@ -96,7 +97,8 @@ pub(super) enum ResponseStatus {
     Cancelled,
 }
 
-/// The error, in the words that this API has for it. The code of the service is in the event `error`.
+/// The error, in the words that this API has for it. The code of the service is in the event
+/// `error`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct ResponseError {
     code: &'static str,

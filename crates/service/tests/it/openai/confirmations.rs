@@ -41,7 +41,8 @@ async fn a_deletion_waits_for_the_next_message_on_any_replica() {
     assert_eq!(world.tasks("anna").await, ["buy milk"]);
     assert_eq!(second.model.calls_made(), 0, "no model reads it");
 
-    // The question may come back with what the interface made of it: its thinking in front, other white space.
+    // The question may come back with what the interface made of it: its thinking in front, other
+    // white space.
     let sent_back = format!(
         "<details type=\"reasoning\" done=\"true\">\n⚙ x\n</details>\n{}\n",
         question.replace(' ', "  ")

@@ -190,7 +190,8 @@ async fn a_model_that_fails_is_an_error_of_its_own_status_also_in_a_stream() {
         replica.stop().await;
     }
 
-    // Once something was said, the status is gone; the error comes in the stream, and the stream ends.
+    // Once something was said, the status is gone; the error comes in the stream, and the stream
+    // ends.
     let broken = r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
 {"fault": "server"}
 {"calls": [{"name": "add_task", "args": {"description": "buy bread"}}]}

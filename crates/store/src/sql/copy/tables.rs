@@ -30,8 +30,9 @@ pub(super) struct Table {
 const MANY: usize = 500;
 const FEW: usize = 32;
 
-/// Rows stand behind those that they refer to. Where a branch goes on from (`branched_from_key`) is set when all conversations are
-/// there, because a branch may be older than what it goes on from: another takes the place of a conversation that is removed.
+/// Rows stand behind those that they refer to. Where a branch goes on from (`branched_from_key`) is
+/// set when all conversations are there, because a branch may be older than what it goes on from:
+/// another takes the place of a conversation that is removed.
 pub(super) const TABLES: &[Table] = &[
     Table {
         name: "task",
@@ -401,14 +402,16 @@ pub(super) struct Statements {
     pub(super) next: String,
     /// Writes a row.
     pub(super) insert: String,
-    /// The same where the database numbers rows by itself and has to be told that this one has its number.
+    /// The same where the database numbers rows by itself and has to be told that this one has its
+    /// number.
     pub(super) insert_numbered: String,
     /// Has a sequence go on behind the highest number.
     pub(super) go_on: String,
     pub(super) count: String,
 }
 
-/// Those of [`TABLES`], in the same order. They live as long as the process, as statements of a backend have to.
+/// Those of [`TABLES`], in the same order. They live as long as the process, as statements of a
+/// backend have to.
 pub(super) static STATEMENTS: LazyLock<Vec<Statements>> =
     LazyLock::new(|| TABLES.iter().map(Statements::of).collect());
 
@@ -467,8 +470,8 @@ mod tests {
     use crate::sql::Backend as _;
     use crate::sqlite::Store;
 
-    /// Tables that are not copied: what was migrated is the other database's own affair, and a process that runs conversations does so
-    /// in one database.
+    /// Tables that are not copied: what was migrated is the other database's own affair, and a
+    /// process that runs conversations does so in one database.
     const LEFT_OUT: [&str; 2] = ["migration", "worker"];
     /// The tables of the index over the passages, which makes itself from those.
     const INDEX: &str = "passage_words";

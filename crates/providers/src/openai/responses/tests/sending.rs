@@ -69,7 +69,8 @@ fn an_answer_goes_back_to_its_model_as_it_came() {
     let answer: Value = serde_json::from_str(EVERYTHING).unwrap();
     let (items, losses) = sent_back(&answer["output"]);
     let mut expected = answer["output"].as_array().unwrap().clone();
-    // Null is no value of a reasoning item's content in a request, and an answer's own arguments keep their spelling.
+    // Null is no value of a reasoning item's content in a request, and an answer's own arguments
+    // keep their spelling.
     expected[0].as_object_mut().unwrap().shift_remove("content");
     assert_eq!(items, expected);
     assert!(losses.is_empty(), "{losses:?}");
