@@ -247,9 +247,11 @@ pub(crate) fn open_calls(loaded: &Loaded) -> BTreeSet<CallId> {
     let mut open = BTreeSet::new();
     for recorded in &loaded.events {
         match &*recorded.event {
-            Event::CallStarted { call, .. } => drop(open.insert(call.clone())),
+            Event::CallStarted { call, .. } => {
+                open.insert(call.clone());
+            }
             Event::CallFinished { call, .. } | Event::CallInDoubt { call, .. } => {
-                drop(open.remove(call))
+                open.remove(call);
             }
             _ => {}
         }

@@ -257,7 +257,7 @@ impl Lowering {
                     }
                     (Some(here), value) if *here == value => {}
                     (Some(_), _) => {
-                        drop(self.dropped.insert(format!("a second {keyword} (allOf)")))
+                        self.dropped.insert(format!("a second {keyword} (allOf)"));
                     }
                 }
             }
