@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::steps::{Failure, cargo, output};
 
 /// One package of the workspace.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
@@ -21,6 +21,25 @@ pub(crate) struct Package {
     pub(crate) arrows: BTreeSet<String>,
     /// Packages of this workspace only its tests and examples depend on.
     pub(crate) dev_arrows: BTreeSet<String>,
+    /// Everything that its manifest depends on, of the workspace or not.
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// A row of a manifest's dependencies.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Dependency {
+    /// The name by which the source knows it, with the manifest's hyphens.
+    pub(crate) name: String,
+    pub(crate) kind: DependencyKind,
+}
+
+/// The targets that may use a dependency.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum DependencyKind {
+    /// The library or program, and its build script.
+    Product,
+    /// Tests, examples and benchmarks too: it is in `dev-dependencies`.
+    Test,
 }
 
 /// The packages of this workspace.
@@ -36,6 +55,32 @@ pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
         "--locked",
     ]))?;
     parse(&text)
+}
+
+/// Returns each crate of the lock file that states the compiler it needs: its name with its version,
+/// and that of the compiler.
+///
+/// # Errors
+/// If cargo cannot read them.
+pub(crate) fn rust_versions() -> Result<Vec<(String, String)>, Failure> {
+    let text = output(&mut cargo([
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+    ]))?;
+    let metadata: Value = serde_json::from_str(&text)
+        .map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
+    let stated = list(&metadata["packages"]).iter().filter_map(|package| {
+        let needed = package["rust_version"].as_str()?;
+        let name = format!(
+            "{} {}",
+            text_of(&package["name"]),
+            text_of(&package["version"])
+        );
+        Some((name, needed.to_owned()))
+    });
+    Ok(stated.collect())
 }
 
 /// Returns the version of one of them.
@@ -104,6 +149,23 @@ fn read(package: &Value, workspace: &BTreeSet<String>) -> Package {
             .collect(),
         arrows: arrows(false),
         dev_arrows: arrows(true),
+        dependencies: list(&package["dependencies"])
+            .iter()
+            .map(dependency)
+            .collect(),
+    }
+}
+
+fn dependency(value: &Value) -> Dependency {
+    Dependency {
+        name: value["rename"]
+            .as_str()
+            .map_or_else(|| text_of(&value["name"]), str::to_owned),
+        kind: if value["kind"] == "dev" {
+            DependencyKind::Test
+        } else {
+            DependencyKind::Product
+        },
     }
 }
 

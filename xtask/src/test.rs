@@ -489,13 +489,7 @@ mod tests {
     fn nothing_to_run_is_a_failure() {
         let package = Package {
             name: LIBRARY.to_owned(),
-            description: None,
-            license: None,
-            rust_version: None,
-            features: Default::default(),
-            examples: Default::default(),
-            arrows: Default::default(),
-            dev_arrows: Default::default(),
+            ..Package::default()
         };
         assert!(examples(&[package]).is_err());
         assert!(examples(&[]).is_err());

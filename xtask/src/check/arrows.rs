@@ -200,13 +200,9 @@ mod tests {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Package {
             name: name.to_owned(),
-            description: None,
-            license: None,
-            rust_version: None,
-            features: BTreeSet::new(),
-            examples: Default::default(),
             arrows: set(arrows),
             dev_arrows: set(dev_arrows),
+            ..Package::default()
         }
     }
 

@@ -8,7 +8,7 @@
 
 mod names; // where a name comes from
 mod source; // what a file says of names
-mod token; // source as tokens
+pub(super) mod token; // source as tokens
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -11,11 +11,11 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
-/// Every text file that is, or could be, committed.
+/// Returns the path of every file that is, or could be, committed, from the root.
 ///
 /// # Errors
 /// If git cannot list them.
-pub(crate) fn read() -> Result<Vec<File>, Failure> {
+pub(crate) fn tracked() -> Result<Vec<String>, Failure> {
     let mut git = std::process::Command::new("git");
     git.args([
         "ls-files",
@@ -25,22 +25,28 @@ pub(crate) fn read() -> Result<Vec<File>, Failure> {
         "--exclude-standard",
     ])
     .current_dir(root());
-    let paths = output(&mut git)?;
-    let files: Vec<File> = paths
+    let paths: Vec<String> = output(&mut git)?
         .split_terminator('\0')
-        // A file that is deleted and not yet committed, or is no text, says nothing.
-        .filter_map(|path| {
-            Some(File {
-                path: path.to_owned(),
-                text: fs::read_to_string(root().join(path)).ok()?,
-            })
-        })
+        .map(str::to_owned)
         .collect();
-    if files.is_empty() {
+    if paths.is_empty() {
         Err("git names no file".to_owned())
     } else {
-        Ok(files)
+        Ok(paths)
     }
+}
+
+/// Reads every text file that is, or could be, committed.
+///
+/// # Errors
+/// If git cannot list them.
+pub(crate) fn read() -> Result<Vec<File>, Failure> {
+    // A file that is deleted and not yet committed, or is not text, has nothing to check.
+    let text = |path: String| {
+        let text = fs::read_to_string(root().join(&path)).ok()?;
+        Some(File { path, text })
+    };
+    Ok(tracked()?.into_iter().filter_map(text).collect())
 }
 
 /// Folders that exist on one machine only. Written in pieces, because this file is checked too.

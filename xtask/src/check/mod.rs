@@ -2,14 +2,18 @@
 
 mod arrows; // which crate may know which
 pub(crate) mod budget; // how many crates, how many bytes
+mod comments; // what comments may not leave to guess
 mod cycles; // which module may know which
 mod files; // what no file may say
 mod leak; // evaluation cases must not stand in prompts
 mod packages; // what every package states
 mod repeats; // what vendors say twice
+mod unused; // dependencies that nothing names
+
+use std::process::Command;
 
 use crate::metadata::{self, Package};
-use crate::steps::{Failure, Steps, cargo, output, run as run_command};
+use crate::steps::{Failure, Steps, cargo, output, root, run as run_command};
 use crate::test::SELECTION;
 use files::File;
 
@@ -43,8 +47,21 @@ pub(crate) fn run() -> Result<(), Failure> {
         none(cycles::inside_crates(&files))
     });
     steps.step("packages", || none(packages::incomplete(&workspace)));
+    steps.step("dependencies are used", || {
+        none(unused::dependencies(&workspace, &files))
+    });
+    steps.step("minimum supported Rust version", || {
+        none(packages::too_new(&workspace)?)
+    });
+    steps.step("spelling", spelling);
     steps.step("what no file may say", || {
         none(files::forbidden(&files, &files::this_machine()))
+    });
+    steps.step("documentation that says nothing", || {
+        none(comments::unhelpful(&files))
+    });
+    steps.step("references to what is not there", || {
+        none(comments::dead_references(&files, &files::tracked()?))
     });
     steps.step("evaluation cases not in prompts", || {
         none(leak::leaks(&files))
@@ -182,6 +199,18 @@ fn changes_code(files: &[File], package: &str, feature: &str) -> bool {
         })
 }
 
+fn spelling() -> Result<(), Failure> {
+    let mut typos = Command::new("typos");
+    typos.args(["--format", "brief"]).current_dir(root());
+    if output(Command::new("typos").arg("--version")).is_err() {
+        return Err(
+            "typos is missing: cargo install --locked typos-cli@1.52.0 (prebuilt: see .ci/run)"
+                .to_owned(),
+        );
+    }
+    run_command(&mut typos)
+}
+
 fn deny() -> Result<(), Failure> {
     if output(&mut cargo(["deny", "--version"])).is_err() {
         return Err(
@@ -217,16 +246,11 @@ mod tests {
     fn each_feature_stands_alone_once() {
         let package = |name: &str, features: &[&str]| Package {
             name: name.to_owned(),
-            description: None,
-            license: None,
-            rust_version: None,
             features: features
                 .iter()
                 .map(|feature| (*feature).to_owned())
                 .collect(),
-            examples: Default::default(),
-            arrows: Default::default(),
-            dev_arrows: Default::default(),
+            ..Package::default()
         };
         let workspace = [
             package("a", &["default", "faults", "x", "y", "_shared"]),

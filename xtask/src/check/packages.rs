@@ -1,6 +1,7 @@
 //! What every package states about itself.
 
-use crate::metadata::Package;
+use crate::metadata::{self, Package};
+use crate::steps::Failure;
 
 /// The licence of every package, and the files at the root that carry its text.
 const LICENCE: &str = "MIT OR Apache-2.0";
@@ -36,6 +37,47 @@ pub(crate) fn incomplete(workspace: &[Package]) -> Vec<String> {
     found
 }
 
+/// Returns the crates of the lock file that need a newer compiler than the workspace promises
+/// (`rust-version`). Clippy looks at our own code (`incompatible_msrv`).
+///
+/// # Errors
+/// If cargo cannot read the dependencies.
+pub(crate) fn too_new(workspace: &[Package]) -> Result<Vec<String>, Failure> {
+    let promised: Vec<&str> = workspace
+        .iter()
+        .filter_map(|package| package.rust_version.as_deref())
+        .collect();
+    let (Some(oldest), Some(newest)) = (
+        promised.iter().min_by_key(|version| numbers(version)),
+        promised.iter().max_by_key(|version| numbers(version)),
+    ) else {
+        return Ok(vec!["no package states a rust-version".to_owned()]);
+    };
+    if numbers(oldest) != numbers(newest) {
+        return Ok(vec![format!(
+            "rust-version is {oldest} here and {newest} there"
+        )]);
+    }
+    Ok(needing_newer(metadata::rust_versions()?, oldest))
+}
+
+fn needing_newer(crates: Vec<(String, String)>, promised: &str) -> Vec<String> {
+    crates
+        .into_iter()
+        .filter(|(_, needed)| numbers(needed) > numbers(promised))
+        .map(|(name, needed)| format!("{name} needs Rust {needed}, and rust-version is {promised}"))
+        .collect()
+}
+
+/// Returns a version's numbers, so that 1.9 is before 1.95, and 1.95 is 1.95.0.
+fn numbers(version: &str) -> [u32; 3] {
+    let mut numbers = [0; 3];
+    for (number, part) in numbers.iter_mut().zip(version.split('.')) {
+        *number = part.parse().unwrap_or(0);
+    }
+    numbers
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,10 +88,7 @@ mod tests {
             description: Some("X.".to_owned()),
             license: Some(LICENCE.to_owned()),
             rust_version: Some("1.95".to_owned()),
-            features: Default::default(),
-            examples: Default::default(),
-            arrows: Default::default(),
-            dev_arrows: Default::default(),
+            ..Package::default()
         }
     }
 
@@ -95,6 +134,19 @@ mod tests {
                 ..package()
             }),
             1
+        );
+    }
+
+    #[test]
+    fn a_crate_that_needs_a_newer_compiler_is_found() {
+        let crates = ["1.9", "1.95", "1.95.0", "1.96", "1.100.0"]
+            .map(|version| ("x".to_owned(), version.to_owned()));
+        assert_eq!(
+            needing_newer(crates.to_vec(), "1.95"),
+            [
+                "x needs Rust 1.96, and rust-version is 1.95",
+                "x needs Rust 1.100.0, and rust-version is 1.95"
+            ]
         );
     }
 }

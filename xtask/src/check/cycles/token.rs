@@ -3,7 +3,7 @@
 
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(in crate::check) enum Token<'a> {
     /// A name or a keyword, without the `r#` of a raw one.
     Word(&'a str),
     /// `::`.
@@ -15,7 +15,7 @@ pub(super) enum Token<'a> {
 }
 
 /// Reads a file's tokens.
-pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
+pub(in crate::check) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
