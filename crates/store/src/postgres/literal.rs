@@ -1,7 +1,7 @@
 //! Values as they are written into a statement.
 //!
 //! The driver takes two round trips for a statement with parameters that has no name, and one with
-//! a name would outlive its transaction (docs/decisions/007-one-message.md). A statement whose
+//! a name would outlive its transaction (docs/decisions/007-one-message-per-postgresql-write.md). A statement whose
 //! values are written into it takes one.
 
 use std::borrow::Cow;
