@@ -144,7 +144,7 @@ fn folders() -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Where the Python packages of a folder are.
+/// Returns the folder of the Python packages that a client's folder needs.
 fn python_of(name: &str) -> PathBuf {
     target().join("xtask").join("clients").join(name)
 }

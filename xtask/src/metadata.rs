@@ -1,4 +1,4 @@
-//! What cargo knows of the workspace: packages, features, examples, and who depends on whom.
+//! The workspace as `cargo metadata` describes it: packages, features, examples, dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub(crate) enum DependencyKind {
     Test,
 }
 
-/// The packages of this workspace.
+/// Returns the packages of this workspace.
 ///
 /// # Errors
 /// If cargo cannot read them, or `Cargo.lock` would have to change.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::server;
 use crate::steps::{Ended, Failure, Steps, output, root, run, target};
 
-/// Where the weights are, for whoever has them already.
+/// The variable that names a file of weights, so that nothing is downloaded.
 const FILE: &str = "ADJUTANT_MODEL_FILE";
 
 /// A file of cases, and the least number of them that has to pass: what was measured less a few,
@@ -148,7 +148,7 @@ fn sample_of(lines: &str, every: usize) -> String {
         .collect()
 }
 
-/// How `-m` names a file of weights.
+/// Returns the value of `-m` for a file of weights.
 fn model_of(weights: &Path) -> String {
     format!("embedded:{}", weights.display())
 }

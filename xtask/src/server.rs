@@ -16,7 +16,7 @@ const PACKAGE: &str = "xllamacpp==2026.10.11549";
 const KEY: &str = "key-of-a-test";
 const TOOL: &str = "get_weather";
 
-/// Whose language is spoken, and where its key is looked for.
+/// The API that is spoken to the server, and the variable that an adapter reads its key from.
 const LANGUAGES: &[(&str, &str)] = &[
     ("llama-cpp", "LLAMA_API_KEY"),
     ("openai", "OPENAI_API_KEY"),
@@ -259,7 +259,7 @@ fn ask(
     fits(&answer, ended.status.code(), case.wanted).map_err(|reason| format!("{reason}: {last}"))
 }
 
-/// Whether an answer is what was wanted.
+/// Returns an error unless an answer is the expected one.
 fn fits(answer: &Value, exit: Option<i32>, wanted: Wanted) -> Result<(), Failure> {
     let must = |holds: bool, words: &str| if holds { Ok(()) } else { Err(words.to_owned()) };
     let said = answer["text"]

@@ -1,5 +1,5 @@
-//! Running commands: every step has a name, is timed, and a failed one does not keep the next from
-//! running. Steps may run beside each other.
+//! Steps of a run: commands with a name and a time. A step that fails does not keep the next from
+//! running, and steps may run in parallel.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::not_run::{self, NotRun};
 
-/// What went wrong, in words for a developer.
+/// A failure, as a message for the developer.
 pub(crate) type Failure = String;
 
-/// The steps of one run, and how they ended.
+/// The steps of one run with their results.
 pub(crate) struct Steps {
     started: Instant,
     done: Mutex<Vec<Done>>,
@@ -25,19 +25,19 @@ struct Done {
     result: Result<Ended, Failure>,
 }
 
-/// How a step ended that did not fail.
+/// The end of a step that did not fail.
 pub(crate) enum Ended {
-    /// It did what it is for.
+    /// It succeeded.
     Ok,
-    /// It could not be run here, and why; not a failure of the step, but never silent.
+    /// It could not run here, for this reason. Not a failure, but always reported.
     NotRun(String),
 }
 
 impl Steps {
-    /// Begins a run. What earlier runs could not do is forgotten.
+    /// Begins a run and discards the notes of earlier runs about tests that could not run.
     ///
     /// # Errors
-    /// If the place where tests note what cannot be run cannot be made.
+    /// If the file for those notes cannot be created.
     pub(crate) fn begin() -> Result<Self, Failure> {
         not_run::clear()?;
         Ok(Self {
@@ -124,7 +124,7 @@ impl Steps {
     }
 }
 
-/// The root of the workspace.
+/// Returns the root folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     manifest
@@ -132,12 +132,13 @@ pub(crate) fn root() -> PathBuf {
         .map_or_else(|| manifest.clone(), PathBuf::from)
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// `cargo` with these arguments, in the root of the workspace, without a terminal to ask.
+/// Returns a `cargo` command with these arguments that runs in the root of the workspace, without
+/// standard input.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     // The one that runs us, so that `cargo +toolchain xtask` means that toolchain.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -163,8 +164,8 @@ thread_local! {
     static CPU_SECONDS: Cell<f64> = const { Cell::new(0.0) };
 }
 
-/// Between two looks at a command that runs.
-const LOOK: Duration = Duration::from_millis(20);
+/// The interval at which the processor time of a running command is read.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Runs a command whose output is shown, and counts its processor time. Tests in it may note that
 /// they cannot be run.
@@ -197,7 +198,7 @@ fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
             times.count();
             break;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
     child.wait()
 }
@@ -212,7 +213,7 @@ pub(crate) fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Times of a process as Linux tells them; other systems count as 0.
+/// The processor time of a process as Linux reports it; other systems count as 0.
 #[derive(Debug, PartialEq)]
 struct Times {
     ended: bool,
@@ -234,7 +235,7 @@ impl Times {
             .iter()
             .map(|ticks| ticks.parse::<u32>().ok())
             .sum();
-        // In what is told to programs a tick is 1/100 second on every architecture of Linux.
+        // The kernel reports ticks of 1/100 second to programs on every architecture.
         Some(Self {
             ended: *fields.first()? == "Z",
             cpu_seconds: f64::from(ticks?) / 100.0,
@@ -246,10 +247,10 @@ impl Times {
     }
 }
 
-/// Runs a command and gives what it wrote to its standard output.
+/// Runs a command and returns its standard output.
 ///
 /// # Errors
-/// If it cannot be started or does not end with 0; with what it said.
+/// If it cannot be started or does not end with 0; with its standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
     let output = command
         .output()

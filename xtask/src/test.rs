@@ -344,7 +344,7 @@ fn program(name: &str) -> String {
     format!("{name}{}", std::env::consts::EXE_SUFFIX)
 }
 
-/// What runs the tests: cargo-nextest where it is installed, else cargo itself.
+/// The program that runs the tests: cargo-nextest where it is installed, else cargo itself.
 struct Runner {
     kind: Kind,
     size: Size,
@@ -445,7 +445,7 @@ fn run_each(commands: &mut [Command]) -> Result<(), Failure> {
     }
 }
 
-/// Where the examples of the workspace are once they are built.
+/// Returns the folder of the workspace's compiled examples.
 fn built_examples() -> PathBuf {
     target().join("debug").join("examples")
 }

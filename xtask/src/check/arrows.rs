@@ -1,12 +1,12 @@
-//! Which crate may know which. An arrow that is not in the list is a decision: review the map in
+//! Dependencies that are allowed between the crates of the workspace. An arrow that is not in the list is a decision: review the map in
 //! `docs/ARCHITECTURE.md`, then add it here.
 
 use std::collections::BTreeSet;
 
 use crate::metadata::Package;
 
-/// What a package may depend on. All arrows point one way; the compiler refuses a ring, this list
-/// refuses a detour.
+/// The packages that a package may depend on. The compiler refuses cycles, this list refuses
+/// detours.
 struct Allowed {
     package: &'static str,
     /// To be built.

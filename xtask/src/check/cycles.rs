@@ -1,10 +1,10 @@
-//! Modules of a crate must not use each other in a circle: data below, doing above. The compiler
-//! allows it inside a crate.
+//! Import cycles between the modules of a crate, which the compiler allows: data below, behaviour
+//! above.
 //!
-//! Counted are files. One uses another if it imports or names, by a path that begins with `crate`,
-//! `self`, `super` or a module that it knows, what the other defines, by whatever way the name was
-//! handed on. A file also uses its parent, and a parent its child, if it takes a name of it; `mod`
-//! and `pub use` alone take none.
+//! The unit is a file. A file uses another one if it imports or names, by a path that begins with
+//! `crate`, `self`, `super` or a known module, something that the other defines, through any number
+//! of re-exports. A parent uses its child, and a child its parent, if it takes a name from it; `mod`
+//! and `pub use` alone do not count.
 
 mod names; // where a name comes from
 mod source; // what a file says of names
@@ -278,7 +278,7 @@ mod tests {
             (
                 "below.rs",
                 "use crate::above::Foreign; use other::above::X; #[cfg(test)] mod tests { use crate::above::f; }
-                 /// [`crate::above::f`]
+                 /// [`crate::above::f`] in a comment is no use of it.
                  pub struct B { above: &'static str } const S: &str = \"crate::above::f\";",
             ),
             ("above/tests.rs", "use super::*;"),

@@ -1,4 +1,5 @@
-//! What no file of the repository may say: paths of a machine, and work left for later.
+//! Text that no file of the repository may contain: paths of one machine, and marks of unfinished
+//! work.
 
 use std::fs;
 
@@ -49,7 +50,7 @@ pub(crate) fn read() -> Result<Vec<File>, Failure> {
     Ok(tracked()?.into_iter().filter_map(text).collect())
 }
 
-/// Folders that exist on one machine only. Written in pieces, because this file is checked too.
+/// Folders that exist on one machine only. Split in two, because this file is checked too.
 const FOLDERS: &[&str] = &[
     concat!("/", "work/"),
     concat!("/", "root/"),
@@ -82,7 +83,7 @@ pub(crate) fn this_machine() -> Vec<String> {
         .collect()
 }
 
-/// Every line that says what no file may say.
+/// Returns the lines with such text.
 pub(crate) fn forbidden(files: &[File], this_machine: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for file in files
@@ -108,7 +109,7 @@ pub(crate) fn forbidden(files: &[File], this_machine: &[String]) -> Vec<String> 
     found
 }
 
-/// Whether an absolute path begins here: `/x/y`, but not the end of `a/x/y` or of an address.
+/// Returns true if an absolute path begins here: `/x/y`, but not the end of `a/x/y` or of an address.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder)
         .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~}/".contains(c)))

@@ -28,9 +28,9 @@ const ORDINARY: &str = "
     behind diana diary exactly fact facts know memory mind name prefer told way
 ";
 
-/// Where model-visible text lives.
+/// The folder of all text that a model reads.
 const PROMPTS: &str = "prompts/";
-/// Where evaluation cases live.
+/// The folder of evaluation cases.
 const CASES: &str = "evals/";
 
 /// Every word of a case that also stands in a prompt, with a place of each.

@@ -1,14 +1,15 @@
-//! `cargo xtask check`: the rules of the house. Cheap ones first; all are run, whatever fails.
+//! `cargo xtask check`: rules that every commit keeps. The cheap ones run first, and all of them run
+//! even if one fails.
 
-mod arrows; // which crate may know which
-pub(crate) mod budget; // how many crates, how many bytes
-mod comments; // what comments may not leave to guess
-mod cycles; // which module may know which
-mod files; // what no file may say
-mod leak; // evaluation cases must not stand in prompts
-mod packages; // what every package states
-mod repeats; // what vendors say twice
-mod unused; // dependencies that nothing names
+mod arrows; // dependencies between crates
+pub(crate) mod budget; // limits of crates, bytes and instructions
+mod comments; // documentation and references
+mod cycles; // import cycles between modules
+mod files; // forbidden text
+mod leak; // evaluation cases in prompts
+mod packages; // metadata of packages, MSRV
+mod repeats; // duplication between providers
+mod unused; // unused dependencies
 
 use std::process::Command;
 
@@ -17,7 +18,7 @@ use crate::steps::{Failure, Steps, cargo, output, root, run as run_command};
 use crate::test::SELECTION;
 use files::File;
 
-/// Says whether a combination is left to long runs: those with the engine and those of the program,
+/// Returns true if a combination is left to long runs: those with the engine and those of the program,
 /// which bring together crates with features that no other check selects. They are more than half
 /// of the time of all.
 fn is_long(package: &str, feature: &str) -> bool {
@@ -43,30 +44,24 @@ pub(crate) fn run() -> Result<(), Failure> {
         ]))
     });
     steps.step("arrows between crates", || none(arrows::broken(&workspace)));
-    steps.step("circles between modules", || {
-        none(cycles::inside_crates(&files))
-    });
+    steps.step("import cycles", || none(cycles::inside_crates(&files)));
     steps.step("packages", || none(packages::incomplete(&workspace)));
-    steps.step("dependencies are used", || {
+    steps.step("unused dependencies", || {
         none(unused::dependencies(&workspace, &files))
     });
     steps.step("minimum supported Rust version", || {
         none(packages::too_new(&workspace)?)
     });
     steps.step("spelling", spelling);
-    steps.step("what no file may say", || {
+    steps.step("forbidden text", || {
         none(files::forbidden(&files, &files::this_machine()))
     });
-    steps.step("documentation that says nothing", || {
-        none(comments::unhelpful(&files))
-    });
-    steps.step("references to what is not there", || {
+    steps.step("documentation", || none(comments::unhelpful(&files)));
+    steps.step("dead references", || {
         none(comments::dead_references(&files, &files::tracked()?))
     });
-    steps.step("evaluation cases not in prompts", || {
-        none(leak::leaks(&files))
-    });
-    steps.step("what vendors say twice", || {
+    steps.step("evaluation cases in prompts", || none(leak::leaks(&files)));
+    steps.step("duplication between providers", || {
         none(repeats::between_vendors(&files))
     });
     steps.step("crates within the budget", budget::crates);
@@ -74,7 +69,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         let mut clippy = cargo(["clippy", "--all-targets", "--locked"]);
         run_command(clippy.args(SELECTION).args(["--", "-D", "warnings"]))
     });
-    steps.step("documentation", || {
+    steps.step("rustdoc", || {
         // With the examples, because only so cargo takes the features that tests add to
         // dependencies, and what clippy looked at is not looked at again with others.
         let mut doc = cargo([
@@ -97,7 +92,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     steps.finish()
 }
 
-/// What was found, one a line; finding nothing is the good end.
+/// Returns the findings as a failure, one a line; no findings are a success.
 fn none(found: Vec<String>) -> Result<(), Failure> {
     if found.is_empty() {
         Ok(())
@@ -180,7 +175,7 @@ fn combinations(
     combinations
 }
 
-/// Says whether a feature of a package changes the code of that package itself, its tests not
+/// Returns true if a feature of a package changes the code of that package itself, its tests not
 /// counted. One that is only passed on is checked where it is passed to.
 fn changes_code(files: &[File], package: &str, feature: &str) -> bool {
     let source = format!(

@@ -1,4 +1,4 @@
-//! What every package states about itself.
+//! Metadata that every package must have, and the compiler version that all dependencies support.
 
 use crate::metadata::{self, Package};
 use crate::steps::Failure;
@@ -6,7 +6,7 @@ use crate::steps::Failure;
 /// The licence of every package, and the files at the root that carry its text.
 const LICENCE: &str = "MIT OR Apache-2.0";
 
-/// Packages whose manifest lacks something.
+/// Returns what is missing from the packages' manifests.
 pub(crate) fn incomplete(workspace: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for package in workspace {

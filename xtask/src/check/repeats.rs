@@ -1,5 +1,5 @@
-//! What vendors have in common belongs into a shared file of `crates/providers`, not into each of
-//! their folders.
+//! Duplication between the folders of providers: common code belongs in a shared file of
+//! `crates/providers`.
 //!
 //! Counted are lines of code that stand in a run of equal lines of two folders. Blank lines and
 //! comments do not count, and neither does white space.
@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::files::File;
 
-/// Where the vendors' folders are. One with a `wire.rs` in it is a vendor's.
+/// The folder that holds a folder for each provider; those have a file `wire.rs`.
 const PROVIDERS: &str = "crates/providers/src/";
-/// How long a run of equal lines is.
+/// The number of equal lines in a row that count as duplication.
 const RUN: usize = 6;
 /// The share of all lines that may be in such runs, in percent.
 const PERCENT_MAX: f64 = 6.0;
