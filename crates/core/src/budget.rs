@@ -1,4 +1,4 @@
-//! Budgets: what may be spent, what a step may spend at most, what was spent.
+//! Budgets: limits of spending, reservations of steps, and amounts spent.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -7,26 +7,24 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
-use crate::decision::TurnError;
 
-/// What agents may spend. Default: nothing is bounded.
+/// Limits of what agents may spend. Unlimited by default.
 ///
-/// A step is begun only if the most it may take fits; what it did not take is free again when it
-/// ends. Days are those of UTC: they end for everybody at the same moment, whatever the clock on
-/// the wall says.
+/// A step starts only if the most it can cost fits; what it did not use is free again when it ends.
+/// Days are UTC days, so that they end for all users at the same moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Budgets {
-    /// What one turn may spend. Keys `budget.per_turn_*`.
+    /// Limit of a single turn.
     pub per_turn: Allowance,
-    /// What each user may spend in a day. Keys `budget.per_day_*`.
+    /// Limit of each user for a day.
     pub per_day: Allowance,
-    /// What all users together may spend in a day. Keys `budget.everyone_per_day_*`.
+    /// Limit of all users together for a day.
     pub everyone_per_day: Allowance,
 }
 
 impl Budgets {
-    /// Whether any of them bounds money, which can only be kept where the price of a model is
-    /// known.
+    /// Returns true if one of the budgets limits money, which is possible only for models with a
+    /// known price.
     #[must_use]
     pub fn bound_money(&self) -> bool {
         [self.per_turn, self.per_day, self.everyone_per_day]
@@ -35,30 +33,30 @@ impl Budgets {
     }
 }
 
-/// How much of each. `None`: not bounded.
+/// Limits by quantity. `None`: unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Tokens read and written. Key `..._tokens`.
+    /// Input and output tokens of models.
     pub tokens: Option<u64>,
-    /// Calls of models. Key `..._model_calls`.
+    /// Number of model calls, without retries of one call.
     pub model_calls: Option<u64>,
-    /// Calls of tools that a model asked for, whether or not they ran. Key `..._tool_calls`.
+    /// Number of tool calls requested by models, executed or not.
     pub tool_calls: Option<u64>,
-    /// Time in models and tools. Key `..._time`.
+    /// Time spent in models and tools.
     pub time: Option<Duration>,
-    /// Money. Key `..._usd`.
+    /// Money spent on model calls.
     pub cost: Option<Cost>,
 }
 
 impl Allowance {
-    /// Whether it bounds nothing.
+    /// Returns true if no quantity is limited.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The first bound that `needed` would break where `taken` is spent or set aside. What a step
-    /// does not need breaks nothing.
+    /// Returns the first limit that `needed` would exceed when `taken` is spent or reserved.
+    /// Quantities that the step does not need exceed nothing.
     #[must_use]
     pub fn exceeded(&self, scope: Scope, taken: Spending, needed: Spending) -> Option<Exceeded> {
         Quantity::ALL.iter().find_map(|&quantity| {
@@ -78,7 +76,7 @@ impl Allowance {
         })
     }
 
-    /// Returns whether `left` is enough for `needed` of everything that is bounded.
+    /// Returns true if `left` covers `needed` in every limited quantity.
     #[must_use]
     pub fn is_covered(&self, left: Spending, needed: Spending) -> bool {
         let is_enough = |&quantity: &Quantity| needed.of(quantity) <= left.of(quantity);
@@ -87,7 +85,7 @@ impl Allowance {
             .all(|quantity| self.limit(*quantity).is_none() || is_enough(quantity))
     }
 
-    /// Returns what is left of everything that is bounded where `spent` was spent.
+    /// Returns what remains of every limited quantity after `spent`.
     #[must_use]
     pub fn left_of(&self, spent: Spending) -> Self {
         let left = |limit: Option<u64>, spent: u64| limit.map(|limit| limit.saturating_sub(spent));
@@ -115,23 +113,23 @@ impl Allowance {
     }
 }
 
-/// What was spent, or may be at most.
+/// Amounts that were spent, or are reserved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
-    /// Tokens read and written.
+    /// Input and output tokens of models.
     pub tokens: u64,
-    /// Calls of models.
+    /// Number of model calls, without retries of one call.
     pub model_calls: u64,
-    /// Calls of tools.
+    /// Number of tool calls requested by models.
     pub tool_calls: u64,
-    /// Time in models and tools, in milliseconds.
+    /// Time spent in models and tools, in milliseconds.
     pub ms: u64,
-    /// Money.
+    /// Money spent on model calls.
     pub cost: Cost,
 }
 
 impl Spending {
-    /// Makes a spending of what `amount` says of each quantity.
+    /// Creates amounts from a function of the quantity.
     pub(crate) fn from_fn(amount: impl Fn(Quantity) -> u64) -> Self {
         Self {
             tokens: amount(Quantity::Tokens),
@@ -166,7 +164,7 @@ impl Add for Spending {
     }
 }
 
-/// Of what is more on the right, nothing is left.
+/// Subtracts quantity by quantity, down to zero.
 impl Sub for Spending {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
@@ -180,34 +178,34 @@ impl std::iter::Sum for Spending {
     }
 }
 
-/// Whose budget it is.
+/// The scope of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// One turn's.
+    /// The budget of a single turn.
     Turn,
-    /// One user's, for a day.
+    /// The daily budget of one user.
     Day,
-    /// Everybody's together, for a day.
+    /// The daily budget of all users together.
     Everyone,
 }
 
-/// What a budget counts.
+/// The quantities that a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// Billionths of a dollar.
+    /// Money, in billionths of a dollar.
     Money,
-    /// Tokens.
+    /// Input and output tokens of models.
     Tokens,
-    /// Calls of models.
+    /// Number of model calls, without retries of one call.
     ModelCalls,
-    /// Calls of tools.
+    /// Number of tool calls requested by models.
     ToolCalls,
-    /// Milliseconds.
+    /// Time in models and tools, in milliseconds.
     Time,
 }
 
 impl Quantity {
-    const ALL: &'static [Self] = &[
+    pub(crate) const ALL: &'static [Self] = &[
         Self::Money,
         Self::Tokens,
         Self::ModelCalls,
@@ -216,62 +214,30 @@ impl Quantity {
     ];
 }
 
-/// A step that was not begun, because it might have broken a budget.
+/// The error for a step that was not started because it could exceed a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
-    /// Whose budget.
+    /// Budget that would be exceeded.
     pub scope: Scope,
-    /// What it counts.
+    /// Quantity that would be exceeded.
     pub quantity: Quantity,
-    /// The bound.
+    /// Largest amount that is allowed.
     pub limit: u64,
-    /// Spent, or set aside for steps that run.
+    /// Amount spent, or reserved for running steps.
     pub taken: u64,
-    /// The most the step may take. [`u64::MAX`]: it is not known how much.
+    /// The most that the step can cost. [`u64::MAX`]: unknown.
     pub needed: u64,
 }
 
 impl Exceeded {
-    /// The setting that changes it.
-    #[must_use]
-    pub fn key(&self) -> String {
-        let scope = match self.scope {
-            Scope::Turn => "per_turn",
-            Scope::Day => "per_day",
-            Scope::Everyone => "everyone_per_day",
-        };
-        let quantity = match self.quantity {
-            Quantity::Money => "usd",
-            Quantity::Tokens => "tokens",
-            Quantity::ModelCalls => "model_calls",
-            Quantity::ToolCalls => "tool_calls",
-            Quantity::Time => "time",
-        };
-        format!("budget.{scope}_{quantity}")
-    }
-
-    /// Whether it is there again when the day ends.
+    /// Returns true if the budget is available again on the next day.
     #[must_use]
     pub fn ends_with_the_day(&self) -> bool {
         self.scope != Scope::Turn
     }
 
-    fn bound(&self) -> String {
-        let quantity = match self.quantity {
-            Quantity::Money => "money",
-            Quantity::Tokens => "tokens",
-            Quantity::ModelCalls => "model calls",
-            Quantity::ToolCalls => "tool calls",
-            Quantity::Time => "time",
-        };
-        match self.scope {
-            Scope::Turn => format!("budget of {quantity} per turn"),
-            Scope::Day => format!("budget of {quantity} per user and day (UTC)"),
-            Scope::Everyone => format!("budget of {quantity} of everybody per day (UTC)"),
-        }
-    }
-
-    fn value(&self) -> String {
+    /// Returns the bound, what is taken of it, and what the next step needs.
+    pub(crate) fn value(&self) -> String {
         let shown = |amount| Shown(self.quantity, amount);
         let needed = match self.needed {
             u64::MAX => "it is not known what the next step takes".to_owned(),
@@ -282,16 +248,6 @@ impl Exceeded {
             shown(self.limit),
             shown(self.taken)
         )
-    }
-}
-
-impl From<Exceeded> for TurnError {
-    fn from(exceeded: Exceeded) -> Self {
-        Self::Limit {
-            bound: exceeded.bound(),
-            value: exceeded.value(),
-            key: exceeded.key(),
-        }
     }
 }
 
@@ -324,7 +280,7 @@ mod tests {
     ) -> Option<String> {
         allowance
             .exceeded(scope, taken, needed)
-            .map(|exceeded| TurnError::from(exceeded).to_string())
+            .map(|exceeded| exceeded.value())
     }
 
     #[test]
@@ -340,11 +296,10 @@ mod tests {
         assert_eq!(said(allowance, Scope::Day, tokens(60), tokens(40)), None);
         assert_eq!(
             said(allowance, Scope::Day, tokens(60), tokens(41)).unwrap(),
-            "budget of tokens per user and day (UTC) reached: 100 (60 spent or set aside, the next step may take 41) \
-             (set budget.per_day_tokens)"
+            "100 (60 spent or set aside, the next step may take 41)"
         );
-        // A sum no number holds is too much, too; a step that needs none goes on, however much was
-        // spent.
+        // An overflow exceeds every limit; a step that needs nothing of a quantity starts, however
+        // much was spent.
         assert!(
             said(allowance, Scope::Day, tokens(1), tokens(u64::MAX))
                 .unwrap()
@@ -358,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_says_its_unit_and_its_key() {
+    fn every_bound_says_its_unit() {
         let everything = Spending {
             tokens: 2,
             model_calls: 2,
@@ -377,15 +332,14 @@ mod tests {
                 }
                 .is_unlimited()
         );
-        for (allowance, scope, value, key) in [
+        for (allowance, scope, value) in [
             (
                 Allowance {
                     cost: Some(usd(0.05)),
                     ..none
                 },
                 Scope::Turn,
-                ": $0.050 ($0 ",
-                "budget.per_turn_usd",
+                "$0.050 ($0 ",
             ),
             (
                 Allowance {
@@ -393,8 +347,7 @@ mod tests {
                     ..none
                 },
                 Scope::Turn,
-                ": 1 (0 ",
-                "budget.per_turn_tokens",
+                "1 (0 ",
             ),
             (
                 Allowance {
@@ -402,8 +355,7 @@ mod tests {
                     ..none
                 },
                 Scope::Day,
-                ": 1 ",
-                "budget.per_day_model_calls",
+                "1 ",
             ),
             (
                 Allowance {
@@ -411,8 +363,7 @@ mod tests {
                     ..none
                 },
                 Scope::Day,
-                ": 0 ",
-                "budget.per_day_tool_calls",
+                "0 ",
             ),
             (
                 Allowance {
@@ -420,12 +371,11 @@ mod tests {
                     ..none
                 },
                 Scope::Everyone,
-                ": 1.5 s (0 s spent or set aside, the next step may take 2.5 s)",
-                "budget.everyone_per_day_time",
+                "1.5 s (0 s spent or set aside, the next step may take 2.5 s)",
             ),
         ] {
             let text = bound(allowance, scope);
-            assert!(text.contains(value) && text.contains(key), "{text}");
+            assert!(text.starts_with(value), "{text}");
         }
         assert_eq!(said(none, Scope::Turn, everything, everything), None);
     }

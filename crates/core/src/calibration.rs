@@ -1,40 +1,40 @@
-//! How our count of a request relates to the provider's: learned from what it reported in this
-//! conversation.
+//! Calibration: how estimated sizes of requests relate to the counts that a provider reports in
+//! this conversation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::model::GenerateResponse;
 
-/// The factor is at least and at most this, in thousandths: a report beyond it is of something else
-/// than the request.
+/// Range of the factor, in thousandths: a report beyond it is about something else than the
+/// request.
 const FACTOR: std::ops::RangeInclusive<u64> = 500..=4000;
-/// Counts of a small request say little: what stands around it weighs more than its words. So many
-/// tokens that are right are added to both sides.
+/// Number of tokens that is added to both counts: in small requests the template weighs more than
+/// the text.
 const SMOOTHING: u64 = 512;
-/// What is sent after the provider said that it was too much, as a part of that, in hundredths.
+/// Size of a request after one that was too long, in percent of that one.
 const AFTER_TOO_LONG: u64 = 70;
-/// No window is smaller or larger than that: other numbers in a message are of something else.
+/// Plausible sizes of a context window: other numbers in a message mean something else.
 const WINDOWS: std::ops::RangeInclusive<u32> = 256..=100_000_000;
 
-/// How our count of a request relates to the provider's.
+/// The relation between estimated and reported token counts of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// The provider's tokens for a thousand of ours.
+    /// Reported tokens for a thousand estimated ones.
     factor: u64,
-    /// What it counts beside that: what its template adds.
+    /// Tokens that the provider's template adds to each request.
     overhead: u32,
-    /// More than this, as we count, was too long for it.
+    /// Estimated size above which a request was too long.
     ceiling: Option<u32>,
-    /// The ceiling was learned in an earlier turn than the last.
+    /// True if the ceiling was learned before the last turn.
     is_ceiling_old: bool,
-    /// The window it named when a request was too long.
+    /// Context window that the provider named when a request was too long.
     window: Option<u32>,
     reported: bool,
 }
 
 impl Default for Calibration {
-    /// Our count as it is.
+    /// Returns a calibration without corrections.
     fn default() -> Self {
         Self {
             factor: 1000,
@@ -48,18 +48,18 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// Takes note that a turn starts: a ceiling that is known by now was learned in an earlier one.
+    /// Marks a known ceiling as learned in an earlier turn.
     pub(crate) fn turn_started(&mut self) {
         self.is_ceiling_old = self.ceiling.is_some();
     }
 
-    /// Takes note that requests begin otherwise from now on.
+    /// Resets what depended on the beginning of requests, which has changed.
     pub(crate) fn prefix_changed(&mut self) {
         self.overhead = 0;
     }
 
-    /// Learns from a reply of the model. `counted`: what its request was counted as; `exact`: with
-    /// the model's own tokenizer, so only what stands around the words is learned.
+    /// Learns from a reply. `counted` is the estimated size of its request; `exact`: counted by the
+    /// model's own tokenizer, so that only the template's overhead is learned.
     pub(crate) fn replied(
         &mut self,
         reply: &Result<GenerateResponse, ModelError>,
@@ -80,7 +80,8 @@ impl Calibration {
         if self.ceiling.is_some_and(|ceiling| counted > ceiling) {
             self.ceiling = None;
         }
-        // Some servers report only what they had not read before: that is no count of the request.
+        // Some servers report only tokens that were not cached: that is not the size of the
+        // request.
         let Some(reported) =
             reported.filter(|reported| reported * 1000 >= u64::from(counted) * FACTOR.start())
         else {
@@ -105,8 +106,8 @@ impl Calibration {
         }
     }
 
-    /// What the provider will count, for what we counted. Never less than it reported for a request
-    /// that was as long.
+    /// Returns the expected count of the provider for an estimated size. Never less than was
+    /// reported for a request of that size.
     #[must_use]
     pub fn tokens(&self, counted: u32) -> u32 {
         let tokens = (u64::from(counted) * self.factor).div_ceil(1000);
@@ -115,11 +116,11 @@ impl Calibration {
             .saturating_add(self.overhead)
     }
 
-    /// Returns the most that we may count, if the provider is to count so many tokens.
+    /// Returns the largest estimated size for which the provider is expected to count at most
+    /// `tokens`.
     ///
-    /// A request that was too long though it took less than half of them says something of that
-    /// moment, or of a window that is smaller than we know: it counts in its turn, and the next
-    /// turn tries again rather than never to send anything.
+    /// A request of less than half of them that was too long says something about the moment, or
+    /// about a smaller window than is known: it counts in its turn, and the next turn tries again.
     #[must_use]
     pub fn counted_within(&self, tokens: u32) -> u32 {
         let counted = u64::from(tokens.saturating_sub(self.overhead)) * 1000 / self.factor;
@@ -130,37 +131,36 @@ impl Calibration {
         ceiling.map_or(counted, |ceiling| counted.min(ceiling))
     }
 
-    /// The model's window: what is known of it, or less, if the provider said so.
+    /// Returns the model's context window: `known`, or less if the provider named a smaller one.
     #[must_use]
     pub fn window(&self, known: u32) -> u32 {
         self.window.map_or(known, |said| said.min(known))
     }
 
-    /// Whether the provider reported anything that we learned from.
+    /// Returns true if the provider reported a usable count.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         self.reported
     }
 
-    /// What the provider counts beside what we do, in tokens.
+    /// Returns the tokens that the provider's template adds.
     #[must_use]
     pub fn overhead(&self) -> u32 {
         self.overhead
     }
 
-    /// The provider's tokens for a part of a request that we counted, without what it counts
-    /// beside.
+    /// Returns the expected count of the provider for a part of a request, without the template's
+    /// overhead.
     #[must_use]
     pub fn share_of(&self, counted: u32) -> u32 {
         self.tokens(counted).saturating_sub(self.overhead)
     }
 }
 
-/// The window that a provider names when a request is too long. `None`: it names none that we
-/// recognise.
+/// Returns the context window that a provider names in an error, if it is recognised.
 ///
-/// Source: the messages of OpenAI, vLLM, Mistral, xAI, Gemini, llama.cpp and Ollama, and our own
-/// (checked 2026-11).
+/// Source: messages of OpenAI, vLLM, Mistral, xAI, Gemini, llama.cpp, Ollama and our own (checked
+/// 2026-11).
 #[must_use]
 pub fn window_in(message: &str) -> Option<u32> {
     const BEFORE: [&str; 13] = [
@@ -178,7 +178,7 @@ pub fn window_in(message: &str) -> Option<u32> {
         "token limit",
         "model's limit",
     ];
-    /// Words between the name of the bound and its number.
+    /// Maximum number of words between the name of the limit and its number.
     const BETWEEN_MAX: usize = 16;
     let message = message.to_ascii_lowercase();
     let named = BEFORE.iter().filter_map(|name| {

@@ -1,66 +1,66 @@
-//! How a tool call ended.
+//! The ends of tool calls.
 
 use crate::confirmation::PendingCall;
 use crate::event::Refusal;
 use crate::tool::{Arguments, ToolResult};
 
-/// How one call ended.
+/// The end of a tool call, by what became of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallEnd {
-    /// It ran.
+    /// The call was executed, with success or an error.
     Executed {
-        /// What it ran with.
+        /// Arguments that the tool received, with references resolved.
         arguments: Arguments,
-        /// What came out.
+        /// Result as the model reads it.
         result: ToolResult,
-        /// Words for the person: the tool's own about a success, or what they read in the place of
-        /// the result's error.
+        /// Text for the person: the tool's description of a success, or a replacement for the
+        /// error.
         summary: Option<String>,
     },
-    /// The gate refused it.
+    /// The gate refused the call.
     Refused {
-        /// Why.
+        /// Reason as a value for programs.
         refusal: Refusal,
-        /// The words for the model.
+        /// Explanation for the model.
         message: String,
     },
-    /// It waits: for a human, or for its result.
+    /// The call waits for a person, or for a result from the caller.
     Waiting(PendingCall),
-    /// It is not clear what is meant.
+    /// A reference is ambiguous, and the person has to say what is meant.
     Asked {
-        /// The question for the person.
+        /// Question that the person is asked.
         question: String,
     },
-    /// A human said no.
+    /// A person denied the call.
     Denied {
-        /// What would have run.
+        /// Arguments of the call that did not run.
         arguments: Arguments,
     },
-    /// Nobody answered in time.
+    /// The confirmation expired without an answer.
     Expired {
-        /// What would have run.
+        /// Arguments of the call that did not run.
         arguments: Arguments,
     },
-    /// Nobody brought its result in time.
+    /// The caller submitted no result in time.
     NoResult {
-        /// The arguments that the caller was given.
+        /// Arguments that the caller received.
         arguments: Arguments,
     },
-    /// It was interrupted, and stays so: nobody knows whether it was done.
+    /// The call was interrupted, and it stays unknown whether it had its effect.
     InDoubt {
-        /// What it was begun with.
+        /// Arguments that the call was started with.
         arguments: Arguments,
     },
-    /// It was interrupted, and the person says that it was done.
+    /// The call was interrupted, and the person says that it had its effect.
     TakenAsDone {
-        /// What it was begun with.
+        /// Arguments that the call was started with.
         arguments: Arguments,
     },
 }
 
 impl CallEnd {
-    /// What was begun, where the same call is not to be made again in this turn: it may have been
-    /// carried out, as far as anybody knew.
+    /// Returns the arguments of a call that was interrupted and may have had its effect, so that
+    /// the same call is not repeated in this turn.
     #[must_use]
     pub fn interrupted(&self) -> Option<&Arguments> {
         match self {

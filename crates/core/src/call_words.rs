@@ -1,13 +1,14 @@
-//! A call in words, for whoever is asked about it: "Write file with path “a.txt”, content “hello”".
+//! Descriptions of calls for confirmations, such as "Write file with path “a.txt”, content
+//! “hello”".
 
 use serde_json::Value;
 
 use crate::tool::Arguments;
 use crate::visible::is_hidden;
 
-/// Returns what would be called and all that it is called with, on one line. Nothing is left out or
-/// cut, since a yes is to all of it, and no argument can pass for another one: what holds a
-/// quotation mark, a line break or something that nobody sees is written as JSON.
+/// Describes a call with all its arguments, on one line. Nothing is shortened, because the
+/// confirmation covers all of it, and no argument can be mistaken for another: values with
+/// quotation marks, line breaks or invisible characters are written as JSON.
 #[must_use]
 pub fn call_in_words(title: &str, arguments: &Arguments) -> String {
     match arguments.is_empty() {
@@ -16,7 +17,7 @@ pub fn call_in_words(title: &str, arguments: &Arguments) -> String {
     }
 }
 
-/// Returns a tool's name as words: `delete_task` is "Delete task".
+/// Returns a tool's name as words: `delete_task` becomes "Delete task".
 #[must_use]
 pub fn name_in_words(name: &str) -> String {
     let words: Vec<&str> = name

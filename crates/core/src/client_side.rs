@@ -1,5 +1,5 @@
-//! The client side of a message: tools that the sending program executes itself and context, for
-//! the turn that answers it.
+//! Additions of the program that sends a message: tools that it executes itself, and context for
+//! the turn.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::schema::Schema;
 use crate::tool::{Annotations, ToolDefinition, ToolName};
 use crate::tool_choice::ToolChoice;
 
-/// A tool that the caller executes: the agent's model may call it, and the turn waits until the
-/// caller brings the result.
+/// A tool that the caller executes. The model may call it, and the turn waits until the caller
+/// submits the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientTool {
     name: String,
@@ -21,90 +21,90 @@ pub struct ClientTool {
     parameters: Value,
 }
 
-/// The reason why a message's tools, tool choice or context are refused. Nothing of the message was
-/// accepted.
+/// The reason for which a message's tools, tool choice or context are rejected, and the message
+/// with them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidClientSide {
-    /// The name is not one that every provider takes.
+    /// Some provider would reject the tool's name.
     #[error("{name:?} is not a tool name: letters, digits, _ and - only, 1 to 64 of them")]
     Name {
-        /// The name.
+        /// Name of the rejected tool.
         name: String,
     },
-    /// The turn uses the name itself.
+    /// The name is reserved for a control function of the turn.
     #[error("{name} is reserved: the turn uses it itself; choose another name for the tool")]
     Reserved {
-        /// The name.
+        /// Name of the rejected tool.
         name: String,
     },
-    /// The agent has a tool of that name.
+    /// The agent itself has a tool of that name.
     #[error("the agent has a tool {name} of its own; choose another name for yours")]
     OfTheAgent {
-        /// The name.
+        /// Name of the rejected tool.
         name: String,
     },
-    /// Two tools of one name.
+    /// Two tools of the message have the same name.
     #[error("two tools are called {name}")]
     Duplicate {
-        /// The name.
+        /// Name of the rejected tool.
         name: String,
     },
-    /// The parameters are not a JSON Schema of an object, or one that cannot be checked in bounded
-    /// time.
+    /// The parameters are not a JSON Schema of an object, or cannot be validated in bounded time.
     #[error("the parameters of tool {name} are not a usable JSON Schema: {reason}")]
     Schema {
-        /// The tool.
+        /// Name of the rejected tool.
         name: String,
-        /// The error in the schema, in words.
+        /// Description of the error in the schema.
         reason: String,
     },
-    /// There are too many tools.
+    /// The message has too many tools.
     #[error("there are {tools} tools; at most {max} are taken")]
     TooMany {
-        /// Number of tools in the message.
+        /// Number of tools that the message has.
         tools: usize,
-        /// The bound.
+        /// Largest value that is accepted.
         max: usize,
     },
-    /// The definitions, or what the caller knows, are too long.
+    /// The definitions or the context are too long.
     #[error("{what} takes {bytes} bytes; at most {max} are taken")]
     TooLarge {
-        /// The part that is too long, in words.
+        /// Description of the part that is too long.
         what: &'static str,
-        /// Its length in bytes.
+        /// Length of that part, in bytes.
         bytes: usize,
-        /// The bound.
+        /// Largest value that is accepted.
         max: usize,
     },
-    /// A tool is to be called that is not among them.
+    /// The tool choice names a tool that the message does not have.
     #[error(
         "the tool {name} is to be called, and there is none of that name among the tools of the message"
     )]
     UnknownChoice {
-        /// The name.
+        /// Name of the rejected tool.
         name: String,
     },
-    /// A tool is to be called, and there are none.
+    /// The tool choice requires a call, and there are no tools.
     #[error("a tool is to be called, and the message brings none")]
     NothingToChoose,
-    /// A model that is given one constrained round of actions calls the agent's own tools only.
+    /// The model has constrained tool calling, which covers the agent's own tools only.
     #[error(
         "{model} cannot call tools of others: leave them out, or choose another model for the agent"
     )]
     WeakModel {
-        /// The model.
+        /// Model that the agent is built with.
         model: crate::id::ModelId,
     },
 }
 
 impl ClientTool {
-    /// Checks a definition. A blank description is filled in with words that say whose tool it is;
-    /// without parameters it takes none.
+    /// Creates a tool from its definition. A blank description is replaced by a statement of who
+    /// executes it; without parameters it takes none.
     ///
     /// # Errors
-    /// [`InvalidClientSide`] for a name that some provider would refuse, a reserved one, or
-    /// parameters that are no JSON Schema of an object or cannot be checked in bounded time.
+    ///
+    /// [`InvalidClientSide`] for a name that a provider would reject, a reserved name, or
+    /// parameters that are not a JSON Schema of an object or cannot be validated in bounded time.
     pub fn new(
         name: impl Into<String>,
         description: &str,
@@ -148,7 +148,7 @@ impl ClientTool {
         Ok(tool)
     }
 
-    /// Returns its name.
+    /// Returns the name of the tool.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -165,7 +165,7 @@ impl ClientTool {
         })
     }
 
-    /// Returns what models are told of it. `None`: its name is none that a request can hold.
+    /// Returns the definition for models, or `None` if the name cannot be part of a request.
     fn definition(&self) -> Option<ToolDefinition> {
         Some(ToolDefinition {
             name: ToolName::foreign(self.name.clone()).ok()?,
@@ -174,37 +174,39 @@ impl ClientTool {
             annotations: Annotations::default(),
             references: Vec::new(),
             output_schema: None,
+            intent: None,
         })
     }
 }
 
-/// The tools and context that the program that sends a message adds to it: see
-/// [`InputBody::Message`](crate::InputBody::Message). They are recorded with the turn; what was
-/// recorded holds, whoever goes on with it.
+/// The tools and context that a program adds to its message: see
+/// [`InputBody::Message`](crate::InputBody::Message). They are recorded with the turn and hold for
+/// all of it, whichever worker runs it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientSide {
-    /// The tools that it executes, offered beside the agent's own.
+    /// Tools that the program executes, offered together with the agent's own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ClientTool>,
-    /// The tool choice until results come with another one. Default: [`ToolChoice::Auto`].
+    /// Tool choice until results bring another one. Default: [`ToolChoice::Auto`].
     #[serde(skip_serializing_if = "ToolChoice::is_auto")]
     pub choice: ToolChoice,
-    /// True if the model may call no more than one of its tools at a time: a second one is refused.
-    /// Default: false.
+    /// True if the model may call only one of these tools at a time, so that a second call is
+    /// refused. Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
-    /// The context for the model, in front of the person's words. It is no part of what was said:
-    /// later turns do not have it.
+    /// Context for the model, in front of the person's message. Not part of the message: later
+    /// turns do not contain it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub context: String,
 }
 
 impl ClientSide {
-    /// Checks all of it beside the agent's own tools.
+    /// Validates tools, choice and context together with the agent's own tools.
     ///
     /// # Errors
-    /// [`InvalidClientSide`]: the first thing that is wrong.
+    ///
+    /// [`InvalidClientSide`] for the first problem.
     pub fn check(&self, own: &ToolRegistry) -> Result<(), InvalidClientSide> {
         let too_large = |what, bytes, max| Err(InvalidClientSide::TooLarge { what, bytes, max });
         if self.tools.len() > CLIENT_TOOLS_MAX {
@@ -244,7 +246,7 @@ impl ClientSide {
     }
 }
 
-/// The tools of the caller in one turn, with their schemas compiled. Cheap to clone.
+/// The caller's tools in a turn, with compiled schemas. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTools {
     tools: Arc<[(ToolDefinition, Schema)]>,
@@ -252,11 +254,12 @@ pub struct ClientTools {
 }
 
 impl ClientTools {
-    /// Compiles what is recorded with a turn.
+    /// Compiles the tools that are recorded with a turn.
     ///
     /// # Errors
-    /// [`InvalidClientSide`] if another version accepted what this one cannot use.
-    pub fn of(client: &ClientSide) -> Result<Self, InvalidClientSide> {
+    ///
+    /// [`InvalidClientSide`] if another version accepted a tool that this one cannot use.
+    pub fn compile(client: &ClientSide) -> Result<Self, InvalidClientSide> {
         let compiled = |tool: &ClientTool| {
             let name = || InvalidClientSide::Name {
                 name: tool.name.clone(),
@@ -274,25 +277,25 @@ impl ClientTools {
         })
     }
 
-    /// Returns whether there are none.
+    /// Returns true if the caller has no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
 
-    /// Returns whether one of them has this name.
+    /// Returns true if one of the tools has this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns whether no more than one may be called at a time.
+    /// Returns true if only one tool may be called at a time.
     #[must_use]
     pub fn one_at_a_time(&self) -> bool {
         self.one_at_a_time
     }
 
-    /// Returns whether a choice can be made among them.
+    /// Returns true if the tool choice is possible with these tools.
     #[must_use]
     pub fn has_choice(&self, choice: &ToolChoice) -> bool {
         match choice {
@@ -301,7 +304,7 @@ impl ClientTools {
         }
     }
 
-    /// Returns what models are told of them, in order.
+    /// Returns the definitions for models, in order.
     pub fn definitions(&self) -> impl Iterator<Item = &ToolDefinition> {
         self.tools.iter().map(|(definition, _)| definition)
     }

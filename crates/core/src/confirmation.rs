@@ -1,5 +1,5 @@
-//! Pending calls as data: calls to be confirmed, calls in doubt and calls that somebody else
-//! executes, what an answer must match, and how plain words are read.
+//! Pending calls and their answers: confirmations, calls in doubt, and results from the caller; and
+//! how plain messages are read as answers.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,86 +10,87 @@ use crate::id::{CallId, TurnId};
 use crate::tool::{Arguments, ToolResult};
 use crate::tool_choice::ToolChoice;
 
-/// A call that waits: for a human, or for its result.
+/// A call that waits for a person's answer or for its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// The call.
+    /// Id of the call that waits.
     pub call_id: CallId,
-    /// The tool.
+    /// Name of the called tool.
     pub tool: String,
-    /// Exactly what would run, references resolved to ids.
+    /// Arguments with which it would run, references resolved to ids.
     pub arguments: Arguments,
-    /// What it would touch, in the person's words.
+    /// Description of the effect, for the person.
     pub preview: String,
-    /// Hash over turn, call, tool and arguments. Only an answer that carries it counts.
+    /// Hash over turn, call, tool and arguments. Only an answer with this digest counts.
     pub digest: String,
-    /// [`ToolDefinition::fingerprint`](crate::ToolDefinition::fingerprint) of the tool as it was
-    /// when it was asked: a yes is to that tool. `None` in journals of versions that did not keep
-    /// it, and for a tool that was not there: any definition counts.
+    /// [`ToolDefinition::fingerprint`](crate::ToolDefinition::fingerprint) of the tool when the
+    /// question was asked, because an approval is for that definition. `None` in older journals and
+    /// for a tool that was missing: any definition counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// When it was asked.
+    /// The user's intent, if the tool's definition names one; otherwise it is the tool's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+    /// Time at which the question was asked.
     pub requested_at: Timestamp,
-    /// From when on an answer is too late.
+    /// Time from which an answer is too late.
     pub expires_at: Timestamp,
-    /// Set if it does not wait for a yes: it was begun, and nobody knows whether it was done. It
-    /// takes [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`]; nobody's answer is a
-    /// `Leave`.
+    /// Set for a call in doubt: it was started and its result is unknown. It takes
+    /// [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`]; expiry counts as `Leave`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
-    /// Set if it waits for its result, which the agent does not make itself: from whom. It takes
-    /// [`Verdict::Provided`], and no words of a person.
+    /// Set for a call whose result comes from outside, with the source of that. It takes
+    /// [`Verdict::Provided`] and no answer of a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<Awaits>,
 }
 
-/// From whom the result of a call comes that the agent does not execute.
+/// The source of a call's result, if the agent does not execute it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Awaits {
-    /// From the program that sent the message and brought the tool with it.
+    /// The program that sent the message and defined the tool.
     Client,
 }
 
-/// The kind of answer that a pending call waits for.
+/// The kind of answer that a pending call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingKind {
-    /// A yes or no.
+    /// Approval or denial by a person.
     Confirmation,
-    /// Somebody who knows whether it was done.
+    /// A person's knowledge of whether the call had its effect.
     Doubt,
-    /// Its result.
+    /// The result, computed by the caller.
     Result,
 }
 
-/// A call that was begun and whose end nobody saw.
+/// A started call whose result is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Which start of the call it is about, from 1. A call that was tried again may come into doubt
-    /// again.
+    /// Number of the start that is in doubt, from 1. A call that is retried can be in doubt again.
     pub attempt: u32,
-    /// When it was begun.
+    /// Time at which the call was started.
     pub since: Timestamp,
 }
 
 impl PendingCall {
-    /// Returns whether the time for an answer is over.
+    /// Returns true if it is too late for an answer.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at <= now
     }
 
-    /// Returns a short id for people: the end of the call's id, the same at every look.
+    /// Returns a short id for people: the end of the call's id.
     #[must_use]
     pub fn short_id(&self) -> &str {
         let id = self.call_id.as_str();
-        // `call_<random hex>_<number>`: six digits tell apart what one person has waiting.
+        // `call_<random hex>_<number>`: six digits distinguish what waits for one person.
         let number_at = id.rfind('_').unwrap_or(id.len());
         id.get(number_at.saturating_sub(6)..).unwrap_or(id)
     }
 
-    /// Returns what it waits for.
+    /// Returns the kind of answer that the call needs.
     #[must_use]
     pub fn kind(&self) -> PendingKind {
         match (&self.doubt, self.awaits) {
@@ -99,13 +100,13 @@ impl PendingCall {
         }
     }
 
-    /// Returns whether it waits for its result, and not for a human.
+    /// Returns true if the call waits for its result and not for a person.
     #[must_use]
     pub fn awaits_result(&self) -> bool {
         self.kind() == PendingKind::Result
     }
 
-    /// An answer to it as it was shown.
+    /// Creates an answer to the call as it was shown.
     #[must_use]
     pub fn answer(&self, verdict: Verdict) -> Answer {
         Answer {
@@ -119,7 +120,7 @@ impl PendingCall {
         }
     }
 
-    /// Returns the answer that brings the result of a call that awaits one.
+    /// Creates the answer with the result of a call that awaits one.
     #[must_use]
     pub fn provided(&self, result: ToolResult) -> Answer {
         Answer {
@@ -128,7 +129,7 @@ impl PendingCall {
         }
     }
 
-    /// Whether a verdict is one it can have.
+    /// Returns true if the call accepts this kind of verdict.
     #[must_use]
     pub fn takes(&self, verdict: Verdict) -> bool {
         match verdict {
@@ -139,7 +140,8 @@ impl PendingCall {
     }
 }
 
-/// SHA-256, in hex, over the turn, the call, the tool and its arguments with sorted keys.
+/// Returns the SHA-256, in hexadecimal digits, over turn, call, tool and arguments with sorted
+/// keys.
 #[must_use]
 pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) -> String {
     let canonical =
@@ -147,8 +149,8 @@ pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) ->
     sha256(&canonical.to_string())
 }
 
-/// [`digest`] for a call in doubt: an answer to the confirmation of the call, or to an earlier
-/// doubt, is none to this one.
+/// Returns the [`digest`] of a call in doubt. It differs from that of the confirmation and of
+/// earlier doubts, so that their answers do not count.
 #[must_use]
 pub fn doubt_digest(
     turn: TurnId,
@@ -162,51 +164,50 @@ pub fn doubt_digest(
     sha256(&canonical.to_string())
 }
 
-/// The answer to one pending call, of a human or of whoever brings its result.
+/// The answer to a pending call, by a person or the caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The call it answers.
+    /// Id of the call that is answered.
     pub call_id: CallId,
-    /// The digest the human was shown.
+    /// Digest of the question that was shown.
     pub digest: String,
-    /// What they said.
+    /// Decision about the call.
     pub verdict: Verdict,
-    /// Other arguments to approve it with. They pass the gate again; if they do not fit, the answer
-    /// is refused with the reason and the call keeps waiting. If they fit, and are not what `shown`
-    /// is about, the call waits with them.
+    /// Other arguments to approve. They pass the gate again: if they are invalid, the answer is
+    /// refused with the reason and the call keeps waiting; if they are valid and not what `shown`
+    /// names, the call waits with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Arguments>,
-    /// The digest of the question that the call is with `edited`, if the human was shown it: then
-    /// it runs.
+    /// Digest of the question with the `edited` arguments, if the person saw it: then the call
+    /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
-    /// With [`Verdict::Provided`]: the result.
+    /// Result of the call, with [`Verdict::Provided`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
-    /// With [`Verdict::Provided`]: what the model may call next. Of several answers the last one's
+    /// Tool choice for the next model call, with [`Verdict::Provided`]. The last of several answers
     /// counts.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub choice: ToolChoice,
 }
 
 impl Answer {
-    /// The same with other arguments, for [`Verdict::Approved`]. Nothing is done before the human
-    /// was shown what they mean.
+    /// Replaces the arguments of an approval. The call runs only after the person saw its
+    /// description with them.
     #[must_use]
     pub fn with_arguments(mut self, arguments: Arguments) -> Self {
         self.edited = Some(arguments);
         self
     }
 
-    /// The same after the human was shown the question with the other arguments, which has this
-    /// digest.
+    /// Marks edited arguments as seen by the person, by the digest of that question.
     #[must_use]
     pub fn as_shown(mut self, digest: impl Into<String>) -> Self {
         self.shown = Some(digest.into());
         self
     }
 
-    /// The same with a choice of what the model may call next, for [`Verdict::Provided`].
+    /// Sets the tool choice for the next model call, for [`Verdict::Provided`].
     #[must_use]
     pub fn choosing(mut self, choice: ToolChoice) -> Self {
         self.choice = choice;
@@ -214,46 +215,47 @@ impl Answer {
     }
 }
 
-/// The answer to a pending call.
+/// The decision about a pending call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Run exactly what was shown.
     Approved,
-    /// Do not run it.
+    /// Do not run the call.
     Denied,
-    /// Of a call in doubt: it was done.
+    /// The call in doubt had its effect.
     Done,
-    /// Of a call in doubt: it was not done; try again, with the same key.
+    /// The call in doubt had no effect: run it again with the same idempotency key.
     Retry,
-    /// Of a call in doubt: leave it open, and do not try again.
+    /// Leave the call in doubt open, and do not run it again.
     Leave,
-    /// Of a call that awaits its result: here it is.
+    /// The caller computed the result.
     Provided,
 }
 
-/// How a message is read while something waits. Never by the model.
+/// The interpretation of a message while calls wait for confirmation. Never made by the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// A bare yes.
+    /// The message is an approval and nothing else.
     Yes,
-    /// A bare no, or cancel.
+    /// The message is a denial or cancellation and nothing else.
     No,
-    /// Anything else: ask again, execute nothing.
+    /// Any other message: the question is repeated, and nothing is executed.
     Unclear,
 }
 
-/// How a message is read while a call in doubt waits. Never by the model.
+/// The interpretation of a message while a call in doubt waits. Never made by the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DoubtReading {
     /// One of the three answers: [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`].
     Verdict(Verdict),
-    /// Anything else, a bare yes or no among them: ask again, execute nothing.
+    /// Any other message, also a plain yes or no: the question is repeated, and nothing is
+    /// executed.
     Unclear,
 }
 
-/// Reads plain words while a call in doubt waits. Only the three answers count, and close relatives
-/// of them that can mean nothing else.
+/// Interprets a message while a call in doubt waits. Only the three answers count, and variants
+/// that can mean nothing else.
 #[must_use]
 pub fn read_doubt_words(text: &str) -> DoubtReading {
     const DONE: &[&str] = &[
@@ -310,11 +312,11 @@ pub fn read_doubt_words(text: &str) -> DoubtReading {
     }
 }
 
-/// What a message says to the calls that wait. Empty: it is unclear, and nothing is executed.
+/// Returns the verdicts of a message on the calls that wait; none if it is unclear.
 ///
-/// A yes or no is for every call that waits for one. The answer to a doubt is for the one call that
-/// is in doubt: where several are, or something else waits for a human beside it, plain words are
-/// not enough. They are never the result of a call.
+/// A yes or no applies to every call that waits for confirmation. The answer to a doubt applies to
+/// the only call in doubt: if there are several, or other calls wait too, a plain message is not
+/// enough. A message is never the result of a call.
 #[must_use]
 pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a PendingCall, Verdict)> {
     let waiting: Vec<&PendingCall> = waiting
@@ -340,8 +342,8 @@ pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a Pend
     waiting.into_iter().map(|call| (call, verdict)).collect()
 }
 
-/// Reads plain words while something waits. Only a bare yes or no counts; "yes, but ..." is
-/// unclear.
+/// Interprets a message while calls wait for confirmation. Only a plain yes or no counts; "yes, but
+/// ..." is unclear.
 #[must_use]
 pub fn read_words(text: &str) -> Reading {
     const YES: &[&str] = &[
@@ -388,7 +390,7 @@ pub fn read_words(text: &str) -> Reading {
         "nein",
     ];
     let words = bare_words(text);
-    // A question mark makes any word a question.
+    // A question mark turns any word into a question.
     if text.contains('?') {
         Reading::Unclear
     } else if YES.contains(&words.as_str()) {
@@ -400,7 +402,7 @@ pub fn read_words(text: &str) -> Reading {
     }
 }
 
-/// The words alone: no marks, no capitals, one space between two.
+/// Normalises a message: no punctuation, lower case, single spaces.
 fn bare_words(text: &str) -> String {
     let words: String = text
         .chars()

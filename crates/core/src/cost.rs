@@ -1,14 +1,14 @@
-//! What an answer cost in money.
+//! Costs of model calls.
 
 use std::fmt;
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// An amount of money, in billionths of a US dollar, so that a price of a cent per million tokens
+/// An amount of money in billionths of a US dollar, so that a price of a cent for a million tokens
 /// is exact.
 ///
-/// There is no "unknown" amount: what is not known is `None`, and shown as `$?`.
+/// There is no unknown amount: an unknown cost is `None`, and shown as `$?`.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 pub struct Cost(u64);
 
 impl Cost {
-    /// So many billionths of a dollar.
+    /// Creates an amount from billionths of a dollar.
     #[must_use]
     pub fn from_nano_usd(nano_usd: u64) -> Self {
         Self(nano_usd)
     }
 
-    /// An amount in dollars, as providers report it; `None` unless it is a number from 0 to a
-    /// billion.
+    /// Creates an amount from dollars, as providers report it. Returns `None` unless the number is
+    /// from 0 to a billion.
     #[must_use]
     pub fn from_usd(usd: f64) -> Option<Self> {
         (0.0..=1e9)
@@ -31,27 +31,26 @@ impl Cost {
             .then(|| Self((usd * 1e9).round() as u64))
     }
 
-    /// Billionths of a dollar.
+    /// Returns the amount in billionths of a dollar.
     #[must_use]
     pub fn nano_usd(self) -> u64 {
         self.0
     }
 
-    /// Dollars.
+    /// Returns the amount in dollars.
     #[must_use]
     pub fn usd(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The sum of what is known; unknown as soon as one of the two is.
+    /// Adds two costs. The sum is unknown if one of them is.
     #[must_use]
     pub fn sum(a: Option<Self>, b: Option<Self>) -> Option<Self> {
         Some(a? + b?)
     }
 }
 
-/// A cost as people and programs read it outside of the journal: a number of dollars, `null` where
-/// it is not known.
+/// Serialisation of a cost outside of the journal: dollars, or `null` if unknown.
 pub(crate) mod in_usd {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
@@ -72,7 +71,7 @@ pub(crate) mod in_usd {
     }
 }
 
-/// Writes an amount that is known as a number of dollars.
+/// Serialises a known amount as a number of dollars.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "the signature serde asks for"
@@ -89,7 +88,7 @@ impl Add for Cost {
 }
 
 impl fmt::Display for Cost {
-    /// Two significant digits below a dollar, cents above: `$0.0034`, `$1.20`, `$0`.
+    /// Writes two significant digits below a dollar and cents above: `$0.0034`, `$1.20`, `$0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usd = self.usd();
         if self.0 == 0 {

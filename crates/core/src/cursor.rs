@@ -4,25 +4,24 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// A place in a list that is ordered by time, newest first: the last one somebody has seen of it.
+/// A position in a list that is ordered by time, newest first.
 ///
-/// What is written in between does not move it: nothing is shown twice or left out because
-/// something new came.
+/// Entries that are added meanwhile do not move it: no entry is repeated or skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// When the last one seen happened.
+    /// Time of the last entry of the page.
     pub at: Timestamp,
-    /// Its id, which decides between those of one moment.
+    /// Id of that entry, which breaks ties of the time.
     pub id: Uuid,
 }
 
-/// A text that names no place in a list.
+/// The error for a text that is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no cursor; use the one an answer gave, as it is")]
 pub struct InvalidCursor(pub String);
 
 impl fmt::Display for Cursor {
-    /// Nanoseconds since 1970 and the id: opaque to clients, and the same in every store.
+    /// Writes nanoseconds since 1970 and the id: opaque to clients, the same in every store.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}_{}", self.at.as_nanosecond(), self.id.simple())
     }

@@ -1,4 +1,5 @@
-//! What a turn amounted to: its kind, its intent, its outcome, and the response that carries them.
+//! The decision of a turn: its kind, the user's intent, the outcome, and the response with all of
+//! them.
 
 use std::fmt;
 
@@ -6,10 +7,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::budget::Exceeded;
 use crate::confirmation::{PendingCall, PendingKind};
 use crate::cost::{self, Cost};
 use crate::error::ModelError;
 use crate::id::{ConversationId, TurnId};
+use crate::limit_name::LimitName;
 use crate::model::Usage;
 use crate::tool::{ToolCall, ToolInvocation};
 
@@ -23,10 +26,10 @@ macro_rules! word_enum {
         }
 
         impl $name {
-            /// Every value, in the order in which they are declared.
+            /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word in logs, JSON and HTTP.
+            /// Returns the word in logs, JSON and HTTP.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -54,7 +57,7 @@ macro_rules! word_enum {
     };
 }
 
-/// A word that names nothing of the list it was looked up in.
+/// A word that is none of the enum's values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown word {0:?}")]
 pub struct UnknownWord(pub String);
@@ -62,76 +65,76 @@ pub struct UnknownWord(pub String);
 word_enum!(
     /// The strongest thing that happened in a turn.
     DecisionKind {
-        /// Words only.
+        /// The model answered in text, without calls.
         RespondOnly = "RESPOND_ONLY",
-        /// A tool was executed.
+        /// At least one tool was executed.
         InvokeTool = "INVOKE_TOOL",
-        /// It ended in a question.
+        /// The turn ended with a question.
         AskClarification = "ASK_CLARIFICATION",
-        /// A call waits for a human.
+        /// A call waits for a person's confirmation.
         RequestConfirmation = "REQUEST_CONFIRMATION",
         /// A call waits for its result, which the caller brings.
         AwaitResult = "AWAIT_RESULT",
-        /// A human approved what waited, and it ran.
+        /// A person approved a pending call, and it ran.
         ExecutePending = "EXECUTE_PENDING",
-        /// A human refused what waited.
+        /// A person denied a pending call.
         CancelPending = "CANCEL_PENDING",
     }
 );
 
 word_enum!(
-    /// The end of a turn, for logs and filters.
+    /// The outcome of a turn, for logs and filters.
     OutcomeCategory {
-        /// Answered in words.
+        /// The model answered in text.
         ResponseGiven = "SUCCESS:RESPONSE_GIVEN",
-        /// Tools did what was asked.
+        /// Tools did what was asked for.
         TaskCompleted = "SUCCESS:TASK_COMPLETED",
-        /// A question went back.
+        /// The user was asked a question.
         UnclearIntent = "AMBIGUITY:UNCLEAR_INTENT",
-        /// Not what this agent is for.
+        /// The request is not one that this agent is for.
         OutOfScope = "REFUSAL:OUT_OF_SCOPE",
-        /// The provider's rate or quota.
+        /// The provider's rate limit or quota was reached.
         RateLimited = "REFUSAL:RATE_LIMITED",
         /// The model call failed.
         LlmFailure = "ERROR:LLM_FAILURE",
-        /// A tool failed.
+        /// A tool call failed.
         ToolFailure = "ERROR:TOOL_FAILURE",
-        /// Waits for a human.
+        /// A call waits for a person's confirmation.
         PendingConfirmation = "PENDING:CONFIRMATION",
-        /// Waits for a result that the caller brings.
+        /// A call waits for a result that the caller brings.
         PendingResult = "PENDING:RESULT",
-        /// The caller brought no result of its own tool in time.
+        /// The caller brought no result of its tool in time.
         NoResult = "INTERRUPTED:NO_RESULT",
-        /// A human said no.
+        /// A person denied the call.
         ConfirmationDenied = "REFUSAL:CONFIRMATION_DENIED",
-        /// Nobody answered in time.
+        /// The confirmation expired without an answer.
         ConfirmationExpired = "REFUSAL:CONFIRMATION_EXPIRED",
         /// The provider filtered the answer.
         ContentFilter = "REFUSAL:CONTENT_FILTER",
-        /// The bound of tool rounds.
+        /// The bound of tool rounds was reached.
         IterationsLimit = "LIMIT:ITERATIONS",
-        /// The bound of output tokens.
+        /// The bound of output tokens was reached.
         MaxTokensLimit = "LIMIT:MAX_TOKENS",
-        /// The same call again and again.
+        /// The same call was made too often.
         IdenticalCallsLimit = "LIMIT:IDENTICAL_CALLS",
-        /// The turn took too long.
+        /// The turn took longer than its deadline.
         DeadlineLimit = "LIMIT:DEADLINE",
         /// A budget was used up.
         BudgetLimit = "LIMIT:BUDGET",
-        /// The request does not fit the model's window.
+        /// The request does not fit the model's context window.
         ContextLimit = "LIMIT:CONTEXT",
-        /// The person stopped it.
+        /// The user stopped the turn.
         Cancelled = "CANCELLED:BY_USER",
-        /// A crash left open whether a tool did its work.
+        /// A crash left open whether a call was carried out.
         InDoubt = "INTERRUPTED:IN_DOUBT",
-        /// Its worker was lost again and again while it ran; it is not tried any more.
+        /// Its workers were lost again and again while they ran it; it is not tried any more.
         Poisoned = "ERROR:POISONED",
     }
 );
 
 impl OutcomeCategory {
-    /// Returns the category of a turn that waits for these calls: a doubt weighs more than a
-    /// question, and that more than a result.
+    /// Returns the category of a turn that waits for these calls: a call in doubt outweighs a
+    /// confirmation, and that a result.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
         let any = |kind| pending.iter().any(|call| call.kind() == kind);
@@ -157,64 +160,45 @@ impl DecisionKind {
     }
 }
 
-/// What the person wanted, read from what the model chose. No second model call.
+/// The user's intent, as the model's choice shows it; no model is asked for it.
+///
+/// Stored and shown as one word, such as `GENERAL_CHAT`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum UserIntent {
-    /// A new task.
-    CreateTask,
-    /// To see tasks.
-    ListTasks,
-    /// Other words for a task.
-    UpdateTask,
-    /// A task done.
-    CompleteTask,
-    /// A task gone.
-    DeleteTask,
-    /// Talk.
+    /// A conversation without tools.
     GeneralChat,
-    /// Not clear.
+    /// A request that is not clear, so that the model asked back.
     Ambiguous,
-    /// Something this agent is not for.
+    /// A request that this agent is not for.
     OutOfScope,
-    /// "Yes" to what waits.
+    /// Approval of a pending call.
     ConfirmYes,
-    /// "No" to what waits.
+    /// Denial of a pending call.
     ConfirmNo,
-    /// Another tool, by its name.
+    /// A request that a tool serves: the intent that its definition names
+    /// ([`ToolDefinition::intent`](crate::ToolDefinition::intent)).
     Tool(String),
 }
 
 impl UserIntent {
-    /// The intent a call of this tool stands for.
-    #[must_use]
-    pub fn of_tool(name: &str) -> Self {
-        match name {
-            "add_task" => Self::CreateTask,
-            "list_tasks" => Self::ListTasks,
-            "update_task" => Self::UpdateTask,
-            "complete_task" => Self::CompleteTask,
-            "delete_task" => Self::DeleteTask,
-            other => Self::Tool(other.to_owned()),
-        }
-    }
-
-    /// The word in logs and JSON.
+    /// Returns the word in logs and JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
-            Self::CreateTask => "CREATE_TASK",
-            Self::ListTasks => "LIST_TASKS",
-            Self::UpdateTask => "UPDATE_TASK",
-            Self::CompleteTask => "COMPLETE_TASK",
-            Self::DeleteTask => "DELETE_TASK",
             Self::GeneralChat => "GENERAL_CHAT",
             Self::Ambiguous => "AMBIGUOUS",
             Self::OutOfScope => "OUT_OF_SCOPE",
             Self::ConfirmYes => "CONFIRM_YES",
             Self::ConfirmNo => "CONFIRM_NO",
-            Self::Tool(name) => name,
+            Self::Tool(intent) => intent,
         }
+    }
+}
+
+impl From<&PendingCall> for UserIntent {
+    fn from(call: &PendingCall) -> Self {
+        Self::Tool(call.intent.as_ref().unwrap_or(&call.tool).clone())
     }
 }
 
@@ -227,11 +211,6 @@ impl From<UserIntent> for String {
 impl From<String> for UserIntent {
     fn from(word: String) -> Self {
         match word.as_str() {
-            "CREATE_TASK" => Self::CreateTask,
-            "LIST_TASKS" => Self::ListTasks,
-            "UPDATE_TASK" => Self::UpdateTask,
-            "COMPLETE_TASK" => Self::CompleteTask,
-            "DELETE_TASK" => Self::DeleteTask,
             "GENERAL_CHAT" => Self::GeneralChat,
             "AMBIGUOUS" => Self::Ambiguous,
             "OUT_OF_SCOPE" => Self::OutOfScope,
@@ -242,32 +221,32 @@ impl From<String> for UserIntent {
     }
 }
 
-/// What the turn decided. Source: seeds 000 and 001, `AgentDecision`.
+/// The decision of a turn, as the log and the API show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentDecision {
-    /// The strongest thing that happened.
+    /// The strongest thing that happened in the turn.
     pub kind: DecisionKind,
-    /// What the person wanted, as the model's choice shows.
+    /// The user's intent, as the model's choice of tools shows it.
     pub intent: UserIntent,
-    /// Words for the person.
+    /// The text for the user.
     pub text: String,
-    /// The calls the model asked for, in order, known or not.
+    /// The calls that the model asked for, in order, known or not.
     pub tool_calls: Vec<ToolCall>,
-    /// Calls that wait for a human.
+    /// The calls that wait for a person.
     pub pending: Vec<PendingCall>,
 }
 
-/// Something the person should know beside the answer: a cut, a dropped setting, a retry.
+/// A notice for the user beside the answer: a cut, a dropped setting, a retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// A stable word, such as `message_cut`.
     pub code: String,
-    /// One sentence.
+    /// One sentence for the user.
     pub text: String,
 }
 
 impl Notice {
-    /// A part of a request that could not be sent as it was asked.
+    /// Creates the notice for a part of a request that could not be sent as it was asked.
     #[must_use]
     pub fn not_sent(loss: impl Into<String>) -> Self {
         Self {
@@ -276,7 +255,7 @@ impl Notice {
         }
     }
 
-    /// Adds it to others, unless it is one of them: a person is told once a turn.
+    /// Adds the notice to others, unless it is one of them: the user reads it once in a turn.
     pub(crate) fn join(self, others: &mut Vec<Self>) {
         if !others.contains(&self) {
             others.push(self);
@@ -289,114 +268,133 @@ impl Notice {
 #[serde(tag = "source", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnError {
-    /// The model call failed.
+    /// The model call failed, and no other model answered.
     #[error(transparent)]
     Model {
-        /// How.
+        /// The error of the model call.
         #[serde(flatten)]
         error: ModelError,
     },
-    /// A tool failed or a call of it was refused, and that was not made good: the tool did not
-    /// succeed in a later round, nor, if it only reads, did any other.
+    /// A tool failed or a call of it was refused, and no later success replaced that: the tool did
+    /// not succeed in a later round, nor, if it only reads, did any other.
     #[error("{tool}: {message}")]
     Tool {
-        /// Which.
+        /// The name of the tool.
         tool: String,
-        /// Its words.
+        /// The message of the tool or of the gate.
         message: String,
     },
-    /// The workers that ran it were lost, again and again.
+    /// The workers that ran the turn were lost again and again.
     #[error("its worker was lost {times} times while it ran; it is not tried again")]
     Poisoned {
-        /// How often.
+        /// Number of workers that were lost.
         times: u32,
     },
-    /// A bound was reached.
-    #[error("{bound} reached: {value} (set {key})")]
+    /// A bound of the turn was reached.
+    #[error("{limit} reached: {value}")]
     Limit {
-        /// The bound's name.
-        bound: String,
-        /// Its value.
+        /// The name of the bound.
+        #[serde(rename = "bound")]
+        limit: LimitName,
+        /// The bound's value, with its unit.
         value: String,
-        /// The setting that changes it.
-        key: String,
+        /// The setting that changes the bound, as versions stored it that knew settings. `None` in
+        /// every new error: the caller knows its settings.
+        #[serde(rename = "key", default, skip_serializing_if = "Option::is_none")]
+        stored_setting: Option<String>,
     },
 }
 
 impl TurnError {
-    /// A stable word: a model error's code, `tool_failure`, `poisoned`, `budget_used_up`, or
-    /// `limit_reached`.
+    /// Returns a stable word: a model error's code, `tool_failure`, `poisoned`, `budget_used_up`,
+    /// or `limit_reached`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Model { error } => error.code(),
             Self::Tool { .. } => "tool_failure",
             Self::Poisoned { .. } => "poisoned",
-            Self::Limit { key, .. } if key.starts_with("budget.") => "budget_used_up",
+            Self::Limit {
+                limit: LimitName::Budget { .. },
+                ..
+            } => "budget_used_up",
             Self::Limit { .. } => "limit_reached",
         }
     }
 }
 
-/// What a turn gives back, whatever its outcome.
+impl From<Exceeded> for TurnError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Limit {
+            limit: LimitName::Budget {
+                scope: exceeded.scope,
+                quantity: exceeded.quantity,
+            },
+            value: exceeded.value(),
+            stored_setting: None,
+        }
+    }
+}
+
+/// The response of a turn, whatever its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentResponse {
-    /// The conversation.
+    /// The conversation that the turn belongs to.
     pub conversation: ConversationId,
-    /// The turn, and the id of its decision in the log.
+    /// The id of the turn, and of its decision in the log.
     pub turn: TurnId,
-    /// Words for the person. Never empty.
+    /// The text for the user. Never empty.
     pub content: String,
-    /// Calls of known tools whose arguments fitted: run, failed or denied.
+    /// Calls of known tools with valid arguments: executed, failed or denied.
     pub tools_used: Vec<ToolInvocation>,
-    /// What was decided.
+    /// The decision of the turn, with the calls that the model asked for.
     pub decision: AgentDecision,
-    /// How it ended.
+    /// The category of the turn's end.
     pub outcome: OutcomeCategory,
     /// The answer as JSON that fits its schema, if one was asked for and given; see
     /// [`AgentResponse::output`].
     #[serde(default)]
     pub output: Option<Value>,
-    /// Tokens of all model calls.
+    /// Tokens of all model calls together.
     pub usage: Usage,
     /// Money of all model calls that were answered. `None`: not known, and shown as `$?`. Zero:
     /// nothing was paid, as with a model on the user's own machine.
     #[serde(rename = "cost_usd", default, with = "cost::in_usd")]
     pub cost: Option<Cost>,
-    /// The typed cause, if it did not simply succeed.
+    /// The typed cause, if the turn did not simply succeed.
     pub error: Option<TurnError>,
-    /// What else the person should know.
+    /// Notices for the user beside the answer.
     pub notices: Vec<Notice>,
-    /// Where the time went.
+    /// Time of the turn by where it was spent.
     pub timing: Timing,
 }
 
-/// Why a response holds no value of the type that was asked for.
+/// A response that holds no value of the requested type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// The turn ended without a structured answer: it failed, asked something back, waits for a
-    /// human, or no schema was set.
+    /// The turn ended without a structured answer: it failed, asked back, waits for a person, or no
+    /// schema was set.
     #[error("the turn ended with {outcome} and gave no structured answer")]
     None {
-        /// How it ended; the response has the words and the typed cause.
+        /// The category of the turn's end; the response has the text and the typed cause.
         outcome: OutcomeCategory,
     },
-    /// The answer fits the schema that was sent, and the type does not take it.
+    /// The answer fits the schema that was sent, and the Rust type does not take it.
     #[error("the answer is no {type_name}: {reason}")]
     Unreadable {
-        /// The type.
+        /// The name of the Rust type.
         type_name: &'static str,
-        /// Where and why.
+        /// The place in the JSON, and the reason.
         reason: String,
     },
 }
 
 impl AgentResponse {
-    /// The structured answer as a Rust value.
+    /// Deserialises the structured answer.
     ///
     /// # Errors
-    /// [`OutputError`]: there is none, or it is no `T`.
+    /// [`OutputError`] if there is no such answer, or it is no `T`.
     pub fn output<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
         let value = self.output.as_ref().ok_or(OutputError::None {
             outcome: self.outcome,
@@ -408,13 +406,13 @@ impl AgentResponse {
     }
 }
 
-/// Where the time of a turn went, in milliseconds of the run that ended it and those before.
+/// Time of a turn by where it was spent, in milliseconds, over all runs of the turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
-    /// In model calls.
+    /// Time in model calls, in milliseconds.
     pub model_ms: u64,
-    /// In tools.
+    /// Time in tool calls, in milliseconds.
     pub tool_ms: u64,
-    /// From the first event to the last, waiting for people included.
+    /// Time from the first event to the last, in milliseconds, waiting for people included.
     pub total_ms: u64,
 }

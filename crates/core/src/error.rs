@@ -1,4 +1,4 @@
-//! Why a model call failed, named after what the caller does next.
+//! Errors of model calls, named after what the caller does next.
 
 use std::time::Duration;
 
@@ -6,145 +6,144 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ProviderId;
 
-/// Why a model call failed.
+/// The error of a model call.
 ///
 /// [`ModelError::code`] is the same string in logs, JSON and HTTP.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelError {
-    /// Wait, then send again. `retry_after` is what the provider asked for, if it did.
+    /// Too many requests: wait, then send the request again.
     #[error("rate limited by {provider}{}", after(.retry_after))]
     #[serde(rename = "rate_limit")]
     RateLimited {
-        /// Who refused.
+        /// Provider that rejected the request.
         provider: ProviderId,
-        /// How long to wait.
+        /// Waiting time that the provider asks for, if it does.
         retry_after: Option<Duration>,
     },
     /// The account is out of credit or over its plan; waiting does not help.
     #[error("{provider}: quota exhausted: {message}")]
     Quota {
-        /// Who refused.
+        /// Provider that rejected the request.
         provider: ProviderId,
-        /// Its words.
+        /// Message from the provider's response.
         message: String,
     },
-    /// No answer in time.
+    /// There was no response in time.
     #[error("{}", .bound.reached(provider, *waited))]
     Timeout {
-        /// Who was asked.
+        /// Provider that the request was sent to.
         provider: ProviderId,
-        /// The bound that was reached.
+        /// Timeout that was reached.
         waited: Duration,
-        /// The kind of that bound. Reads as [`TimeBound::Total`] from records that do not name it.
+        /// Kind of that timeout. Older records without it mean [`TimeBound::Total`].
         #[serde(default)]
         bound: TimeBound,
     },
-    /// Could not be reached, or the connection broke before an answer.
+    /// The provider could not be reached, or the connection broke before a response.
     #[error("cannot reach {provider}: {message}")]
     Network {
-        /// Who was asked.
+        /// Provider that the request was sent to.
         provider: ProviderId,
-        /// What the transport said, causes included.
+        /// Error of the transport with its causes.
         message: String,
     },
     /// The provider failed on its side.
     #[error("{provider} {}: {message}", how_it_failed(*status))]
     Server {
-        /// Who failed.
+        /// Provider that had the failure.
         provider: ProviderId,
-        /// The HTTP status; 200 for an error event inside a stream.
+        /// HTTP status; 200 for an error event inside a stream.
         status: u16,
-        /// Its words.
+        /// Message from the provider's response.
         message: String,
-        /// How long it asks to wait, if it does.
+        /// Waiting time that the provider asks for, if it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<Duration>,
     },
-    /// The key is missing, wrong, or may not do this.
+    /// The API key is missing, wrong, or lacks the permission.
     #[error("{provider} refused the credentials: {message}")]
     #[serde(rename = "auth")]
     Authentication {
-        /// Who refused.
+        /// Provider that rejected the request.
         provider: ProviderId,
-        /// Its words, or which key is missing and where to put it.
+        /// Message of the provider, or the missing key and where to put it.
         message: String,
     },
-    /// The request is one the provider does not take; sending it again will not help.
+    /// The provider rejects the request; sending it again does not help.
     #[error("{provider} rejected the request: {message}")]
     BadRequest {
-        /// Who rejected it.
+        /// Provider that rejected the request.
         provider: ProviderId,
-        /// Its words.
+        /// Message from the provider's response.
         message: String,
     },
-    /// No such model there.
+    /// The provider has no model of that name.
     #[error("{provider} has no model {model:?}: {message}")]
     NotFound {
-        /// Who was asked.
+        /// Provider that the request was sent to.
         provider: ProviderId,
-        /// The model asked for.
+        /// Name of the requested model.
         model: String,
-        /// The provider's words, or what to do.
+        /// Message of the provider, or the next step.
         message: String,
     },
-    /// The answer is not what the provider documents; sending again will not help.
+    /// The response is not in the documented form; sending the request again does not help.
     #[error("{provider} sent a response we cannot read: {reason}")]
     InvalidResponse {
-        /// Who sent it.
+        /// Provider that sent the response.
         provider: ProviderId,
-        /// What is wrong with it.
+        /// Description of the deviation.
         reason: String,
-        /// The answer, cut at 64 KiB.
+        /// The response, truncated to 64 KiB.
         raw: String,
     },
     /// The stream ended before its last event.
     #[error("the answer of {provider} ended early: {reason}")]
     Truncated {
-        /// Who sent it.
+        /// Provider that sent the response.
         provider: ProviderId,
-        /// Where it stopped.
+        /// Description of where the stream stopped.
         reason: String,
     },
-    /// The request does not fit the model's window.
+    /// The request does not fit the context window.
     #[error("too long for {provider}: {message}")]
     ContextTooLong {
-        /// Who was asked.
+        /// Provider that the request was sent to.
         provider: ProviderId,
-        /// What does not fit.
+        /// Description of what does not fit.
         message: String,
     },
     /// The provider's safety system refused to answer.
     #[error("{provider} refused to answer: {message}")]
     Refused {
-        /// Who refused.
+        /// Provider that rejected the request.
         provider: ProviderId,
-        /// Its words or its reason code.
+        /// Message or reason code of the provider.
         message: String,
     },
 }
 
-/// A bound of time that a model call can reach.
+/// The timeouts that a model call can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TimeBound {
-    /// The caller's own time for the whole answer.
+    /// The caller's own limit for the whole response.
     #[default]
     Total,
-    /// Opening a connection.
+    /// The limit for opening a connection.
     Connect,
-    /// Nothing came for so long; from a server of the person's own also in the middle of an answer.
+    /// The limit of silence before a response; from self-hosted servers also within one.
     Silence,
-    /// Nothing more came for so long from a vendor that had begun to answer: it was at work, and
-    /// what it did may be charged.
+    /// The limit of silence within a response of a provider, whose work so far may be charged.
     Pause,
 }
 
 impl TimeBound {
     fn reached(self, provider: &ProviderId, waited: Duration) -> String {
-        // What is left of a bound is a little less than the bound.
+        // The rest of a timeout is slightly less than the timeout.
         let seconds = (waited.as_secs_f64() * 1_000.0).round() / 1_000.0;
         match self {
             Self::Total => format!("{provider} did not answer within {seconds} s"),
@@ -163,8 +162,8 @@ fn after(wait: &Option<Duration>) -> String {
         .unwrap_or_default()
 }
 
-/// A failure inside an answer came with the status of a success, which would read as if nothing
-/// were wrong.
+/// Returns the status for messages. A failure inside a response has the status of a success, which
+/// would be misleading.
 fn how_it_failed(status: u16) -> String {
     if status == 200 {
         "answered with a failure".to_owned()
@@ -193,7 +192,8 @@ impl ModelError {
         }
     }
 
-    /// Whether the same request may succeed if it is sent again: time-outs, network errors, 5xx and 429.
+    /// Returns true if the same request may succeed when sent again: timeouts, network errors, 5xx
+    /// and 429.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -212,7 +212,7 @@ impl ModelError {
         }
     }
 
-    /// How long the provider asked to wait.
+    /// Returns the waiting time that the provider asks for.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -232,7 +232,7 @@ impl ModelError {
         }
     }
 
-    /// The unreadable answer, if that was the trouble.
+    /// Returns the unreadable response, if there is one.
     #[must_use]
     pub fn raw(&self) -> Option<&str> {
         if let Self::InvalidResponse { raw, .. } = self {

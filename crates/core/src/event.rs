@@ -1,4 +1,4 @@
-//! What happened: the events of the journal. A turn can be rebuilt from them at every step.
+//! Events of the journal, from which a turn can be rebuilt at every step.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::confirmation::{Answer, PendingCall, Verdict};
 use crate::cost::Cost;
 use crate::decision::{AgentDecision, Notice, OutcomeCategory, TurnError};
 use crate::error::ModelError;
+use crate::given_history::GivenHistory;
 use crate::id::{AgentName, CallId, IdempotencyKey, InputId, ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::message::Message;
 use crate::model::{GenerateResponse, Usage};
-use crate::past::Past;
 use crate::summary::Summary;
 use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
 use crate::tool_choice::ToolChoice;
@@ -25,33 +25,32 @@ use crate::trim::cut;
 /// The version of the event format this code writes. Every stored event carries it.
 pub const EVENT_VERSION: u32 = 1;
 
-/// Something that arrived for a conversation and waits to be taken by a turn.
+/// A request to a conversation that was accepted and waits until a turn takes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// The same id twice is one input.
+    /// Identifies the input: submitting the same id twice is one input.
     pub id: InputId,
-    /// When it was accepted.
+    /// Time at which the input was accepted.
     pub at: Timestamp,
-    /// The HTTP request it came with, if it came with one: the log names it, so that what a client
-    /// saw can be found there.
+    /// Id of the HTTP request that brought the input, so that the log can be searched by the id
+    /// that a client saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// A hash of the request as its client sent it, where the client named the request itself: the
-    /// same id with another fingerprint is refused instead of being taken for a repeat. `None`: not
-    /// compared.
+    /// Hash of the request as its client sent it. An input with a known id and another fingerprint
+    /// is refused instead of being taken for a repetition. `None`: not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// The place of the conversation's last event when it was accepted: what the person can have
-    /// seen. The store fills it in. 0: there was none, or it was not written down.
+    /// Sequence number of the conversation's last event at that time: what the person can have
+    /// seen. Filled in by the store. 0: there was none, or it was not recorded.
     #[serde(default)]
     pub after: u64,
-    /// What arrived.
+    /// The content of the request.
     #[serde(flatten)]
     pub body: InputBody,
 }
 
 impl Input {
-    /// Makes an input that came with no HTTP request and has no fingerprint.
+    /// Creates an input without an HTTP request and without a fingerprint.
     #[must_use]
     pub fn new(id: InputId, at: Timestamp, body: InputBody) -> Self {
         Self {
@@ -65,46 +64,47 @@ impl Input {
     }
 }
 
-/// What arrived.
+/// The content of an input, by kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum InputBody {
-    /// The person said something.
+    /// A message from the person.
     Message {
-        /// Their words, as they came.
+        /// The message as it was received.
         text: String,
-        /// JSON Schema the final answer to them must fit. `None`: what the agent asks for.
+        /// JSON Schema that the final answer must fit. `None`: that of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_schema: Option<Value>,
-        /// The bounds of the turn that answers them. `None`: those of the agent.
+        /// Limits of the turn that answers the message. `None`: those of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Box<TurnLimits>>,
-        /// The tools and context that the program that sends them adds. `None`: nothing.
+        /// Tools and context that the sending program provides. `None`: none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Box<ClientSide>>,
     },
-    /// Pending calls were answered: by the person, or by whoever brings their results.
+    /// Answers to pending calls: approvals and denials by the person, or results that the caller's
+    /// program computed.
     Answers {
-        /// One per call.
+        /// One answer for each call.
         answers: Vec<Answer>,
     },
-    /// The person wants the running or waiting turn to stop.
+    /// A cancellation of the running or waiting turn.
     Cancel,
-    /// A person, or a program for them, asks for a tool without a model.
+    /// A tool call that a person, or a program on their behalf, makes without a model.
     Call(RequestedCall),
 }
 
-/// A call that a person asks for, before the gate has looked at it.
+/// A tool call requested by a person, before the gate has checked it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
-    /// The name of the tool.
+    /// Name of the tool, which may be unknown.
     pub tool: String,
-    /// Its arguments, as they were given.
+    /// Arguments as they were given, not validated yet.
     pub arguments: Arguments,
 }
 
 impl RequestedCall {
-    /// Returns a hash of the call, the same for arguments in another order: see
+    /// Returns a hash of the call that does not depend on the order of arguments, for
     /// [`Input::fingerprint`].
     #[must_use]
     pub fn fingerprint(&self) -> String {
@@ -112,7 +112,7 @@ impl RequestedCall {
         crate::fingerprint::fingerprint(&serde_json::json!([self.tool, arguments]))
     }
 
-    /// Returns the call as one line, for logs: the tool and its arguments, at most 500 characters.
+    /// Returns the call as one line for logs: the tool and its arguments, at most 500 characters.
     #[must_use]
     pub fn line(&self) -> String {
         const CHARS_MAX: usize = 500;
@@ -122,7 +122,7 @@ impl RequestedCall {
 }
 
 impl InputBody {
-    /// Words, answered as the agent usually answers.
+    /// Creates a message without a schema, limits or tools of its own.
     #[must_use]
     pub fn message(text: impl Into<String>) -> Self {
         Self::Message {
@@ -133,7 +133,7 @@ impl InputBody {
         }
     }
 
-    /// Returns what the program that sent a message brought along, if it brought something.
+    /// Returns the tools and context that the sending program provided with a message, if any.
     #[must_use]
     pub fn client(&self) -> Option<&ClientSide> {
         match self {
@@ -142,27 +142,27 @@ impl InputBody {
         }
     }
 
-    /// Returns whether a turn of its own answers it where none is open: words and calls, not what
-    /// answers or stops a turn.
+    /// Returns true for messages and calls, which start a turn if none is open; false for inputs
+    /// that answer or stop one.
     #[must_use]
     pub fn starts_turn(&self) -> bool {
         matches!(self, Self::Message { .. } | Self::Call(_))
     }
 }
 
-/// One event together with its place and time.
+/// An event with its sequence number and time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Place in the conversation, from 1 without gaps.
+    /// Sequence number in the conversation, from 1 without gaps.
     pub seq: u64,
-    /// When it happened, by the clock of whoever wrote it.
+    /// Time of the event by the clock of the worker that wrote it.
     pub at: Timestamp,
-    /// The event. Never changed, so that copies share it.
+    /// The event, shared between copies because it never changes.
     pub event: Arc<Event>,
 }
 
 impl Recorded {
-    /// Gives events consecutive places from `first` on, and all of them the same time.
+    /// Numbers events consecutively from `first` and gives all of them the same time.
     #[must_use]
     pub fn sequence(first: u64, at: Timestamp, events: &[Event]) -> Vec<Self> {
         let place = |(behind, event): (usize, &Event)| Self {
@@ -174,433 +174,433 @@ impl Recorded {
     }
 }
 
-/// What happened.
+/// An event of a conversation. Variants and fields are only ever added, because journals are read
+/// for ever.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The conversation's history was set from outside (a library user's context); it replaces what
-    /// was before.
+    /// A library user replaced the conversation's history by messages of their own.
     HistorySet {
-        /// The messages, without an instruction.
+        /// The messages that replace the history, without an instruction.
         messages: Vec<Message>,
     },
-    /// A turn took an input and opens its decision.
+    /// A turn took an input and started.
     TurnStarted {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The agent that started it. `None` in journals of before that was written down:
-        /// `adjutant`.
+        /// Agent that started the turn. `None` in older journals, where it was `adjutant`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentName>,
-        /// The agent's version, as its developer numbers them. `None`: it has none, or it was not
-        /// written down.
+        /// Version of the agent, as its developer numbers them. `None`: without a version, or an
+        /// older journal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
-        /// JSON that the caller gave with the input, for readers of the journal. No model reads it.
+        /// JSON that the caller attached to the input for readers of the journal. Never sent to a
+        /// model.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
-        /// Texts that memory put before the words of this message.
+        /// Facts and notes that automatic recall attached to the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        told: Vec<Told>,
-        /// The input it took.
+        told: Vec<RecalledText>,
+        /// Input that the turn answers.
         input: InputId,
-        /// When that was accepted. `None` in journals of before that was written down.
+        /// Time at which the input was accepted. `None` in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         accepted_at: Option<Timestamp>,
-        /// The HTTP request it came with, if it came with one.
+        /// Id of the HTTP request that brought the input, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
-        /// The person's words as the model gets them.
+        /// The person's message as the model receives it.
         message: String,
-        /// How many Unicode characters they had originally.
+        /// Length of the original message, in Unicode characters.
         message_chars: usize,
-        /// The model the turn was started with.
+        /// Model that the turn started with and stays with.
         model: ModelId,
-        /// Whether that model ran on the person's own machine then, so that nothing left it. `None`
-        /// in journals of before that was written down.
+        /// True if that model ran on the person's own machine, so that nothing left it. `None` in
+        /// older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         local: Option<bool>,
-        /// The bounds it runs under.
+        /// Limits that the turn runs under.
         limits: TurnLimits,
-        /// JSON Schema its final answer must fit, if it must.
+        /// JSON Schema that the final answer must fit, if one was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_schema: Option<Value>,
-        /// The call a person asked for: the turn makes this one call and asks no model. `None`: the
-        /// turn answers a message.
+        /// Call that a person requested: the turn makes it and asks no model. `None`: the turn
+        /// answers a message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<RequestedCall>,
-        /// The tools and context that came with the message. `None`: nothing, or the journal is
-        /// older than this field.
+        /// Tools and context that came with the message. `None`: none, or an older journal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Box<ClientSide>>,
     },
-    /// A model call ended.
+    /// A model call ended with a response or an error.
     ModelReplied {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// Which call of the turn, from 1.
+        /// Number of the model call in the turn, from 1.
         number: u32,
-        /// The answer or the failure.
+        /// The response, or the error after all retries.
         reply: Result<GenerateResponse, ModelError>,
-        /// How long it took.
+        /// Duration of the call, in milliseconds.
         ms: u64,
-        /// How often it was sent, retries included. 0: never, because it cannot be made to fit.
+        /// Number of requests sent, including retries. 0: none, because the request could not be
+        /// made to fit.
         attempts: u32,
-        /// What the request was counted as before it was sent, in tokens. `None` in journals of
-        /// before that was written down.
+        /// Estimated size of the request in tokens, before it was sent. `None` in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         counted: Option<u32>,
-        /// What was taken away so that it fits.
+        /// Notices about what was left out so that the request fits.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notices: Vec<Notice>,
-        /// The part of its conversation that the turn was given, with the first call. `None` in
-        /// journals of before that was written down.
+        /// Part of the conversation that the turn started from, recorded with its first call.
+        /// `None` in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        past: Option<Box<Past>>,
+        past: Option<Box<GivenHistory>>,
     },
-    /// Old turns were put into few words, which stand for them in requests from now on. The turns
+    /// Old turns were summarised; the summary replaces them in later requests. The turns themselves
     /// stay in the journal.
     ConversationSummarized {
-        /// The turn that needed the room. `None`: a person asked for it between turns.
+        /// Turn that ran out of context window. `None`: a person asked for the summary between
+        /// turns.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<TurnId>,
-        /// Before which model call of the turn, from 1. 0: between turns.
+        /// Number of the model call that the summary precedes, from 1. 0: between turns.
         number: u32,
-        /// The words, and what they stand for.
+        /// The summary and the turns that it replaces.
         summary: Summary,
-        /// What they stand for took, in tokens.
+        /// Estimated size of the replaced turns, in tokens.
         before: u32,
-        /// What they take.
+        /// Estimated size of the summary, in tokens.
         after: u32,
-        /// Tokens of the model call that wrote them.
+        /// Token usage of the model call that wrote the summary.
         usage: Usage,
-        /// Money of it, if it is known.
+        /// Cost of that model call, if it is known.
         #[serde(default)]
         cost: Option<Cost>,
-        /// How long it took.
+        /// Duration of the call, in milliseconds.
         ms: u64,
     },
-    /// Old turns were to be put into few words, and could not be: the conversation goes on without.
+    /// Summarising old turns failed; the conversation continues without a summary.
     SummaryFailed {
-        /// The turn that needed the room. `None`: a person asked for it between turns.
+        /// Turn that ran out of context window. `None`: a person asked for the summary between
+        /// turns.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<TurnId>,
-        /// Before which model call of the turn, from 1. 0: between turns.
+        /// Number of the model call that the summary precedes, from 1. 0: between turns.
         number: u32,
-        /// Why, for the log.
+        /// Cause of the failure, for the log.
         reason: String,
-        /// Whether the model was asked: not, if there was no budget for it.
+        /// True if the model was called; false if there was no budget for it.
         asked: bool,
-        /// Tokens of the model call, if there was an answer.
+        /// Token usage of the model call; empty without a response.
         usage: Usage,
-        /// Money of it, if it is known.
+        /// Cost of that model call, if it is known.
         #[serde(default)]
         cost: Option<Cost>,
-        /// How long it took.
+        /// Duration of the call, in milliseconds.
         ms: u64,
     },
-    /// The gate looked at a call.
+    /// The gate checked a call and decided about it.
     CallChecked {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The call.
+        /// The call that the event is about.
         call: CallId,
-        /// The verdict.
+        /// The gate's decision.
         verdict: GateVerdict,
     },
-    /// The intent: the call is about to be executed. Durable before the effect.
+    /// The intent: the call is about to be executed. Durable before the tool runs.
     CallStarted {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The call.
+        /// The call that the event is about.
         call: CallId,
-        /// The tool.
+        /// Name of the tool that is called.
         tool: String,
-        /// What it is called with.
+        /// Arguments of the call, with references resolved.
         arguments: Arguments,
-        /// The key that makes a repeat harmless where the receiver honours it.
+        /// Idempotency key, which makes a repetition harmless if the receiver honours it.
         key: IdempotencyKey,
-        /// What a repeat may do.
+        /// Effect class, which decides whether the call may be repeated after a crash.
         effect: Effect,
     },
-    /// A call was executed.
+    /// A call was executed, and its result is known.
     CallFinished {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The call.
+        /// The call that the event is about.
         call: CallId,
-        /// The tool.
+        /// Name of the tool that is called.
         tool: String,
-        /// What it was called with.
+        /// Arguments of the call, with references resolved.
         arguments: Arguments,
-        /// What came out.
+        /// Result as the model receives it.
         result: ToolResult,
-        /// Words for the person about it: of a success the tool's own; of a call that broke off
-        /// those in the place of its error.
+        /// Description for the person: the tool's own after a success; after an interruption, a
+        /// text that replaces the error.
         summary: Option<String>,
-        /// How long it took.
+        /// Duration of the call, in milliseconds.
         ms: u64,
-        /// How often it was started, crashes included.
+        /// Number of times the call was started, including starts before a crash.
         attempt: u32,
     },
-    /// It is not known whether the call did its work; it is not repeated.
+    /// It is unknown whether the call had its effect. It is not repeated.
     CallInDoubt {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The call.
+        /// The call that the event is about.
         call: CallId,
-        /// The tool.
+        /// Name of the tool that is called.
         tool: String,
-        /// What it was called with.
+        /// Arguments of the call, with references resolved.
         arguments: Arguments,
-        /// What the person is asked about it. `None` in journals of before that was asked: it is
-        /// left open.
+        /// Question for the person about it. `None` in older journals, where nobody was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         doubt: Option<PendingCall>,
     },
-    /// It is known what became of a call in doubt, or settled that it stays unknown.
+    /// A call in doubt was resolved, or stays unknown for good.
     DoubtResolved {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The call.
+        /// The call that the event is about.
         call: CallId,
-        /// Which start of it, as in [`crate::Doubt::attempt`].
+        /// Number of the start that was in doubt, as in [`crate::Doubt::attempt`].
         attempt: u32,
-        /// Who said so.
+        /// Source of the resolution.
         by: ResolvedBy,
-        /// The input that said so, if a person did.
+        /// Input with the person's answer, if a person gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<InputId>,
         /// [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`].
         verdict: Verdict,
     },
-    /// The turn waits: for a human, or for results that others bring.
+    /// The turn waits for confirmations, or for results that the caller computes.
     TurnParked {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// What waits.
+        /// Calls that wait for a person or for the caller.
         pending: Vec<PendingCall>,
-        /// The words the person was shown.
+        /// Text that the person was shown.
         content: String,
     },
-    /// A pending call was answered.
+    /// A pending call was answered or expired.
     CallAnswered {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The call.
+        /// The call that the event is about.
         call: CallId,
-        /// The input that answered it; `None` if its time ran out.
+        /// Input with the answer; `None` if the call expired.
         input: Option<InputId>,
-        /// What was said; `None` if its time ran out.
+        /// The answer; `None` if the call expired.
         verdict: Option<Verdict>,
-        /// The arguments the person put in the place of those that were shown, if they did.
+        /// Arguments that the person entered instead of those shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<EditedCall>,
-        /// The next tool choice, sent with the result of a call; the result itself is in its
-        /// [`Event::CallFinished`].
+        /// Tool choice for the next model call, sent with the result of a call. The result itself
+        /// is in its [`Event::CallFinished`].
         #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
         choice: ToolChoice,
     },
-    /// A person said yes to a call with other arguments, and had not been shown what it does with
-    /// them: nothing executed, the call waits as the question that it is with these arguments.
+    /// A person approved a call with other arguments without having seen what the call does with
+    /// them. Nothing was executed; the call waits for confirmation with these arguments.
     CallEdited {
-        /// The turn that waits.
+        /// The turn that waits for an answer.
         turn: TurnId,
-        /// The input that has the arguments.
+        /// Input with the new arguments.
         input: InputId,
-        /// The question, in the place of the one before it of the same call.
+        /// The pending call, which replaces the previous one of the same call.
         pending: PendingCall,
     },
-    /// An answer could not be what it was meant to be, such as a yes with arguments that do not
-    /// fit: nothing executed, the call keeps waiting.
+    /// An answer was invalid, such as an approval with arguments that do not fit the schema.
+    /// Nothing was executed; the call keeps waiting.
     AnswerRefused {
-        /// The turn that waits.
+        /// The turn that waits for an answer.
         turn: TurnId,
-        /// The call.
+        /// The call that the event is about.
         call: CallId,
-        /// The input.
+        /// Input that the event is about.
         input: InputId,
-        /// Why, for the person.
+        /// Cause, as a message for the person.
         reason: String,
     },
-    /// A message arrived while something waited and was neither yes nor no: asked again, nothing
-    /// executed.
+    /// A message arrived while calls waited and was neither an approval nor a denial. The question
+    /// is asked again; nothing was executed.
     AnswerUnclear {
-        /// The turn that waits.
+        /// The turn that waits for an answer.
         turn: TurnId,
-        /// The input.
+        /// Input that the event is about.
         input: InputId,
-        /// What was said.
+        /// The message as it was received.
         text: String,
     },
-    /// A worker takes the turn up after the one that ran it was lost. Recorded before anything of
-    /// it is done again, so that a turn that takes its worker down each time can be told.
+    /// A worker recovered the turn after the one that ran it was lost. Recorded before anything is
+    /// repeated, so that a turn that brings down its worker each time is recognised.
     TurnTakenUp {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// Who takes it up.
+        /// Worker that recovers the turn.
         worker: String,
     },
-    /// A message waits for the end of the turn, because it was accepted before the question that
-    /// the turn waits with: it is no answer to it. It stays in the inbox.
+    /// A message is queued until the turn ends: it was accepted before the question that the turn
+    /// waits with, so it is not an answer to it. It stays in the inbox.
     InputQueued {
-        /// The turn that waits.
+        /// The turn that waits for an answer.
         turn: TurnId,
-        /// The input.
+        /// Input that the event is about.
         input: InputId,
     },
-    /// An input that had nothing left to do: an answer to nothing, a cancel of nothing.
+    /// An input had nothing to act on, such as a cancellation without a turn.
     InputIgnored {
-        /// The input.
+        /// Input that the event is about.
         input: InputId,
-        /// Why.
+        /// Cause, for the log.
         reason: String,
     },
-    /// A layer or a policy decided something. It is kept for whoever asks why; the turn itself does
-    /// not depend on it.
+    /// A policy or an extension made a decision. Recorded for explanation; the turn does not depend
+    /// on it.
     Decided {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The name of what decided.
+        /// Name of the policy or extension.
         by: String,
-        /// The point at which it was asked.
+        /// Point in the turn at which it was asked.
         point: String,
-        /// The decision.
+        /// The decision, as JSON of its own form.
         value: Value,
     },
-    /// The person ended the session in which they talked. The conversation can be taken up again:
-    /// the next input does.
+    /// The person left the terminal session. The next input continues the conversation.
     SessionEnded {},
-    /// The turn ended.
+    /// The turn ended with an outcome.
     TurnFinished {
-        /// The turn.
+        /// The turn that the event belongs to.
         turn: TurnId,
-        /// The cancellation it takes, if that ended it.
+        /// Cancellation that ended the turn, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<InputId>,
-        /// How.
+        /// Outcome, answer and totals of the turn.
         end: TurnEnd,
     },
 }
 
-/// A piece of memory that is sent before the words of one message, with the same bytes in every
-/// later request.
+/// A text that automatic recall attached to a message. It is sent in front of the message, with the
+/// same bytes in every later request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// The id of the fact, note or conversation it comes from, if it has one.
+pub struct RecalledText {
+    /// Id of the fact, note or conversation that the text comes from, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The text as the model reads it.
+    /// The text as the model receives it.
     pub text: String,
 }
 
-/// What the gate said to a call.
+/// The gate's decision about a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "gate", rename_all = "snake_case")]
 pub enum GateVerdict {
-    /// It may run, with these arguments.
+    /// The call may be executed now.
     Run {
-        /// References resolved.
+        /// Arguments with references resolved to ids.
         arguments: Arguments,
     },
-    /// A human has to say yes first.
+    /// A person has to approve the call first.
     Confirm {
-        /// What they are shown.
+        /// The question that the person is shown.
         pending: PendingCall,
     },
-    /// Somebody else executes it and brings the result.
+    /// The caller executes the tool and submits its result.
     Await {
-        /// The call as they receive it.
+        /// The call as the caller receives it.
         pending: PendingCall,
     },
-    /// It is not clear what is meant.
+    /// A reference is ambiguous: the person has to say what is meant.
     Ask {
-        /// The question for the person.
+        /// Question that the person is asked.
         question: String,
     },
-    /// It does not run; the model is told why.
+    /// The call does not run, and the model gets the reason as its result.
     Refuse {
-        /// Why.
+        /// Reason as a value for programs.
         refusal: Refusal,
-        /// The words for the model.
+        /// Explanation for the model.
         message: String,
     },
 }
 
-/// What a person made of a call's arguments, as it passed the gate.
+/// Arguments that a person edited, after they passed the gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EditedCall {
-    /// What runs, references resolved to ids.
+    /// Arguments that are used, with references resolved to ids.
     pub arguments: Arguments,
-    /// Hash over turn, call, tool and these arguments.
+    /// Hash over turn, call, tool and these arguments, by which an approval names exactly this
+    /// call.
     pub digest: String,
 }
 
-/// Who knew what became of a call in doubt.
+/// The source that resolved a call in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResolvedBy {
-    /// A human said so.
+    /// The person who was asked.
     Person,
-    /// The tool found out.
+    /// The tool itself, by [`Tool::probe`](crate::Tool::probe).
     Probe,
-    /// Nobody said anything in time.
+    /// The expiry of the question without an answer.
     Expiry,
 }
 
-/// Why the gate refused a call.
+/// Reasons for which the gate refuses a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// No such tool.
+    /// The agent has no tool of that name.
     UnknownTool,
-    /// The arguments do not fit the schema.
+    /// The arguments do not fit the tool's JSON Schema.
     InvalidArguments,
-    /// The policy forbids it.
+    /// The policy denies the tool.
     Forbidden,
-    /// A human denied the same call in this turn.
+    /// The person denied the same call earlier in this turn.
     DeniedBefore,
-    /// The same call was interrupted in this turn and may have been carried out.
+    /// The same call was interrupted in this turn and may have had its effect.
     InDoubt,
-    /// The tool could not even look.
+    /// Preparing the call failed in the tool ([`Tool::prepare`](crate::Tool::prepare)).
     Failed,
-    /// The caller takes one call of its tools at a time, and this is another.
+    /// The caller executes one call at a time, and this is a second one.
     OneAtATime,
 }
 
-/// How a turn ended.
+/// The outcome of a turn with its answer and totals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnd {
-    /// What was decided.
+    /// The decision that ended the turn.
     pub decision: AgentDecision,
-    /// The category.
+    /// The named category of the outcome.
     pub outcome: OutcomeCategory,
-    /// The answer as JSON that fits its schema, if one was asked for and given.
+    /// The structured answer, if a schema was given and the answer fits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Tokens of all model calls.
+    /// Token usage of all model calls.
     pub usage: Usage,
-    /// Money of all model calls that were answered, if it is known of each.
+    /// Cost of all answered model calls, if it is known of each.
     #[serde(default)]
     pub cost: Option<Cost>,
-    /// Tool rounds.
+    /// Number of rounds with tool calls.
     pub iterations: u32,
-    /// The typed cause, if it did not simply succeed.
+    /// The typed cause, unless the turn succeeded.
     pub error: Option<TurnError>,
-    /// What else the person should know.
+    /// Notices for the person beside the answer, such as a truncated message.
     pub notices: Vec<Notice>,
-    /// Calls of known tools whose arguments fitted.
+    /// Calls of known tools with valid arguments, whether they ran, failed or were denied.
     #[serde(default)]
     pub tools_used: Vec<ToolInvocation>,
-    /// What the turn adds to the conversation's history: the person's message first, every call
-    /// with its result.
+    /// Messages that the turn adds to the history: the person's first, and every call with its
+    /// result.
     #[serde(default)]
     pub messages: Vec<Message>,
 }
 
 impl Event {
-    /// The turn it belongs to, if it belongs to one.
+    /// Returns the turn that the event belongs to, if it belongs to one.
     #[must_use]
     pub fn turn(&self) -> Option<TurnId> {
         match self {
@@ -625,13 +625,13 @@ impl Event {
         }
     }
 
-    /// Returns whether it adds messages to what a later request is sent.
+    /// Returns true if the event adds messages to later requests.
     #[must_use]
     pub fn has_messages(&self) -> bool {
         matches!(self, Self::HistorySet { .. } | Self::TurnFinished { .. })
     }
 
-    /// The input it takes out of the inbox, in the same transaction.
+    /// Returns the input that the event takes out of the inbox, in the transaction that records it.
     #[must_use]
     pub fn takes_input(&self) -> Option<&InputId> {
         match self {
@@ -659,9 +659,10 @@ impl Event {
         }
     }
 
-    /// Returns the step it belongs to. A conversation has one event of a kind for each step.
+    /// Returns the step that the event belongs to. A conversation has at most one event of each
+    /// kind for a step.
     ///
-    /// `CallStarted` has none: a repeated attempt is recorded again.
+    /// `CallStarted` has none, because a repeated attempt is recorded again.
     #[must_use]
     pub fn step(&self) -> Option<StepId> {
         match self {
@@ -710,7 +711,7 @@ impl Event {
         }
     }
 
-    /// The kind, as its serialised tag.
+    /// Returns the kind of the event as its serialised tag, such as `turn_started`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -739,23 +740,24 @@ impl Event {
     }
 }
 
-/// Names what an event is about: a name and not a position, so that the same thing recorded twice
-/// is noticed.
+/// Identifies a step of a conversation by name and not by position, so that a step recorded twice
+/// is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StepId {
     /// A turn, from its start to its end.
     Turn(TurnId),
-    /// A model call of a turn, counted from 1.
+    /// A model call of a turn, by its number from 1.
     Model(TurnId, u32),
     /// A summary before a model call of a turn, counted from 1.
     Summary(TurnId, u32),
-    /// A start of a tool call, counted from 1. The first is the call's own step.
+    /// A start of a tool call, by its number from 1. The first start is the step of the call
+    /// itself.
     Call(CallId, u32),
-    /// An input that waits for the end of a turn.
+    /// An input that is queued until a turn ends.
     Queued(InputId),
 }
 
-/// Writes it as stores keep it.
+/// Writes the step in the form in which stores keep it.
 impl fmt::Display for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! A person's opinion of an answer: whether it was of use, and why.
+//! Feedback of people on answers: a rating and a comment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,43 +8,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::redact::LogContent;
 
-/// The longest comment of a [`Feedback`], in Unicode characters.
+/// Maximum length of a comment, in Unicode characters.
 pub const COMMENT_CHARS_MAX: usize = 2_000;
 
-/// A rating: the answer was of use or not.
+/// A rating of an answer: useful or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rating {
-    /// It was.
+    /// The answer was useful.
     Up,
-    /// It was not.
+    /// The answer was not useful.
     Down,
 }
 
-/// A word that names no [`Rating`].
+/// The error for a name that is not a [`Rating`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither up nor down")]
 pub struct UnknownRating(pub String);
 
-/// A comment of more than [`COMMENT_CHARS_MAX`] characters.
+/// The error for a comment of more than [`COMMENT_CHARS_MAX`] characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a comment has at most {COMMENT_CHARS_MAX} characters")]
 pub struct CommentTooLong;
 
-/// A person's opinion of the answer of one of their turns.
+/// A person's feedback on the answer of one of their turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
-    /// The rating.
+    /// Useful or not, as the person chose.
     pub rating: Rating,
-    /// The reason, in the person's words.
+    /// Comment that the person wrote, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// The time at which it was given.
+    /// Time at which the feedback was given.
     pub at: Timestamp,
 }
 
 impl Rating {
-    /// Returns the word in settings, answers and databases.
+    /// Returns the rating's name in settings, JSON and databases.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,11 +73,12 @@ impl FromStr for Rating {
 }
 
 impl Feedback {
-    /// Makes one of what a person wrote: the comment without blanks around it, and with spaces for
-    /// control characters that do not end a line. A comment without words is none.
+    /// Creates feedback, with the comment trimmed and control characters other than line ends
+    /// replaced by spaces. A blank comment is none.
     ///
     /// # Errors
-    /// [`CommentTooLong`].
+    ///
+    /// [`CommentTooLong`] if the comment exceeds [`COMMENT_CHARS_MAX`].
     pub fn new(
         rating: Rating,
         comment: Option<&str>,
@@ -99,7 +100,7 @@ impl Feedback {
         })
     }
 
-    /// Returns it as it is written down where the logs hold so much of what people say.
+    /// Returns the feedback with its comment as far as the logs may contain it.
     #[must_use]
     pub fn kept(&self, content: LogContent) -> Self {
         let comment = self.comment.as_deref().map(|comment| content.text(comment));

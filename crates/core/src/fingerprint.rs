@@ -1,17 +1,17 @@
-//! Digests of JSON that are the same for every order of its keys.
+//! Digests of JSON that do not depend on the order of keys.
 
 use std::fmt::Write as _;
 
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
-/// Returns the SHA-256, in hex, of a JSON value, the same for every order of its keys.
+/// Returns the SHA-256 of a JSON value in hexadecimal digits, independent of the order of keys.
 #[must_use]
 pub fn fingerprint(value: &Value) -> String {
     sha256(&sorted(value).to_string())
 }
 
-/// Returns the same JSON with the keys of every object in order, so that equal means equal bytes.
+/// Returns the JSON with the keys of every object sorted, so that equal values have equal bytes.
 #[must_use]
 pub fn sorted(value: &Value) -> Value {
     match value {
@@ -30,7 +30,7 @@ pub fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Returns the SHA-256 of a text, in hex.
+/// Returns the SHA-256 of a text in hexadecimal digits.
 pub(crate) fn sha256(text: &str) -> String {
     let bytes = digest(&SHA256, text.as_bytes());
     bytes.as_ref().iter().fold(String::new(), |mut text, byte| {

@@ -1,5 +1,5 @@
-//! The gate in front of every tool: known, fitting, resolved, allowed, confirmed. What passes is
-//! journaled and executed by whoever drives the turn.
+//! The gate in front of every tool: known tool, valid arguments, resolved references, policy,
+//! confirmation. The driver of the turn journals and executes what passes.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -17,19 +17,19 @@ use crate::tool::{
 use crate::tool_choice::ToolChoice;
 use crate::visible::visible;
 
-/// What a policy says to a call.
+/// The decision of a policy about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
-    /// Runs.
+    /// The call runs without confirmation.
     Allow,
-    /// Runs after a human said yes.
+    /// The call runs after a person approved it.
     Confirm,
-    /// Never runs.
+    /// The call never runs.
     Deny,
 }
 
-/// The allow / confirm / deny list. Without a rule, destructive tools are confirmed and others
-/// allowed.
+/// Rules that allow, confirm or deny tools. Without a rule, destructive tools are confirmed and
+/// others allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<Rule>,
@@ -43,8 +43,7 @@ struct Rule {
 }
 
 impl Policy {
-    /// Adds a rule for one tool, or for all with `*`; for one user, or for all with `None`. Later
-    /// rules win.
+    /// Adds a rule for one tool or all (`*`), and one user or all (`None`). Later rules win.
     #[must_use]
     pub fn rule(
         mut self,
@@ -60,8 +59,7 @@ impl Policy {
         self
     }
 
-    /// Returns whether a rule allows this tool to this user by its name, and no later rule says
-    /// otherwise.
+    /// Returns true if a rule allows this tool by name for this user, and no later rule differs.
     fn allows_by_name(&self, user: &UserId, tool: &ToolDefinition) -> bool {
         let last = self.rules.iter().rev().find(|rule| {
             (rule.tool == "*" || rule.tool == tool.name.as_str())
@@ -70,7 +68,7 @@ impl Policy {
         last.is_some_and(|rule| rule.tool != "*" && rule.permission == Permission::Allow)
     }
 
-    /// What it says to this user's call of this tool.
+    /// Returns the decision about a user's call of a tool.
     #[must_use]
     pub fn permission(&self, user: &UserId, tool: &ToolDefinition) -> Permission {
         let default = if tool.annotations.destructive {
@@ -89,20 +87,20 @@ impl Policy {
     }
 }
 
-/// The gate of one agent.
+/// The gate of an agent: its tools and its policy.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
-    /// The tools there are.
+    /// Tools that can be called.
     pub registry: ToolRegistry,
-    /// Who may do what.
+    /// Rules about who may call which tool.
     pub policy: Policy,
 }
 
-/// What the person is told about a call that is confirmed because of what was read before it.
+/// Suffix of the question if the call was proposed after content from others was read.
 const AFTER_OTHERS: &str = " (proposed after reading words of others)";
 
-/// Returns whether an argument holds a web address that is not among the person's own words:
-/// looking there tells whoever has it.
+/// Returns true if an argument contains a web address that is not in the person's own messages:
+/// requesting it would reveal data to its owner.
 fn names_an_address(arguments: &Arguments, said: &str) -> bool {
     fn names(name: &str, value: &Value, said: &str) -> bool {
         match value {
@@ -127,8 +125,8 @@ fn names_an_address(arguments: &Arguments, said: &str) -> bool {
         .any(|(name, value)| names(name, value, said))
 }
 
-/// Returns whether an argument of this name is an address as a whole, whatever it looks like: one
-/// of its words (`target_url`, `targetUrl`) says so.
+/// Returns true if one of the words of an argument's name (`target_url`, `targetUrl`) says that it
+/// is an address.
 fn is_named_as_an_address(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "url", "uri", "href", "link", "host", "hostname", "domain", "website", "webpage",
@@ -150,8 +148,8 @@ fn is_named_as_an_address(name: &str) -> bool {
     })
 }
 
-/// Returns whether a word looks like a web address: with a scheme, `www.`, or a host with dots and
-/// something behind it. A host alone looks like the name of a file.
+/// Returns true if a word looks like a web address: with a scheme, `www.`, or a host with dots and
+/// a path. A host alone looks like a file name.
 fn is_address(word: &str) -> bool {
     let begins_with_www = word
         .get(..4)
@@ -171,28 +169,31 @@ fn is_address(word: &str) -> bool {
     word.contains("://") || begins_with_www || host_with_path
 }
 
-/// The circumstances of a check.
+/// The context of a check: time, earlier decisions of the turn, and what the caller provides.
 #[derive(Debug, Clone)]
 pub struct GateCheck<'a> {
-    /// When it happens.
+    /// Time of the check, from which expiry counts.
     pub now: Timestamp,
-    /// How long a confirmation can be given.
+    /// Duration after which a confirmation expires.
     pub confirmation_expiry: std::time::Duration,
-    /// Digest-free names of calls a human denied in this turn: tool and arguments.
+    /// Tool and arguments of calls that the person denied in this turn.
     pub denied: &'a [(String, Arguments)],
-    /// The same of calls that were interrupted in this turn and may have been carried out.
+    /// Tool and arguments of calls that were interrupted in this turn and may have had their
+    /// effect.
     pub interrupted: &'a [(String, Arguments)],
-    /// What the person said, if words of others were read in this turn before the call was proposed
-    /// ([`Tool::reads_from_others`](crate::Tool::reads_from_others)): they may be who wants it.
+    /// The person's messages, if content from others was read in this turn before the call was
+    /// proposed ([`Tool::reads_from_others`](crate::Tool::reads_from_others)), because that content
+    /// may be what asks for the call.
     pub said_before_others: Option<&'a str>,
-    /// The tools that the caller of the turn executes.
+    /// Tools that the caller executes in this turn.
     pub client: &'a ClientTools,
-    /// The tool choice: a call that it does not permit is refused like one of an unknown tool.
+    /// Tool choice of the turn. A call that it does not permit is refused like one of an unknown
+    /// tool.
     pub choice: &'a ToolChoice,
 }
 
 impl GateCheck<'_> {
-    /// Returns the moment from which on an answer comes too late.
+    /// Returns the time at which a confirmation expires.
     fn expires_at(&self) -> Timestamp {
         let expiry =
             SignedDuration::try_from(self.confirmation_expiry).unwrap_or(SignedDuration::MAX);
@@ -201,8 +202,8 @@ impl GateCheck<'_> {
 }
 
 impl Gate {
-    /// Checks one call, in the fixed order: known tool, arguments fit the schema, references
-    /// resolved, policy, confirmation. Nothing is executed.
+    /// Checks a call in a fixed order: known tool, arguments fit the schema, references resolved,
+    /// policy, confirmation. Executes nothing.
     pub async fn check(
         &self,
         context: &ToolContext,
@@ -225,19 +226,20 @@ impl Gate {
             Permission::Confirm => GateVerdict::Confirm {
                 pending: passed.question(context, call, check),
             },
-            // What is denied does not pass.
+            // A denied call does not get this far.
             Permission::Allow | Permission::Deny => GateVerdict::Run {
                 arguments: passed.arguments,
             },
         }
     }
 
-    /// Returns the question that a call would be: checked like any call, and asked also where the
-    /// policy would let it run. Nothing is executed.
+    /// Returns the confirmation for a call, also if the policy would let it run without one.
+    /// Executes nothing.
     ///
     /// # Errors
-    /// The reason, in words for the person: the call does not pass the gate, or it is not clear
-    /// what is meant.
+    ///
+    /// The reason as a message for the person: the call does not pass the gate, or a reference is
+    /// ambiguous.
     pub async fn question(
         &self,
         context: &ToolContext,
@@ -250,7 +252,7 @@ impl Gate {
         }
     }
 
-    /// All checks of a call, the policy among them.
+    /// Runs all checks of a call, including the policy.
     async fn examine<'g>(
         &'g self,
         context: &ToolContext,
@@ -325,7 +327,7 @@ impl Gate {
         })
     }
 
-    /// Words for a model that called a tool which is not among those that may be called.
+    /// Returns the error for a model that called a tool it may not call.
     fn unknown(&self, name: &str, check: &GateCheck<'_>) -> String {
         let own = self.registry.names().map(ToolName::as_str);
         let clients = check.client.definitions().map(|tool| tool.name.as_str());
@@ -336,22 +338,22 @@ impl Gate {
     }
 }
 
-/// The reason why a call did not pass.
+/// The reason for which a call did not pass.
 enum Stopped {
-    /// It is not clear what is meant.
+    /// A reference is ambiguous.
     Ask(String),
     Refused(Refusal, String),
 }
 
-/// A call that passed the gate, or would after a yes.
+/// A call that passed, or would pass after an approval.
 struct Passed<'g> {
     definition: &'g ToolDefinition,
-    /// References resolved.
+    /// Arguments with references resolved.
     arguments: Arguments,
-    /// Words of its tool for what it would touch. `None`: the tool has none.
+    /// The tool's description of the effect, if it has one.
     preview: Option<String>,
     permission: Permission,
-    /// Words of others may be who wants it.
+    /// True if content from others may be what asks for the call.
     is_suspect: bool,
 }
 
@@ -362,7 +364,8 @@ impl Passed<'_> {
         call: &ToolCall,
         check: &GateCheck<'_>,
     ) -> PendingCall {
-        // Whoever chose the arguments chose their order too, and with it what is read first.
+        // The model chose the order of the arguments, and with it what a person reads first: the
+        // schema's order is used instead.
         let arguments = self.definition.in_order(self.arguments);
         let preview = self
             .preview
@@ -378,6 +381,7 @@ impl Passed<'_> {
             arguments,
             preview,
             definition: Some(self.definition.fingerprint()),
+            intent: self.definition.intent.clone(),
             requested_at: check.now,
             expires_at: check.expires_at(),
             doubt: None,
@@ -386,8 +390,8 @@ impl Passed<'_> {
     }
 }
 
-/// Checks a call that the caller executes. What it does is the caller's to decide: there is no
-/// policy for it here.
+/// Checks a call that the caller executes. The caller decides about its effect, so no policy
+/// applies here.
 fn hand_over(
     turn: TurnId,
     call: &ToolCall,
@@ -412,6 +416,7 @@ fn hand_over(
         preview: visible(&call_in_words(&name_in_words(&call.name), &arguments)),
         arguments,
         definition: Some(definition.fingerprint()),
+        intent: definition.intent.clone(),
         requested_at: check.now,
         expires_at: check.expires_at(),
         doubt: None,

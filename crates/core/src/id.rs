@@ -1,4 +1,4 @@
-//! Names of things: who, where, which.
+//! Identifiers of users, agents, conversations, turns, calls, models and stores.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A string that must not be empty was empty (or only white space).
+/// The error for an identifier without a visible character.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} must not be empty")]
 pub struct Empty {
-    /// What was empty, as a person would call it.
+    /// Description of the identifier, such as "a user id".
     pub what: &'static str,
 }
 
@@ -22,16 +22,17 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Takes the text as it is.
+            /// Creates the identifier from a text, which is kept unchanged.
             ///
             /// # Errors
-            /// [`Empty`] if nothing but white space is in it.
+            ///
+            /// [`Empty`] if the text is blank.
             pub fn new(text: impl Into<String>) -> Result<Self, Empty> {
                 let text = text.into();
                 if text.trim().is_empty() { Err(Empty { what: $what }) } else { Ok(Self(text.into())) }
             }
 
-            /// The text.
+            /// Returns the identifier's text as given.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -60,41 +61,42 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// Whoever a turn runs for. Comes from authentication, never from a model.
+    /// The user that a turn runs for. Comes from authentication, never from a model.
     UserId, "a user id"
 );
 text_id!(
-    /// One tool call, unique in its conversation. Minted by the turn machine, never by a provider.
+    /// A tool call, unique in its conversation. Assigned by the turn, never by a provider.
     CallId, "a call id"
 );
 text_id!(
-    /// What an outside system is given so that a repeated call has one effect: conversation, turn
-    /// and call, never the arguments.
+    /// The key under which an external system executes a repeated call once: conversation, turn and
+    /// call, never the arguments.
     IdempotencyKey, "an idempotency key"
 );
 text_id!(
-    /// The name of a vendor's adapter, such as `gemini` or `embedded`. Core has no list of them.
+    /// The name of a provider's adapter, such as `gemini` or `embedded`. This crate has no list of
+    /// them.
     ProviderId, "a provider name"
 );
 text_id!(
-    /// The name of an agent: part of the key of each of its conversations, so that another agent on
-    /// the same store leaves them alone. Changing it gives up the conversations; what people read
-    /// is the display name.
+    /// The name of an agent, part of the key of each of its conversations, so that another agent on
+    /// the same store does not touch them. Renaming an agent gives up its conversations; the name
+    /// that people see is the display name.
     AgentName, "an agent name"
 );
 text_id!(
-    /// One accepted message, answer or cancellation. The same id twice is one input.
+    /// An accepted input. Submitting the same id twice is one input.
     InputId, "an input id"
 );
 
 impl CallId {
-    /// The id of the `index`th call of a response, before the turn machine mints the final one.
+    /// Returns the id of a response's call at `index` before the turn assigns the final one.
     #[must_use]
     pub(crate) fn provisional(index: usize) -> Self {
         Self(format!("provisional_{index}").into())
     }
 
-    /// The `number`th call of a turn.
+    /// Returns the id of a turn's call by its number.
     #[must_use]
     pub(crate) fn minted(turn: TurnId, number: u32) -> Self {
         // The tail of a version 7 UUID is its random part; 40 characters is the strictest wire's
@@ -105,22 +107,23 @@ impl CallId {
 }
 
 impl From<uuid::Uuid> for InputId {
-    /// Names an input by a UUID, for whoever has no name of their own for it.
+    /// Creates an input id from a UUID, for clients that have no id of their own.
     fn from(id: uuid::Uuid) -> Self {
         Self(id.to_string().into())
     }
 }
 
 impl IdempotencyKey {
-    /// The key of one call: conversation, turn and call, never the arguments.
+    /// Returns the idempotency key of a call, made of conversation, turn and call, never the
+    /// arguments.
     #[must_use]
-    pub fn of(conversation: ConversationId, turn: TurnId, call: &CallId) -> Self {
+    pub fn for_call(conversation: ConversationId, turn: TurnId, call: &CallId) -> Self {
         Self(format!("{conversation}/{turn}/{call}").into())
     }
 }
 
 impl UserId {
-    /// The one user of a machine without authentication: `local`.
+    /// Returns `local`, the only user of a machine without authentication.
     #[must_use]
     pub fn local() -> Self {
         Self("local".into())
@@ -128,8 +131,8 @@ impl UserId {
 }
 
 impl AgentName {
-    /// Returns `adjutant`: the agent of the product, and of conversations from before names were
-    /// recorded.
+    /// Returns `adjutant`, the name of the product's agent and of conversations from before names
+    /// were recorded.
     #[must_use]
     pub fn adjutant() -> Self {
         Self("adjutant".into())
@@ -159,38 +162,39 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(
-    /// One conversation: an ordered sequence of turns of one user.
+    /// A conversation: an ordered sequence of turns of one user with one agent.
     ConversationId
 );
 uuid_id!(
-    /// One turn: from an accepted message to its outcome. Also the id of its decision in the log.
+    /// A turn, from an accepted input to its outcome. Also the id of its decision in the log.
     TurnId
 );
 
 impl ConversationId {
-    /// Returns the id of a single request, made from these bytes but for the bits of the version.
+    /// Returns the id of a single request, a UUID of version 8 with these bytes.
     #[must_use]
     pub fn of_request(bytes: [u8; 16]) -> Self {
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// Whether it is a single request of a client that keeps the conversation itself: a UUID of
-    /// version 8. Lists of conversations leave it out; its decision is in the log like any other.
+    /// Returns true for the id of a single request of a client that keeps the conversation itself
+    /// (a UUID of version 8). Lists of conversations leave it out; its decision is logged like any
+    /// other.
     #[must_use]
     pub fn is_of_a_request(self) -> bool {
         self.0.get_version_num() == 8
     }
 }
 
-/// A conversation together with its agent and its owner. Every store looks things up by all three,
-/// so that an id never opens a conversation of another user or of another agent.
+/// A conversation with its agent and owner. Stores look up by all three, so that an id never opens
+/// a conversation of another user or agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationKey {
-    /// The agent it is held with.
+    /// Agent that the conversation belongs to.
     pub agent: AgentName,
-    /// The owner.
+    /// User who owns the conversation.
     pub user: UserId,
-    /// The conversation.
+    /// Id of the conversation, a UUID.
     pub conversation: ConversationId,
 }
 
@@ -201,17 +205,17 @@ impl Hash for ConversationKey {
     }
 }
 
-/// Which model of which provider.
+/// A model of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ModelId {
-    /// The adapter's name.
+    /// Name of the adapter, such as `openai`.
     pub provider: ProviderId,
-    /// The vendor's name of the model, passed on as it is.
+    /// The provider's name of the model, sent unchanged.
     pub name: String,
 }
 
 impl ModelId {
-    /// Returns the id that stands where no model is asked: `none/none`.
+    /// Returns `none/none`, the placeholder where no model is involved.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -220,8 +224,11 @@ impl ModelId {
         }
     }
 
+    /// Creates the id of a model.
+    ///
     /// # Errors
-    /// [`Empty`] if either name is.
+    ///
+    /// [`Empty`] if one of the names is blank.
     pub fn new(provider: impl Into<String>, name: impl Into<String>) -> Result<Self, Empty> {
         let (provider, name) = (ProviderId::new(provider)?, name.into());
         if name.trim().is_empty() {
@@ -239,12 +246,12 @@ impl fmt::Display for ModelId {
         write!(f, "{}/{}", self.provider, self.name)
     }
 }
-/// Identifies an open store in this process. One transaction can write to all that has the same.
+/// Identifies an open store in this process. Ports with the same id can share a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreId(usize);
 
 impl StoreId {
-    /// Returns the id of a store that is this value, which must not move as long as the id is used.
+    /// Returns the id of a store that is this value, which must not move while the id is used.
     #[must_use]
     pub fn of<T>(store: &T) -> Self {
         Self(std::ptr::from_ref(store).addr())

@@ -1,59 +1,61 @@
-//! The words and rules of an agent: messages, tools, models, and the turn machine.
+//! The vocabulary and the rules of an agent: messages, tools, models, events, and the state machine
+//! of a turn.
 //!
-//! Nothing here waits, reads a clock or opens a file. Whoever drives a [`turn::Turn`] does.
+//! Nothing here performs I/O, waits, or reads a clock. The driver of a [`turn::Turn`] does
+//! (`adjutant-runtime`), through the traits in [`port`].
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod budget; // what may be spent
-mod calibration; // how our counts of tokens relate to a provider's
-mod call_end; // how a tool call ended
-mod call_words; // a call in words
-mod client_side; // what the program that asks brings along
-mod confirmation; // what waits for a human
-pub mod conversation; // what events add up to
-mod cost; // what it cost in money
-mod cursor; // a place in a list
-mod decision; // what a turn amounted to
-mod error; // why a model call failed
-mod event; // what happened
-mod feedback; // what a person thinks of an answer
+mod budget; // budgets: limits, reservations, spending
+mod calibration; // calibration of token estimates
+mod call_end; // ends of tool calls
+mod call_words; // descriptions of calls for confirmations
+mod client_side; // tools and context of the caller
+mod confirmation; // pending calls and their answers
+pub mod conversation; // the state of a conversation, a fold over its events
+mod cost; // costs in money
+mod cursor; // positions in lists
+mod decision; // decisions, intents and outcomes
+mod error; // errors of model calls
+mod event; // events of the journal
+mod feedback; // ratings of answers
 mod fingerprint; // digests of JSON
-mod gate; // what stands in front of every tool
-mod id; // names of things
-pub mod limits; // every bound
-mod log; // what the logs say
-mod memory; // what a memory remembers of itself
-mod message; // what is said
-mod model; // who answers
-mod output; // what the final answer must look like
-mod past; // what a turn was given of its conversation
-pub mod port; // what others implement
-mod redact; // how much of it the logs hold
-mod registry; // which tools there are
-mod schema; // what JSON must look like
-mod schema_of; // what a Rust type looks like as JSON
-mod session; // where a conversation stands
-mod summary; // what stands for old turns
-mod task; // what the task assistant keeps
-mod title; // what a conversation is called
-pub mod told; // what memory puts in front of a message
-mod tool; // what can be called
-mod tool_choice; // which of them may be called
-mod tool_progress; // how far a running call is
+mod gate; // the checks in front of every tool
+mod given_history; // a record of the history that a turn started from
+mod id; // identifiers
+mod limit_name; // names of limits
+pub mod limits; // limits with their defaults
+mod log; // rows of the decision and tool invocation logs
+mod memory; // changes of a memory
+mod message; // messages and their parts
+mod model; // requests, responses, capabilities
+mod output; // structured output
+pub mod port; // traits that adapters and stores implement
+pub mod recall_block; // the block of recalled facts in a message
+mod redact; // redaction of logs
+mod registry; // the tools of an agent
+mod schema; // JSON Schema validation
+mod schema_of; // JSON Schema of a Rust type
+mod session; // sessions
+mod store_change; // changes in the journal's transaction
+mod summary; // summaries of old turns
+mod title; // titles of conversations
+mod tool; // tools, their calls and results
+mod tool_choice; // constraints on tool calls
+mod tool_progress; // progress of running calls
 mod tool_set; // the tools of a request
-mod trace; // where the time of a turn went
-mod trace_context; // the trace that a request belongs to
-mod transcript; // what was said, to be read again
-mod trim; // the part of a history that a turn is given
-pub mod turn; // what happens next
-mod visible; // what nobody sees
-pub mod weak; // tool calling for models that cannot be trusted with it
-pub mod words; // what the person reads
+mod trace; // the steps of a turn
+mod trace_context; // W3C Trace Context
+mod transcript; // messages for people to read
+mod trim; // trimming of history
+pub mod turn; // the state machine of a turn
+mod visible; // invisible and control characters
+pub mod words; // messages for the person
 
 pub use budget::*;
 pub use call_words::{call_in_words, name_in_words};
 pub use client_side::*;
 pub use confirmation::*;
-pub use conversation::{last_summary, recalled};
+pub use conversation::{last_summary, turn_history};
 pub use cost::Cost;
 pub use decision::*;
 pub use error::{ModelError, TimeBound};
@@ -61,22 +63,23 @@ pub use event::*;
 pub use feedback::*;
 pub use fingerprint::{fingerprint, sorted};
 pub use gate::{Gate, GateCheck, Permission, Policy};
+pub use given_history::{GivenHistory, Loading};
 pub use id::*;
+pub use limit_name::LimitName;
 pub use limits::{LongMessage, TurnLimits};
 pub use log::*;
 pub use memory::*;
 pub use message::*;
 pub use model::*;
 pub use output::{OutputSchema, Structured};
-pub use past::{Loading, Past};
 pub use port::LanguageModel;
 pub use redact::{LogContent, UnknownLogContent};
-pub use registry::{RESERVED, ToolRegistry, nearest};
+pub use registry::{RESERVED, ToolRegistry, edit_distance, nearest};
 pub use schema::{Schema, UnusableSchema};
 pub use schema_of::schema_of;
 pub use session::{SESSION_IDLE_MAX, Session, SessionState, session};
-pub use summary::{Recalled, Summary};
-pub use task::*;
+pub use store_change::{InMemoryTables, StoreChange, UserTable, UserTables};
+pub use summary::{Summary, TurnHistory};
 pub use title::{TITLE_CHARS_MAX, given_title, title};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;

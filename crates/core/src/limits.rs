@@ -1,4 +1,4 @@
-//! Every bound of a turn, with its default and its name. All are on by default.
+//! The bounds of a turn, with their defaults. All are on by default.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,63 +7,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Capabilities, MaxTokens, WindowShare};
 
-/// Tool rounds in a turn. Key `agent.max_tool_iterations`, variable `MAX_TOOL_ITERATIONS`. Source:
-/// seeds 000, 001.
+/// Most rounds of tools in a turn.
 pub const TOOL_ITERATIONS_MAX: u32 = 5;
-/// Visible output of one answer, in tokens. Key `llm.max_tokens`, variable `LLM_MAX_TOKENS`.
-/// Source: seeds 000, 001.
+/// Visible output of one answer, in tokens.
 pub const OUTPUT_TOKENS_MAX: u32 = 1024;
-/// Sampling temperature. Key `llm.temperature`, variable `LLM_TEMPERATURE`. Source: seeds 000, 001.
+/// Sampling temperature: the most likely token each time, so that runs repeat.
 pub const TEMPERATURE: f64 = 0.0;
-/// The share of the usable window at which old turns are put into a few words, for agents that want
-/// it. Key `agent.summarize_at`.
+/// The share of the usable context window at which old turns are summarised, for agents that enable
+/// compaction.
 pub const SUMMARIZE_AT: f64 = 0.80;
-/// A summary, in tokens; in a small window an eighth of what is usable.
+/// Length of a summary, in tokens; in a small context window an eighth of what is usable.
 pub const SUMMARY_TOKENS_MAX: u32 = 1024;
-/// A message in the task assistant, in Unicode characters; what becomes of a longer one says
-/// [`LongMessage`]. Key `agent.message_chars_max`.
+/// Length of a message, in Unicode characters. [`LongMessage`] is the treatment of a longer one.
 pub const MESSAGE_CHARS_MAX: usize = 4000;
-/// A message anywhere, in bytes; larger is refused before a turn starts.
+/// Size of a message, in bytes. A larger one is refused before a turn starts, whatever the limits.
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Messages that wait in one conversation, accepted and not taken; one more is refused. Key
-/// `serve.messages_queued`.
+/// Messages that wait in one conversation, submitted and not run yet; one more is refused.
 pub const MESSAGES_QUEUED_MAX: NonZeroU32 = NonZeroU32::new(100).unwrap();
-/// Tools that the sender of a message may bring. Source: the bound of OpenAI's API.
+/// Number of tools that the sender of a message may bring; OpenAI's API has the same bound.
 pub const CLIENT_TOOLS_MAX: usize = 128;
-/// Their definitions in all, in bytes: they are in every request of the turn, and in the journal.
+/// Size of their definitions together, in bytes: they are in every request of the turn, and in the
+/// journal.
 pub const CLIENT_TOOLS_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of context that the sender of a message may add.
+/// Size of the context that the sender of a message may add, in bytes.
 pub const CLIENT_CONTEXT_BYTES_MAX: usize = 64 * 1024;
-/// User and assistant messages of history a turn is given.
+/// Number of user and assistant messages of history that a turn is given.
 pub const HISTORY_MESSAGES_MAX: usize = 20;
-/// What history is trimmed down to once it is over its bound, so that the prefix stays stable for a
-/// while.
+/// Number of messages that history is trimmed down to once it is over its bound. It is less than
+/// the bound so that the next turns begin with the same messages, which a prompt cache keeps.
 pub const HISTORY_MESSAGES_KEPT: usize = 10;
-/// One tool execution. Key `agent.tool_timeout`.
+/// Time of one tool execution.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(30);
-/// A whole turn, waiting for people not counted; a turn of a self-hosted model has no deadline
-/// unless one is set. Key `agent.turn_deadline`.
+/// Time of a whole turn, waiting for people not counted. A turn of a self-hosted model has no
+/// deadline unless one is set.
 pub const TURN_DEADLINE: Duration = Duration::from_secs(120);
-/// How often one call (same tool, same arguments) is executed in a turn. Key
-/// `agent.identical_calls_max`.
+/// Executions of one call (same tool, same arguments) in a turn.
 pub const IDENTICAL_CALLS_MAX: u32 = 3;
-/// How often in a row an unusable answer (empty, cut inside a call) is asked for again.
+/// Repeated requests in a row for an unusable answer (empty, cut inside a call).
 pub const REASKS_MAX: u32 = 1;
-/// How long a confirmation can be given. Key `agent.confirmation_expiry`.
+/// Time in which a confirmation can be given.
 pub const CONFIRMATION_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How long a confirmation can be given by a client that keeps the conversation itself (the
-/// OpenAI-compatible addresses).
+/// Time in which a confirmation can be given by a client that keeps the conversation itself, as
+/// those of the OpenAI-compatible API do.
 pub const CONFIRMATION_EXPIRY_STATELESS: Duration = Duration::from_secs(10 * 60);
 
-/// The treatment of a message that is longer than [`TurnLimits::message_chars_max`]. Key
-/// `agent.long_message`.
+/// The treatment of a message that is longer than [`TurnLimits::message_chars_max`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongMessage {
-    /// It is cut, the model and the person are told, and what is left of it is acted on.
+    /// The message is cut, a note for the model and a notice for the user say so, and the rest is
+    /// acted on.
     #[default]
     Cut,
-    /// It is refused before anything is accepted.
+    /// The message is refused before anything is submitted.
     Refuse,
 }
 
@@ -73,48 +69,64 @@ impl LongMessage {
     }
 }
 
-/// The bounds of one turn. Kept with the turn, so that a resumed turn has the bounds it started
-/// with.
+/// The bounds of one turn. They are recorded with it, so that a turn that another worker recovers
+/// keeps the bounds it started with.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use adjutant_core::TurnLimits;
+///
+/// let limits = TurnLimits {
+///     tool_iterations_max: 10,
+///     turn_deadline: Some(Duration::from_secs(300)),
+///     ..TurnLimits::default()
+/// };
+/// assert_eq!(limits.identical_calls_max, 3);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnLimits {
-    /// Tool rounds; see [`TOOL_ITERATIONS_MAX`].
+    /// Most rounds of tools. Default: [`TOOL_ITERATIONS_MAX`].
     pub tool_iterations_max: u32,
-    /// Executions of one identical call; see [`IDENTICAL_CALLS_MAX`].
+    /// Most executions of one identical call. Default: [`IDENTICAL_CALLS_MAX`].
     pub identical_calls_max: u32,
-    /// Re-asks in a row; see [`REASKS_MAX`].
+    /// Most repeated requests in a row for an unusable answer. Default: [`REASKS_MAX`].
     pub reasks_max: u32,
-    /// Characters of a message. `None`: only the window bounds it.
+    /// Length of a message, in characters. `None`: only the context window bounds it. Default:
+    /// [`MESSAGE_CHARS_MAX`].
     pub message_chars_max: Option<usize>,
-    /// The treatment of a longer one. Default: [`LongMessage::Cut`].
+    /// The treatment of a longer message. Default: [`LongMessage::Cut`].
     #[serde(skip_serializing_if = "LongMessage::is_usual")]
     pub long_message: LongMessage,
-    /// User and assistant messages of history. `None`: only the window bounds it.
+    /// Number of user and assistant messages of history. `None`: only the context window bounds it.
+    /// Default: [`HISTORY_MESSAGES_MAX`].
     pub history_messages_max: Option<usize>,
-    /// The share of the usable window at which old turns are put into a few words. `None`: never;
-    /// the oldest turns are left out when the window is full.
+    /// The share of the usable context window at which old turns are summarised. `None`: never; the
+    /// oldest turns are left out when the window is full. Default: `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarize_at: Option<WindowShare>,
-    /// One tool execution.
+    /// Time of one tool execution. Default: [`TOOL_TIMEOUT`].
     pub tool_timeout: Duration,
-    /// The whole turn, waiting for people not counted, and the model call of a summary. `None`: as
-    /// long as work goes on.
+    /// Time of the whole turn, waiting for people not counted, and of the model call of a summary.
+    /// `None`: no deadline. Default: [`TURN_DEADLINE`].
     pub turn_deadline: Option<Duration>,
-    /// How long a confirmation can be given.
+    /// Time in which a confirmation can be given. Default: [`CONFIRMATION_EXPIRY`].
     pub confirmation_expiry: Duration,
-    /// Visible output of one answer, where the turn may have less than the agent's own bound.
-    /// `None`: that bound.
+    /// Visible output of one answer, in tokens, where the turn may have less than the agent allows.
+    /// `None`: as much as the agent allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens_max: Option<MaxTokens>,
-    /// Words and nothing else: no tools, and a short instruction in the place of the agent's. For
-    /// requests that are about a conversation and not part of one, such as finding a title for it.
-    /// Default `false`.
+    /// True for a turn that only answers in text: no tools, and a short instruction in the place of
+    /// the agent's. For requests that are about a conversation and not part of one, such as finding
+    /// a title for it. Default: `false`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub words_only: bool,
 }
 
 impl TurnLimits {
-    /// The defaults for a model: of a self-hosted one, a turn has no deadline.
+    /// Returns the default limits for a model: a turn of a self-hosted one has no deadline.
     #[must_use]
     pub fn for_model(capabilities: &Capabilities) -> Self {
         let limits = Self::default();

@@ -1,5 +1,4 @@
-//! The decision log and the tool-invocation log: rows that follow from events, and from nothing
-//! else.
+//! Rows of the decision log and the tool invocation log, derived from events alone.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,74 +13,72 @@ use crate::model::Usage;
 use crate::redact::LogContent;
 use crate::tool::{Arguments, ToolResult};
 
-/// One turn in the decision log. Opens before the first model call and closes at the end.
+/// A turn in the decision log. Created before the first model call, completed at the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
-    /// The turn's id.
+    /// Id of the turn, which is also the decision's.
     pub id: TurnId,
-    /// The agent that made it.
+    /// Agent that ran the turn.
     #[serde(default = "AgentName::adjutant")]
     pub agent: AgentName,
-    /// The agent's version then, as its developer numbers them.
+    /// Version of the agent at that time, as its developer numbers them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Its conversation.
+    /// Conversation that the turn belongs to.
     pub conversation: ConversationId,
-    /// Whose turn it was.
+    /// User who submitted the input.
     pub user: UserId,
-    /// The HTTP request that started it, if one did.
+    /// Id of the HTTP request that started the turn, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// When it began.
+    /// Time at which the turn started.
     pub started_at: Timestamp,
-    /// When it ended, if it did.
+    /// Time at which the turn ended; `None` while it runs or waits.
     pub ended_at: Option<Timestamp>,
-    /// The person's words, as the model got them, as far as [`LogContent`] lets them in.
+    /// The person's message as the model received it, as far as [`LogContent`] allows.
     pub message: String,
-    /// How many Unicode characters they had before any cut.
+    /// Length of the original message, in Unicode characters.
     pub message_chars: usize,
-    /// What the person wanted, once it is known.
+    /// Intent of the person, once it is known.
     pub intent: Option<UserIntent>,
-    /// The strongest thing that happened, once it is known.
+    /// Kind of the decision with the strongest effect, once it is known.
     pub kind: Option<DecisionKind>,
-    /// How it ended, or that it waits.
+    /// Outcome of the turn, or that it waits.
     pub outcome: Option<OutcomeCategory>,
-    /// The words the person got, once there are some.
+    /// Answer to the person, once there is one.
     pub content: Option<String>,
-    /// The model it was started with.
+    /// Model that the turn started with.
     pub model: ModelId,
-    /// Model calls made.
+    /// Number of completed model calls in the turn.
     pub model_calls: u32,
-    /// Tool rounds made.
+    /// Number of rounds with tool calls.
     pub iterations: u32,
-    /// Tokens of all model calls.
+    /// Token usage of all model calls.
     pub usage: Usage,
-    /// Money of all model calls that were answered, in US dollars. `None`: not known. Zero: nothing
-    /// was paid.
+    /// Cost of all answered model calls, in US dollars. `None`: unknown. Zero: free of charge.
     #[serde(rename = "cost_usd", with = "cost::in_usd")]
     pub cost: Option<Cost>,
-    /// Time in model calls.
+    /// Total duration of model calls, in milliseconds.
     pub model_ms: u64,
-    /// Time in tools.
+    /// Total duration of tool calls, in milliseconds.
     pub tool_ms: u64,
-    /// From start to end, once it ended.
+    /// Duration of the turn in milliseconds, once it ended.
     pub total_ms: Option<u64>,
-    /// The error's code, if it did not simply succeed.
+    /// Code of the error, unless the turn succeeded.
     pub error_code: Option<String>,
-    /// The model's answer if it was unreadable, bounded.
+    /// Unreadable response of the model, truncated.
     pub raw_response: Option<String>,
-    /// What the person was told beside the answer: settings left out, room added for thinking,
-    /// cuts.
+    /// Notices to the person beside the answer, such as ignored settings and truncated texts.
     pub notices: Vec<Notice>,
-    /// The person's opinion of the answer, as far as [`LogContent`] lets their words in. It follows
-    /// from no event.
+    /// Rating of the answer, with the comment as far as [`LogContent`] allows. The only field that
+    /// is not derived from events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
 }
 
 impl DecisionRecord {
-    /// The row a `TurnStarted` opens. `None` for any other event. `content`: how much of what was
-    /// said is written down.
+    /// Returns the row for an [`Event::TurnStarted`], and `None` for other events. `content`
+    /// decides how much text it contains.
     #[must_use]
     pub fn open(
         key: &ConversationKey,
@@ -131,7 +128,7 @@ impl DecisionRecord {
         })
     }
 
-    /// Returns the key of its conversation.
+    /// Returns the key of the turn's conversation.
     #[must_use]
     pub fn key(&self) -> ConversationKey {
         ConversationKey {
@@ -141,7 +138,7 @@ impl DecisionRecord {
         }
     }
 
-    /// Its place in the list, to go on behind it.
+    /// Returns the cursor from which the next page of the log begins.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         Cursor {
@@ -150,8 +147,8 @@ impl DecisionRecord {
         }
     }
 
-    /// Whether [`DecisionRecord::apply`] does anything with this event: a store need not look for
-    /// the row otherwise.
+    /// Returns true if [`DecisionRecord::apply`] uses this event; otherwise a store need not load
+    /// the row.
     #[must_use]
     pub fn is_changed_by(event: &Event) -> bool {
         match event {
@@ -179,7 +176,7 @@ impl DecisionRecord {
         }
     }
 
-    /// Counts the model call that put old turns into few words.
+    /// Adds the model call that summarised old turns.
     fn summarised(&mut self, usage: Usage, cost: Option<Cost>, ms: u64) {
         self.model_calls += 1;
         self.model_ms += ms;
@@ -187,7 +184,7 @@ impl DecisionRecord {
         self.cost = Cost::sum(self.cost, cost);
     }
 
-    /// Follows one event of its turn. `log`: how much of what was said is written down.
+    /// Updates the row by an event of its turn. `log` decides how much text it contains.
     pub fn apply(&mut self, at: Timestamp, event: &Event, log: LogContent) {
         let text = |text: &str| Some(log.text(text)).filter(|_| log != LogContent::None);
         match event {
@@ -227,7 +224,7 @@ impl DecisionRecord {
             } => {
                 self.kind = Some(DecisionKind::waiting_for(pending));
                 self.outcome = Some(OutcomeCategory::waiting_for(pending));
-                self.intent = pending.first().map(|call| UserIntent::of_tool(&call.tool));
+                self.intent = pending.first().map(UserIntent::from);
                 self.content = text(content);
             }
             Event::TurnFinished { end, .. } => {
@@ -250,7 +247,7 @@ impl DecisionRecord {
                     u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0))
                         .ok();
             }
-            // The others are those of `is_changed_by`, which names every event.
+            // `is_changed_by` names every event, so no other one gets here.
             _ => debug_assert!(
                 !Self::is_changed_by(event),
                 "{} is not written down",
@@ -260,32 +257,32 @@ impl DecisionRecord {
     }
 }
 
-/// One executed call in the tool-invocation log.
+/// An executed call in the tool invocation log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolInvocationRecord {
-    /// The call's id; one row per call.
+    /// Id of the call; there is one row for each.
     pub id: CallId,
-    /// The decision it belongs to.
+    /// Turn that the call belongs to.
     pub decision: TurnId,
-    /// The tool.
+    /// Name of the executed tool.
     pub tool: String,
-    /// What it was called with.
+    /// Arguments, as far as [`LogContent`] allows.
     pub arguments: Arguments,
-    /// What came out.
+    /// Result, as far as [`LogContent`] allows.
     pub result: ToolResult,
-    /// How long it took.
+    /// Duration of the call, in milliseconds.
     pub ms: u64,
-    /// How often it was started, crashes included.
+    /// Number of starts, including those before crashes.
     pub attempt: u32,
-    /// When it ended.
+    /// Time at which the call ended.
     pub at: Timestamp,
 }
 
 impl ToolInvocationRecord {
-    /// The row a `CallFinished` writes. `None` for any other event. `log`: how much of what was
-    /// said is written down.
+    /// Returns the row for an [`Event::CallFinished`], and `None` for other events. `log` decides
+    /// how much text it contains.
     #[must_use]
-    pub fn of(at: Timestamp, event: &Event, log: LogContent) -> Option<Self> {
+    pub fn from_event(at: Timestamp, event: &Event, log: LogContent) -> Option<Self> {
         let Event::CallFinished {
             turn,
             call,
@@ -312,25 +309,25 @@ impl ToolInvocationRecord {
     }
 }
 
-/// Which decisions to list, newest first.
+/// A filter of the decision log, which is listed newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DecisionFilter {
-    /// Only those of this agent.
+    /// Agent that ran the turn. `None`: every agent.
     pub agent: Option<AgentName>,
-    /// Only this outcome.
+    /// Outcome that the turn must have.
     pub outcome: Option<OutcomeCategory>,
-    /// Only this conversation.
+    /// Conversation that the turn must belong to.
     pub conversation: Option<ConversationId>,
-    /// Only those in which this tool was executed.
+    /// Tool that must have been executed in the turn.
     pub tool: Option<String>,
-    /// Only those whose answer was rated so.
+    /// Rating that the answer must have.
     pub feedback: Option<Rating>,
-    /// Only those started at or after this moment.
+    /// Earliest start of the turn, inclusive.
     pub since: Option<Timestamp>,
-    /// Only those started before this moment.
+    /// Latest start of the turn, exclusive.
     pub until: Option<Timestamp>,
-    /// Only those behind this place.
+    /// Cursor of the last entry of the previous page.
     pub after: Option<Cursor>,
-    /// At most so many; `None`: all.
+    /// Maximum number of entries. `None`: all.
     pub limit: Option<u32>,
 }

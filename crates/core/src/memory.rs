@@ -1,6 +1,6 @@
-//! What a person's memory changed, when, and because of which conversation.
+//! Records of changes to a person's memory: what changed, when, and which conversation caused it.
 //!
-//! Of a vault, the files are the truth; this is what a line of markdown cannot show.
+//! For a vault the files are authoritative; these records hold what a line of Markdown cannot.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use uuid::Uuid;
 
 use crate::id::{CallId, ConversationId, IdempotencyKey, TurnId, UserId};
 
-/// Whose memory, and in which vault. Nothing crosses from one scope to another.
+/// The owner and vault of a memory. Nothing is shared between scopes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MemoryScope {
-    /// The vault's owner.
+    /// User who owns the memory.
     pub user: UserId,
-    /// The vault: its absolute path, symbolic links resolved. A vault that is moved starts an empty
+    /// Absolute path of the vault with symbolic links resolved; a vault that is moved starts a new
     /// history. Empty: the facts are in the database.
     pub vault: String,
 }
@@ -29,157 +29,156 @@ impl MemoryScope {
     }
 }
 
-/// Where something was learned.
+/// The call that stored something in the memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySource {
-    /// The conversation.
+    /// Conversation in which the call was made.
     pub conversation: ConversationId,
-    /// The turn in it.
+    /// Turn in which the call was made.
     pub turn: TurnId,
-    /// The call in the turn.
+    /// Id of the call in the turn.
     pub call: CallId,
 }
 
-/// A fact that is kept in the database.
+/// A fact in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFact {
-    /// Its words, in one line.
+    /// Text of the fact, on one line.
     pub text: String,
-    /// True if a model is always told it.
+    /// True if the fact is part of every instruction.
     pub important: bool,
-    /// The time at which it was first remembered.
+    /// Time at which the fact was first stored.
     pub created_at: Timestamp,
-    /// The time at which it got the words and the importance it has.
+    /// Time at which its text or importance last changed.
     pub updated_at: Timestamp,
-    /// The call that gave it its words; none if the person wrote them.
+    /// Call that stored its text; `None` if the person wrote it.
     pub source: Option<MemorySource>,
 }
 
-/// A fact as it stood in the file, or in the database.
+/// A fact as it was in the file or database at the time of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactLine {
-    /// The fact's own words, the key by which its history is found.
+    /// Text of the fact, by which its history is found.
     pub text: String,
-    /// The bytes of the file: the list item with its mark, its date and whatever hangs below it. In
-    /// the database: its words.
+    /// Bytes of the list item in the file with its marker, date and nested lines; in the database,
+    /// the text.
     pub line: String,
-    /// Whether it stood among the important ones.
+    /// True if it was in the section of important facts.
     pub important: bool,
-    /// Its place in its section, from 0; in the database, among all facts.
+    /// Index in its section, from 0; in the database, among all facts.
     pub place: usize,
-    /// When the fact was first written down, as far as anybody knows.
+    /// Time at which the fact was first stored, if it is known.
     pub created: Option<Timestamp>,
 }
 
-/// What a change did.
+/// The content of a change, by what was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MemoryEffect {
-    /// A fact was added (no `before`), forgotten (no `after`), corrected or edited (both).
+    /// A fact was added (no `before`), forgotten (no `after`), or changed (both).
     Fact {
-        /// How it read.
+        /// The fact before the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<FactLine>,
-        /// How it reads.
+        /// The fact after the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<FactLine>,
     },
-    /// Text went into a note.
+    /// Text was inserted into a note.
     Note {
-        /// The note, relative to the vault, with `/`.
+        /// Path of the note relative to the vault, with `/`.
         path: String,
-        /// Exactly what was inserted; the whole note if it was created.
+        /// Inserted bytes; the whole note if it was created.
         inserted: String,
-        /// The note did not exist before.
+        /// True if the note did not exist before.
         created: bool,
-        /// How often `inserted` stood in the note before.
+        /// Number of times that `inserted` occurred in the note before.
         found_before: usize,
-        /// The data of the call's answer, given again when the call is repeated.
+        /// Result data of the call, returned again if the call is repeated.
         answer: serde_json::Value,
     },
-    /// The line of a task was added (no `before`), removed (no `after`), changed or moved (both) in
-    /// the notes.
+    /// The lines of a task were added (no `before`), removed (no `after`), or changed or moved
+    /// (both).
     Task {
-        /// The words of the task, for the person.
+        /// Description of the task, for messages to the person.
         words: String,
-        /// Its lines before, and their note.
+        /// Lines of the task before, with their note.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<TaskLines>,
-        /// Its lines after, and their note: two if the next occurrence of the task stands beside
-        /// the completed one.
+        /// Lines after, with their note; two tasks if the next occurrence was added beside the
+        /// completed one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<TaskLines>,
-        /// The note that the lines went to did not exist before.
+        /// True if the note with the new lines did not exist before.
         created: bool,
-        /// The data of the call's answer, given again when the call is repeated.
+        /// Result data of the call, returned again if the call is repeated.
         answer: serde_json::Value,
     },
 }
 
-/// Lines of a note, and what is needed to find them, or their place, again.
+/// Lines of a note, with what is needed to find them or their position again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskLines {
-    /// The note, relative to the vault, with `/`.
+    /// Path of the note relative to the vault, with `/`.
     pub path: String,
-    /// The lines, divided by `\n`, without what ends the last.
+    /// The lines, separated by `\n`, without the last line end.
     pub text: String,
-    /// The line above; none at the beginning of the note.
+    /// Line above; `None` at the beginning of the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<String>,
-    /// The line below; none at the end of the note.
+    /// Line below; `None` at the end of the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<String>,
-    /// The number of times these lines stood in the note before the change.
+    /// Number of times that these lines occurred in the note before the change.
     pub found_before: usize,
 }
 
-/// How far a change got.
+/// The progress of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryState {
-    /// Written down before the file was touched: the file says whether it was carried out.
+    /// Recorded before the file is written; whether it was carried out can be read from the file.
     Begun,
-    /// Carried out.
+    /// Carried out completely, and can be undone.
     Done,
-    /// Taken back by the person.
+    /// Reverted by the person who owns the memory.
     Undone,
-    /// Never carried out, or no longer undoable because the file was changed by hand since.
+    /// Never carried out, or not revertible because the file was edited since.
     Void,
 }
 
-/// What a change did to the bytes of a file, so that it can be taken back to the byte while nobody
-/// else has changed the file.
+/// A change of a file's bytes, which can be reverted exactly while the file has not been changed
+/// otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePatch {
-    /// The SHA-256 of the whole file after the change, in hexadecimal digits.
+    /// SHA-256 of the whole file after the change, in hexadecimal digits.
     pub after: String,
-    /// Where the bytes are that were changed, from 0.
+    /// Offset of the changed bytes, from 0.
     pub at: usize,
-    /// What stood there.
+    /// Bytes that were replaced.
     pub removed: String,
-    /// How many bytes stand there instead.
+    /// Number of bytes that replaced them.
     pub inserted: usize,
 }
 
-/// One change of a memory.
+/// A recorded change of a memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryChange {
-    /// Its own name; a time-ordered UUID.
+    /// Id of the change, a time-ordered UUID.
     pub id: Uuid,
-    /// When.
+    /// Time at which the change was made.
     pub at: Timestamp,
-    /// Because of what; none if the person did it without a conversation.
+    /// Call that made the change; `None` if the person made it without a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<MemorySource>,
-    /// The call's key, so that a repeat of it has no second effect.
+    /// Idempotency key of the call, so that repeating it has no second effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<IdempotencyKey>,
-    /// What it did.
+    /// Content of the change.
     pub effect: MemoryEffect,
-    /// How far it got.
+    /// Progress of the change.
     pub state: MemoryState,
-    /// The way back to the byte; none for notes, whose text is in the effect, and for a file that
-    /// is new.
+    /// Exact patch of the file; `None` for notes, whose text is in the effect, and for new files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<FilePatch>,
 }

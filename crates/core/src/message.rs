@@ -1,4 +1,4 @@
-//! What is said: messages of ordered parts, as the seeds' rules allow them.
+//! Messages: a role and ordered parts. A message that exists keeps the rules of its role.
 
 mod json;
 
@@ -11,17 +11,17 @@ use serde_json::Value;
 use crate::id::{CallId, ModelId};
 use crate::tool::{ToolCall, ToolResult};
 
-/// Who says it.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The instruction.
+    /// The instruction that the agent was built with.
     System,
-    /// The person.
+    /// The person who talks to the agent.
     User,
-    /// The model.
+    /// The model that answers the person.
     Assistant,
-    /// A tool's answer to a call of the model. Read from `function` too.
+    /// A tool's result for a call. Also read from the older name `function`.
     #[serde(alias = "function")]
     Tool,
 }
@@ -29,25 +29,25 @@ pub enum Role {
 /// Opaque state of a provider that belongs to one part: a thought signature, an encrypted reasoning
 /// item, a call id.
 ///
-/// Sent back verbatim to the model it came from, dropped and reported for another.
+/// Sent back verbatim to the model it came from; dropped, with a notice, for any other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderState {
-    /// The model that produced it.
+    /// Model that produced the state.
     pub origin: ModelId,
-    /// The vendor's own JSON, untouched.
+    /// The provider's own JSON, unchanged.
     pub data: Value,
 }
 
-/// Marks, in the state of a refusal, that a provider explains it.
+/// Marks, in the state of a refusal, that the text is the provider's explanation.
 const EXPLANATION: &str = "explanation";
 
-/// One piece of a message, with the provider state that rides on exactly this piece.
+/// One piece of a message, with the provider state that belongs to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// What it is.
+    /// Text, call, result or other content.
     #[serde(flatten)]
     pub content: Content,
-    /// What the provider wants back with it.
+    /// State to send back to the provider with this part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ProviderState>,
 }
@@ -57,62 +57,63 @@ pub struct Part {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
-    /// Words for the other side.
+    /// Text for the person or the model.
     Text {
-        /// The words.
+        /// The text, never empty in a valid message.
         text: String,
     },
-    /// The model's thinking. Never shown as an answer. Empty text with state is redacted thinking.
+    /// The model's reasoning. Never shown as an answer. Empty text with state is redacted
+    /// reasoning.
     Thinking {
-        /// What the provider lets us see of it.
+        /// Reasoning as far as the provider discloses it.
         text: String,
     },
-    /// The model declined in the provider's own form.
+    /// The model declined, in the provider's form for that.
     Refusal {
-        /// Its words.
+        /// The refusal as the provider sent it.
         text: String,
     },
-    /// A picture from the person.
+    /// An image that the person sent.
     Image {
-        /// Where its bytes are.
+        /// Location of the image's bytes.
         source: ImageSource,
     },
-    /// The model asks for a tool.
+    /// A call of a tool by the model.
     ToolCall(ToolCall),
-    /// What a tool answered.
+    /// The outcome of a call, as the model reads it.
     ToolResult {
-        /// The call it answers.
+        /// Id of the call that the result belongs to.
         call_id: CallId,
-        /// The tool's name, as called.
+        /// Name of the tool, as called.
         name: String,
-        /// The answer.
+        /// Success with data, or an error.
         result: ToolResult,
     },
-    /// A trace of a tool the provider ran itself. We keep it, send it back, and never read it.
+    /// An item of a tool that the provider ran itself. Stored and sent back, never interpreted.
     Opaque {
-        /// The vendor's name of the item.
+        /// The provider's name for the item.
         kind: String,
     },
 }
 
-/// Where the bytes of an image are.
+/// The location of the bytes of an image in a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageSource {
-    /// In the message.
+    /// The bytes are in the message itself.
     Base64 {
-        /// Such as `image/png`.
+        /// Media type of the image, such as `image/png`.
         media_type: String,
-        /// Base64 of the bytes.
+        /// The bytes of the image, encoded in Base64.
         data: String,
     },
-    /// At an address the provider fetches.
+    /// An address from which the provider fetches the image.
     Url(String),
 }
 
 impl Part {
-    /// A part without provider state: something a person, a tool or we said. Adapters use
-    /// [`Part::from_provider`].
+    /// Creates a part without provider state, for content from a person, a tool or this program.
+    /// Adapters use [`Part::from_provider`].
     #[must_use]
     pub fn ours(content: Content) -> Self {
         Self {
@@ -121,15 +122,15 @@ impl Part {
         }
     }
 
-    /// A part a provider sent. `state` is asked for on purpose: an adapter has to say that there
-    /// was none.
+    /// Creates a part of a provider's response. `state` is a parameter so that an adapter has to
+    /// state that there is none.
     #[must_use]
     pub fn from_provider(content: Content, state: Option<ProviderState>) -> Self {
         Self { content, state }
     }
 
-    /// Makes a part of what a provider says about an answer it refused. The model said nothing of
-    /// it: people are told and it is logged, but it never goes back as the assistant's words.
+    /// Creates a part for a provider's explanation of a refused response. It is shown and logged,
+    /// and never sent back as the assistant's text.
     #[must_use]
     pub fn explanation(text: String, origin: ModelId) -> Self {
         let data = Value::Object(
@@ -143,7 +144,7 @@ impl Part {
         }
     }
 
-    /// Whether it was made by [`Part::explanation`].
+    /// Returns true if the part was made by [`Part::explanation`].
     #[must_use]
     pub fn is_explanation(&self) -> bool {
         matches!(self.content, Content::Refusal { .. })
@@ -154,7 +155,20 @@ impl Part {
     }
 }
 
-/// One message. A value that exists keeps the rules of its role. A clone shares the parts.
+/// A message that is valid for its role. Clones share the parts.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_core::{Content, Message, Part, Role};
+///
+/// let question = Message::user("Is it raining?")?;
+/// let answer = Message::assistant(vec![Part::ours(Content::Text { text: "No.".to_owned() })])?;
+/// assert_eq!(question.role(), Role::User);
+/// assert_eq!(answer.text(), "No.");
+/// assert!(Message::user("  ").is_err());
+/// # Ok::<(), adjutant_core::InvalidMessage>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "json::RawMessage")]
 pub struct Message {
@@ -163,10 +177,10 @@ pub struct Message {
     parts: Arc<Parts>,
 }
 
-/// The pieces of a message: never changed, so that copies of a message share them.
+/// The parts of a message, shared by its clones because they never change.
 struct Parts {
     list: Vec<Part>,
-    /// The JSON texts of [`Message::json_text`], by part; empty until one is asked for.
+    /// Cached results of [`Message::json_text`] by part; empty until the first is needed.
     texts: OnceLock<Box<[OnceLock<Box<str>>]>>,
 }
 
@@ -192,38 +206,40 @@ fn shared<S: Serializer>(parts: &Arc<Parts>, serializer: S) -> Result<S::Ok, S::
     parts.as_ref().serialize(serializer)
 }
 
-/// Why parts cannot be a message of that role.
+/// The reason why parts are not a valid message of a role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidMessage {
-    /// User and system messages need something said.
+    /// A user or system message has no text and no image.
     #[error("a {role:?} message needs content")]
     NoContent {
-        /// The message's role.
+        /// Role that the parts are not valid for.
         role: Role,
     },
-    /// An assistant message needs text, thinking, a refusal or a call.
+    /// An assistant message has no text, reasoning, refusal or call.
     #[error("an assistant message needs text or a tool call")]
     EmptyAssistant,
-    /// A tool message answers exactly one call, with its id and tool name.
+    /// A tool message is not exactly one result with a call id and a tool name.
     #[error("a tool message needs exactly one result, with its call id and tool name")]
     NotOneResult,
-    /// A part that this role cannot have.
+    /// A part that messages of this role cannot have.
     #[error("a {role:?} message cannot hold {part}")]
     WrongPart {
-        /// The message's role.
+        /// Role that the parts are not valid for.
         role: Role,
-        /// The part's kind.
+        /// Kind of the part that is not allowed.
         part: &'static str,
     },
 }
 
 impl Message {
-    /// Checks the rules of the role.
+    /// Creates a message if its parts keep the rules of the role.
     ///
     /// # Errors
-    /// [`InvalidMessage`], named after the rule: user and system need text (or an image), an
-    /// assistant needs text or a call, only an assistant calls tools, a tool message is one result.
+    ///
+    /// [`InvalidMessage`], named after the rule: user and system messages need text or an image, an
+    /// assistant message needs content or a call, only assistants call tools, and a tool message is
+    /// one result.
     pub fn new(role: Role, parts: Vec<Part>) -> Result<Self, InvalidMessage> {
         for part in &parts {
             let allowed = match (&part.content, role) {
@@ -281,9 +297,10 @@ impl Message {
         }
     }
 
-    /// The instruction.
+    /// Creates the instruction of a conversation.
     ///
     /// # Errors
+    ///
     /// [`InvalidMessage::NoContent`] if `text` is blank.
     pub fn system(text: impl Into<String>) -> Result<Self, InvalidMessage> {
         Self::new(
@@ -292,9 +309,10 @@ impl Message {
         )
     }
 
-    /// What the person says.
+    /// Creates a message of the person.
     ///
     /// # Errors
+    ///
     /// [`InvalidMessage::NoContent`] if `text` is blank.
     pub fn user(text: impl Into<String>) -> Result<Self, InvalidMessage> {
         Self::new(
@@ -303,18 +321,20 @@ impl Message {
         )
     }
 
-    /// What the model says.
+    /// Creates a message of the model.
     ///
     /// # Errors
-    /// [`InvalidMessage::EmptyAssistant`] if there are no parts, [`InvalidMessage::WrongPart`] for
-    /// a result.
+    ///
+    /// [`InvalidMessage::EmptyAssistant`] without parts, [`InvalidMessage::WrongPart`] for a
+    /// result.
     pub fn assistant(parts: Vec<Part>) -> Result<Self, InvalidMessage> {
         Self::new(Role::Assistant, parts)
     }
 
-    /// A tool's answer to one call.
+    /// Creates the message with the result of one call.
     ///
     /// # Errors
+    ///
     /// [`InvalidMessage::NotOneResult`] if `name` is blank.
     pub fn tool(
         call_id: CallId,
@@ -331,21 +351,21 @@ impl Message {
         )
     }
 
-    /// Who says it.
+    /// Returns the author of the message.
     #[must_use]
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The pieces, in order.
+    /// Returns the message's content in order.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts.list
     }
 
-    /// Returns what requests hold of a call or of a result, by its place among the parts: the
-    /// arguments as JSON text, or what the model reads of the result ([`ToolResult::to_text`]). It
-    /// is made once for a message and its clones. Empty for any other part.
+    /// Returns the JSON text of the part at index `at`, as requests contain it: the arguments of a
+    /// call, or the result as the model reads it ([`ToolResult::to_text`]). Computed once for a
+    /// message and its clones. Empty for other parts.
     #[must_use]
     pub fn json_text(&self, at: usize) -> &str {
         let list = &self.parts.list;
@@ -369,18 +389,18 @@ impl Message {
             .map_or("", |text| text.get_or_init(|| make().into()))
     }
 
-    /// All text parts, joined as they stand. Thinking and refusals are not text.
+    /// Returns all text parts, concatenated. Reasoning and refusals are not text.
     #[must_use]
     pub fn text(&self) -> String {
         text_of(self.parts())
     }
 
-    /// The calls in it, in order.
+    /// Returns the calls that the message contains, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         calls_of(self.parts())
     }
 
-    /// The result in it, if it is a tool message.
+    /// Returns the call id, tool name and result of a tool message.
     #[must_use]
     pub fn tool_result(&self) -> Option<(&CallId, &str, &ToolResult)> {
         self.parts().iter().find_map(|part| match &part.content {
@@ -413,7 +433,7 @@ impl Content {
     }
 }
 
-/// All text parts, joined as they stand.
+/// Concatenates all text parts.
 pub(crate) fn text_of(parts: &[Part]) -> String {
     parts
         .iter()
@@ -427,7 +447,7 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
         .collect()
 }
 
-/// The calls among parts, in order.
+/// Returns the tool calls among parts in order.
 pub(crate) fn calls_of(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
     parts.iter().filter_map(|part| {
         if let Content::ToolCall(call) = &part.content {
@@ -438,22 +458,23 @@ pub(crate) fn calls_of(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
     })
 }
 
-/// A transcript that no provider takes, such as one with a call that has no result.
+/// The error for a transcript that no provider accepts, such as one with a call without a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the transcript is broken at message {at}: {reason}")]
 pub struct InvalidTranscript {
-    /// Index of the message.
+    /// Index of the invalid message in the transcript.
     pub at: usize,
-    /// What is wrong there.
+    /// Description of the violated rule.
     pub reason: String,
 }
 
-/// Checks a history that comes from elsewhere, before a model is sent it: it begins with the
-/// person's words, every message of the assistant says or calls something, none is an instruction,
-/// and [`check_pairing`] holds.
+/// Checks a history from elsewhere before it is sent to a model: it begins with a message of the
+/// person, every assistant message has text or calls, none is an instruction, and [`check_pairing`]
+/// holds.
 ///
 /// # Errors
-/// [`InvalidTranscript`] at the first message of which that does not hold.
+///
+/// [`InvalidTranscript`] at the first message that breaks a rule.
 pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
     for (at, message) in messages.iter().enumerate() {
         let invalid = |reason: &str| {
@@ -486,11 +507,12 @@ pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
     check_pairing(messages)
 }
 
-/// Checks that every call of a transcript has exactly one result, right behind it, and every result
-/// its call.
+/// Checks that every call is directly followed by exactly one result, and every result belongs to a
+/// call.
 ///
 /// # Errors
-/// [`InvalidTranscript`] at the first place where that does not hold.
+///
+/// [`InvalidTranscript`] at the first violation.
 pub fn check_pairing(messages: &[Message]) -> Result<(), InvalidTranscript> {
     let mut open: Vec<&CallId> = Vec::new();
     for (at, message) in messages.iter().enumerate() {

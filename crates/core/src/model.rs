@@ -1,4 +1,4 @@
-//! Who answers: what a model is asked, what it answers, what it can do.
+//! Requests to models, their responses, and their capabilities.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::tool_choice::ToolChoice;
 use crate::tool_set::ToolSet;
 use crate::trace_context::TraceContext;
 
-/// A setting outside its range.
+/// The error for a value outside its range.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{name} must be {range}, not {value}")]
 pub struct OutOfRange {
-    /// The setting's name.
+    /// Name of the setting, such as `temperature`.
     pub name: &'static str,
-    /// What it may be.
+    /// Description of the allowed range.
     pub range: &'static str,
-    /// What it was.
+    /// The rejected value, as text.
     pub value: String,
 }
 
@@ -43,7 +43,7 @@ macro_rules! ranged {
                 }
             }
 
-            /// The number.
+            /// Returns the validated number.
             #[must_use]
             pub fn get(self) -> $inner {
                 self.0
@@ -67,12 +67,11 @@ macro_rules! ranged {
 
 ranged!(
     /// Sampling temperature, no unit, `0.0..=2.0`. Default `0.0`, so that runs repeat.
-    ///
-    /// Source: seeds 001 (`LLM_TEMPERATURE`) and 004 (`GenerateContentConfig`).
     Temperature: f64 as "f64", "temperature", "between 0.0 and 2.0", |value| (0.0..=2.0).contains(&value)
 );
 ranged!(
-    /// Nucleus sampling mass, no unit, `0.0..=1.0`. Unset by default: the provider's own.
+    /// Probability mass of nucleus sampling, no unit, `0.0..=1.0`. Unset by default: the provider's
+    /// own.
     TopP: f64 as "f64", "top_p", "between 0.0 and 1.0", |value| (0.0..=1.0).contains(&value)
 );
 ranged!(
@@ -81,66 +80,80 @@ ranged!(
     TopK: u32 as "u32", "top_k", "at least 1", |value| value > 0
 );
 ranged!(
-    /// Bound of the visible output, in tokens, at least 1. Default 1,024.
+    /// Limit of the visible output, in tokens, at least 1. Default 1,024.
     MaxTokens: u32 as "u32", "max_tokens", "at least 1", |value| value > 0
 );
 
 ranged!(
-    /// A share of what of a model's window can be used for a request, `0.1..=1.0`.
+    /// Share of the context window that requests may use, `0.1..=1.0`.
     WindowShare: f64 as "f64", "a share of the window", "between 0.1 and 1.0", |value| (0.1..=1.0).contains(&value)
 );
 
-/// How an answer is generated. `None` means: the default of [`crate::limits`], left out where a
-/// vendor refuses it.
+/// Settings of a model call. `None` means the default of [`crate::limits`], which is left out if
+/// the provider rejects it.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_core::{GenerationConfig, MaxTokens, Temperature};
+///
+/// let config = GenerationConfig {
+///     temperature: Some(Temperature::new(0.7)?),
+///     max_tokens: Some(MaxTokens::new(400)?),
+///     ..GenerationConfig::default()
+/// };
+/// assert!(Temperature::new(3.0).is_err());
+/// # let _ = config;
+/// # Ok::<(), adjutant_core::OutOfRange>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerationConfig {
-    /// Explicit temperature. Sent, or an error where the model refuses it.
+    /// Sampling temperature. An error if the model does not accept one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Temperature>,
-    /// Explicit nucleus mass.
+    /// Probability mass of nucleus sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<TopP>,
-    /// Explicit candidate count.
+    /// Number of candidate tokens at each step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<TopK>,
-    /// Explicit bound of the visible output.
+    /// Limit of the visible output, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<MaxTokens>,
-    /// What the model does not take is left out and reported as a loss, instead of being an error.
-    /// Default `false`.
+    /// Leaves out settings that the model does not accept and reports them in
+    /// [`GenerateResponse::losses`], instead of failing. Default `false`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drop_unsupported: bool,
-    /// Settings go out exactly as given: no default is filled in, nothing is added for thinking,
-    /// nothing is checked. For passing somebody else's request on. Default `false`.
+    /// Sends the settings exactly as given: no defaults, no allowance for thinking, no validation.
+    /// For forwarding requests of others. Default `false`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim: bool,
 }
 
-/// Everything one model call needs. The same request encodes to the same bytes. A clone shares the
-/// messages' parts and the tools.
+/// A model call. Equal requests encode to equal bytes. Clones share the messages' parts and the
+/// tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateRequest {
-    /// The transcript, the instruction first.
+    /// Messages in order, the instruction first.
     pub messages: Vec<Message>,
-    /// What the model may call.
+    /// Tools that the model may call.
     pub tools: ToolSet,
-    /// The tool choice: which of the tools it may or has to call.
+    /// Constraint on which tools the model may or has to call.
     pub tool_choice: ToolChoice,
-    /// How the answer is generated.
+    /// Sampling settings and output limit.
     pub config: GenerationConfig,
-    /// JSON Schema the whole answer must fit, if it must.
+    /// JSON Schema that the whole response must fit, if one is required.
     pub response_schema: Option<Value>,
-    /// How long the caller can still wait, retries included. `None`: as long as the adapter's own
-    /// bounds allow.
+    /// Time that the caller still waits, including retries. `None`: the adapter's own timeouts
+    /// apply.
     pub time_left: Option<Duration>,
-    /// The trace that the call belongs to. Adapters that ask over HTTP hand it on as `traceparent`
-    /// and `tracestate`. `None`: no trace.
+    /// Trace context that HTTP adapters send as `traceparent` and `tracestate`. `None`: no trace.
     pub trace: Option<TraceContext>,
 }
 
 impl GenerateRequest {
-    /// A request with nothing but a transcript.
+    /// Creates a request with messages only: no tools and default settings.
     #[must_use]
     pub fn new(messages: Vec<Message>) -> Self {
         Self {
@@ -155,52 +168,53 @@ impl GenerateRequest {
     }
 }
 
-/// Why the model stopped.
+/// The reason for which a model stopped generating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The response is complete.
     Stop,
-    /// It wants tools.
+    /// The model called tools and waits for their results.
     ToolCalls,
-    /// It hit the output bound.
+    /// The output limit was reached, so the response is cut.
     MaxTokens,
-    /// The provider filtered the answer.
+    /// The provider's content filter removed the response.
     ContentFilter,
-    /// The model made a call the provider itself found malformed (Gemini's
+    /// The provider rejected the model's own call as malformed (Gemini's
     /// `MALFORMED_FUNCTION_CALL`).
     MalformedCall,
 }
 
-/// Tokens, as the provider counted them. `None`: it did not say.
+/// Token counts as the provider reported them. `None`: not reported.
 ///
-/// Input includes what was read from a cache and what was written to one, output includes thinking.
+/// Input includes tokens read from and written to a cache; output includes thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens read, cached ones included.
+    /// Tokens of the request, cached ones included.
     #[serde(alias = "prompt_tokens")]
     pub input_tokens: Option<u64>,
-    /// Tokens written, thinking included.
+    /// Tokens of the response, thinking included.
     #[serde(alias = "completion_tokens")]
     pub output_tokens: Option<u64>,
-    /// Of the input: read from a cache.
+    /// Input tokens that were read from a cache.
     pub cached_tokens: Option<u64>,
-    /// Of the input: written to a cache, where a provider counts and prices that apart (Anthropic).
+    /// Input tokens that were written to a cache, if the provider prices that separately
+    /// (Anthropic).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_written_tokens: Option<u64>,
-    /// Of the output: thinking.
+    /// Output tokens that were spent on thinking.
     pub thinking_tokens: Option<u64>,
 }
 
 impl Usage {
-    /// Input plus output, if the provider said both.
+    /// Returns input plus output tokens, if both are known.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         Some(self.input_tokens?.saturating_add(self.output_tokens?))
     }
 
-    /// Adds another call's tokens: a count is known as soon as one call reported it.
+    /// Adds the tokens of another call. A count is known if at least one call reported it.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
@@ -219,14 +233,14 @@ impl Usage {
     }
 }
 
-/// The input and the output counter of a provider as it sent them. What they include differs
-/// between providers; [`Usage`] has one meaning.
+/// A provider's own two token counters. What they include differs between providers; [`Usage`] is
+/// comparable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
-    /// The one for what was read.
+    /// The provider's counter of input tokens.
     pub input: Option<u64>,
-    /// The one for what was written.
+    /// The provider's counter of output tokens.
     pub output: Option<u64>,
 }
 
@@ -236,57 +250,57 @@ impl Counters {
     }
 }
 
-/// What a model answered.
+/// A complete response of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GenerateResponse {
-    /// The pieces, in order, each with its provider state.
+    /// Parts in order, each with its provider state.
     pub parts: Vec<Part>,
-    /// Why it stopped.
+    /// Reason for which the model stopped.
     pub finish: FinishReason,
-    /// What it cost in tokens.
+    /// Token counts of the call.
     #[serde(default)]
     pub usage: Usage,
-    /// The provider's own two counters, before they were made comparable.
+    /// The provider's own counters, before they were made comparable.
     #[serde(default, skip_serializing_if = "Counters::is_empty")]
     pub counters: Counters,
-    /// What it cost in money, if the provider says so.
+    /// Cost, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The model that answered, as the provider names it.
+    /// Model that responded, as the provider names it.
     pub model: ModelId,
-    /// What of the request could not be sent as asked, in words: settings left out, parts dropped.
+    /// Parts and settings of the request that could not be sent as given, as messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
 }
 
 impl GenerateResponse {
-    /// All text parts, joined. Neither thinking nor refusals.
+    /// Returns all text parts, concatenated, without thinking and refusals.
     #[must_use]
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 
-    /// The calls, in order.
+    /// Returns the calls of the response in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         calls_of(&self.parts)
     }
 }
 
-/// Progress of a model that reads a prompt, in tokens.
+/// Progress of a model that is processing its prompt, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptProgress {
-    /// Tokens read so far, those from a cache included.
+    /// Tokens processed so far, including cached ones.
     pub done: u32,
-    /// Tokens of the prompt.
+    /// Tokens of the whole prompt.
     pub total: u32,
-    /// Of those read, tokens on disk: another process need not read them again.
+    /// Processed tokens whose state is on disk, so that another process need not repeat them.
     pub kept: u32,
-    /// Time for the rest at the rate measured so far. `None`: nothing was measured yet.
+    /// Estimated time for the rest. `None`: nothing was measured yet.
     pub left: Option<Duration>,
 }
 
 impl PromptProgress {
-    /// Returns the share that was read, in whole percent, rounded down.
+    /// Returns the processed share in whole percent, rounded down.
     #[must_use]
     pub fn percent(&self) -> u32 {
         let percent = u64::from(self.done) * 100 / u64::from(self.total.max(1));
@@ -294,51 +308,51 @@ impl PromptProgress {
     }
 }
 
-/// A piece of an answer on its way.
+/// A piece of a streamed response.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Delta {
-    /// More words.
+    /// The next piece of text.
     Text(String),
-    /// More thinking.
+    /// The next piece of reasoning.
     Thinking(String),
-    /// A call took shape; it is complete only in [`Delta::Finished`].
+    /// A piece of a tool call, which is complete only in [`Delta::Finished`].
     ToolCall {
-        /// Which call of this answer, from 0.
+        /// Index of the call in the response, from 0.
         index: usize,
-        /// The tool's name, as far as it is known.
+        /// Name of the tool as far as it is known.
         name: String,
-        /// More of the arguments' JSON text.
+        /// The next piece of the arguments' JSON text.
         arguments: String,
     },
-    /// The model reads the prompt, and can say how far it is. Only before the answer begins.
+    /// Progress of processing the prompt. Only before the response begins.
     Reading(PromptProgress),
-    /// The adapter waits and sends again; no part of an answer was emitted before.
+    /// The adapter waits before it sends the request again. Only before the response begins.
     Retrying {
-        /// The attempt that failed, from 1.
+        /// Number of the failed attempt, from 1.
         attempt: u32,
-        /// How long it waits.
+        /// Time until the next attempt.
         wait: Duration,
-        /// Why, in words.
+        /// Description of the failure.
         reason: String,
     },
-    /// The whole answer. The last item of a stream that did not fail.
+    /// The complete response: the last item of a stream that did not fail.
     Finished(GenerateResponse),
 }
 
-/// Whether a model keeps to a JSON Schema for its answer, in the provider's own form.
+/// A model's native support for JSON Schema in responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaSupport {
-    /// It has to be asked in words, and its answer checked.
+    /// None: the schema is part of the prompt, and the response is validated.
     Prompted,
-    /// Only in a request without tools.
+    /// Supported in requests that have no tools.
     WithoutTools,
-    /// In any request.
+    /// Supported in every request, with and without tools.
     Native,
 }
 
 impl SchemaSupport {
-    /// Whether a request with or without tools may carry a schema.
+    /// Returns true if a request with or without tools may carry a schema.
     #[must_use]
     pub fn covers(self, with_tools: bool) -> bool {
         match self {
@@ -349,21 +363,22 @@ impl SchemaSupport {
     }
 }
 
-/// What a model can do, as data. Core decides by this and never by a vendor's name.
+/// Limits and features of a model, as data. Decisions depend on these and never on a provider's
+/// name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capabilities {
-    /// Tokens that fit in one request together with its answer.
+    /// Size of the context window: tokens of a request together with its response.
     pub context_window: u32,
-    /// The model cannot be trusted to call tools freely: it gets a constrained list of actions (see
-    /// [`crate::weak`]).
+    /// The model calls tools unreliably, so it gets constrained tool calling instead (crate
+    /// `adjutant-weak`).
     pub weak_tools: bool,
-    /// Whether it keeps to a JSON Schema for its answer.
+    /// Native support for a JSON Schema of the response.
     pub response_schema: SchemaSupport,
-    /// Runs on the user's own machine: nothing is paid, nothing leaves.
+    /// The model runs on the user's own machine: nothing is paid, and no data leaves it.
     pub local: bool,
-    /// Tokens an answer may take beyond the visible output, for thinking.
+    /// Tokens that thinking may use beyond the visible output.
     pub thinking_allowance: u32,
-    /// Runs on hardware of the person's own, this machine or a server beside it, at the pace that
-    /// has: a turn has no deadline unless one is set.
+    /// The model runs on the person's own hardware, this machine or a server, at its pace: turns
+    /// have no deadline unless one is set.
     pub self_hosted: bool,
 }

@@ -1,4 +1,4 @@
-//! What the final answer of a turn must look like, if it must.
+//! Structured output: JSON Schemas that the final answer of a turn has to fit.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::schema::{Schema, UnusableSchema};
 use crate::schema_of::schema_of;
 
-/// A JSON Schema for the final answer of a turn, compiled once. Cheap to clone.
+/// A compiled JSON Schema for the final answer of a turn. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct OutputSchema(Arc<Compiled>);
 
@@ -21,18 +21,18 @@ struct Compiled {
 /// An answer that fits its schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Structured {
-    /// The JSON as the model wrote it, without what stood around it.
+    /// The JSON text as the model wrote it, without surrounding text.
     pub text: String,
-    /// The same as a value.
+    /// The JSON text as a parsed value.
     pub value: Value,
 }
 
 impl OutputSchema {
-    /// Compiles a schema; see [`Schema::compile`].
+    /// Compiles a schema like [`Schema::compile`].
     ///
     /// # Errors
-    /// [`UnusableSchema`], also for a schema that is no JSON object: it would allow everything or
-    /// nothing.
+    ///
+    /// [`UnusableSchema`], also for a boolean schema, which would allow everything or nothing.
     pub fn new(schema: Value) -> Result<Self, UnusableSchema> {
         if !schema.is_object() {
             return Err(UnusableSchema("it must be a JSON object".to_owned()));
@@ -44,28 +44,30 @@ impl OutputSchema {
         })))
     }
 
-    /// The schema of a Rust type; see [`schema_of`].
+    /// Compiles the schema of a Rust type ([`schema_of`]).
     ///
     /// # Errors
-    /// [`UnusableSchema`] if the type's own annotations make a schema that cannot be used.
+    ///
+    /// [`UnusableSchema`] if the type's annotations make an unusable schema.
     pub fn of<T: JsonSchema>() -> Result<Self, UnusableSchema> {
         Self::new(schema_of::<T>())
     }
 
-    /// The schema itself.
+    /// Returns the schema as it was given.
     #[must_use]
     pub fn as_json(&self) -> &Value {
         &self.0.json
     }
 
-    /// Whether every provider's own form for answers can hold it. Those of OpenAI and its likes
-    /// take objects only.
+    /// Returns true if the schema describes an object, which is all that the native formats of some
+    /// providers accept.
     #[must_use]
     pub fn is_of_an_object(&self) -> bool {
         self.0.json.get("type").and_then(Value::as_str) == Some("object")
     }
 
-    /// What a model is told that has no form of its own for a schema. The same bytes every time.
+    /// Returns the instruction for models without a native format for schemas. Always the same
+    /// bytes.
     #[must_use]
     pub fn instruction(&self) -> String {
         format!(
@@ -75,12 +77,13 @@ impl OutputSchema {
         )
     }
 
-    /// Reads an answer. A Markdown code fence around the JSON is tolerated, with words before and
-    /// after the fence.
+    /// Parses and validates an answer. A Markdown code fence around the JSON, with text before and
+    /// after it, is tolerated.
     ///
     /// # Errors
-    /// What does not fit, in words for the model: no JSON, or the paths and what was expected
-    /// there.
+    ///
+    /// A message for the model: that there is no JSON, or which paths do not fit and what was
+    /// expected.
     pub fn read(&self, answer: &str) -> Result<Structured, String> {
         let text = unfenced(answer).trim();
         let value: Value = serde_json::from_str(text)
@@ -99,8 +102,8 @@ impl PartialEq for OutputSchema {
     }
 }
 
-/// What is inside of the only code fence of an answer, or all of it. An answer that begins as JSON
-/// has no fence: a string inside may hold one.
+/// Returns the content of the only code fence of an answer, or all of it. An answer that begins as
+/// JSON has no fence, because strings may contain one.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     if answer.starts_with(['{', '[', '"']) {
@@ -110,7 +113,7 @@ fn unfenced(answer: &str) -> &str {
     match (pieces.next(), pieces.next(), pieces.next(), pieces.next()) {
         (Some(_), Some(fenced), Some(_), None) => {
             let inside = fenced.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
-            // "```true```" is all language and no content.
+            // "```true```" has a language name and no content.
             if inside.trim().is_empty() {
                 fenced
             } else {

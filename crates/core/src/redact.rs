@@ -1,4 +1,4 @@
-//! How much of what was said is written into the logs.
+//! Redaction of messages, arguments and results in logs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,33 +10,32 @@ use serde_json::{Map, Value};
 
 use crate::tool::{Arguments, ToolResult};
 
-/// How much of what was said is written into the decision log and the tool-invocation log, and
-/// shown in a trace.
+/// The amount of text in the decision log, the tool invocation log and traces.
 ///
-/// It decides before anything is written. It does not touch the journal: a conversation goes on
-/// from what was said in it, so that is kept until the conversation is deleted, or its time
-/// (`log.keep`) is over.
+/// Applied before anything is logged. The journal is not affected, because a conversation continues
+/// from it: it keeps messages until the conversation is deleted or its retention period
+/// (`log.keep`) ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogContent {
-    /// Everything but secrets: what looks like a key or a token is replaced by `[secret]`.
+    /// Everything except secrets: what looks like a key or token becomes `[secret]`.
     #[default]
     Full,
-    /// The form and the size of what was said: every text becomes its length and the beginning of
-    /// its SHA-256, which tells two texts apart; numbers, names of fields and names of tools stay.
-    /// A short text can be guessed from its digest.
+    /// Structure and sizes: each text becomes its length and the first digits of its SHA-256, by
+    /// which texts can be told apart; numbers, field names and tool names stay. A short text can be
+    /// guessed from its digest.
     Redacted,
-    /// Nothing that was said: no message, no answer, no arguments, no results.
+    /// No message, answer, arguments or results.
     None,
 }
 
-/// A word that names no [`LogContent`].
+/// The error for a name that is not a [`LogContent`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is none of full, redacted, none")]
 pub struct UnknownLogContent(pub String);
 
 impl LogContent {
-    /// The word in settings and answers.
+    /// Returns the name in settings and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,7 +45,7 @@ impl LogContent {
         }
     }
 
-    /// A text as it is written. Nothing stays nothing.
+    /// Returns a text as it is logged. An empty text stays empty.
     #[must_use]
     pub fn text(self, text: &str) -> String {
         match self {
@@ -66,7 +65,8 @@ impl LogContent {
         }
     }
 
-    /// JSON as it is written: the same form, with every text in it as [`LogContent::text`] has it.
+    /// Returns JSON as it is logged: the same structure, with each text as [`LogContent::text`]
+    /// returns it.
     #[must_use]
     pub fn json(self, value: &Value) -> Value {
         match (self, value) {
@@ -78,7 +78,7 @@ impl LogContent {
         }
     }
 
-    /// Returns whether [`LogContent::json`] changes nothing.
+    /// Returns true if [`LogContent::json`] changes nothing.
     fn keeps(self, value: &Value) -> bool {
         let keeps =
             |text: &str| self == Self::Full && matches!(without_secrets(text), Cow::Borrowed(_));
@@ -92,7 +92,7 @@ impl LogContent {
         }
     }
 
-    /// Arguments as they are written.
+    /// Returns arguments as they are logged.
     #[must_use]
     pub fn arguments(self, arguments: &Arguments) -> Arguments {
         match self {
@@ -101,7 +101,7 @@ impl LogContent {
         }
     }
 
-    /// A result as it is written: whether it worked always is.
+    /// Returns a result as it is logged. Success or failure is always kept.
     #[must_use]
     pub fn result(self, result: &ToolResult) -> ToolResult {
         let kept = |text: &String| Some(self.text(text)).filter(|_| self != Self::None);
@@ -143,10 +143,10 @@ impl FromStr for LogContent {
     }
 }
 
-/// What secrets begin with, and how many characters of theirs follow at least.
+/// Prefixes of secrets, with the minimum number of characters after each.
 ///
-/// Sources: the providers' and services' own documentation of their keys (checked 2026-11-22), and
-/// our own tokens.
+/// Sources: the providers' and services' documentation of their keys (checked 2026-11-22), and our
+/// own tokens.
 const SECRETS: &[(&str, usize)] = &[
     ("sk-", 20),         // OpenAI, Anthropic, and those who speak like them
     ("AIza", 30),        // Google
@@ -165,13 +165,13 @@ const SECRETS: &[(&str, usize)] = &[
     ("eyJ", 40),         // a JSON Web Token
 ];
 
-/// What stands in the place of a secret.
+/// Replacement text for a secret.
 const SECRET: &str = "[secret]";
 
-/// What a private key begins and ends with.
+/// First and last line of a private key in PEM form, as prefixes.
 const PRIVATE_KEY: (&str, &str) = ("-----BEGIN ", "-----END ");
 
-/// The characters that a secret may begin with.
+/// ASCII characters with which a secret may begin, for a fast scan.
 const FIRST_OF_SECRET: [bool; 128] = {
     let mut first = [false; 128];
     first[PRIVATE_KEY.0.as_bytes()[0] as usize] = true;
@@ -183,8 +183,7 @@ const FIRST_OF_SECRET: [bool; 128] = {
     first
 };
 
-/// Returns the same text without what looks like a secret. Where it begins inside a word, it is
-/// none.
+/// Replaces what looks like a secret. A prefix inside a word does not count.
 fn without_secrets(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
     let (mut copied, mut secret_until) = (0, 0);
@@ -215,7 +214,7 @@ fn without_secrets(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// How many bytes of the beginning of a text are a secret.
+/// Returns the length in bytes of the secret that a text begins with.
 fn secret_at(text: &str) -> Option<usize> {
     if text.starts_with(PRIVATE_KEY.0)
         && text
@@ -223,7 +222,7 @@ fn secret_at(text: &str) -> Option<usize> {
             .next()
             .is_some_and(|line| line.contains("PRIVATE KEY"))
     {
-        // Without an end, the rest is taken for the key.
+        // Without the last line, everything after the first counts as the key.
         let end = text.find(PRIVATE_KEY.1).map(|at| at + PRIVATE_KEY.1.len());
         let line = |from: usize| text.get(from..)?.find('\n').map(|at| from + at);
         return Some(end.and_then(line).unwrap_or(text.len()));

@@ -1,4 +1,4 @@
-//! The tools an agent has: looked up by name, described to models, checked once.
+//! The tools of an agent: found by name, described to models, validated once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,15 +9,15 @@ use crate::schema::Schema;
 use crate::tool::{Arguments, InvalidTool, Reference, Tool, ToolDefinition, ToolError, ToolName};
 use crate::tool_set::ToolSet;
 
-/// Names that no tool can have: the control functions of the turn, and the words of a weak model
-/// for them that would pass as a tool's name.
+/// Names that no tool can have: control functions of the turn, and actions of constrained tool
+/// calling.
 pub const RESERVED: &[&str] = &["ask_user", "decline", "reply", "unclear"];
 
-/// The tools of an agent, in the order they were registered.
+/// The tools of an agent, in the order of registration.
 #[derive(Clone, Default)]
 pub struct ToolRegistry {
     tools: Vec<Entry>,
-    /// All definitions, as requests hold them.
+    /// Cached definitions of all tools.
     all: OnceLock<ToolSet>,
 }
 
@@ -34,16 +34,18 @@ impl std::fmt::Debug for ToolRegistry {
 }
 
 impl ToolRegistry {
-    /// No tools.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool and compiles its schema.
+    /// Registers a tool and compiles its schema.
     ///
     /// # Errors
-    /// [`InvalidTool`]: a name that is none of ours, a name twice, a reserved name, a blank description, or parameters that are no object schema.
+    ///
+    /// [`InvalidTool`] for a name that providers reject, that is taken or reserved, for a blank
+    /// description, and for parameters that are not an object schema.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), InvalidTool> {
         let definition = tool.definition();
         let name = ToolName::new(definition.name.as_str())?.to_string();
@@ -75,36 +77,36 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// The tool of that name.
+    /// Returns the tool with that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.entry(name).map(|entry| &entry.tool)
     }
 
-    /// Whether there is a tool of that name.
+    /// Returns true if a tool has that name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.entry(name).is_some()
     }
 
-    /// All names, in order.
+    /// Returns all names in order of registration.
     pub fn names(&self) -> impl Iterator<Item = &ToolName> {
         self.tools.iter().map(|entry| &entry.tool.definition().name)
     }
 
-    /// How many tools there are.
+    /// Returns the number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tools.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
 
-    /// What models are told, in order. `names`: only these; `None`: all.
+    /// Returns the definitions in order, of the tools in `names` or of all.
     #[must_use]
     pub fn definitions(&self, names: Option<&[&str]>) -> Vec<ToolDefinition> {
         self.tools
@@ -117,8 +119,8 @@ impl ToolRegistry {
             .collect()
     }
 
-    /// Returns what models are told of all tools, in order. Every call returns the same set until
-    /// another tool is registered.
+    /// Returns the definitions of all tools. Every call returns the same set until another tool is
+    /// registered.
     #[must_use]
     pub fn tool_set(&self) -> ToolSet {
         self.all
@@ -126,7 +128,7 @@ impl ToolRegistry {
             .clone()
     }
 
-    /// A markdown list of the tools, for an instruction.
+    /// Returns a Markdown list of the tools, for an instruction.
     #[must_use]
     pub fn descriptions(&self) -> String {
         self.tools
@@ -136,10 +138,11 @@ impl ToolRegistry {
             .collect()
     }
 
-    /// Checks arguments against the schema of a known tool.
+    /// Validates arguments against the schema of a tool.
     ///
     /// # Errors
-    /// The places that do not fit; see [`Schema::check`].
+    ///
+    /// The paths that do not fit; see [`Schema::check`].
     pub fn check_arguments(&self, name: &str, arguments: &Arguments) -> Result<(), String> {
         match self.entry(name) {
             Some(entry) => entry.schema.check(&Value::Object(arguments.clone())),
@@ -147,8 +150,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Returns the arguments of a call without those that may be left out and are an empty text:
-    /// models write that where they mean none. Those of a tool that others run stay as they are.
+    /// Returns arguments without optional ones that are empty strings, which models write for
+    /// "none". Arguments of tools that others run stay unchanged.
     #[must_use]
     pub fn without_blanks(&self, name: &str, arguments: &Arguments) -> Arguments {
         let mut arguments = arguments.clone();
@@ -169,16 +172,17 @@ impl ToolRegistry {
         arguments
     }
 
-    /// Words for a model that called a tool there is not, with the nearest name.
+    /// Returns an error for a model that called an unknown tool, with the nearest name.
     #[must_use]
     pub fn unknown(&self, name: &str) -> String {
         unknown_among(name, self.names().map(ToolName::as_str))
     }
 
-    /// The user's things that reference arguments of any tool may name, each once.
+    /// Returns the user's items that reference arguments of any tool may name, each once.
     ///
     /// # Errors
-    /// [`ToolError`] of the first tool that could not read them.
+    ///
+    /// [`ToolError`] of the first tool that cannot list them.
     pub async fn references(&self, user: &UserId) -> Result<Vec<Reference>, ToolError> {
         let mut all: Vec<Reference> = Vec::new();
         for entry in &self.tools {
@@ -204,7 +208,8 @@ impl ToolRegistry {
     }
 }
 
-/// Words for a model that called a tool there is not among `names`, with the nearest of them.
+/// Returns an error for a model that called a tool that is not among `names`, with the nearest of
+/// them.
 pub(crate) fn unknown_among<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match nearest(name, names.iter().copied()) {
@@ -219,23 +224,31 @@ pub(crate) fn unknown_among<'a>(name: &str, names: impl Iterator<Item = &'a str>
     }
 }
 
-/// The nearest of `known` to `word`, if one is near enough to be meant: at most a third of its
-/// letters differ, or one holds the other.
+/// Returns the nearest of `known` to `word`, if it may be meant: at most a third of the letters
+/// differ, or one contains the other.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     known
         .map(|candidate| {
             let lower = candidate.to_lowercase();
             let inside = word.len() > 2 && (lower.contains(&word) || word.contains(&lower));
-            (if inside { 1 } else { distance(&word, &lower) }, candidate)
+            (
+                if inside {
+                    1
+                } else {
+                    edit_distance(&word, &lower)
+                },
+                candidate,
+            )
         })
         .filter(|(distance, candidate)| *distance * 3 <= candidate.chars().count().max(3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Optimal string alignment distance: insertions, deletions, substitutions, swaps of neighbours.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
+/// Returns the number of insertions, deletions, substitutions and swaps of neighbouring characters
+/// that turn one text into the other (the optimal string alignment distance).
+pub fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for i in 1..=a.len() {

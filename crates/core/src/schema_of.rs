@@ -1,12 +1,29 @@
-//! JSON Schema of a Rust type, in the form models are shown: in one piece, closed, with standard
+//! JSON Schema of a Rust type in the form for models: self-contained, closed objects, standard
 //! formats only.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The JSON Schema of `T`, draft 2020-12, as models are shown it. Objects take no other properties
-/// than those they list, unless the type says otherwise.
+/// Returns the JSON Schema of `T` (draft 2020-12) in the form for models. Objects allow no
+/// properties beyond those listed, unless the type says otherwise.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_core::schema_of;
+/// use schemars::JsonSchema;
+///
+/// #[derive(JsonSchema)]
+/// struct Weather {
+///     /// City and country.
+///     place: String,
+/// }
+///
+/// let schema = schema_of::<Weather>();
+/// assert_eq!(schema["properties"]["place"]["description"], "City and country.");
+/// assert_eq!(schema["additionalProperties"], false);
+/// ```
 #[must_use]
 pub fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12()
@@ -25,8 +42,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// `part`: the schema describes a part of an object that another schema describes too (a flattened
-/// field), so it cannot say that there is nothing else.
+/// Simplifies a schema for models. `part`: it describes a part of an object that another schema
+/// describes too (a flattened field), so it cannot close the object.
 fn tidy(schema: &mut Value, part: bool) {
     // Keywords whose value is a schema, a list of schemas, or a map of schemas. Source: JSON Schema
     // 2020-12, chapters "Applicator" and "Unevaluated". Everything else (`const`, `default`,
@@ -90,8 +107,8 @@ fn is_object(map: &Map<String, Value>) -> bool {
     }
 }
 
-/// `schemars` writes Rust's number types as formats (`uint32`), which no validator and few
-/// providers know.
+/// Removes formats such as `uint32`, which `schemars` writes for Rust's number types, and which few
+/// validators and providers know.
 fn drop_foreign_format(map: &mut Map<String, Value>) {
     // Source: JSON Schema Validation 2020-12, 7.3.
     const STANDARD: &[&str] = &[
@@ -145,7 +162,7 @@ mod tests {
         #[derive(JsonSchema)]
         #[expect(dead_code, reason = "only its schema is looked at")]
         struct Args {
-            /// How many.
+            /// Number of nested items.
             count: u32,
             inner: Vec<Inner>,
         }
@@ -155,7 +172,7 @@ mod tests {
             name: Option<String>,
         }
         check::<Args>(expect![[
-            r#"{"type":"object","properties":{"count":{"type":"integer","minimum":0,"description":"How many."},"inner":{"type":"array","items":{"type":"object","properties":{"name":{"type":["string","null"]}},"additionalProperties":false}}},"required":["count","inner"],"additionalProperties":false}"#
+            r#"{"type":"object","properties":{"count":{"type":"integer","minimum":0,"description":"Number of nested items."},"inner":{"type":"array","items":{"type":"object","properties":{"name":{"type":["string","null"]}},"additionalProperties":false}}},"required":["count","inner"],"additionalProperties":false}"#
         ]]);
     }
 

@@ -1,35 +1,34 @@
-//! Where a conversation stands as a person's session: since when, until when, how long it has
-//! grown, whether it is over.
+//! Sessions: a conversation as a person experiences it, with its start, length and end.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::conversation;
-use crate::conversation::{Status, recalled};
+use crate::conversation::{Status, turn_history};
 use crate::event::{Event, Recorded};
 use crate::port::{ConversationSummary, Loaded};
 use crate::turn::{estimate_tokens, message_tokens, replay};
 
-/// A session in which nothing has happened for this long is over.
+/// Duration without an event after which a session is closed.
 pub const SESSION_IDLE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// Where a session stands.
+/// The state of a session, from empty to closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// Nothing has been said.
+    /// The session has no events yet.
     Empty,
-    /// It goes on.
+    /// The session is open.
     Active,
-    /// It goes on, and has grown so long that it is to be summarized.
+    /// The session is open, and long enough to be summarised.
     Summarize,
-    /// The person ended it, or nothing has happened in it for [`SESSION_IDLE_MAX`]. The next input
-    /// opens it again.
+    /// The person ended it, or nothing happened for [`SESSION_IDLE_MAX`]. The next input opens it
+    /// again.
     Closed,
 }
 
 impl SessionState {
-    /// The word people and programs read.
+    /// Returns the name of the state, as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -42,8 +41,7 @@ impl SessionState {
 }
 
 impl ConversationSummary {
-    /// Its state as far as a list knows it: never [`SessionState::Summarize`], for which its
-    /// messages have to be read.
+    /// Returns the state without reading the messages, so never [`SessionState::Summarize`].
     #[must_use]
     pub fn state(&self, now: Timestamp) -> SessionState {
         if self.ended || is_idle(self.last_activity, now) {
@@ -54,31 +52,31 @@ impl ConversationSummary {
     }
 }
 
-/// A conversation as a session.
+/// The figures of a conversation as a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// Where it stands.
+    /// State at the time of the query.
     pub state: SessionState,
-    /// When its first input was accepted. `None`: nothing has been said.
+    /// Time at which the first input was accepted. `None` without events.
     pub started_at: Option<Timestamp>,
-    /// When anything last happened in it. `None`: nothing has been said.
+    /// Time of the last event or input. `None` without events.
     pub last_activity: Option<Timestamp>,
-    /// Turns that were begun.
+    /// Number of turns that were started.
     pub turns: usize,
-    /// Messages of people, models and tools, as the history of the conversation holds them; those
-    /// of the turn that is open as far as it came.
+    /// Number of messages of people, models and tools in the history, including those of the open
+    /// turn.
     pub messages: usize,
-    /// What a model would be given of them, in tokens, by [`estimate_tokens`]: the summary and what
-    /// was said since. Instruction and tools are not in it.
+    /// Estimated size of the history that a model would be given, in tokens ([`estimate_tokens`]):
+    /// summary and later messages, without instruction and tools.
     pub token_estimate: u32,
-    /// How many messages of the conversation, from its beginning, a summary stands for. `None`: it
-    /// was not summarized.
+    /// Number of messages, from the beginning, that a summary replaces. `None`: there is no
+    /// summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summarized_at: Option<usize>,
 }
 
-/// What everything known of a conversation adds up to at `now`. With so many tokens,
-/// `summarize_from`, it is to be summarized; `None`: never.
+/// Returns the figures of a conversation at `now`. From `summarize_from` tokens on it is to be
+/// summarised; `None`: never.
 #[must_use]
 pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> Session {
     let Loaded { events, inbox } = known;
@@ -93,7 +91,7 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         .map(|recorded| recorded.at)
         .chain(waiting())
         .max();
-    let past = recalled(events, None);
+    let past = turn_history(events, None);
     let open = conversation::open_turn(events).and_then(|turn| replay(events, turn));
     let said_now = open.map(|open| open.messages).unwrap_or_default();
     let messages = past.from + past.messages.len() + said_now.len();
@@ -115,9 +113,8 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
     let ended = events
         .last()
         .is_some_and(|last| matches!(*last.event, Event::SessionEnded {}));
-    // What was accepted and not begun, or has begun and neither ended nor waits, is not over
-    // however long it takes.
-    let runs = !inbox.is_empty() || Status::of(events).runs();
+    // An input that waits or a turn that runs keeps the session open, however long it takes.
+    let runs = !inbox.is_empty() || Status::from_events(events).runs();
     let state = match last_activity {
         None => SessionState::Empty,
         Some(_) if runs => SessionState::Active,

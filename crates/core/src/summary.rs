@@ -1,27 +1,27 @@
-//! What stands for the old turns of a long conversation, and what of the past a turn is given.
+//! Summaries of old turns, and the history that a turn is given.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{Content, Message, Part, Role};
 
-/// Around the words of a summary, in the message that carries it.
+/// Name of the tag around a summary in the message that carries it.
 const MARK: &str = "earlier_conversation";
 
-/// Old turns in few words. The turns themselves stay in the journal; only requests to the model
-/// have this in their place.
+/// A summary of old turns. The turns stay in the journal; only requests to models contain the
+/// summary instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many messages of the conversation's history it stands for, counted from the beginning:
-    /// those of earlier summaries are among them.
+    /// Number of messages of the history that it replaces, from the beginning, including those of
+    /// earlier summaries.
     pub summarized_at: usize,
-    /// The words, as the model wrote them: data, whatever they say.
+    /// Text as the model wrote it. It is data, whatever it says.
     pub text: String,
 }
 
 impl Summary {
-    /// As a model reads it: in front of the first words of the person that were kept.
+    /// Returns the text block that a model reads in front of the first kept message of the person.
     ///
-    /// Nothing in the words can end the marked part early.
+    /// Nothing in the summary can end the block early.
     #[must_use]
     pub fn block(&self) -> String {
         format!(
@@ -33,9 +33,9 @@ impl Summary {
     }
 }
 
-/// A text in which no tag of this name is left.
+/// Returns a text without tags of this name.
 pub(crate) fn unmarked(text: &str, mark: &str) -> String {
-    // Compared by ASCII alone, so that no place moves.
+    // ASCII case folding keeps all byte positions.
     let lower = text.to_ascii_lowercase();
     let mut safe = String::with_capacity(text.len());
     let mut rest = 0;
@@ -55,19 +55,19 @@ pub(crate) fn unmarked(text: &str, mark: &str) -> String {
     safe
 }
 
-/// What a turn is given of the past.
+/// The history that a turn is given.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Recalled {
-    /// What stands for the oldest turns, if anything does.
+pub struct TurnHistory {
+    /// Summary of the oldest turns, if there is one.
     pub summary: Option<Summary>,
-    /// How many messages of the conversation's history come before [`Recalled::messages`].
+    /// Number of messages of the history before [`TurnHistory::messages`].
     pub from: usize,
-    /// The others, as they were said.
+    /// Messages after the summary, unchanged.
     pub messages: Vec<Message>,
 }
 
-impl Recalled {
-    /// The same with a newer summary in the place of the older and of the messages it stands for.
+impl TurnHistory {
+    /// Replaces the summary, and the messages that it covers, by a newer one.
     pub(crate) fn summarise(&mut self, summary: Summary) {
         let gone = summary
             .summarized_at
@@ -79,7 +79,7 @@ impl Recalled {
     }
 }
 
-/// Puts a summary in front of the first words of the person.
+/// Inserts a summary in front of the person's first message.
 pub(crate) fn put_block(messages: &mut [Message], block: &str) {
     let Some(first) = messages
         .iter_mut()
@@ -89,7 +89,7 @@ pub(crate) fn put_block(messages: &mut [Message], block: &str) {
     };
     let mut parts = first.parts().to_vec();
     match parts.first_mut().map(|part| &mut part.content) {
-        // One text stays one text: some servers take nothing else.
+        // A message with one text keeps one text: some servers accept nothing else.
         Some(Content::Text { text }) => text.insert_str(0, block),
         Some(_) | None => parts.insert(
             0,
@@ -103,7 +103,7 @@ pub(crate) fn put_block(messages: &mut [Message], block: &str) {
     }
 }
 
-/// A message without the summary in front of it. `None`: it has none.
+/// Returns a message without the summary block, or `None` if it has none.
 pub(crate) fn without_block(message: &Message, block: &str) -> Option<Message> {
     if message.role() != Role::User {
         return None;

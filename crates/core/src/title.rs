@@ -1,14 +1,13 @@
-//! What a conversation is called until somebody renames it.
+//! Titles of conversations.
 
 use crate::event::InputBody;
 
-/// The longest title made from a message, in Unicode characters.
+/// Maximum length of a generated title, in Unicode characters.
 const MADE_CHARS_MAX: usize = 60;
-/// The longest title a person can give, in Unicode characters.
+/// Maximum length of a title that a person chooses, in Unicode characters.
 pub const TITLE_CHARS_MAX: usize = 200;
 
-/// Words with which people begin and which say nothing of what it is about, in small letters;
-/// longer ones before those they begin with.
+/// Greetings in lower case, longer ones before their prefixes.
 const GREETINGS: &[&str] = &[
     "good morning",
     "good afternoon",
@@ -47,8 +46,8 @@ const GREETINGS: &[&str] = &[
     "test",
 ];
 
-/// Returns the first words of a message behind its greeting, cut between words, at most 60 Unicode
-/// characters. `None`: it is no message, or nothing but a greeting.
+/// Returns a title made of the first words of a message after its greeting, cut between words, at
+/// most 60 Unicode characters. `None`: the input is not a message, or only a greeting.
 #[must_use]
 pub fn title(input: &InputBody) -> Option<String> {
     let InputBody::Message { text, .. } = input else {
@@ -59,7 +58,7 @@ pub fn title(input: &InputBody) -> Option<String> {
     if text.chars().count() <= MADE_CHARS_MAX {
         return (!text.is_empty()).then(|| text.to_owned());
     }
-    // One place is for the ellipsis; a space right behind the cut ends a word too.
+    // One character is left for the ellipsis. A space directly after the cut ends a word too.
     let head: String = text.chars().take(MADE_CHARS_MAX).collect();
     let end = match head.rfind(' ') {
         Some(space) => space,
@@ -68,25 +67,24 @@ pub fn title(input: &InputBody) -> Option<String> {
     Some(format!("{}…", &head[..end]))
 }
 
-/// Returns a title as a person gives it: on one line, without control characters and without blanks
-/// around it. `None`: there are no words in it, or `text` has more than [`TITLE_CHARS_MAX`]
-/// characters, with those that are taken out.
+/// Normalises a title that a person chose: one line, no control characters, trimmed. Returns `None`
+/// if nothing is left or `text` has more than [`TITLE_CHARS_MAX`] characters.
 #[must_use]
 pub fn given_title(text: &str) -> Option<String> {
     let title = on_one_line(text);
     (!title.is_empty() && text.chars().count() <= TITLE_CHARS_MAX).then_some(title)
 }
 
-/// Returns what follows the greetings that a text begins with. A greeting ends with a mark or the
-/// text: "Hi-fi" and "test the pump" are none, and nor is a greeting with a name behind it. A text
-/// of marks alone is returned as it is.
+/// Returns the text after its greetings. A greeting ends with punctuation or the text, so "Hi-fi"
+/// and "test the pump" are none, nor is a greeting with a name after it. A text of punctuation
+/// alone is returned unchanged.
 fn behind_greetings(text: &str) -> &str {
     let is_mark = |c: char| {
         matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c)
     };
     let mut rest = text.trim_start_matches(|c| is_mark(c) || c == ' ');
     if rest.is_empty() {
-        // Marks alone are a message, too.
+        // Punctuation alone is a message, too.
         return text;
     }
     while let Some(behind) = GREETINGS.iter().find_map(|greeting| behind(rest, greeting)) {
@@ -98,8 +96,7 @@ fn behind_greetings(text: &str) -> &str {
     rest
 }
 
-/// Returns what follows words at the beginning of a text, in whatever case they are written.
-/// `None`: it does not begin with them.
+/// Returns the text after a prefix, ignoring case, or `None` if it does not begin with it.
 fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let mut rest = text.chars();
     for wanted in words.chars() {
@@ -111,8 +108,8 @@ fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     Some(rest.as_str())
 }
 
-/// Returns whether a character is a pictograph, or the selector (U+FE0F) that makes one of the
-/// character before it.
+/// Returns true for pictographs and the variation selector (U+FE0F) that makes one of the previous
+/// character.
 fn is_pictograph(c: char) -> bool {
     matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{fe0f}' | '\u{200d}')
 }

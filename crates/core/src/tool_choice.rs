@@ -1,25 +1,25 @@
-//! The tool choice: which tools a model may or has to call.
+//! Tool choice: a constraint on which tools a model may or has to call.
 
 use serde::{Deserialize, Serialize};
 
-/// The tools that the model may or has to call before it answers in words. The choice holds until
-/// the caller has brought results, which come with the next one.
+/// The tools that the model may or has to call before it answers. Applies until the caller submits
+/// results, which bring the next choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "choice", content = "tool", rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// Any of them, or none. The default.
+    /// Any tool, or none. The default.
     #[default]
     Auto,
-    /// None: a call that the model makes all the same is one of a tool that there is not.
+    /// No tool. A call that the model makes nevertheless is refused like one of an unknown tool.
     None,
-    /// One at least. Words without a call are asked for again, and then an error.
+    /// At least one tool. An answer without a call is requested again once, and is then an error.
     Required,
-    /// The one of this name, and no other.
+    /// The named tool and no other.
     Named(String),
 }
 
 impl ToolChoice {
-    /// Returns whether a tool may be called.
+    /// Returns true if the choice permits calling a tool.
     #[must_use]
     pub fn permits(&self, tool: &str) -> bool {
         match self {
@@ -29,13 +29,13 @@ impl ToolChoice {
         }
     }
 
-    /// Returns whether an answer without a call is none.
+    /// Returns true if an answer must contain a call.
     #[must_use]
     pub fn requires_call(&self) -> bool {
         matches!(self, Self::Required | Self::Named(_))
     }
 
-    /// Returns whether it is the default.
+    /// Returns true for [`ToolChoice::Auto`], the default.
     #[must_use]
     pub fn is_auto(&self) -> bool {
         *self == Self::Auto

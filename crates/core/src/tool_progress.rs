@@ -1,4 +1,4 @@
-//! The progress of a running call, as its tool reports it.
+//! Progress of running calls, as their tools report it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::visible::visible;
 
-/// Characters of a tool's words, at most.
+/// Maximum length of a progress message, in characters.
 const WORDS_MAX: usize = 200;
 
-/// The progress of a running call: "3 of 10: reading a.txt". It is shown while the call runs, and
-/// kept nowhere.
+/// The progress of a running call, such as "3 of 10: reading a.txt". Shown while the call runs, and
+/// not stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
-    /// The amount done, in the tool's own measure.
+    /// Amount completed, in the tool's own unit.
     pub done: f64,
-    /// The amount in all. `None`: not known.
+    /// Total amount in the same unit. `None`: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// The current step, in one line of at most 200 characters.
+    /// Description of the current step, one line of at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
 
 impl ToolProgress {
-    /// Reads what a tool says. Words get one line of what can be seen, cut at 200 characters;
-    /// numbers that are none, and a total that is not above zero, are left out.
+    /// Creates a progress report. The message is reduced to one visible line of 200 characters;
+    /// invalid numbers, and a total that is not positive, are dropped.
     #[must_use]
     pub fn new(done: f64, total: Option<f64>, words: Option<&str>) -> Self {
         let words = words.map(|words| {
@@ -45,8 +45,8 @@ impl ToolProgress {
 }
 
 impl fmt::Display for ToolProgress {
-    /// Writes "3 of 10: reading a.txt", "40 %: reading a.txt" for parts of something, the words
-    /// alone where no total is known, and the number alone where there are no words either.
+    /// Writes "3 of 10: reading a.txt", "40 %: reading a.txt" for fractions, the message alone
+    /// without a total, or the number alone without a message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_counted = |number: f64| number.fract() == 0.0 && number < 1e15;
         let share = |total: f64| (self.done / total * 100.0).clamp(0.0, 100.0).floor();
@@ -66,19 +66,20 @@ impl fmt::Display for ToolProgress {
     }
 }
 
-/// Hears how far a call is. Nobody does by default.
+/// A callback for the progress of a call. The default ignores it.
 #[derive(Clone, Default)]
 pub struct ProgressListener(Option<Arc<dyn Fn(ToolProgress) + Send + Sync>>);
 
 impl ProgressListener {
-    /// Returns a listener that is called with each progress, from any task. It must not wait.
+    /// Creates a listener that is called with each report, from any task. The callback must not
+    /// block.
     #[must_use]
     pub fn new(hear: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
 
-    /// Says how far the call is. A tool may say it as often as it likes: whoever shows it shows the
-    /// last.
+    /// Reports the progress of the call. May be called at any rate: only the latest report is
+    /// shown.
     pub fn tell(&self, progress: ToolProgress) {
         if let Some(hear) = &self.0 {
             hear(progress);

@@ -1,5 +1,4 @@
-//! The tools of a request: shared between requests, with what every request needs of them made
-//! once.
+//! The tools of a request, shared between requests with their encoded forms.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -8,22 +7,21 @@ use serde::{Serialize, Serializer};
 
 use crate::tool::ToolDefinition;
 
-/// Tools that models are told of, in order. A clone is the same set: nothing is copied, and what
-/// was made of it stays made.
+/// An ordered set of tool definitions. Clones share one set and its cached encodings.
 #[derive(Clone, Default)]
 pub struct ToolSet(Arc<Set>);
 
 #[derive(Default)]
 struct Set {
     tools: Vec<ToolDefinition>,
-    /// The parameters of each tool as JSON text.
+    /// Cached JSON text of each tool's parameters.
     parameters: OnceLock<Vec<String>>,
-    /// The same tools with the control functions of a turn behind them.
+    /// Cached set of the same tools followed by the control functions of a turn.
     with_controls: OnceLock<ToolSet>,
 }
 
 impl ToolSet {
-    /// Returns a new set with more tools behind those of this one.
+    /// Returns a new set with more tools appended.
     #[must_use]
     pub fn with(&self, more: impl IntoIterator<Item = ToolDefinition>) -> Self {
         self.iter().cloned().chain(more).collect()
@@ -35,7 +33,7 @@ impl ToolSet {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the JSON texts of the parameters, in the order of the tools. They are made once.
+    /// Returns the JSON text of each tool's parameters, in order. Computed once.
     pub(crate) fn parameter_texts(&self) -> &[String] {
         self.0.parameters.get_or_init(|| {
             self.iter()
@@ -44,8 +42,7 @@ impl ToolSet {
         })
     }
 
-    /// Returns the set with `controls` behind it. It is made once: all later calls return the same
-    /// set.
+    /// Returns the set followed by `controls`. Computed once: later calls return the same set.
     pub(crate) fn with_controls(&self, controls: impl FnOnce() -> Vec<ToolDefinition>) -> &Self {
         self.0.with_controls.get_or_init(|| self.with(controls()))
     }

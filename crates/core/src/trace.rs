@@ -1,77 +1,77 @@
-//! Where the time of a turn went, step by step, and what went out and came back: read from its
+//! Traces: the steps of a turn with their durations, requests and responses, derived from its
 //! events.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::conversation::past;
+use crate::conversation::given_history;
 use crate::cost::{self, Cost};
 use crate::decision::OutcomeCategory;
 use crate::error::ModelError;
 use crate::event::{Event, GateVerdict, Recorded, Refusal};
+use crate::given_history::Loading;
 use crate::id::TurnId;
 use crate::message::{Content, Message};
 use crate::model::{FinishReason, GenerateResponse, Usage};
-use crate::past::Loading;
 use crate::redact::LogContent;
 use crate::tool::ToolResult;
 use crate::transcript::TranscriptMessage;
 use crate::turn::replay;
 
-/// What a [`Step`] was.
+/// The kind of a [`Step`], by what the time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
-    /// The input was accepted, and its turn had not begun.
+    /// Waiting in the queue, from the acceptance of the input to the beginning of its turn.
     Queue,
-    /// The conversation was claimed, and its state was read.
+    /// Acquiring the lease and reading the state of the conversation.
     Load,
-    /// A model was asked.
+    /// A model call, including retries.
     Model,
-    /// A tool was called, or its call was refused.
+    /// A tool call, executed or refused.
     Tool,
-    /// A human was asked.
+    /// Waiting for a person's answer or the caller's result.
     Wait,
-    /// Everything between: the gate, the journal, the database.
+    /// Everything else: the gate, the journal, the database.
     Engine,
 }
 
-/// One step of a turn.
+/// A step of a turn: what happened, when, and for how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// What it was.
+    /// Category of the time that was spent.
     pub kind: StepKind,
-    /// The model, the tool, or what the turn waited for.
+    /// Name of the model or tool, or what the turn waited for.
     pub name: String,
-    /// When it began.
+    /// Time at which the step began.
     pub started_at: Timestamp,
-    /// When it began, in milliseconds from the acceptance of the input, or, where nobody wrote that
-    /// down, from the start of the turn.
+    /// Start in milliseconds after the input was accepted or, in older journals, after the turn
+    /// started.
     pub offset_ms: u64,
-    /// How long it took, in milliseconds. `None`: it goes on.
+    /// Duration in milliseconds. `None`: the step still runs.
     pub ms: Option<u64>,
-    /// Of a model call, how often it was sent, retries included; of a tool, how often it was
-    /// started, crashes included.
+    /// Number of requests of a model call, or of starts of a tool call, including retries and
+    /// crashes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// Tokens of a model call.
+    /// Token usage of the model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Why the model stopped.
+    /// Reason for which the model stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
-    /// Money of a model call. `None`: it is not known, or no model call.
+    /// Cost of the model call. `None`: unknown, or not a model call.
     #[serde(rename = "cost_usd", default, with = "cost::in_usd")]
     pub cost: Option<Cost>,
-    /// What went out: the messages of a model call (without the instruction and the tools, which
-    /// are the agent's), the arguments of a tool, the question to a human.
+    /// The request: messages of a model call (without the agent's instruction and tools), arguments
+    /// of a tool, or the question to a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
-    /// What came back.
+    /// The response: a model's answer, a tool's result, or a person's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Value>,
-    /// Why nothing usable did.
+    /// The failure, if there is no usable response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
 }
@@ -81,7 +81,7 @@ pub struct Step {
 /// among the events.
 ///
 /// Of what was recorded before the turn, those events are enough that have what its first request
-/// was given, if the turn says which ([`Past`](crate::Past)); else everything is needed.
+/// was given, if the turn says which ([`Past`](crate::GivenHistory)); else everything is needed.
 #[must_use]
 pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step> {
     let of_turn: Vec<&Recorded> = events
@@ -107,7 +107,7 @@ pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step
     reader.read(first.at)
 }
 
-/// What steps are read from.
+/// The events of a turn while its steps are derived.
 struct Reader<'a> {
     origin: Timestamp,
     content: LogContent,
@@ -257,7 +257,8 @@ impl Reader<'_> {
     }
 
     fn loading(&self) -> Option<Loading> {
-        past(self.of_turn.iter().map(|recorded| &*recorded.event)).and_then(|past| past.loading)
+        given_history(self.of_turn.iter().map(|recorded| &*recorded.event))
+            .and_then(|past| past.loading)
     }
 
     fn load(&self, loading: Loading) -> Step {
@@ -266,8 +267,8 @@ impl Reader<'_> {
         step
     }
 
-    /// What was answered after the turn was parked at a place, and when it went on or ended, if it
-    /// did.
+    /// Returns the answers that came after the turn parked with sequence number `parked`, and the
+    /// time at which it continued or ended.
     fn answers(&self, parked: usize) -> (Vec<Value>, Option<Timestamp>) {
         let (mut answers, mut until) = (Vec::new(), None);
         for recorded in self.of_turn.iter().skip(parked + 1) {
@@ -303,7 +304,7 @@ impl Reader<'_> {
                     until = until.or(Some(recorded.at));
                     break;
                 }
-                // It was asked again, or it went on.
+                // The question was repeated, or the turn continued.
                 Event::TurnParked { .. }
                 | Event::ModelReplied { .. }
                 | Event::CallStarted { .. } => break,
@@ -330,7 +331,7 @@ impl Reader<'_> {
         (answers, until.filter(|_| all || ended))
     }
 
-    /// The model call that is being made, or that was given up with the turn.
+    /// Returns the model call that is running, or was given up with the turn.
     fn model_without_reply(&self) -> Option<Step> {
         let number = u32::try_from(self.requests.len()).ok()?;
         let replied = self.of_turn.iter().any(
@@ -347,7 +348,7 @@ impl Reader<'_> {
                     Some(last.at),
                     "the time of the turn was up before it answered",
                 ),
-                // It was never asked.
+                // No model call was started.
                 _ => return None,
             },
             _ => (None, ""),
@@ -360,7 +361,7 @@ impl Reader<'_> {
         Some(step)
     }
 
-    /// What nothing else accounts for is the engine's. Whole milliseconds: less is nothing.
+    /// Fills gaps between steps by engine steps of at least a millisecond.
     fn with_gaps(&self, steps: Vec<Step>) -> Vec<Step> {
         let ended = self
             .of_turn
@@ -395,7 +396,7 @@ impl Reader<'_> {
         Some(step)
     }
 
-    /// A step that ended at a moment and took so long.
+    /// Returns a step from its end and duration.
     fn lasting(&self, kind: StepKind, name: &str, ended: Timestamp, ms: u64) -> Step {
         let end = self.offset(ended);
         let lasted = jiff::SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
@@ -436,7 +437,7 @@ impl Reader<'_> {
         u64::try_from(at.as_millisecond() - self.origin.as_millisecond()).unwrap_or(0)
     }
 
-    /// The messages of a model call. Those at its beginning that the call before had too are
+    /// Returns the messages of a model call. Leading messages that the previous call had too are
     /// counted and not repeated.
     fn request(&self, number: u32) -> Option<Value> {
         let at = usize::try_from(number).ok()?.checked_sub(1)?;
@@ -460,7 +461,7 @@ impl Reader<'_> {
     }
 
     fn message(&self, message: &Message) -> TranscriptMessage {
-        let mut told = TranscriptMessage::of(message);
+        let mut told = TranscriptMessage::from_message(message);
         told.content = self.content.text(&told.content);
         for call in &mut told.tool_calls {
             call.arguments = self.content.arguments(&call.arguments);
@@ -509,7 +510,7 @@ impl Reader<'_> {
         self.content.result(result)
     }
 
-    /// The model the turn was started with.
+    /// Returns the model that the turn started with.
     fn model(&self) -> String {
         match self.of_turn.first().map(|first| &*first.event) {
             Some(Event::TurnStarted { model, .. }) => model.to_string(),
@@ -517,7 +518,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The tool of a call that did not run: as the model wrote it.
+    /// Returns the tool of a call that did not run, as the model wrote it.
     fn tool_of(&self, wanted: &str) -> String {
         let calls = self.requests.iter().flatten().flat_map(Message::tool_calls);
         let ended = self

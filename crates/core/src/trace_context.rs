@@ -1,20 +1,21 @@
-//! The trace that a request belongs to, as W3C Trace Context hands it from program to program.
+//! W3C Trace Context: the distributed trace that a request belongs to.
 
 use std::fmt;
 
-/// Members of a `tracestate`, at most. Source: W3C Trace Context, 3.3.1 (Recommendation of
+/// Maximum number of members of a `tracestate`. Source: W3C Trace Context, 3.3.1 (Recommendation of
 /// 2021-11-23).
 const STATE_MEMBERS_MAX: usize = 32;
-/// Bytes of a `tracestate` that are handed on, at most: as many as everybody has to take.
+/// Maximum length of a forwarded `tracestate`, in bytes: the length that every implementation has
+/// to accept.
 const STATE_BYTES_MAX: usize = 512;
-/// The length of a `traceparent` of version 00.
+/// Length of a `traceparent` of version 00, in bytes.
 const PARENT_BYTES: usize = 55;
-/// The flags that version 00 knows: sampled, and that the trace's id is random.
+/// Flags of version 00: sampled, and random trace id.
 const FLAGS: u8 = 0b11;
-/// The flag that says that the caller may have recorded the trace.
+/// Flag: the caller may have recorded the trace.
 const SAMPLED: u8 = 0b01;
 
-/// A place in a distributed trace: which trace, and which operation of it comes before.
+/// A position in a distributed trace: the trace and the parent operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     trace: u128,
@@ -24,8 +25,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Begins a trace, which whoever takes part in it may record. `None`: one of the two ids is
-    /// zero, which no id is.
+    /// Starts a trace that participants may record. Returns `None` if one of the ids is zero, which
+    /// is invalid.
     #[must_use]
     pub fn new(trace: u128, parent: u64) -> Option<Self> {
         (trace != 0 && parent != 0).then_some(Self {
@@ -36,9 +37,9 @@ impl TraceContext {
         })
     }
 
-    /// Reads the headers `traceparent` and `tracestate`. Several headers `tracestate` are joined by
-    /// commas before. A `tracestate` that is none, or is longer than 512 bytes, is left out.
-    /// `None`: the `traceparent` is none.
+    /// Parses the headers `traceparent` and `tracestate`. Several `tracestate` headers have to be
+    /// joined by commas. A `tracestate` that is invalid or longer than 512 bytes is dropped.
+    /// Returns `None` if the `traceparent` is invalid.
     #[must_use]
     pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let parent = parent.trim_matches([' ', '\t']);
@@ -47,7 +48,7 @@ impl TraceContext {
         let trace = hex(fields.next()?, 32)?;
         let span = u64::try_from(hex(fields.next()?, 16)?).ok()?;
         let flags = u8::try_from(hex(fields.next()?, 2)?).ok()? & FLAGS;
-        // Later versions may have more behind the flags.
+        // Later versions may append fields after the flags.
         let known = version != 0xff && (version > 0 || parent.len() == PARENT_BYTES);
         let begun = Self::new(trace, span).filter(|_| known)?;
         Some(Self {
@@ -57,8 +58,8 @@ impl TraceContext {
         })
     }
 
-    /// Returns the place for what is done next in the trace, whose operation has the id `span`. An
-    /// id of zero changes nothing.
+    /// Returns the context for the next operation, with the id `span`. An id of zero changes
+    /// nothing.
     #[must_use]
     pub fn child(&self, span: u64) -> Self {
         if span == 0 {
@@ -71,19 +72,19 @@ impl TraceContext {
         }
     }
 
-    /// Returns the trace's id, as 32 hexadecimal digits.
+    /// Returns the trace id as 32 hexadecimal digits.
     #[must_use]
     pub fn trace_id(&self) -> String {
         format!("{:032x}", self.trace)
     }
 
-    /// Returns the header `traceparent`.
+    /// Returns the value of the header `traceparent`.
     #[must_use]
     pub fn traceparent(&self) -> String {
         self.to_string()
     }
 
-    /// Returns the header `tracestate`, if there is something in it.
+    /// Returns the value of the header `tracestate`, if it is not empty.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.state.as_deref()
@@ -91,7 +92,7 @@ impl TraceContext {
 }
 
 impl fmt::Display for TraceContext {
-    /// Writes the header `traceparent`.
+    /// Writes the value of the header `traceparent`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -101,7 +102,7 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// Reads exactly so many hexadecimal digits, in lower case as they have to be.
+/// Parses exactly `count` hexadecimal digits in lower case.
 fn hex(digits: &str, count: usize) -> Option<u128> {
     let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
     let fits = digits.len() == count && digits.bytes().all(is_hex);

@@ -1,4 +1,4 @@
-//! What was said in a conversation, as a person reads it again.
+//! Transcripts: the messages of a conversation for people to read.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,52 +10,52 @@ use crate::message::{Message, Role};
 use crate::tool::{Arguments, ToolCall, ToolResult};
 use crate::turn::{is_control, replay};
 
-/// One message of a conversation: words, calls, or the result of a call.
+/// A message of a transcript: text, calls, or the result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptMessage {
-    /// Who says it.
+    /// Author of the message.
     pub role: Role,
-    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls
-    /// tools.
+    /// Text of the message; of a tool, its result as the model reads it. Empty if an assistant only
+    /// calls tools.
     pub content: String,
-    /// The turn it belongs to. `None`: it was there before the first.
+    /// Turn that the message belongs to. `None`: it precedes the first turn.
     #[serde(rename = "run_id", default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// When it was written down.
+    /// Time at which the message was recorded.
     #[serde(
         rename = "created_at",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub at: Option<Timestamp>,
-    /// What an assistant calls.
+    /// Calls that the assistant makes in this message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<TranscriptCall>,
-    /// The call a tool answers.
+    /// Id of the call that a tool message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<CallId>,
-    /// What came out of it.
+    /// Result of the call, of a tool message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
 }
 
-/// A call in a [`TranscriptMessage`].
+/// A tool call in a [`TranscriptMessage`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptCall {
-    /// Its id.
+    /// Id of the call, unique in the conversation.
     pub id: CallId,
-    /// The tool.
+    /// Name of the called tool.
     pub tool: String,
-    /// What it is called with: as it ran or waits, else as the model wrote it.
+    /// Arguments with which it ran or waits, else as the model wrote them.
     #[serde(rename = "args")]
     pub arguments: Arguments,
 }
 
 impl TranscriptMessage {
-    /// A message of a model's transcript. Control functions are no calls: what they say is the
-    /// turn's words.
+    /// Creates the transcript form of a message. Control functions are left out, because the turn's
+    /// text contains what they say.
     #[must_use]
-    pub fn of(message: &Message) -> Self {
+    pub fn from_message(message: &Message) -> Self {
         let result = message.tool_result();
         Self {
             role: message.role(),
@@ -65,7 +65,7 @@ impl TranscriptMessage {
             tool_calls: message
                 .tool_calls()
                 .filter(|call| !is_control(call))
-                .map(TranscriptCall::of)
+                .map(TranscriptCall::from_call)
                 .collect(),
             tool_call_id: result.map(|(call, _, _)| call.clone()),
             result: result.map(|(_, _, result)| result.clone()),
@@ -92,7 +92,7 @@ impl TranscriptMessage {
 }
 
 impl TranscriptCall {
-    fn of(call: &ToolCall) -> Self {
+    fn from_call(call: &ToolCall) -> Self {
         Self {
             id: call.id.clone(),
             tool: call.name.clone(),
@@ -101,8 +101,8 @@ impl TranscriptCall {
     }
 }
 
-/// Every message of a conversation, oldest first: those of turns that ended as they stand in its
-/// history, with the words the person got, and those of the open turn as far as it came.
+/// Returns all messages of a conversation, oldest first: those of finished turns with the final
+/// answer, and those of the open turn so far.
 #[must_use]
 pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     let open = conversation::open_turn(events);
@@ -110,7 +110,10 @@ pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     for Recorded { at, event, .. } in events {
         match &**event {
             Event::HistorySet { messages } => {
-                said = messages.iter().map(TranscriptMessage::of).collect();
+                said = messages
+                    .iter()
+                    .map(TranscriptMessage::from_message)
+                    .collect();
             }
             Event::TurnFinished { turn, end, .. } => {
                 let began = began(events, *turn).unwrap_or(*at);
@@ -125,18 +128,18 @@ pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     said
 }
 
-/// Some of the messages of a conversation: those of whole turns.
+/// A page of a transcript, made of whole turns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TranscriptPage {
-    /// Oldest first.
+    /// Messages of the page, oldest first.
     pub messages: Vec<TranscriptMessage>,
-    /// The place before which the next older messages were recorded. `None`: there are none.
+    /// Sequence number before which the next older page ends. `None`: there are no older messages.
     pub before: Option<u64>,
 }
 
-/// Returns the last of the messages that `events` hold: at most `limit`, or those of the last turn
-/// if that alone has more. An instruction is left out. `after`: the place behind which the events
-/// begin, with a turn unless it is 0.
+/// Returns the last messages of `events`, at most `limit`, or all of the last turn if that has
+/// more. Instructions are left out. `after` is the sequence number before the events, which begin
+/// with a turn unless it is 0.
 #[must_use]
 pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> TranscriptPage {
     let mut messages = transcript(events);
@@ -160,13 +163,13 @@ pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> Transcr
         let first = messages.first().and_then(|message| message.turn);
         first.and_then(|first| place_of(events, first))
     } else {
-        // What was set from outside replaced what was before.
+        // A history set from outside has replaced everything older.
         (after > 0 && !is_replaced).then_some(after + 1)
     };
     TranscriptPage { messages, before }
 }
 
-/// Returns the place at which a turn began.
+/// Returns the sequence number at which a turn began.
 fn place_of(events: &[Recorded], wanted: TurnId) -> Option<u64> {
     events.iter().find_map(|recorded| match &*recorded.event {
         Event::TurnStarted { turn, .. } if *turn == wanted => Some(recorded.seq),
@@ -174,8 +177,8 @@ fn place_of(events: &[Recorded], wanted: TurnId) -> Option<u64> {
     })
 }
 
-/// What a turn that ended adds: the person's words, each answer that called tools with its results,
-/// and the words the person got.
+/// Returns the messages of a finished turn: the person's, each answer with calls and results, and
+/// the final answer.
 fn finished(
     events: &[Recorded],
     turn: TurnId,
@@ -187,7 +190,7 @@ fn finished(
     said
 }
 
-/// What the open turn adds so far; if it waits for a human, the question they were asked.
+/// Returns the messages of the open turn so far; if it waits, with the question.
 fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<TranscriptMessage> {
     let messages = replay(events, turn)
         .map(|replay| replay.messages)
@@ -210,8 +213,8 @@ fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<Transc
     said
 }
 
-/// The person's words and the answers that called tools, with the results and the times that the
-/// events know.
+/// Returns the person's message and the answers with calls, with the results and times from the
+/// events.
 fn told(
     events: &[Recorded],
     turn: TurnId,
@@ -221,9 +224,9 @@ fn told(
     let mut said = Vec::new();
     let mut at = began;
     for message in messages {
-        let mut told = TranscriptMessage::of(message);
+        let mut told = TranscriptMessage::from_message(message);
         match told.role {
-            // As they were said: without what the model is told of a cut.
+            // The original message, without the notice to the model about a cut.
             Role::User => told.content = words_of(events, turn).unwrap_or(told.content),
             Role::Assistant if told.tool_calls.is_empty() => continue,
             Role::Assistant => {
@@ -277,7 +280,7 @@ fn checked_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
     })
 }
 
-/// When it was known what became of a call.
+/// Returns the time at which the result of a call was known.
 fn ended_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
     events
         .iter()
@@ -294,7 +297,7 @@ fn ended_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
         })
 }
 
-/// What a call ran with, or would: references resolved, edits of the person in it.
+/// Returns the arguments that a call ran or would run with: references resolved, edits applied.
 fn ran_with(events: &[Recorded], wanted: &CallId) -> Option<Arguments> {
     events
         .iter()

@@ -1,10 +1,9 @@
-//! What of the past a turn is given: whole turns, in blocks, so that the prefix of requests stays
-//! stable.
+//! Trimming of history to whole turns, in blocks, so that the beginning of requests stays the same.
 
 use crate::limits::HISTORY_MESSAGES_KEPT;
 use crate::message::{Message, Role};
 
-/// Cuts a message to `chars_max` Unicode characters. `None` if it fits.
+/// Truncates a text to `chars_max` Unicode characters. Returns `None` if it fits.
 #[must_use]
 pub fn cut(text: &str, chars_max: usize) -> Option<String> {
     let (end, _) = text.char_indices().nth(chars_max)?;
@@ -23,7 +22,7 @@ pub fn trim(history: &[Message], messages_max: Option<usize>) -> &[Message] {
         return history;
     };
     let (mut start, mut held) = (0, 0);
-    // Replays the past message by message, so that the cut falls where it fell last time.
+    // Replays the history message by message, so that the cut is where it was in earlier requests.
     for (at, message) in history.iter().enumerate() {
         held += usize::from(is_spoken(message));
         if held > max {
@@ -35,8 +34,8 @@ pub fn trim(history: &[Message], messages_max: Option<usize>) -> &[Message] {
     &history[start..]
 }
 
-/// Returns how many messages [`trim`] drops from the front of a history that has just grown beyond
-/// `messages_max`.
+/// Returns the number of messages that [`trim`] drops from the front of a history that just
+/// exceeded `messages_max`.
 pub(crate) fn trimmed_at(history: &[Message], messages_max: usize) -> usize {
     let kept = HISTORY_MESSAGES_KEPT.min(messages_max.div_ceil(2)).max(1);
     let mut start = 0;
@@ -49,7 +48,7 @@ pub(crate) fn trimmed_at(history: &[Message], messages_max: usize) -> usize {
     start
 }
 
-/// Returns whether a message is of a person or a model; results do not count.
+/// Returns true for messages of a person or model, false for tool results.
 pub(crate) fn is_spoken(message: &Message) -> bool {
     matches!(message.role(), Role::User | Role::Assistant)
 }
@@ -58,7 +57,7 @@ fn spoken(messages: &[Message]) -> usize {
     messages.iter().filter(|message| is_spoken(message)).count()
 }
 
-/// Where the turn after the one at `start` begins.
+/// Returns the index at which the turn after the one at `start` begins.
 pub(crate) fn turn_after(messages: &[Message], start: usize) -> Option<usize> {
     messages
         .iter()

@@ -1,9 +1,8 @@
-//! Characters that nobody sees.
+//! Invisible and control characters: detecting, removing and showing them.
 
 use std::fmt::Write as _;
 
-/// Returns whether a terminal obeys the character, or shows nothing where it stands and joins
-/// nothing by it.
+/// Returns true if a terminal obeys the character, or displays nothing for it and it joins nothing.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     is_control(c)
@@ -19,7 +18,7 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Returns whether a terminal obeys the character instead of showing it.
+/// Returns true if a terminal obeys the character instead of displaying it.
 #[must_use]
 pub fn is_control(c: char) -> bool {
     // `char::is_control` is exactly C0, DEL and C1. The others: Unicode Annex 9, embeddings,
@@ -27,16 +26,16 @@ pub fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the text with what nobody sees in it written out, such as `\u{200b}`: what a person
-/// agrees to has to be seen. Line breaks and tabs stay, and so does what joins letters or emoji.
+/// Returns the text with invisible characters escaped, such as `\u{200b}`, because a person must
+/// see what they approve. Line breaks, tabs, and joiners of letters or emoji stay.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut before = None;
     for c in text.chars() {
         let chooses_no_look = match c {
-            // They choose among the looks of a symbol; behind a letter they choose nothing, and may
-            // spell something.
+            // Variation selectors choose between forms of a symbol; after a letter they have no
+            // effect, and may spell a hidden text.
             '\u{fe00}'..='\u{fe0f}' => before
                 .is_none_or(|before: char| before.is_ascii_alphabetic() || is_selector(before)),
             _ => is_selector(c),
@@ -64,7 +63,7 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Returns the same on one line: newlines and tabs are spaces.
+/// Returns the text like [`clean`] on one line: newlines and tabs become spaces.
 #[must_use]
 pub fn clean_line(text: &str) -> String {
     text.chars()
@@ -79,7 +78,7 @@ pub fn clean_line(text: &str) -> String {
         .collect()
 }
 
-/// Returns one line of at most `max` characters; what is cut is marked.
+/// Returns one line of at most `max` characters, with an ellipsis if it was cut.
 #[must_use]
 pub fn clip(text: &str, max: usize) -> String {
     let line = clean_line(text);
@@ -93,8 +92,8 @@ pub fn clip(text: &str, max: usize) -> String {
         .collect()
 }
 
-/// Returns JSON on one line. Characters a terminal would obey are written as `\u` escapes, so that
-/// nothing is lost.
+/// Returns JSON on one line. Characters that a terminal obeys are escaped as `\u`, so that nothing
+/// is lost.
 #[must_use]
 pub fn json_line(value: &impl serde::Serialize) -> String {
     // Our own types hold no maps with keys other than text, the one thing that cannot be written.
@@ -113,7 +112,7 @@ pub fn json_line(value: &impl serde::Serialize) -> String {
     line
 }
 
-/// Returns whether a character chooses the look of the one in front of it.
+/// Returns true for variation selectors.
 fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }

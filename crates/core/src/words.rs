@@ -1,4 +1,4 @@
-//! Words for the person: one table. They name no internals; the typed cause stands beside them in
+//! Messages to the user, in one table. They name no internals; the typed cause is beside them in
 //! the response.
 
 use std::borrow::Cow;
@@ -8,57 +8,56 @@ use jiff::Timestamp;
 use crate::budget::Exceeded;
 use crate::confirmation::{PendingCall, PendingKind};
 use crate::error::{ModelError, TimeBound};
-use crate::limits::TurnLimits;
 use crate::tool::ToolError;
 
-/// The request was cut for the model's answer or the model's answer could not be read.
+/// The request was cut for the model's answer, or the model's answer could not be parsed.
 pub const TROUBLE_PROCESSING: &str =
     "I had trouble processing that. Please try again, perhaps in other words.";
-/// Time-outs and network.
+/// The provider timed out, or the network failed.
 pub const TEMPORARILY_UNAVAILABLE: &str =
     "The assistant is temporarily unavailable. Please try again in a moment.";
-/// Rate limit or quota.
+/// The provider's rate limit or quota was reached.
 pub const TOO_MANY_REQUESTS: &str =
     "There are too many requests right now. Please try again in a little while.";
-/// Iterations, identical calls.
+/// Too many rounds, or too many identical calls.
 pub const TOO_COMPLEX: &str =
     "That is too complex for me to finish in one go. Please ask for it in smaller steps.";
-/// Wrong key, unknown model, rejected request.
+/// The API key is wrong, the model is unknown, or the provider rejected the request.
 pub const NOT_SET_UP: &str =
     "The assistant is not set up correctly, so it cannot answer right now.";
-/// The request does not fit.
+/// The request does not fit the context window.
 pub const TOO_LONG: &str = "This is too long for the assistant to read at once. Please shorten it or start a new conversation.";
-/// The provider's filter.
+/// The provider's filter blocked the answer.
 pub const FILTERED: &str = "I can't help with that request.";
-/// Denied, where no model writes the words.
+/// The user denied a call, and no model writes the answer.
 pub const NOTHING_CHANGED: &str = "Okay, I left it as it is.";
-/// A call that was refused, whatever the model says about it.
+/// A call was refused, whatever the model says about it.
 pub const CALL_NOT_DONE: &str = "(One step did not work and was not carried out.)";
-/// The policy forbids it, where no model writes the words.
+/// The policy forbids a call, and no model writes the answer.
 pub const NOT_ALLOWED: &str = "That is not allowed here, so I did not do it.";
-/// Expired confirmation.
+/// A confirmation expired without an answer.
 pub const EXPIRED: &str = "Nobody confirmed this in time, so I did not do it. Please ask again.";
-/// The caller brought no result of its own tool in time.
+/// The caller brought no result of its tool in time.
 pub const NO_RESULT: &str = "The program that was to go on with this did not come back in time, so I stopped. Please ask again.";
-/// Stopped by the person.
+/// The user stopped the turn.
 pub const STOPPED: &str = "Stopped.";
-/// The turn's time is up.
+/// The turn's deadline has passed.
 pub const DEADLINE: &str =
     "This took too long, so I stopped. Please try again, perhaps with a smaller request.";
-/// What one request may spend is used up.
+/// The budget of a turn is used up.
 pub const REQUEST_TOO_EXPENSIVE: &str = "That would take more than one request may use here, so I stopped. Please ask for it in smaller steps.";
-/// What may be spent in a day is used up.
+/// The budget of a day is used up.
 pub const DAY_USED_UP: &str = "What I may use in a day is used up, so I stopped. Please ask again tomorrow (days end at midnight UTC).";
-/// Nothing was said although nothing failed.
+/// A turn without failure ends without a text.
 pub const DONE: &str = "Done.";
-/// A question without words.
+/// The model asks without a question.
 pub const SAY_MORE: &str = "Could you tell me a little more about what you want?";
 
-/// The words for a failed model call.
+/// Returns the message for a failed model call.
 #[must_use]
 pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
     let words = match error {
-        // "In a moment" is no advice where the model is slow: what happened is said instead.
+        // "In a moment" is no advice where the model is slow, so the message says what happened.
         ModelError::Timeout {
             waited,
             bound: TimeBound::Silence | TimeBound::Pause,
@@ -84,7 +83,7 @@ pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
     words.into()
 }
 
-/// What the person is told when old turns were put into few words.
+/// Returns the notice that old turns were summarised.
 #[must_use]
 pub fn summarized(messages: usize, before: u32, after: u32) -> String {
     format!(
@@ -92,18 +91,17 @@ pub fn summarized(messages: usize, before: u32, after: u32) -> String {
     )
 }
 
-/// What the person is told when that failed.
+/// The notice that old turns could not be summarised.
 pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
 
-/// What the person is told when their message came before a question they had not seen.
+/// The notice that a message came before a question that the user had not seen.
 pub const MESSAGE_QUEUED: &str = "Your message came before this question. It is kept, and is the next one when this is answered.";
 
-/// The notice to a person whose message came while the program that asked has to bring something
-/// first.
+/// The notice that a message came while the caller has to bring a result first.
 pub const MESSAGE_QUEUED_BEHIND_RESULT: &str = "Your message is kept, and is the next one when the program that asked has brought what this waits for.";
 
-/// The questions for calls that wait, one a line. What waits for its result is no question: it is
-/// named if nothing else waits.
+/// Returns the questions for pending calls, one a line. A call that waits for its result is no
+/// question: it is named if nothing else waits.
 #[must_use]
 pub fn questions(pending: &[PendingCall]) -> String {
     let question = |call: &PendingCall| match (&call.doubt, call.awaits) {
@@ -119,7 +117,7 @@ pub fn questions(pending: &[PendingCall]) -> String {
     awaited.join("\n")
 }
 
-/// Returns the sentence for a call whose result somebody else brings.
+/// Returns the sentence for a call whose result the caller brings.
 #[must_use]
 pub fn awaits_result(call: &PendingCall) -> String {
     format!(
@@ -128,13 +126,13 @@ pub fn awaits_result(call: &PendingCall) -> String {
     )
 }
 
-/// Returns the sentence for a call whose result was brought.
+/// Returns the sentence for a call whose result the caller brought.
 #[must_use]
 pub fn provided(tool: &str) -> String {
     format!("The program that asked has carried out {tool}.")
 }
 
-/// The question for one call in doubt.
+/// Returns the question for one call in doubt.
 #[must_use]
 pub fn doubtful(preview: &str, since: Timestamp) -> String {
     let preview = preview.trim_end_matches(['?', '.']);
@@ -145,7 +143,7 @@ pub fn doubtful(preview: &str, since: Timestamp) -> String {
     )
 }
 
-/// A budget does not have what the next step may take.
+/// Returns the message for a budget that does not have what the next step may take.
 #[must_use]
 pub fn budget(exceeded: &Exceeded) -> &'static str {
     if exceeded.ends_with_the_day() {
@@ -155,15 +153,15 @@ pub fn budget(exceeded: &Exceeded) -> &'static str {
     }
 }
 
-/// The question for one waiting call.
+/// Returns the question for one call that waits for confirmation.
 #[must_use]
 pub fn confirm(preview: &str) -> String {
     let preview = preview.trim_end_matches(['?', '.']);
     format!("{preview}? Please answer yes or no.")
 }
 
-/// A call whose fate stays open: the person left it so, nobody answered, or the turn was stopped.
-/// `preview`: what it would do.
+/// Returns the message for a call that stays in doubt: the user left it so, the question expired,
+/// or the turn was stopped. `preview`: the effect that the call would have.
 #[must_use]
 pub fn in_doubt(preview: Option<&str>) -> String {
     let interrupted = match preview {
@@ -178,8 +176,9 @@ pub fn in_doubt(preview: Option<&str>) -> String {
     format!("{interrupted}. {UNKNOWN}")
 }
 
-/// A call that broke off: its tool broke down, or did not end in time. `None`: it said itself why
-/// it failed. `preview`: what it would do. `unknown`: it may have been carried out.
+/// Returns the message for a call that broke off: its tool panicked, or did not end in time.
+/// `None`: the error has a message of the tool. `preview`: the effect that the call would have.
+/// `unknown`: it may have been carried out.
 #[must_use]
 pub fn broke_off(error: &ToolError, preview: Option<&str>, unknown: bool) -> Option<String> {
     let what = match error {
@@ -207,21 +206,21 @@ pub fn broke_off(error: &ToolError, preview: Option<&str>, unknown: bool) -> Opt
     Some(format!("{step} {what}. {then}"))
 }
 
-/// What follows from not knowing what became of a call.
+/// The advice for a call whose effect is not known.
 const UNKNOWN: &str = "It may or may not have been carried out; I have not repeated it. Please check before you ask for it again.";
 
-/// A turn whose workers were lost while they ran it.
+/// The workers that ran the turn were lost again and again.
 pub const POISONED: &str = "I had to give this up: each time I worked on it, I was interrupted. I am not trying it again. \
      Whoever runs this assistant can see why in its log; please ask for it in another way.";
-/// A turn that whoever runs the assistant ended from outside.
+/// An operator ended the turn.
 pub const DROPPED: &str =
     "This was ended by whoever runs this assistant; what had not begun was not done.";
 
-/// A call that may run, and its tool is not there.
+/// The tool of an approved call is not there.
 pub const TOOL_AWAY: &str = "What one step needs is not available at the moment, so it was not done: the program behind it may \
      not be running. Ask for it again when it is back.";
 
-/// An answer that would have a call run whose tool is not there.
+/// Returns the message for an approval whose tool is not there: the call still waits.
 #[must_use]
 pub fn tool_away_waits(preview: &str) -> String {
     format!(
@@ -231,7 +230,7 @@ pub fn tool_away_waits(preview: &str) -> String {
     )
 }
 
-/// A call that a person agreed to, of a tool that is another by now.
+/// Returns the message for an approval whose tool has changed since the question.
 #[must_use]
 pub fn tool_changed(preview: &str) -> String {
     format!(
@@ -240,36 +239,36 @@ pub fn tool_changed(preview: &str) -> String {
     )
 }
 
-/// A person says that an interrupted call was done, where no model writes the words.
+/// The user says that an interrupted call was carried out, and no model writes the answer.
 pub const CONFIRMED_DONE: &str = "Okay, I take it as done.";
-/// An answer to something whose time had run out.
+/// The answer to a confirmation came after it expired.
 pub const ANSWERED_LATE: &str =
     "Your answer came too late: nobody had confirmed this in time, so it was not done.";
-/// A result that came after its time had run out.
+/// A result came after its time had run out.
 pub const RESULT_LATE: &str = "This result came too late: the turn that waited for it has ended.";
-/// An answer to a doubt whose time had run out.
+/// The answer to a call in doubt came after its time had run out.
 pub const DOUBT_ANSWERED_LATE: &str = "Your answer came too late: this was left as it is, and nothing was done because of your answer.";
-/// An answer to something that was answered before.
+/// The answer is to a question that was answered before.
 pub const ANSWERED_BEFORE: &str =
     "This was answered before; nothing was done because of your answer.";
-/// A version that has not learned to read what a newer one wrote.
+/// The conversation has events of a newer version.
 pub const NEWER_VERSION: &str = "This conversation holds something that this version of the assistant cannot read, so it \
      cannot go on with it. Nothing is lost: your message is kept and will be answered by a version that can.";
-/// A result was announced and did not come with the answer.
+/// The answer announces a result and brings none.
 pub const RESULT_MISSING: &str = "This waits for a result, and the answer had none.";
-/// The next call is to be of a tool that the turn does not have.
+/// The tool choice names a tool that the turn does not have.
 pub const CHOICE_UNKNOWN: &str = "A tool is to be called next that did not come with the message.";
-/// Other arguments came with something else than a yes.
+/// Edited arguments came with something else than an approval.
 pub const EDITED_WITHOUT_YES: &str =
     "Other arguments can only go with a yes to something that has not begun.";
-/// Other arguments came with a yes, and the person had not been shown what they mean.
+/// Edited arguments came with an approval, and the user had not been shown their effect.
 pub const ASKED_WITH_EDITED: &str = "Nothing was done yet: with these arguments it is another question, which waits for your answer.";
-/// Other arguments did not pass the gate.
+/// Returns the message for edited arguments that the gate refused.
 #[must_use]
 pub fn edited_unusable(reason: &str) -> String {
     format!("That cannot be done with these arguments, so nothing was done: {reason}")
 }
-/// A verdict that does not fit what waits.
+/// Returns the message for a verdict that does not fit the pending call.
 #[must_use]
 pub fn wrong_verdict(call: &PendingCall) -> String {
     let preview = call.preview.trim_end_matches(['?', '.']);
@@ -285,24 +284,14 @@ pub fn wrong_verdict(call: &PendingCall) -> String {
     }
 }
 
-/// The message was cut before the model read it.
+/// Returns the notice that the message was cut before the model read it.
 #[must_use]
 pub fn message_cut(kept: usize, chars: usize) -> String {
     format!("Your message was cut: I read the first {kept} of its {chars} characters.")
 }
 
-/// The answer was cut at its bound.
+/// Returns the notice that the answer was cut at its bound.
 #[must_use]
 pub fn answer_cut(max_tokens: u32) -> String {
     format!("The answer was cut at the limit of {max_tokens} tokens.")
-}
-
-/// Why the turn was ended by a bound, for the typed error: name, value and key of the bound.
-#[must_use]
-pub fn iterations_bound(limits: &TurnLimits) -> (String, String, String) {
-    (
-        "tool iterations".to_owned(),
-        limits.tool_iterations_max.to_string(),
-        "agent.max_tool_iterations, or MAX_TOOL_ITERATIONS".to_owned(),
-    )
 }

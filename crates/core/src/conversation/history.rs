@@ -1,4 +1,4 @@
-//! The messages that the next request begins with.
+//! History: the messages that the next request to a model begins with.
 
 use std::collections::VecDeque;
 
@@ -6,30 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Recorded};
 use crate::message::Message;
-use crate::summary::{Recalled, Summary};
+use crate::summary::{Summary, TurnHistory};
 use crate::trim::{is_spoken, trimmed_at};
 
 use super::weight::message_weight;
 
-/// Keeps the messages of finished turns that the next request needs.
+/// The messages of finished turns that the next request needs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct History {
     messages_max: Option<usize>,
-    /// Number of messages there were, kept or not.
+    /// Number of all messages of finished turns, kept or dropped.
     total: usize,
-    /// The last of them.
+    /// The newest messages, oldest first.
     kept: Vec<Message>,
-    /// The events that they are of: the place of each, and how many messages of it are kept.
+    /// Sequence numbers of the events that the kept messages come from, each with its number of
+    /// kept messages.
     sources: VecDeque<(u64, usize)>,
-    /// Number of those that are of a person or a model.
+    /// Number of kept messages of the person and the model.
     spoken: usize,
-    /// About how many bytes they take.
+    /// Approximate size of the kept messages, in bytes.
     weight: usize,
-    /// The summary that stands for the oldest messages, and the place of its event.
+    /// Summary that replaces the oldest messages, with the sequence number of its event.
     summary: Option<(u64, Summary)>,
 }
 
-/// The history without its messages.
+/// A history without its messages, as snapshots store it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outline {
     messages_max: Option<usize>,
@@ -57,7 +58,8 @@ impl History {
         }
     }
 
-    /// Adds a message of the event at a place; drops the oldest turns once there are too many.
+    /// Adds a message of the event with sequence number `seq`, and drops the oldest turns if there
+    /// are too many.
     pub(super) fn push(&mut self, seq: u64, message: Message) {
         self.total += 1;
         self.keep(seq, message);
@@ -88,16 +90,16 @@ impl History {
         }
     }
 
-    /// Replaces everything by a history from elsewhere.
+    /// Replaces all messages by a history from outside.
     pub(super) fn set(&mut self, seq: u64, messages: impl Iterator<Item = Message>) {
         *self = Self::new(self.messages_max);
         messages.for_each(|message| self.push(seq, message));
     }
 
-    /// Puts the summary of the event at a place in the place of the messages it stands for.
+    /// Replaces the messages that a summary covers by it.
     pub(super) fn summarise(&mut self, seq: u64, summary: Summary) {
         if summary.summarized_at > self.total {
-            // It is of another history.
+            // The old summary describes a history that is gone.
             self.summary = None;
             return;
         }
@@ -106,8 +108,7 @@ impl History {
         self.summary = Some((seq, summary));
     }
 
-    /// Forgets all messages but the last ones. The cut falls where it falls if only those are
-    /// looked at.
+    /// Drops all messages but the last ones, at whatever turn boundary or none.
     fn keep_last(&mut self, messages: usize) {
         let rest = self
             .kept
@@ -126,7 +127,8 @@ impl History {
         }
     }
 
-    /// Returns the place of the first event that kept messages are of. `None`: none is kept.
+    /// Returns the sequence number of the first event with kept messages, or `None` if there are
+    /// none.
     pub(super) fn begins_at(&self) -> Option<u64> {
         self.sources.front().map(|(seq, _)| *seq)
     }
@@ -140,9 +142,8 @@ impl History {
         }
     }
 
-    /// Returns the history that an outline was made of. `said`: the events from
-    /// [`History::begins_at`] on that have messages. `None`: they are not the ones, or another
-    /// number of messages is to be kept.
+    /// Restores a history from its outline and the events with messages from [`History::begins_at`]
+    /// on. Returns `None` if the events do not match, or another number of messages has to be kept.
     pub(super) fn restore(
         messages_max: Option<usize>,
         outline: Outline,
@@ -176,8 +177,8 @@ impl History {
         (all.kept.len() == kept).then_some(all)
     }
 
-    pub(super) fn recalled(&self) -> Recalled {
-        Recalled {
+    pub(super) fn turn_history(&self) -> TurnHistory {
+        TurnHistory {
             summary: self.summary().cloned(),
             from: self.total - self.kept.len(),
             messages: self.kept.clone(),
@@ -204,13 +205,13 @@ impl History {
         self.summary.as_ref().map(|(_, summary)| summary)
     }
 
-    /// Returns the place of the event that the summary is of.
+    /// Returns the sequence number of the event with the summary.
     pub(super) fn summary_at(&self) -> Option<u64> {
         self.summary.as_ref().map(|(seq, _)| *seq)
     }
 }
 
-/// Returns all messages of finished turns, in order, without an instruction.
+/// Returns the messages of all finished turns in order, without an instruction.
 #[must_use]
 pub fn history(events: &[Recorded]) -> Vec<Message> {
     let mut messages = Vec::new();

@@ -1,4 +1,5 @@
-//! Learns from the events of a conversation about the models that were asked in it.
+//! Statistics of a conversation's models: how estimated token counts relate to reported ones, and
+//! whether summaries succeed.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +7,16 @@ use crate::calibration::Calibration;
 use crate::event::Event;
 use crate::id::ModelId;
 
-/// The token counts of so many models are remembered; the one that was asked longest ago is
-/// forgotten first.
+/// Number of models whose calibration is kept; the least recently used one is dropped first.
 const MODELS_MAX: usize = 8;
 
-/// After so many failures in a row a summary is tried only every so many turns.
+/// Largest number of turns between two attempts to summarise, after repeated failures.
 const TURNS_BETWEEN_MAX: usize = 8;
 
-/// The relation of our token counts to those of each model.
+/// Calibration of token estimates for each model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Learned {
-    /// The model that the last turn was started with.
+    /// Model of the last turn.
     asked: Option<ModelId>,
     models: Vec<OfModel>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Learned {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct OfModel {
     model: ModelId,
-    /// Counted with the model's own tokenizer.
+    /// Calibration for counts by the model's own tokenizer.
     exact: Calibration,
     estimated: Calibration,
 }
@@ -79,7 +79,7 @@ impl Learned {
         }
     }
 
-    /// Returns the entry of a model, which is the last one from now on.
+    /// Returns the entry of a model and marks it as the most recently used.
     fn of(&mut self, model: ModelId) -> &mut OfModel {
         let at = self.models.iter().position(|known| known.model == model);
         let known = match at {
@@ -97,7 +97,7 @@ impl Learned {
     }
 }
 
-/// The attempts to summarize old turns since one last succeeded.
+/// Attempts to summarise old turns since the last success.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SummaryTries {
     failed: u32,

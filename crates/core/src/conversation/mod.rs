@@ -1,8 +1,8 @@
-//! The state of a conversation: the fold over its events.
+//! State of a conversation: a fold over its events.
 //!
-//! [`Conversation`] is changed by [`Conversation::apply`] and by nothing else, so folding in two
-//! steps gives what folding in one gives. It keeps what the next request needs and nothing that
-//! grows with the conversation: the whole past is read from the journal by whoever shows it.
+//! [`Conversation`] changes only by [`Conversation::apply`], so folding in two steps gives the same
+//! state as folding at once. It keeps what the next request needs and nothing that grows with the
+//! conversation; for display, the journal is read in pages.
 
 mod history;
 mod learned;
@@ -21,8 +21,8 @@ pub use self::snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use self::status::Status;
 pub use self::turn::CurrentTurn;
 pub use self::view::{
-    is_queued, last_summary, notices_of, open_turn, past, pending, recalled, recalled_as, response,
-    times_taken_up, turn_of_input,
+    given_history, is_queued, last_summary, notices_of, open_turn, pending, rebuilt_history,
+    response, times_taken_up, turn_history, turn_of_input,
 };
 pub use self::weight::stored_weight;
 use crate::calibration::Calibration;
@@ -32,13 +32,15 @@ use crate::event::{Event, Recorded};
 use crate::id::{InputId, ModelId, TurnId};
 use crate::message::Message;
 use crate::model::Usage;
-use crate::summary::{Recalled, Summary};
+use crate::summary::{Summary, TurnHistory};
 use crate::trim::trim;
 use history::History;
 use learned::{Learned, SummaryTries};
 
-/// Everything that a turn needs to know of its conversation. Grows with the turn that is open, not
-/// with those before it.
+/// The state that a turn needs of its conversation. Its size depends on the open turn and the limit
+/// of history, not on the length of the conversation.
+///
+/// # Examples
 ///
 /// ```
 /// use adjutant_core::conversation::Conversation;
@@ -47,7 +49,7 @@ use learned::{Learned, SummaryTries};
 /// let mut conversation = Conversation::new(Some(20));
 /// let messages = vec![Message::user("I like tea.")?];
 /// conversation.apply(Recorded { seq: 1, at: "2026-11-24T08:00:00Z".parse()?, event: Event::HistorySet { messages }.into() });
-/// assert_eq!((conversation.next_seq(), conversation.recalled().messages.len()), (2, 1));
+/// assert_eq!((conversation.next_seq(), conversation.turn_history().messages.len()), (2, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -61,16 +63,16 @@ pub struct Conversation {
     cost: Option<Cost>,
     started_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
-    /// A summary that was made while a turn was open: what the turn was given of the past stays as
-    /// it was when it started.
+    /// Summary written while a turn was open. It applies after that turn, whose history stays as it
+    /// was at its start.
     deferred: Option<(u64, Summary)>,
     current: Option<CurrentTurn>,
 }
 
 impl Conversation {
-    /// Returns the state before the first event. `messages_max`: how many user and assistant
-    /// messages the next request gets (see [`crate::turn::trim`]); older ones are not kept. `None`:
-    /// all since the last summary.
+    /// Returns the state before the first event. `messages_max` is the number of user and assistant
+    /// messages that a request gets (see [`crate::turn::trim`]); older ones are dropped. `None`:
+    /// all messages since the last summary.
     #[must_use]
     pub fn new(messages_max: Option<usize>) -> Self {
         Self {
@@ -88,15 +90,18 @@ impl Conversation {
         }
     }
 
-    /// Folds events into the state, in order.
+    /// Folds events in order into a new state.
     #[must_use]
-    pub fn of(messages_max: Option<usize>, events: impl IntoIterator<Item = Recorded>) -> Self {
+    pub fn from_events(
+        messages_max: Option<usize>,
+        events: impl IntoIterator<Item = Recorded>,
+    ) -> Self {
         let mut conversation = Self::new(messages_max);
         conversation.extend(events);
         conversation
     }
 
-    /// Takes the next event.
+    /// Updates the state by the next event.
     pub fn apply(&mut self, recorded: Recorded) {
         self.seq = recorded.seq;
         self.last_at = self.last_at.max(Some(recorded.at));
@@ -134,71 +139,73 @@ impl Conversation {
         }
     }
 
-    /// Returns the place of the last event, 0 if there is none.
+    /// Returns the sequence number of the last event, or 0.
     #[must_use]
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Returns the place that the next event goes to.
+    /// Returns the sequence number of the next event.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         self.seq + 1
     }
 
-    /// Returns the open turn and what waits.
+    /// Returns the open turn and the calls that wait in it.
     #[must_use]
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// Returns the turn that has started and not finished, if there is one.
+    /// Returns the turn that started and has not ended, if there is one.
     #[must_use]
     pub fn open_turn(&self) -> Option<TurnId> {
         self.status.turn
     }
 
-    /// Returns the calls of the open turn that wait for a human.
+    /// Returns the calls of the open turn that wait for a person or for the caller.
     #[must_use]
     pub fn pending(&self) -> &[PendingCall] {
         &self.status.waiting
     }
 
-    /// Returns the turn that started last, open or finished, with its events. `None`: none has
-    /// started.
+    /// Returns the last turn with its events, open or finished. `None`: none has started.
     #[must_use]
     pub fn current(&self) -> Option<&CurrentTurn> {
         self.current.as_ref()
     }
 
-    /// Returns the events since the last turn started: those of that turn, and what came after its
-    /// end.
+    /// Returns the events since the last turn started: those of the turn, and those after its end.
     #[must_use]
     pub fn recent(&self) -> &[Recorded] {
         self.current.as_ref().map_or(&[], CurrentTurn::events)
     }
 
-    /// Returns what the open turn, or else the next one, is given of the past.
+    /// Returns the history that the open turn, or else the next one, is given.
     #[must_use]
-    pub fn recalled(&self) -> Recalled {
-        self.history.recalled()
+    pub fn turn_history(&self) -> TurnHistory {
+        self.history.turn_history()
     }
 
-    /// Returns [`Conversation::recalled`] with a summary taken into account that was made since the
-    /// open turn started.
+    /// Returns [`Conversation::turn_history`] with a summary applied that was written since the open
+    /// turn started.
     #[must_use]
-    pub fn recalled_now(&self) -> Recalled {
-        let mut recalled = self.history.recalled();
+    pub fn turn_history_now(&self) -> TurnHistory {
+        let mut recalled = self.history.turn_history();
         if let Some((_, summary)) = &self.deferred {
             recalled.summarise(summary.clone());
         }
         recalled
     }
 
-    /// Returns [`Conversation::recalled`] for a turn with another bound. `before`: the last turns
-    /// before the open one; what was said before those is left out.
+    /// Returns [`Conversation::turn_history`] with another limit of messages. `before` are the last
+    /// turns before the open one; older messages are left out.
     #[must_use]
-    pub fn recalled_within(&self, messages_max: Option<usize>, before: &[Recorded]) -> Recalled {
+    pub fn turn_history_within(
+        &self,
+        messages_max: Option<usize>,
+        before: &[Recorded],
+    ) -> TurnHistory {
         let said = history(before);
         let summary = self.history.summary().cloned();
         let first = self.messages().saturating_sub(said.len());
@@ -207,100 +214,100 @@ impl Conversation {
             .map_or(0, |summary| summary.summarized_at.saturating_sub(first));
         let since = said.get(gone.min(said.len())..).unwrap_or_default();
         let messages = trim(since, messages_max).to_vec();
-        Recalled {
+        TurnHistory {
             summary,
             from: self.messages() - messages.len(),
             messages,
         }
     }
 
-    /// Forgets the events of the last turn, unless it is open: whoever keeps the state for the next
-    /// turn does not need them.
+    /// Drops the events of the last turn unless it is open, for states that are kept until the next
+    /// turn.
     pub fn forget_finished_turn(&mut self) {
         if self.open_turn().is_none() {
             self.current = None;
         }
     }
 
-    /// Returns about how many bytes the state takes in memory.
+    /// Returns the approximate size of the state in memory, in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         let current = self.current.as_ref().map_or(0, CurrentTurn::weight);
         size_of::<Self>() + self.history.weight() + current
     }
 
-    /// Returns the messages of finished turns that are kept, the last ones of
+    /// Returns the kept messages of finished turns, oldest first: the last of all
     /// [`Conversation::messages`].
     #[must_use]
     pub fn kept_messages(&self) -> &[Message] {
         self.history.kept()
     }
 
-    /// Returns how many messages finished turns have said in all.
+    /// Returns the number of messages of all finished turns.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.history.total()
     }
 
-    /// Returns how many user and assistant messages are kept at most, as it was given to
+    /// Returns the limit of kept user and assistant messages that was passed to
     /// [`Conversation::new`].
     #[must_use]
     pub fn messages_max(&self) -> Option<usize> {
         self.history.messages_max()
     }
 
-    /// Returns the place of the event that [`Conversation::summary`] is of.
+    /// Returns the sequence number of the event with the current summary.
     #[must_use]
     pub fn summary_at(&self) -> Option<u64> {
         self.history.summary_at()
     }
 
-    /// Returns the summary that stands for the oldest turns, if there is one.
+    /// Returns the summary that replaces the oldest turns, if there is one.
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
         self.history.summary()
     }
 
-    /// Returns how our count of a request relates to this model's. `exact`: we count with its own
-    /// tokenizer.
+    /// Returns the calibration of request sizes for a model. `exact`: the sizes are counted by the
+    /// model's own tokenizer.
     #[must_use]
     pub fn calibration(&self, model: &ModelId, exact: bool) -> Calibration {
         self.learned.calibration(model, exact)
     }
 
-    /// Returns whether it is worth trying to summarize old turns, after what happened before: in
-    /// the next turn after a failure, and after more failures in a row less and less often.
+    /// Returns true if summarising old turns is worth an attempt: after a failure in the next turn,
+    /// after repeated failures at growing intervals.
     #[must_use]
     pub fn is_time_to_summarize(&self) -> bool {
         self.summary_tries.is_time()
     }
 
-    /// Returns whether an input waits for the end of the open turn.
+    /// Returns true if an input is queued until the open turn ends.
     #[must_use]
     pub fn is_queued(&self, input: &InputId) -> bool {
         self.status.is_queued(input)
     }
 
-    /// Returns the tokens of all finished turns: in a branch, with those that it comes from.
+    /// Returns the token usage of all finished turns, in a branch including those of its origin.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Returns the money of all finished turns, in a branch with those that it comes from. `None`:
-    /// it is not known of each.
+    /// Returns the cost of all finished turns, in a branch including those of its origin. `None`:
+    /// unknown for at least one.
     #[must_use]
     pub fn cost(&self) -> Option<Cost> {
         self.cost
     }
 
-    /// Returns when its first input was accepted. `None`: nothing has happened.
+    /// Returns the time at which the first input was accepted, or `None` without events.
     #[must_use]
     pub fn started_at(&self) -> Option<Timestamp> {
         self.started_at
     }
 
-    /// Returns when the last event happened. `None`: nothing has happened.
+    /// Returns the time of the last event, or `None` without events.
     #[must_use]
     pub fn last_at(&self) -> Option<Timestamp> {
         self.last_at

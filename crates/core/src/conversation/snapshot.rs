@@ -1,5 +1,4 @@
-//! The state of a conversation as it is stored, so that a process that knows nothing of it need not
-//! fold all events.
+//! Snapshots: stored states of a conversation, from which folding can start.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,23 +10,23 @@ use crate::cost::Cost;
 use crate::event::Recorded;
 use crate::model::Usage;
 
-/// The format of [`Snapshot::body`] that this version writes, and the only one it reads.
+/// Version of the format of [`Snapshot::body`] that is written, and the only one that is read.
 pub const SNAPSHOT_VERSION: u32 = 1;
 
-/// The state of a conversation between two turns, without the messages. It is a cache: the events
-/// come to the same.
+/// The state of a conversation between two turns, without messages. A cache: the events give the
+/// same state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The place of the last event that is in it.
+    /// Sequence number of the last event in the state.
     pub seq: u64,
-    /// The place of the first event whose messages the next request needs; `seq + 1` if it needs
-    /// none.
+    /// Sequence number of the first event whose messages the next request needs; `seq + 1` if it
+    /// needs none.
     pub messages_from: u64,
-    /// The rest, as JSON.
+    /// The remaining state, as JSON.
     pub body: String,
 }
 
-/// What the body says.
+/// The JSON form of [`Snapshot::body`].
 #[derive(Serialize, Deserialize)]
 struct Body {
     turns: u64,
@@ -42,10 +41,11 @@ struct Body {
 }
 
 impl Conversation {
-    /// Returns the state as it is stored. `None` while a turn is open, and if nothing has happened.
+    /// Returns a snapshot of the state. `None` while a turn is open, and without events.
     ///
     /// # Errors
-    /// [`serde_json::Error`] if it cannot be written as JSON.
+    ///
+    /// [`serde_json::Error`] if the state cannot be serialised.
     pub fn snapshot(&self) -> Result<Option<Snapshot>, serde_json::Error> {
         if self.open_turn().is_some() || self.seq == 0 {
             return Ok(None);
@@ -69,11 +69,11 @@ impl Conversation {
         }))
     }
 
-    /// Returns the state that a snapshot was made of, as [`Conversation::forget_finished_turn`]
-    /// leaves it. `said`: the events from [`Snapshot::messages_from`] to [`Snapshot::seq`] that
-    /// have messages ([`Event::has_messages`](crate::Event::has_messages)), in order; others among
-    /// them change nothing. `None`: it cannot be read, or was made for another number of messages;
-    /// then all events are to be folded.
+    /// Restores the state from a snapshot, as [`Conversation::forget_finished_turn`] leaves it.
+    /// `said` are the events with messages ([`Event::has_messages`](crate::Event::has_messages))
+    /// from [`Snapshot::messages_from`] to [`Snapshot::seq`], in order; other events among them are
+    /// ignored. Returns `None` if the snapshot cannot be read or was made for another limit of
+    /// messages; then all events have to be folded.
     #[must_use]
     pub fn restore(
         messages_max: Option<usize>,
@@ -102,7 +102,7 @@ impl Conversation {
 }
 
 impl Snapshot {
-    /// Returns the number of messages that it was made for, as it was given to
+    /// Returns the limit of messages that the snapshot was made for, as passed to
     /// [`Conversation::new`]. `None`: it cannot be read.
     #[must_use]
     pub fn messages_max(&self) -> Option<Option<usize>> {

@@ -1,4 +1,4 @@
-//! Finds out what there is to do in a conversation.
+//! The work that is left in a conversation.
 
 use jiff::Timestamp;
 
@@ -6,28 +6,29 @@ use crate::confirmation::PendingCall;
 use crate::event::{Event, Recorded};
 use crate::id::{InputId, TurnId};
 
-/// The part of a conversation's state that says what there is to do: the open turn, and what waits
-/// for a human.
+/// The part of a conversation's state that tells what is left to do: the open turn, and calls that
+/// wait.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Status {
-    /// The turn that has started and not finished.
+    /// Turn that started and has not ended.
     pub turn: Option<TurnId>,
-    /// The place of the [`Event::TurnParked`] that the turn waits with. `None`: nothing waits.
+    /// Sequence number of the [`Event::TurnParked`] that the turn waits with. `None`: it does not
+    /// wait.
     pub parked_seq: Option<u64>,
-    /// The calls of the open turn that nobody has answered.
+    /// Calls of the open turn that are not answered.
     pub waiting: Vec<PendingCall>,
-    /// The inputs that wait for the end of the open turn.
+    /// Inputs that are queued until the open turn ends.
     pub queued: Vec<InputId>,
-    /// Turns that were started.
+    /// Number of turns that were started.
     pub turns: u64,
-    /// Set if the person ended the session and nothing happened since.
+    /// True if the person ended the session and nothing followed.
     pub session_ended: bool,
 }
 
 impl Status {
-    /// Folds events, in order.
+    /// Folds events in order into a new status.
     #[must_use]
-    pub fn of(events: &[Recorded]) -> Self {
+    pub fn from_events(events: &[Recorded]) -> Self {
         let mut status = Self::default();
         for recorded in events {
             status.apply(recorded.seq, &recorded.event);
@@ -35,7 +36,7 @@ impl Status {
         status
     }
 
-    /// Takes the event at a place.
+    /// Updates the status by the event with sequence number `seq`.
     pub fn apply(&mut self, seq: u64, event: &Event) {
         self.session_ended = matches!(event, Event::SessionEnded {});
         match event {
@@ -60,7 +61,7 @@ impl Status {
                 self.waiting.clear();
                 self.queued.clear();
             }
-            // The others happen while a turn runs, or leave one waiting as it was.
+            // All other events occur while a turn runs, or do not change what it waits for.
             _ => {}
         }
         if self.waiting.is_empty() {
@@ -68,25 +69,25 @@ impl Status {
         }
     }
 
-    /// Returns whether a turn is open and waits for a human.
+    /// Returns true if a turn is open and waits.
     #[must_use]
     pub fn is_parked(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Returns whether something that waits for a human has expired.
+    /// Returns true if a call that waits has expired.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.waiting.iter().any(|call| call.has_expired(now))
     }
 
-    /// Returns whether an input waits for the end of the open turn.
+    /// Returns true if an input is queued until the open turn ends.
     #[must_use]
     pub fn is_queued(&self, input: &InputId) -> bool {
         self.queued.contains(input)
     }
 
-    /// Returns whether a turn is open and can go on without a human.
+    /// Returns true if a turn is open and can proceed without a person.
     #[must_use]
     pub fn runs(&self) -> bool {
         self.turn.is_some() && self.waiting.is_empty()

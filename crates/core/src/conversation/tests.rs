@@ -71,7 +71,7 @@ fn journal(happenings: &[Happens], messages_max: Option<usize>) -> Vec<Recorded>
     let mut journal: Vec<Recorded> = Vec::new();
     for (at, happening) in happenings.iter().enumerate() {
         let turn = TurnId(uuid::Uuid::from_u128(at as u128 + 1));
-        let past = recalled_by_definition(&journal, messages_max);
+        let past = turn_history_by_definition(&journal, messages_max);
         let up_to = |more: &usize| past.from + more.min(&past.messages.len());
         let mut ends = false;
         let events = match happening {
@@ -294,12 +294,12 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
 
 /// Returns the past that a turn is given, from the definition: all messages of the whole past, less
 /// those that the last summary stands for, trimmed.
-fn recalled_by_definition(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
+fn turn_history_by_definition(events: &[Recorded], messages_max: Option<usize>) -> TurnHistory {
     let history = history(events);
     let summary = super::last_summary(events).filter(|known| known.summarized_at <= history.len());
     let since = &history[summary.map_or(0, |summary| summary.summarized_at)..];
     let messages = trim(since, messages_max).to_vec();
-    Recalled {
+    TurnHistory {
         summary: summary.cloned(),
         from: history.len() - messages.len(),
         messages,
@@ -315,9 +315,9 @@ proptest! {
     ) {
         let events = journal(&happenings, max);
         let cut = cut.min(events.len());
-        let mut stepwise = Conversation::of(max, events[..cut].iter().cloned());
+        let mut stepwise = Conversation::from_events(max, events[..cut].iter().cloned());
         stepwise.extend(events[cut..].iter().cloned());
-        let at_once = Conversation::of(max, events.iter().cloned());
+        let at_once = Conversation::from_events(max, events.iter().cloned());
         prop_assert_eq!(&stepwise, &at_once);
         prop_assert_eq!(at_once.seq(), events.len() as u64);
         prop_assert_eq!(at_once.messages(), history(&events).len());
@@ -332,7 +332,7 @@ proptest! {
         max in proptest::option::of(1..8_usize),
     ) {
         let events = journal(&happenings, max);
-        let at_once = Conversation::of(max, events.iter().cloned());
+        let at_once = Conversation::from_events(max, events.iter().cloned());
         let mut before = Conversation::new(max);
         for (at, recorded) in events.iter().enumerate() {
             before.apply(recorded.clone());
@@ -374,16 +374,16 @@ proptest! {
     ) {
         let mut events = journal(&happenings, max);
         // An open turn is not part of the past.
-        if Conversation::of(max, events.iter().cloned()).open_turn().is_some() {
+        if Conversation::from_events(max, events.iter().cloned()).open_turn().is_some() {
             let start = events.iter().rposition(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
             events.truncate(start.unwrap());
         }
-        let conversation = Conversation::of(max, events.iter().cloned());
-        let mut all = recalled_by_definition(&events, other);
+        let conversation = Conversation::from_events(max, events.iter().cloned());
+        let mut all = turn_history_by_definition(&events, other);
         all.summary = conversation.summary().cloned();
-        prop_assert_eq!(&conversation.recalled_within(other, &events), &all);
-        let last = conversation.recalled_within(None, &events[cut.min(events.len())..]);
-        let everything = conversation.recalled_within(None, &events);
+        prop_assert_eq!(&conversation.turn_history_within(other, &events), &all);
+        let last = conversation.turn_history_within(None, &events[cut.min(events.len())..]);
+        let everything = conversation.turn_history_within(None, &events);
         prop_assert!(everything.messages.ends_with(&last.messages));
         prop_assert_eq!(last.from, everything.from + everything.messages.len() - last.messages.len());
     }
@@ -394,12 +394,12 @@ proptest! {
         max in proptest::option::of(1..8_usize),
     ) {
         let events = journal(&happenings, max);
-        let conversation = Conversation::of(max, events.iter().cloned());
-        prop_assert_eq!(conversation.recalled_now(), recalled_by_definition(&events, max));
+        let conversation = Conversation::from_events(max, events.iter().cloned());
+        prop_assert_eq!(conversation.turn_history_now(), turn_history_by_definition(&events, max));
         // The open turn keeps what it was given when it started.
         if conversation.open_turn().is_some() {
             let start = events.iter().rposition(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
-            prop_assert_eq!(conversation.recalled(), recalled_by_definition(&events[..start.unwrap()], max));
+            prop_assert_eq!(conversation.turn_history(), turn_history_by_definition(&events[..start.unwrap()], max));
         }
         if let Some(max) = max {
             let kept = conversation.kept_messages();
@@ -429,7 +429,7 @@ fn the_current_turn_finds_its_steps_by_number_and_call() {
         ],
         None,
     );
-    let conversation = Conversation::of(None, events);
+    let conversation = Conversation::from_events(None, events);
     let current = conversation.current().unwrap();
     let (earlier, call) = (
         CallId::new("call-0-0").unwrap(),
@@ -465,7 +465,7 @@ fn a_summary_is_tried_less_and_less_often_after_failures() {
             .iter()
             .map(|happening| (*happening).clone())
             .collect();
-        Conversation::of(None, journal(&happenings, None)).is_time_to_summarize()
+        Conversation::from_events(None, journal(&happenings, None)).is_time_to_summarize()
     };
     assert!(is_time(&[]) && is_time(&[&turn]));
     assert!(!is_time(&[&turn, &failed]) && is_time(&[&turn, &failed, &turn]));

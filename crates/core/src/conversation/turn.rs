@@ -1,4 +1,4 @@
-//! The events of one turn, found by what they are about.
+//! An index over the events of one turn: by model call and by tool call.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use crate::tool_choice::ToolChoice;
 
 use super::weight::event_weight;
 
-/// The turn that started last in a conversation: its events, replies found by number, and calls by
-/// their id.
+/// The last turn of a conversation with its events, indexed by the number of model calls and the id
+/// of tool calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurrentTurn {
     turn: TurnId,
@@ -27,7 +27,7 @@ pub struct CurrentTurn {
     weight: usize,
 }
 
-/// The places of what is recorded of one call.
+/// Indices of the events of one call.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Places {
     checked: Option<usize>,
@@ -53,7 +53,7 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns the words of the person that it answers; empty if there are none.
+    /// Returns the message that the turn answers; empty if it answers a call.
     #[must_use]
     pub fn message(&self) -> &str {
         match self.started() {
@@ -71,7 +71,7 @@ impl CurrentTurn {
         self.events.push(recorded);
     }
 
-    /// Returns about how many bytes its events take in memory.
+    /// Returns the approximate size of the events in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         self.weight
     }
@@ -97,7 +97,7 @@ impl CurrentTurn {
                 let places = self.places(call);
                 match doubt {
                     Some(_) => places.in_doubt.push(at),
-                    // From before a person was asked: it stays open.
+                    // An older journal, in which nobody was asked: the doubt stays open.
                     None => places.ended = places.ended.or(Some(at)),
                 }
             }
@@ -122,48 +122,48 @@ impl CurrentTurn {
         self.calls.get(call)
     }
 
-    /// Returns its id.
+    /// Returns the id of the turn.
     #[must_use]
     pub fn id(&self) -> TurnId {
         self.turn
     }
 
-    /// Returns its events in order, beginning with [`Event::TurnStarted`], and what happened in the
-    /// conversation beside them.
+    /// Returns the turn's events in order from [`Event::TurnStarted`] on, and events of the
+    /// conversation between them.
     #[must_use]
     pub fn events(&self) -> &[Recorded] {
         &self.events
     }
 
-    /// Returns the event the turn began with.
+    /// Returns the event with which the turn began.
     #[must_use]
     pub fn started(&self) -> Option<&Event> {
         self.event(0)
     }
 
-    /// Returns the [`Event::ModelReplied`] of a model call, counted from 1.
+    /// Returns the [`Event::ModelReplied`] of a model call by its number from 1.
     #[must_use]
     pub fn reply(&self, number: u32) -> Option<&Event> {
         self.event(*self.replies.get(&number)?)
     }
 
-    /// Returns the events before the last reply of the model. `None`: the model has not replied.
+    /// Returns the events before the model's last reply, or `None` if it has not replied.
     #[must_use]
     pub fn before_last_reply(&self) -> Option<&[Recorded]> {
         self.events.get(..self.last_reply?)
     }
 
-    /// Returns the events that are about summaries, in order.
+    /// Returns the events about summaries, in order.
     pub fn summaries(&self) -> impl Iterator<Item = &Event> {
         self.summaries.iter().filter_map(|at| self.event(*at))
     }
 
-    /// Returns the [`Event::TurnParked`] events with their places, in order.
+    /// Returns the [`Event::TurnParked`] events with their sequence numbers, in order.
     pub fn parked(&self) -> impl Iterator<Item = &Recorded> {
         self.parked.iter().filter_map(|at| self.events.get(*at))
     }
 
-    /// Returns what the gate said to a call.
+    /// Returns the gate's verdict on a call.
     #[must_use]
     pub fn verdict(&self, call: &CallId) -> Option<&GateVerdict> {
         match self.event(self.of_call(call)?.checked?)? {
@@ -172,23 +172,22 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns how often a call was started.
+    /// Returns the number of times a call was started.
     #[must_use]
     pub fn times_started(&self, call: &CallId) -> u32 {
         let times = self.of_call(call).map_or(0, |places| places.started.len());
         u32::try_from(times).unwrap_or(u32::MAX)
     }
 
-    /// Returns when a call was last started.
+    /// Returns the time at which a call was last started.
     #[must_use]
     pub fn last_started(&self, call: &CallId) -> Option<Timestamp> {
         let at = *self.of_call(call)?.started.last()?;
         self.events.get(at).map(|recorded| recorded.at)
     }
 
-    /// Returns the effect that the starts of a call were recorded with. [`Effect::Once`] as soon as
-    /// one of them has it: such a call stays one, whatever its tool says of itself later. `None`:
-    /// it was not started.
+    /// Returns the effect class that the starts of a call were recorded with: [`Effect::Once`] if
+    /// at least one of them was, whatever the tool declares later. `None`: it was not started.
     #[must_use]
     pub fn effect(&self, call: &CallId) -> Option<Effect> {
         let effect = |at: &usize| match self.event(*at) {
@@ -204,8 +203,7 @@ impl CurrentTurn {
         })
     }
 
-    /// Returns the first doubt about a call that is younger than its start number `seen`, resolved
-    /// or not.
+    /// Returns the first doubt about a call after its start number `seen`, resolved or not.
     #[must_use]
     pub fn doubt_after(&self, call: &CallId, seen: u32) -> Option<&PendingCall> {
         self.of_call(call)?
@@ -224,13 +222,14 @@ impl CurrentTurn {
             })
     }
 
-    /// Returns what was last said about a call in doubt: of which start, by whom, what.
+    /// Returns the last resolution of a call in doubt: the number of the start, the source, and the
+    /// verdict.
     #[must_use]
     pub fn resolution(&self, call: &CallId) -> Option<(u32, ResolvedBy, Verdict)> {
         self.resolutions(call).last()
     }
 
-    /// Returns whether the doubt about one start of a call is resolved.
+    /// Returns true if the doubt about one start of a call is resolved.
     #[must_use]
     pub fn is_resolved(&self, call: &CallId, attempt: u32) -> bool {
         self.resolutions(call)
@@ -252,7 +251,7 @@ impl CurrentTurn {
         })
     }
 
-    /// Returns the question that a call waits as, if a person put other arguments into it.
+    /// Returns the pending call with the arguments that a person entered, if they did.
     #[must_use]
     pub fn edited(&self, call: &CallId) -> Option<&PendingCall> {
         match self.event(self.of_call(call)?.edited?)? {
@@ -261,8 +260,7 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns the tool and the arguments of each call that was interrupted and may have been
-    /// carried out.
+    /// Returns tool and arguments of each call that was interrupted and may have had its effect.
     #[must_use]
     pub fn interrupted(&self) -> Vec<(String, Arguments)> {
         let ends = self.calls.keys().filter_map(|call| {
@@ -276,8 +274,8 @@ impl CurrentTurn {
         ends.collect()
     }
 
-    /// Returns the answer to a call that waited for a yes, and the arguments that were put in the
-    /// place of its own. `Some(None)`: nobody answered in time.
+    /// Returns the answer to a call that waited for confirmation, with edited arguments.
+    /// `Some(None)`: it expired.
     #[must_use]
     pub fn answer(&self, call: &CallId) -> Option<Option<(Verdict, Option<&EditedCall>)>> {
         match self.event(self.of_call(call)?.answered?)? {
@@ -288,8 +286,8 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns what the model may call after these calls were answered, of which some awaited
-    /// results: what came with the last of them. `None`: none came.
+    /// Returns the tool choice that came with the last result of these calls, or `None` if none
+    /// came.
     #[must_use]
     pub fn choice_after(&self, pending: &[PendingCall]) -> Option<&ToolChoice> {
         let answered = |shown: &PendingCall| self.of_call(&shown.call_id)?.answered;
@@ -309,7 +307,7 @@ impl CurrentTurn {
             .map(|(_, choice)| choice)
     }
 
-    /// Returns how a call ended that was begun. `None`: it has no end yet.
+    /// Returns the end of a call that was started, or `None` if it has none yet.
     #[must_use]
     pub fn end(&self, call: &CallId) -> Option<CallEnd> {
         match self.event(self.of_call(call)?.ended?)? {
@@ -341,7 +339,7 @@ impl CurrentTurn {
         }
     }
 
-    /// Returns the tool and the arguments that a call ran with. `None`: it has not run in this
+    /// Returns the tool and arguments that a call ran with, or `None` if it has not run in this
     /// turn.
     #[must_use]
     pub fn ran(&self, call: &CallId) -> Option<(&str, &Arguments)> {

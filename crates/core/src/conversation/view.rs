@@ -1,4 +1,4 @@
-//! Reads of events at hand: the whole past of a conversation, or its last turn.
+//! Queries over events in memory: those of a whole conversation, or of its last turn.
 
 use super::{Conversation, Status, history};
 use crate::confirmation::{Answer, PendingCall};
@@ -7,28 +7,27 @@ use crate::decision::{
     AgentDecision, AgentResponse, DecisionKind, Notice, OutcomeCategory, Timing, UserIntent,
 };
 use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy, TurnEnd};
+use crate::given_history::GivenHistory;
 use crate::id::{ConversationId, InputId, TurnId};
 use crate::model::Usage;
-use crate::past::Past;
-use crate::summary::{Recalled, Summary};
+use crate::summary::{Summary, TurnHistory};
 use crate::tool::{ToolCall, ToolInvocation};
 use crate::words;
 
-/// Returns the turn that has started and not finished, if there is one.
+/// Returns the turn that started and has not ended, if there is one.
 #[must_use]
 pub fn open_turn(events: &[Recorded]) -> Option<TurnId> {
-    Status::of(events).turn
+    Status::from_events(events).turn
 }
 
-/// Returns the calls that wait for a human now: those of the open turn that were asked for and not
-/// answered.
+/// Returns the calls of the open turn that are not answered.
 #[must_use]
 pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
-    Status::of(events).waiting
+    Status::from_events(events).waiting
 }
 
-/// Returns the notices about an input that was an answer: that it was refused, came too late, or
-/// was given before.
+/// Returns the notices about an input with answers: that one was refused, came too late, or was
+/// given before.
 #[must_use]
 pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
     let notice = |code: &str, text: &str| Notice {
@@ -81,7 +80,7 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
     notices
 }
 
-/// Returns the question that an answer is to, if it was ever asked.
+/// Returns the question that an answer belongs to, if it was ever asked.
 fn asked<'a>(events: &'a [Recorded], answer: &Answer) -> Option<&'a PendingCall> {
     events
         .iter()
@@ -94,7 +93,7 @@ fn asked<'a>(events: &'a [Recorded], answer: &Answer) -> Option<&'a PendingCall>
         })
 }
 
-/// The input that answered what was asked, if one did; nothing, if its time ran out.
+/// Returns the input that answered a question; `Some(None)` if it expired.
 fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option<&'a InputId>> {
     events
         .iter()
@@ -115,8 +114,7 @@ fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option
         })
 }
 
-/// Returns whether an answer brings the result that was brought before: the same answer again is
-/// the same answer.
+/// Returns true if an answer repeats a result that was submitted before.
 fn is_repeated(events: &[Recorded], answer: &Answer) -> bool {
     events.iter().any(|recorded| match &*recorded.event {
         Event::CallFinished { call, result, .. } => {
@@ -126,7 +124,7 @@ fn is_repeated(events: &[Recorded], answer: &Answer) -> bool {
     })
 }
 
-/// Returns the turn that took an input, or, while it waits for the end of a turn, that turn.
+/// Returns the turn that took an input or, while it is queued, the turn that it waits for.
 #[must_use]
 pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
     let concerns = |recorded: &&Recorded| match &*recorded.event {
@@ -136,9 +134,8 @@ pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
     events.iter().rev().find(concerns)?.event.turn()
 }
 
-/// Returns how often the open turn was taken up since it got any further. That a call was begun,
-/// begun again, or is known not to have been done is no step further: it may be what takes each
-/// worker down.
+/// Returns how often the open turn was recovered since it last progressed. A call that was started,
+/// started again, or found not to have run is not progress, because it may be the cause.
 #[must_use]
 pub fn times_taken_up(events: &[Recorded]) -> u32 {
     let Some(open) = open_turn(events) else {
@@ -165,14 +162,13 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
     u32::try_from(taken_up).unwrap_or(u32::MAX)
 }
 
-/// Returns whether an input waits for the end of the turn that is open.
+/// Returns true if an input is queued until the open turn ends.
 #[must_use]
 pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
-    Status::of(events).is_queued(input)
+    Status::from_events(events).is_queued(input)
 }
 
-/// Returns the response of a turn: its end, or, if it waits for a human, the question. `None` while
-/// it runs.
+/// Returns the response of a turn: its end or, if it waits, the question. `None` while it runs.
 #[must_use]
 pub fn response(
     conversation: ConversationId,
@@ -204,7 +200,7 @@ pub fn response(
     if waiting.is_empty() {
         return None;
     }
-    // What was answered is not asked again.
+    // Only the calls that are left are asked about.
     let content = if waiting.len() < asked {
         words::questions(&waiting)
     } else {
@@ -250,9 +246,9 @@ pub fn response(
         }
     }
     let outcome = OutcomeCategory::waiting_for(&waiting);
-    let intent = waiting.first().map_or(UserIntent::GeneralChat, |call| {
-        UserIntent::of_tool(&call.tool)
-    });
+    let intent = waiting
+        .first()
+        .map_or(UserIntent::GeneralChat, UserIntent::from);
     Some(AgentResponse {
         conversation,
         turn,
@@ -318,26 +314,26 @@ fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
     timing
 }
 
-/// Returns what the next turn is given of the past: the last summary and what was said since, of
-/// that no more than `messages_max` user and assistant messages (see [`trim`](crate::turn::trim)).
+/// Returns the history that the next turn is given: the last summary and later messages, at most
+/// `messages_max` of user and assistant (see [`trim`](crate::turn::trim)).
 #[must_use]
-pub fn recalled(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
-    Conversation::of(messages_max, events.iter().cloned()).recalled_now()
+pub fn turn_history(events: &[Recorded], messages_max: Option<usize>) -> TurnHistory {
+    Conversation::from_events(messages_max, events.iter().cloned()).turn_history_now()
 }
 
-/// Returns what a turn was given of its conversation, if that is written down among its events.
+/// Returns the recorded part of the conversation that a turn started from.
 #[must_use]
-pub fn past<'a>(of_turn: impl IntoIterator<Item = &'a Event>) -> Option<&'a Past> {
+pub fn given_history<'a>(of_turn: impl IntoIterator<Item = &'a Event>) -> Option<&'a GivenHistory> {
     of_turn.into_iter().find_map(|event| match event {
         Event::ModelReplied { past, .. } => past.as_deref(),
         _ => None,
     })
 }
 
-/// Returns what a turn was given, made from events before it: those of the last turns that have so
-/// many messages, the one that has the summary, and any others.
+/// Returns the history that a turn was given, rebuilt from earlier events: those of the last turns
+/// with that many messages, and the one with the summary.
 #[must_use]
-pub fn recalled_as(past: &Past, before: &[Recorded]) -> Recalled {
+pub fn rebuilt_history(past: &GivenHistory, before: &[Recorded]) -> TurnHistory {
     let summary = before
         .iter()
         .rev()
@@ -349,14 +345,14 @@ pub fn recalled_as(past: &Past, before: &[Recorded]) -> Recalled {
         });
     let mut messages = history(before);
     messages.drain(..messages.len().saturating_sub(past.messages));
-    Recalled {
+    TurnHistory {
         summary,
         from: past.from,
         messages,
     }
 }
 
-/// Returns the summary that stands for the oldest turns now, if there is one.
+/// Returns the summary that replaces the oldest turns now, if there is one.
 #[must_use]
 pub fn last_summary(events: &[Recorded]) -> Option<&Summary> {
     events
@@ -364,7 +360,7 @@ pub fn last_summary(events: &[Recorded]) -> Option<&Summary> {
         .rev()
         .find_map(|recorded| match &*recorded.event {
             Event::ConversationSummarized { summary, .. } => Some(Some(summary)),
-            // What was set in its place is another history.
+            // A history set from outside ends the summary's validity.
             Event::HistorySet { .. } => Some(None),
             _ => None,
         })?

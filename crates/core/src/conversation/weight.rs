@@ -1,4 +1,4 @@
-//! Estimates how much memory what was said takes.
+//! Estimates of the memory that events and messages take.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::event::{Event, GateVerdict};
 use crate::message::{Content, ImageSource, Message, Part};
 use crate::tool::{Arguments, ToolResult};
 
-/// An event takes at least about so many bytes where it is stored, with nothing in it that is long.
+/// Approximate size of a stored event without long values, in bytes.
 const STORED_MIN: usize = 128;
 
-/// Returns about how many bytes an event takes in memory: what can be long is counted.
+/// Returns the approximate size of an event in memory, in bytes. Only long values are counted.
 pub(super) fn event_weight(event: &Event) -> usize {
     let repeated = match event {
         Event::TurnFinished { end, .. } => end.messages.iter().map(message_weight).sum(),
@@ -18,14 +18,14 @@ pub(super) fn event_weight(event: &Event) -> usize {
     size_of::<Event>() + said_weight(event) + repeated
 }
 
-/// Returns about how many bytes of words and results an event adds to what is stored of a
+/// Returns the approximate number of bytes of text and results that an event adds to a stored
 /// conversation, rather too few than too many.
 #[must_use]
 pub fn stored_weight(event: &Event) -> usize {
     STORED_MIN + said_weight(event)
 }
 
-/// The parts of an event that can be long and are not said before.
+/// Returns the size of the long values of an event that no earlier event has.
 fn said_weight(event: &Event) -> usize {
     match event {
         Event::ModelReplied {
@@ -46,7 +46,7 @@ fn said_weight(event: &Event) -> usize {
     }
 }
 
-/// Returns about how many bytes a message takes.
+/// Returns the approximate size of a message, in bytes.
 pub(super) fn message_weight(message: &Message) -> usize {
     size_of::<Message>() + message.parts().iter().map(part_weight).sum::<usize>()
 }

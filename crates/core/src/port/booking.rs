@@ -4,29 +4,30 @@ use uuid::Uuid;
 use crate::budget::Spending;
 use crate::id::UserId;
 
-/// Spending that is booked once. The same booking again, by its id, changes nothing, as long as it
-/// was not added up ([`BudgetStore::fold`](crate::port::BudgetStore::fold)).
+/// Spending to be booked exactly once. Booking the same id again changes nothing, until the
+/// bookings are folded ([`BudgetStore::fold`](crate::port::BudgetStore::fold)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Booking {
-    /// A name of its own among all.
+    /// Identifies the booking among those of all processes.
     pub id: Uuid,
-    /// The day it counts for, in UTC.
+    /// Day of the budget, in UTC.
     pub day: Date,
-    /// The user who spent.
+    /// User whose budget is charged.
     pub user: UserId,
-    /// Amount that was used: more or less than was set aside, or nothing.
+    /// Amount that was used, which may be more or less than was reserved.
     pub used: Spending,
-    /// The block of everybody's it was taken from.
+    /// Block of the common budget that the amount comes from.
     pub everyone: Option<Drawn>,
-    /// The block of the user's it was taken from.
+    /// Block of the user's budget that the amount comes from.
     pub own: Option<Drawn>,
 }
 
-/// The block that something was taken from.
+/// A block of a budget that was drawn on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
-    /// The block.
+    /// Id of the block that was granted.
     pub block: Uuid,
-    /// True if nothing will be taken from it any more: what is left of it is given back.
+    /// True if the process closes the block with this booking: what is left of it returns to the
+    /// budget.
     pub closes: bool,
 }

@@ -3,51 +3,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{ConversationId, ConversationKey};
 
-/// The place in another conversation at which a branch begins.
+/// The position in another conversation at which a branch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchPoint {
-    /// The conversation that the branch goes on from.
+    /// Conversation that the branch continues.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// The place of the last event that the branch has in common with it. 0: they have none in
-    /// common.
+    /// Sequence number of the last common event. 0: there is none.
     pub seq: u64,
 }
 
-/// A request to make a branch, for
-/// [`ConversationStore::branch`](crate::port::ConversationStore::branch).
+/// The arguments of [`ConversationStore::branch`](crate::port::ConversationStore::branch).
 #[derive(Debug, Clone, Copy)]
 pub struct Branching<'a> {
-    /// The conversation whose history the branch begins with.
+    /// Conversation whose history the branch begins with.
     pub from: &'a ConversationKey,
-    /// The place of the last event of that history. 0: the branch begins with nothing.
+    /// Sequence number of the last event of that history. 0: the branch begins empty.
     pub seq: u64,
-    /// The id of the branch.
+    /// Id of the new conversation.
     pub id: ConversationId,
-    /// The time at which it is made.
+    /// Time at which the branch is created.
     pub at: Timestamp,
 }
 
-/// What became of a request to make a branch.
+/// The result of [`ConversationStore::branch`](crate::port::ConversationStore::branch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branched {
-    /// The branch is there, and begins at this place: of the conversation that recorded the event
-    /// at it, which is not the one that was named if that is a branch itself and begins later.
+    /// The branch exists. The position names the conversation that recorded the event, which is an
+    /// earlier one if the named conversation is a branch itself and begins later.
     At(BranchPoint),
     /// The user has no such conversation with the agent.
     NoSuchConversation,
-    /// A turn is open at that place, or nothing has happened there yet. Nothing was made.
+    /// A turn is open at that position, or nothing has happened there yet. Nothing was created.
     NotBetweenTurns,
 }
 
-/// Conversations that go on differently from one place.
+/// Conversations that share their events up to one position and differ after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alternatives {
-    /// The last place that they have in common. The first turn behind it is where they differ.
+    /// Sequence number of the last common event; the first turn after it differs.
     pub seq: u64,
-    /// All of them, at least two, in the order in which they were begun.
+    /// Ids of these conversations, at least two, in the order of creation.
     pub conversations: Vec<ConversationId>,
-    /// Which of them the conversation is, or comes from: an index of
-    /// [`Alternatives::conversations`].
+    /// Index in [`Alternatives::conversations`] of the one that the conversation is, or descends
+    /// from.
     pub current: usize,
 }

@@ -8,49 +8,49 @@ use crate::budget::{Allowance, Exceeded, Scope, Spending};
 use crate::id::UserId;
 use crate::port::{Booking, StoreError, Worker};
 
-/// A request for room in the budgets of a day, for [`BudgetStore::grant`]. What is granted is spent
-/// from without asking again.
+/// The arguments of [`BudgetStore::grant`]: a process asks for blocks of the daily budgets, from
+/// which it then makes reservations without asking again.
 #[derive(Debug, Clone, Copy)]
 pub struct GrantRequest<'a> {
-    /// The day it counts for, in UTC.
+    /// Day of the budget, in UTC.
     pub day: Date,
-    /// The user who spends.
+    /// User whose budget is charged.
     pub user: &'a UserId,
-    /// The process that asks.
+    /// Process that obtains the blocks.
     pub worker: Worker<'a>,
-    /// Time for which the blocks count as taken from now on, used or not. A process that has not
-    /// asked again by then, and one that is known to be gone, has taken only what it booked.
+    /// Duration for which the blocks count as taken, used or not. Afterwards, or when the process
+    /// is known to be gone, only booked amounts count.
     pub ttl: Duration,
-    /// The most that the next step may take: at least this is granted, or nothing.
+    /// The most that the next step can cost: at least this is granted, or nothing.
     pub need: Spending,
-    /// The process's block of what everybody spends together. `None`: nothing of that is needed.
+    /// The process's block of the common budget. `None`: there is no such budget.
     pub everyone: Option<Ask>,
-    /// Its block of what the user spends. `None`: nothing of that is needed.
+    /// The process's block of the user's budget. `None`: there is no such budget.
     pub own: Option<Ask>,
 }
 
-/// A process's request for one of its blocks.
+/// A request to enlarge or open one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// The block. One that is not known yet is opened.
+    /// Id of the block. An unknown one is opened.
     pub block: Uuid,
-    /// All that may be spent in the day.
+    /// The whole budget of the day.
     pub allowance: Allowance,
-    /// Used of the block since it was opened, booked or not, and set aside for steps that run. The
-    /// rest of what it held before is given back.
+    /// Amount used of the block since it was opened, booked or not, plus current reservations. The
+    /// rest of the block is returned.
     pub kept: Spending,
-    /// More than this is not needed soon.
+    /// Amount that the process expects to need soon; no more is granted.
     pub wanted: Spending,
 }
 
 impl Ask {
-    /// Returns how much the block holds from now on, where `others` is taken beside what is kept of
-    /// it: what is kept, what the next step needs and, of the rest, what is wanted, but no more
-    /// than a sixteenth. So the first who ask leave room for others, and of a small remainder each
-    /// takes what it needs and no more.
+    /// Returns the new size of the block, given what `others` have taken: what is kept, what the
+    /// next step needs and, of the rest, what is wanted, but at most a sixteenth. So early requests
+    /// leave room for others, and of a small remainder each takes only what it needs.
     ///
     /// # Errors
-    /// [`Exceeded`] if the step does not fit.
+    ///
+    /// [`Exceeded`] if the step does not fit into the budget.
     pub fn grant(
         &self,
         scope: Scope,
@@ -74,56 +74,60 @@ impl Ask {
     }
 }
 
-/// The answer to a [`GrantRequest`].
+/// The result of [`BudgetStore::grant`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granted {
-    /// All that each block holds since it was opened; of one that was not asked for, nothing.
+    /// Total size of each block since it was opened; nothing for a block that was not requested.
     Blocks {
-        /// Of the block of everybody's.
+        /// Size of the block of the common budget.
         everyone: Spending,
-        /// Of the block of the user's.
+        /// Size of the block of the user's budget.
         own: Spending,
-        /// True if there are many bookings to be added up: time for [`BudgetStore::fold`].
+        /// True if many bookings are not folded yet, so that the caller should call
+        /// [`BudgetStore::fold`].
         many: bool,
     },
-    /// It does not fit. The blocks hold only what was kept.
+    /// The step does not fit into the budget. The blocks shrink to what was kept.
     Exceeded(Exceeded),
 }
 
-/// What users spend in a day. Whoever shares the store shares the budgets, in any number of
-/// processes.
+/// Daily budgets of each user and of all users together, shared by all processes of the store.
 ///
-/// A process takes blocks of what there is and spends from them without asking; what it used is
-/// booked by the commit that writes what came of it ([`Writer::spent`](crate::port::Writer)). So
-/// the store behind this port is the one the journal writes to.
+/// A process obtains blocks of the budgets and reserves from them in memory. What a step used is
+/// booked in the commit that records its result ([`Writer::spent`](crate::port::Writer)), so this
+/// port belongs to the same store as the journal.
 pub trait BudgetStore: Send + Sync + 'static {
-    /// Grants room for a step, if it fits into the user's day and into everybody's together with
-    /// what is booked and what the blocks of all processes hold; of several at once, no two are
-    /// granted the same room. In one commit, for both.
+    /// Enlarges blocks so that a step fits, within the user's and the common budget and together
+    /// with everything booked and all blocks of all processes. Concurrent requests are never
+    /// granted the same amount. Both budgets change in one commit.
     ///
     /// # Errors
-    /// [`StoreError`]; then it is not known what the blocks hold, until the next time.
+    ///
+    /// [`StoreError`] if the store cannot be written; the size of the blocks is then unknown until
+    /// the next successful request.
     fn grant<'a>(&'a self, request: GrantRequest<'a>)
     -> BoxFuture<'a, Result<Granted, StoreError>>;
 
-    /// Books what was used, in a commit of its own: what no commit of the journal takes along.
+    /// Books amounts that no commit of the journal carries, in a separate commit.
     ///
     /// # Errors
-    /// [`StoreError`]; then it may be booked or not.
+    ///
+    /// [`StoreError`]; the amounts may be booked or not.
     fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Adds up the bookings of a day, so that reading what was spent does not depend on how many
-    /// there are. Changes no sum.
+    /// Folds the bookings of a day into sums, so that reading the budget does not depend on the
+    /// number of bookings. Changes no sum.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Returns the booked spending of a user, or of everybody, on a day. What is only set aside is
-    /// not in it.
+    /// Returns the booked amount of a user, or of all users, on a day, without reservations.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn spent<'a>(
         &'a self,
         user: Option<&'a UserId>,

@@ -1,24 +1,24 @@
-//! News of conversations, for those that wait for something to happen in them.
+//! Notifications about conversations, so that waiting needs no polling.
 
 use crate::BoxFuture;
 use crate::id::ConversationKey;
 
-/// A change of a conversation, made by this process or another one.
+/// A change of a conversation, made by this or another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// An input was accepted while a worker has the conversation, or may have it.
+    /// An input was accepted in a conversation whose lease a worker holds, or may hold.
     Input(ConversationKey),
-    /// The claim was given back.
+    /// The lease of the conversation was released.
     Free(ConversationKey),
-    /// Some changes were not told: whoever waits has to look.
+    /// Some notifications were lost: everything that is waited for has to be read again.
     Missed,
 }
 
-/// The news of a journal from the moment they were asked for, see
+/// A subscription to the changes of a journal, made by
 /// [`Journal::changes`](super::Journal::changes).
 pub trait Changes: Send {
-    /// Waits for the next change. `None`: there will be none any more. Nothing is lost if the
-    /// future is dropped before it is ready.
+    /// Waits for the next change. Returns `None` when there will be no more. Cancel safe: dropping
+    /// the future loses no change.
     fn next(&mut self) -> BoxFuture<'_, Option<Change>>;
 }

@@ -1,19 +1,19 @@
-//! Who may work on a conversation.
+//! Results of acquiring the lease of a conversation.
 
-/// What came of claiming a conversation.
+/// The result of [`Journal::claim`](super::Journal::claim).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// Somebody alive has it, or there is no such conversation.
+    /// Another live worker holds the lease, or the conversation does not exist.
     Refused,
-    /// It was free, or this worker had it already.
+    /// The lease was free, or this worker held it already.
     Granted,
-    /// Another worker had it and did not give it back: it died, or stood still for longer than its
-    /// claim.
+    /// The lease was taken from a worker that did not release it: one that died, or was suspended
+    /// past its expiry.
     TakenOver,
 }
 
 impl Claim {
-    /// Returns whether the worker has the conversation now.
+    /// Returns true if the worker holds the lease now.
     #[must_use]
     pub fn is_held(self) -> bool {
         self != Self::Refused

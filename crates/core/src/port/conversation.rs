@@ -5,36 +5,36 @@ use crate::BoxFuture;
 use crate::id::{AgentName, ConversationId, ConversationKey, UserId};
 use crate::port::{Alternatives, BranchPoint, Branched, Branching, Cursor, StoreError};
 
-/// A conversation in a list.
+/// A conversation as an entry of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConversationSummary {
-    /// Its id.
+    /// Id of the conversation, unique for its user and agent.
     pub id: ConversationId,
-    /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty:
-    /// there are none yet.
+    /// Title: the first message that is not a greeting, shortened, until it is renamed. Empty if
+    /// there is none yet.
     pub title: String,
-    /// True if a person gave it that name.
+    /// True if a person chose the title.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
-    /// When its first input was accepted.
+    /// Time at which the first input was accepted.
     pub created_at: Timestamp,
-    /// When its last input was accepted.
+    /// Time at which the last input was accepted.
     pub updated_at: Timestamp,
-    /// Whether something in it waits for a human.
+    /// True if a call waits for confirmation.
     pub pending: bool,
-    /// When anything last happened in it: an input, an answer, an end.
+    /// Time of the last event or input.
     pub last_activity: Timestamp,
-    /// Turns that were begun, with those of the conversation that a branch comes from.
+    /// Number of turns started, including those of the conversation that a branch comes from.
     pub turns: u64,
-    /// Whether its session was ended by the person, and nothing came after that.
+    /// True if the person ended the session and nothing followed.
     pub ended: bool,
-    /// The place it branches off at. `None`: it is no branch.
+    /// Position at which it branches off. `None` if it is not a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branched_from: Option<BranchPoint>,
 }
 
 impl ConversationSummary {
-    /// Its place in the list, to go on behind it.
+    /// Returns the cursor from which the next page of the list begins.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         Cursor {
@@ -44,19 +44,19 @@ impl ConversationSummary {
     }
 }
 
-/// Which conversations to list, the one with the newest input first.
+/// A filter and page of the list of conversations, which is ordered by the newest input first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationFilter {
-    /// Only those with these words in their title, in upper or lower case.
+    /// Text that the title has to contain, ignoring case.
     pub search: Option<String>,
-    /// Only those behind this place.
+    /// Cursor of the last entry of the previous page.
     pub after: Option<Cursor>,
-    /// At most so many.
+    /// Maximum number of entries to return.
     pub limit: u32,
 }
 
 impl ConversationFilter {
-    /// The newest `limit`.
+    /// Returns a filter for the `limit` newest conversations.
     #[must_use]
     pub fn newest(limit: u32) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl ConversationFilter {
         }
     }
 
-    /// Whether a title holds what is searched.
+    /// Returns true if a title contains the searched text.
     #[must_use]
     pub fn takes(&self, title: &str) -> bool {
         self.search
@@ -75,25 +75,26 @@ impl ConversationFilter {
     }
 }
 
-/// What became of a request to delete a conversation.
+/// The result of [`ConversationStore::delete`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// It is gone, and what waited in it with it: nothing of that was done.
+    /// The conversation was deleted; calls that waited in it were not executed.
     Yes,
     /// The user has no such conversation with the agent.
     NoSuchConversation,
-    /// Somebody alive works on it: nothing was deleted. Once its turn has ended or waits, it can
-    /// be.
+    /// A live worker runs a turn in it, so nothing was deleted. Possible once the turn has ended or
+    /// waits.
     Running,
 }
 
-/// The list of conversations. What is said in them is in the journal.
+/// The list of conversations. Their content is in the [`Journal`](super::Journal).
 pub trait ConversationStore: Send + Sync + 'static {
-    /// The user's conversations with the agent, the one with the newest input first, without single
-    /// requests ([`ConversationId::is_of_a_request`]).
+    /// Returns the user's conversations with the agent, the one with the newest input first,
+    /// without single requests ([`ConversationId::is_of_a_request`]).
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn list<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -101,31 +102,34 @@ pub trait ConversationStore: Send + Sync + 'static {
         filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>>;
 
-    /// One conversation.
+    /// Returns one conversation of the user with the agent, if it exists.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn summary<'a>(
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>>;
 
-    /// Gives it the name that a person chose for it. `false`: there is no such conversation.
+    /// Sets the title that a person chose. Returns `false` if the conversation does not exist.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn rename<'a>(
         &'a self,
         key: &'a ConversationKey,
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Gives it the title `to` if it still has the title `from`, and not from a person: a name that
-    /// a person gave stays, also one that is the title it had. `false`: it has another title or a
-    /// person's, or there is no such conversation.
+    /// Replaces the generated title `from` by `to`. A title that a person chose stays, even if it
+    /// equals `from`. Returns `false` if the title is another one or the conversation does not
+    /// exist.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn retitle<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -133,25 +137,25 @@ pub trait ConversationStore: Send + Sync + 'static {
         to: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Deletes it with its events and logs, unless somebody alive has claimed it
-    /// ([`Journal::claim`]). The events and logs that branches begin with stay for as long as there
-    /// is a branch that does.
+    /// Deletes a conversation with its events and logs, unless a live worker holds its lease
+    /// ([`Journal::claim`]). Events and logs that branches share are kept as long as a branch does.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     ///
     /// [`Journal::claim`]: crate::port::Journal::claim
     fn delete<'a>(&'a self, key: &'a ConversationKey)
     -> BoxFuture<'a, Result<Deleted, StoreError>>;
 
-    /// Makes a conversation that begins with the events of another one up to a place between two
-    /// turns, and goes on with places of its own behind it. Reading it ([`Journal::load`]) gives
-    /// both; nothing is copied. It has the other's title, unless they have nothing in common, and
-    /// nothing that waits in the other. The same request twice makes one branch.
+    /// Creates a conversation that shares the events of another one up to a position between two
+    /// turns and has its own sequence numbers after it. Reading it ([`Journal::load`]) returns
+    /// both; nothing is copied. It gets the other's title unless it begins empty, and none of its
+    /// queued inputs. The same request twice creates one branch.
     ///
     /// # Errors
-    /// [`StoreError::Reused`] if the id is that of another conversation; any other [`StoreError`]
-    /// as usual.
+    ///
+    /// [`StoreError::Reused`] if the id belongs to another conversation; any other [`StoreError`].
     ///
     /// [`Journal::load`]: crate::port::Journal::load
     fn branch<'a>(
@@ -159,12 +163,13 @@ pub trait ConversationStore: Send + Sync + 'static {
         branching: Branching<'a>,
     ) -> BoxFuture<'a, Result<Branched, StoreError>>;
 
-    /// Lists the places of a conversation at which others go on differently, in order: its
-    /// branches, those it comes from, and their branches. Branches in which nothing was said yet
-    /// are left out. Empty if the user has no such conversation.
+    /// Returns the positions at which other conversations continue differently, in order: branches
+    /// of the conversation, its origins, and their branches. Branches without messages are left
+    /// out. Empty if the user has no such conversation.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn alternatives<'a>(
         &'a self,
         key: &'a ConversationKey,

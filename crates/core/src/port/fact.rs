@@ -3,23 +3,24 @@ use crate::id::UserId;
 use crate::memory::{MemoryChange, MemoryScope, StoredFact};
 use crate::port::StoreError;
 
-/// The facts about users that have no file for them, with the history of their changes.
+/// Facts about users whose memory is not a file, with the history of their changes.
 ///
-/// Which changes are right is not decided here: they are planned over what was read, and carried
-/// out only if it is still so.
+/// The rules of memory are not applied here: changes are planned over facts that were read, and
+/// carried out only if those are still the current ones.
 pub trait FactStore: Send + Sync + 'static {
-    /// Returns the facts about a user and those that were withdrawn, by one statement.
+    /// Returns the current and the withdrawn facts about a user, with one statement.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>>;
 
-    /// Carries out a change together with its record, if the facts are still those that it was
-    /// planned over; else changes nothing and returns `false`. Nobody else changes facts of the
-    /// user in between.
+    /// Applies a change and its history entry in one transaction if the current facts are those
+    /// that it was planned on. Otherwise changes nothing and returns `false`.
     ///
     /// # Errors
-    /// [`StoreError`]; then nothing was changed, unless the connection broke at the end.
+    ///
+    /// [`StoreError`]; then nothing was changed, unless the connection was lost during the commit.
     fn change_facts<'a>(
         &'a self,
         scope: &'a MemoryScope,
@@ -27,25 +28,25 @@ pub trait FactStore: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 }
 
-/// The facts about a user.
+/// The facts about a user, current and withdrawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FactsFound {
-    /// Oldest first, by their creation; no two have the same words.
+    /// Current facts, oldest first. No two have the same text.
     pub facts: Vec<StoredFact>,
-    /// The words that were forgotten or replaced last, newest first, 1,000 at most. They may be
-    /// among the facts again.
+    /// Texts that were forgotten or replaced, newest first, at most 1,000. A text may be current
+    /// again.
     pub withdrawn: Vec<String>,
 }
 
-/// A change of one fact.
+/// A planned change of one fact.
 #[derive(Debug, Clone, Copy)]
 pub struct FactsChange<'a> {
-    /// The facts it was planned over.
+    /// Facts that the change was planned on.
     pub known: &'a [StoredFact],
-    /// The words of the fact that goes.
+    /// Text of the fact to remove.
     pub removed: Option<&'a str>,
-    /// The fact that comes; in the place of the one that goes, if one does.
+    /// Fact to add, in the position of the removed one if there is one.
     pub put: Option<&'a StoredFact>,
-    /// The entry of the history.
+    /// Entry for the history of changes.
     pub record: &'a MemoryChange,
 }

@@ -18,138 +18,251 @@ use crate::id::{AgentName, ConversationKey, InputId, StoreId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
 use crate::redact::LogContent;
 
-/// Why a store did not do it, named after what the caller does next.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// An error of a store, its kind named after what the caller does next.
+///
+/// The message says what is wrong and what to do, and is what gets written into journals and logs.
+/// The driver's own error, with its SQLSTATE, SQLite result code or [`std::io::ErrorKind`], is the
+/// [source](std::error::Error::source), as long as the process that met it still has it. Two errors
+/// are equal if their kind and their text are: sources cannot be compared.
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Somebody else has written to this conversation: drop everything and stop. Never retried.
-    #[error("another process is writing to this conversation")]
+    /// Another process has written to this conversation: drop everything and stop. Never retried.
     Conflict,
     /// The input's id was used before for another request ([`Input::fingerprint`]): choose another
     /// id.
-    #[error("this id was used before, for another request")]
     Reused,
     /// As many messages wait in the conversation as may, and this one was not accepted: send it
     /// again once some are answered.
-    #[error(
-        "as many messages wait in this conversation as may ({limit}); wait until some are answered, or stop the turn that runs"
-    )]
     QueueFull {
-        /// Messages that may wait in one conversation.
+        /// Number of messages that may be queued in one conversation.
         limit: NonZeroU32,
     },
-    /// Nothing can be written until somebody makes room; the same then works. Reading goes on.
-    #[error("{message}")]
+    /// The disk is full: nothing can be written until an operator frees space; the same call then
+    /// works. Reading goes on.
     Full {
-        /// Where there is no space, and what to do.
+        /// The full place, and what to do.
         message: String,
+        /// The driver's error.
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     },
-    /// It can be read, and nobody here may write to it: read only, or choose another place.
-    #[error("{message}")]
+    /// The store can be read and not written to: read only, or choose another place.
     ReadOnly {
-        /// Which place it is, and what to do.
+        /// The read-only place, and what to do.
         message: String,
+        /// The driver's error.
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     },
     /// The store does not do this; the same again will not be done either. Nothing was changed.
-    #[error("{reason}")]
     Refused {
-        /// The reason, and what can be done, in words for the person.
+        /// The reason, and what can be done, as text for a person.
         reason: String,
     },
-    /// The place itself is unusable until somebody acts: no permission, not a database.
-    #[error("{message}")]
+    /// The database is unusable until an operator acts: no permission, not a database.
     Unusable {
-        /// What is wrong and what to do.
+        /// The fault, and what to do.
         message: String,
+        /// The driver's error.
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     },
-    /// Busy or briefly gone: the same again may work.
-    #[error("the store did not answer: {message}")]
+    /// Busy or briefly gone: the same call may work again.
     Unavailable {
-        /// What happened.
+        /// A description of the interruption.
         message: String,
+        /// The driver's error.
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     },
-    /// Something in it cannot be understood: damaged, or written by a newer version. It is left as
+    /// A stored value cannot be understood: damaged, or written by a newer version. It is left as
     /// it is.
-    #[error("the store holds something this version cannot read: {message}")]
     Unreadable {
-        /// What and where.
+        /// The value, where it is, and why it cannot be read.
         message: String,
+        /// The error of the driver or of the decoder.
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     },
 }
 
-/// What is known of a conversation.
+impl StoreError {
+    /// Returns [`StoreError::Unusable`] without a source.
+    pub fn unusable(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Unusable {
+            message,
+            source: None,
+        }
+    }
+
+    /// Returns [`StoreError::Unavailable`] without a source.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Unavailable {
+            message,
+            source: None,
+        }
+    }
+
+    /// Returns [`StoreError::Unreadable`] without a source.
+    pub fn unreadable(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Unreadable {
+            message,
+            source: None,
+        }
+    }
+
+    /// Returns [`StoreError::Full`] without a source.
+    pub fn full(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Full {
+            message,
+            source: None,
+        }
+    }
+
+    /// Returns [`StoreError::ReadOnly`] without a source.
+    pub fn read_only(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::ReadOnly {
+            message,
+            source: None,
+        }
+    }
+
+    /// Sets the error that caused this one. Kinds that have none stay as they are.
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        if let Self::Full { source, .. }
+        | Self::ReadOnly { source, .. }
+        | Self::Unusable { source, .. }
+        | Self::Unavailable { source, .. }
+        | Self::Unreadable { source, .. } = &mut self
+        {
+            *source = Some(cause.into().into());
+        }
+        self
+    }
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Conflict => f.write_str("another process is writing to this conversation"),
+            Self::Reused => f.write_str("this id was used before, for another request"),
+            Self::QueueFull { limit } => write!(
+                f,
+                "as many messages wait in this conversation as may ({limit}); wait until some are answered, or stop the turn that runs"
+            ),
+            Self::Full { message, .. }
+            | Self::ReadOnly { message, .. }
+            | Self::Unusable { message, .. }
+            | Self::Refused { reason: message } => f.write_str(message),
+            Self::Unavailable { message, .. } => write!(f, "the store did not answer: {message}"),
+            Self::Unreadable { message, .. } => write!(
+                f,
+                "the store holds something this version cannot read: {message}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Full { source, .. }
+            | Self::ReadOnly { source, .. }
+            | Self::Unusable { source, .. }
+            | Self::Unavailable { source, .. }
+            | Self::Unreadable { source, .. } => source.as_deref().map(|cause| cause as _),
+            Self::Conflict | Self::Reused | Self::QueueFull { .. } | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl PartialEq for StoreError {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+            && self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for StoreError {}
+
+/// All events and queued inputs of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loaded {
-    /// All events, in order.
+    /// All events, in the order of their sequence numbers.
     pub events: Vec<Recorded>,
-    /// Inputs not yet taken, in the order they were accepted.
+    /// Inputs that no turn has taken yet, in the order of acceptance.
     pub inbox: Vec<Input>,
 }
 
 impl Loaded {
-    /// The place the next event goes to.
+    /// Returns the sequence number of the next event.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         self.events.last().map_or(1, |recorded| recorded.seq + 1)
     }
 }
 
-/// The part of a conversation that a process has read before.
+/// The position up to which a process has read a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// The place of the last event that was read.
+    /// Sequence number of the last event that was read.
     pub seq: u64,
-    /// [`Newer::created_at`] as it was then: a conversation that was deleted and begun again is
-    /// another one.
+    /// Creation time of the conversation that was read. It differs if the conversation was deleted
+    /// and created again.
     pub created_at: Timestamp,
 }
 
-/// A state to go on from instead of folding what came before, for
+/// A snapshot and the events that restore the full state from it, for
 /// [`Conversation::restore`](crate::conversation::Conversation::restore).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Restorable {
-    /// The state, without messages.
+    /// The state of the conversation, without its messages.
     pub snapshot: Snapshot,
-    /// The events up to it that its messages are of, in order.
+    /// Events before the snapshot that hold the messages of the history, in order.
     pub said: Vec<Recorded>,
 }
 
-/// The part of a conversation that is new since it was last read.
+/// The events of a conversation after a known position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Newer {
-    /// Time of creation of the conversation.
+    /// Time at which the conversation was created.
     pub created_at: Timestamp,
-    /// What the events before [`Newer::events`] come to. Only if what is known is nothing, or of
-    /// another conversation, and the store has a snapshot it can read; one that is not in the
-    /// format of this version ([`SNAPSHOT_VERSION`](crate::conversation::SNAPSHOT_VERSION)) or is
-    /// damaged is left out.
+    /// The state before [`Newer::events`], if no position is known (or that of a conversation
+    /// deleted since) and the store has a readable snapshot. Snapshots that are damaged or have
+    /// another format than [`SNAPSHOT_VERSION`](crate::conversation::SNAPSHOT_VERSION) are ignored.
     pub restorable: Option<Restorable>,
-    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or if what is known is
-    /// nothing or of another conversation, that of the snapshot, or else 0.
+    /// Sequence number before the first of [`Newer::events`]: the known position, else that of the
+    /// snapshot, else 0.
     pub after: u64,
-    /// The events behind that place, in order.
+    /// The events after that position, in order.
     pub events: Vec<Recorded>,
-    /// All inputs not yet taken, in the order they were accepted.
+    /// Inputs that no turn has taken yet, in the order of acceptance.
     pub inbox: Vec<Input>,
 }
 
-/// Turns of a conversation that follow one another, for [`Journal::load_turns`] and
+/// Consecutive turns of a conversation, returned by [`Journal::load_turns`] and
 /// [`Journal::load_turn`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turns {
-    /// Time of creation of the conversation.
+    /// Time at which the conversation was created.
     pub created_at: Timestamp,
-    /// The place behind which [`Turns::events`] begin. 0: there is nothing before them.
+    /// Sequence number before the first of [`Turns::events`]. 0: the turns begin with the
+    /// conversation.
     pub after: u64,
-    /// Everything that was recorded from the beginning of the first of the turns on, in order.
+    /// All events from the beginning of the first turn on, in order.
     pub events: Vec<Recorded>,
-    /// All inputs not yet taken, in the order they were accepted.
+    /// Inputs that no turn has taken yet, in the order of acceptance.
     pub inbox: Vec<Input>,
 }
 
 impl Turns {
-    /// Returns what has been read, for [`Journal::load_newer`] to go on from. Only if the last
-    /// turns were asked for.
+    /// Returns the position up to which the conversation was read, for [`Journal::load_newer`].
+    /// Meaningful only if the last turns were loaded.
     #[must_use]
     pub fn known(&self) -> Known {
         let seq = self.events.last().map_or(self.after, |last| last.seq);
@@ -160,90 +273,91 @@ impl Turns {
     }
 }
 
-/// An input that a conversation has accepted, for [`Journal::find_input`].
+/// The state of an accepted input, returned by [`Journal::find_input`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedInput {
-    /// The place of the event that took it. `None`: it waits.
+    /// Sequence number of the event that took the input. `None`: it is still queued.
     pub taken_at: Option<u64>,
 }
 
-/// A request to go on with a conversation, for [`Journal::begin`].
+/// The arguments of [`Journal::begin`].
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
-    /// The input to accept first. `None`: everything was accepted before.
+    /// Input to submit. `None`: nothing new, the caller continues the conversation.
     pub input: Option<&'a Input>,
-    /// The events of a turn that answers the input: [`Event::TurnStarted`], which takes it. They
-    /// are recorded if there is nothing else to do first, in the same commit. Empty: the input
-    /// starts no turn.
+    /// Events that start a turn for the input, beginning with [`Event::TurnStarted`], which takes
+    /// it. They are recorded in the same commit if nothing else has to be done first. Empty: the
+    /// input starts no turn.
     pub turn: &'a [Event],
-    /// An event that is recorded in front of them if the conversation has none.
+    /// Event that is recorded before them if the conversation is new.
     pub first: Option<&'a Event>,
-    /// The process, for the claim.
+    /// Worker that acquires the lease.
     pub worker: Worker<'a>,
-    /// Time for which the claim holds without a sign of life.
+    /// Duration for which the lease is valid without a heartbeat.
     pub lease: Duration,
-    /// The part of the conversation that the caller has read before.
+    /// Position up to which the caller has read the conversation.
     pub known: Option<Known>,
-    /// The time of what is recorded.
+    /// Time of the recorded events.
     pub at: Timestamp,
 }
 
-/// The answer to [`Journal::begin`].
+/// The result of [`Journal::begin`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Begun {
-    /// The worker has the conversation, and the turn has started: its events are among those that
-    /// are newer.
+    /// The worker holds the lease and the turn has started; its events are among the newer ones.
     Started(Newer),
-    /// The worker has the conversation. It has to look first at what is there: an open turn, or
-    /// inputs that came before.
+    /// The worker holds the lease, but something has to be done first: an open turn, or inputs that
+    /// were queued before.
     Claimed {
-        /// [`Claim::Granted`] or [`Claim::TakenOver`].
+        /// [`Claim::Granted`], or [`Claim::TakenOver`] from a lost worker.
         claim: Claim,
-        /// The part of the conversation that the worker does not know yet.
+        /// Events after the known position.
         newer: Newer,
     },
-    /// Another worker has the conversation. The input, if there was one, was accepted and waits.
+    /// Another worker holds the lease. The input, if there was one, was accepted and is queued.
     Elsewhere,
-    /// There is no such conversation, and no input to create it.
+    /// The conversation does not exist, and there was no input to create it.
     Nothing,
 }
 
-/// The answer to [`Journal::finish`].
+/// The result of [`Journal::finish`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finished {
-    /// The claim was given back.
+    /// The lease was released with the last events.
     Released,
-    /// Inputs came meanwhile: the worker keeps the claim and goes on with them. All that were not
-    /// taken, in order.
+    /// Inputs arrived meanwhile, so the worker keeps the lease and continues with these inputs, in
+    /// order.
     Kept(Vec<Input>),
 }
 
-/// What happened. Everything durable of a turn goes through here; engine and tools know no
-/// database.
+/// The append-only store of events. Everything durable about a turn goes through this port; engine
+/// and tools know no database.
 pub trait Journal: Send + Sync + 'static {
-    /// Accepts an input; creates the conversation if it is new. Durable on return; the same
+    /// Accepts an input durably, and creates the conversation if it is new. Submitting the same
     /// `input.id` twice is one input.
     ///
-    /// Of inputs that start a turn ([`InputBody::starts_turn`](crate::InputBody::starts_turn)), a
-    /// store lets so many wait in one conversation
-    /// ([`MESSAGES_QUEUED_MAX`](crate::limits::MESSAGES_QUEUED_MAX) unless it is told another
-    /// number). What answers or stops a turn is always accepted.
+    /// A conversation queues a limited number of inputs that start a turn
+    /// ([`InputBody::starts_turn`](crate::InputBody::starts_turn)):
+    /// [`MESSAGES_QUEUED_MAX`](crate::limits::MESSAGES_QUEUED_MAX) unless the store is configured
+    /// otherwise. Answers and cancellations are always accepted.
     ///
     /// # Errors
-    /// [`StoreError::Reused`] if both have a fingerprint and it differs; [`StoreError::QueueFull`]
-    /// if as many inputs wait as may, and this one is new and would wait too; any other
-    /// [`StoreError`] as usual. Then the input was not accepted.
+    ///
+    /// [`StoreError::Reused`] if both inputs have a fingerprint and they differ;
+    /// [`StoreError::QueueFull`] if the queue is full and the input is new; any other
+    /// [`StoreError`]. Then the input was not accepted.
     fn submit<'a>(
         &'a self,
         key: &'a ConversationKey,
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Accepts an input as [`Journal::submit`] does. A store that can do so in the same commit also
-    /// starts its turn with the event `turn`, if nobody has the conversation and nothing else is to
-    /// be done in it: whoever claims it next goes on with that turn. By default no turn is started.
+    /// Accepts an input like [`Journal::submit`] and, if no worker holds the conversation and
+    /// nothing else is to be done, starts its turn with the event `turn` in the same commit. The
+    /// next worker that acquires the lease continues that turn. By default no turn is started.
     ///
     /// # Errors
+    ///
     /// As [`Journal::submit`].
     fn submit_with_turn<'a>(
         &'a self,
@@ -255,11 +369,12 @@ pub trait Journal: Send + Sync + 'static {
         self.submit(key, input)
     }
 
-    /// Returns the worker that has a conversation, if it is one that hears other processes: see
-    /// [`Relay`]. One that hears and does not answer stands still. By default `None`.
+    /// Returns the worker that holds the lease, if it listens to other processes (see [`Relay`]).
+    /// One that listens and does not answer is suspended. By default `None`.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn holder<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -268,13 +383,13 @@ pub trait Journal: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Ends the claim of a worker that is seen not to go on, though its lease has not run out:
-    /// whoever begins next takes the conversation over, and what that worker still writes is
-    /// refused. Returns whether it had the conversation. By default nothing is ended before the
-    /// lease.
+    /// Ends the lease of a worker that is known to be suspended or gone, before it expires. Later
+    /// writes of that worker are refused. Returns true if it held the lease. By default a lease
+    /// ends only by expiry.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn end_claim<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -284,34 +399,38 @@ pub trait Journal: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(false)))
     }
 
-    /// Everything known of a conversation; empty if the user has no such conversation with this
-    /// agent.
+    /// Returns all events and queued inputs of a conversation; empty if the user has no such
+    /// conversation with this agent. The cost grows with the conversation.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
-    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: what is
-    /// needed to go on, so that what is read does not grow with the conversation: the last snapshot
-    /// ([`Newer::restorable`]) and what came behind it, or everything if there is none. A place of
-    /// 0 in `known`: everything. Returns `None` if the user has no such conversation.
+    /// Returns the events after `known` and all queued inputs.
+    ///
+    /// Without a known position it returns what is needed to continue: the last snapshot
+    /// ([`Newer::restorable`]) and the events after it, so that the cost does not grow with the
+    /// conversation; all events if there is no snapshot. A position of 0 returns all events.
+    /// Returns `None` if the user has no such conversation.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn load_newer<'a>(
         &'a self,
         key: &'a ConversationKey,
         known: Option<Known>,
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>>;
 
-    /// Reads the last `turns` turns that began before the place `before`, up to that place, and
-    /// everything that happened between them. If there are fewer, it reads from the beginning.
-    /// `before` of `None`: the last turns of all. What is read does not grow with the conversation,
-    /// and a place stays the same while it grows. Returns `None` if the user has no such
-    /// conversation.
+    /// Returns the last `turns` turns that began before the sequence number `before`, up to that
+    /// number, and all events between them; from the beginning if there are fewer. `before` of
+    /// `None`: the last turns of the conversation. The cost does not grow with the conversation.
+    /// Returns `None` if the user has no such conversation.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn load_turns<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -319,60 +438,67 @@ pub trait Journal: Send + Sync + 'static {
         turns: u32,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>>;
 
-    /// Reads one turn: everything that was recorded from its beginning up to the beginning of the
-    /// next one. What is read does not grow with the conversation. Returns `None` if the user has
-    /// no such conversation, or it has no such turn.
+    /// Returns one turn: all events from its beginning up to the beginning of the next one. The
+    /// cost does not grow with the conversation. Returns `None` if the user has no such
+    /// conversation, or it has no such turn.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn load_turn<'a>(
         &'a self,
         key: &'a ConversationKey,
         turn: TurnId,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>>;
 
-    /// Looks an input up by its id. Returns `None` if the user has no such conversation, or it has
-    /// accepted no such input.
+    /// Finds an accepted input by its id. Returns `None` if the user has no such conversation, or
+    /// it accepted no such input.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn find_input<'a>(
         &'a self,
         key: &'a ConversationKey,
         id: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>>;
 
-    /// Accepts an input, claims the conversation, and starts the turn that answers the input, in
-    /// one commit. Where another worker alive has the conversation, the input is accepted all the
-    /// same and waits; where something else is to be done first, the worker gets the claim and what
-    /// it does not know yet. The same input twice is one input, as with [`Journal::submit`].
+    /// Submits an input, acquires the lease of the conversation and starts the turn that answers
+    /// the input, in one commit.
+    ///
+    /// If another live worker holds the lease, the input is accepted and queued. If something has
+    /// to be done first, the worker gets the lease and the events it does not know. Submitting the
+    /// same input twice is one input, as with [`Journal::submit`].
     ///
     /// # Errors
-    /// As [`Journal::submit`]; then nothing was accepted or claimed.
+    ///
+    /// As [`Journal::submit`]; then nothing was accepted and no lease acquired.
     fn begin<'a>(
         &'a self,
         key: &'a ConversationKey,
         begin: Begin<'a>,
     ) -> BoxFuture<'a, Result<Begun, StoreError>>;
 
-    /// Adds events: all or nothing, durable on return, taking the inputs they take
-    /// ([`Event::takes_input`]) and filling the decision and tool-invocation logs in the same
-    /// transaction. They have consecutive places.
+    /// Appends events atomically and durably. In the same transaction it takes the inputs that they
+    /// take ([`Event::takes_input`]) and writes the decision and tool invocation logs. The events
+    /// have consecutive sequence numbers.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] unless the first of them has the next free place.
+    ///
+    /// [`StoreError::Conflict`] unless the first event has the next free sequence number.
     fn append<'a>(
         &'a self,
         key: &'a ConversationKey,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Adds events as [`Journal::append`] does, as the worker that has the conversation, and books
-    /// what it used.
+    /// Appends events like [`Journal::append`] as the holder of the lease, and books what the
+    /// worker used of its budgets.
     ///
     /// # Errors
-    /// As [`Journal::append`]; and [`StoreError::Conflict`] if the claim is not this worker's, made
-    /// in this epoch of its.
+    ///
+    /// As [`Journal::append`]; [`StoreError::Conflict`] also if this worker and epoch do not hold
+    /// the lease.
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -380,19 +506,23 @@ pub trait Journal: Send + Sync + 'static {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Returns the place in which the journal is kept. Default: `None`, a place that is shared with
-    /// nothing.
+    /// Returns the identity of the database behind the journal. By default `None`: shared with no
+    /// other store.
     fn store_id(&self) -> Option<StoreId> {
         None
     }
 
-    /// Adds events as [`Journal::append_held`] does, at least one, carries out a change of the
-    /// user's tasks, and adds the event that says what it led to, all in one transaction: after a
-    /// crash there is all of it or nothing. Returns that event. Asked only where the tasks are in
-    /// the same place ([`Journal::store_id`]). Default: refused.
+    /// Appends at least one event like [`Journal::append_held`], applies a change to the user's
+    /// data, and appends the event with its result, all in one transaction. After a crash there is
+    /// all of it or nothing. Returns the event with the result.
+    ///
+    /// Called only if the data is in the same store ([`Journal::store_id`]). By default
+    /// refused.
     ///
     /// # Errors
-    /// As [`Journal::append_held`]; then nothing was changed.
+    ///
+    /// As [`Journal::append_held`], and [`StoreError::Unusable`] for a change of a type that the
+    /// store does not know; then nothing was changed.
     fn append_with_change<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -401,17 +531,20 @@ pub trait Journal: Send + Sync + 'static {
         change: JournaledChange,
     ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
         let _ = (key, writer, events, change);
-        let message = "this journal is not kept with tasks".to_owned();
-        Box::pin(std::future::ready(Err(StoreError::Unusable { message })))
+        let message = "this journal carries out no changes";
+        Box::pin(std::future::ready(Err(StoreError::unusable(message))))
     }
 
-    /// Adds events as [`Journal::append_held`] does, none is allowed, and gives the claim back in
-    /// the same commit, unless inputs came that nobody has taken: no input is left behind between
-    /// the end of a turn and the release. `snapshot`: what the conversation comes to with these
-    /// events, which replaces an earlier snapshot in the same commit. A store that reads all events
-    /// as fast may leave it out, and so does every store where no events are added.
+    /// Appends any number of events like [`Journal::append_held`] and releases the lease in the
+    /// same commit, unless there are inputs that no turn has taken: so no input is left behind
+    /// between the end of a turn and the release.
+    ///
+    /// `snapshot` is the state after these events, and replaces an earlier snapshot in the same
+    /// commit. A store that folds all events as fast may ignore it, and every store ignores it
+    /// without events.
     ///
     /// # Errors
+    ///
     /// As [`Journal::append_held`].
     fn finish<'a>(
         &'a self,
@@ -421,12 +554,14 @@ pub trait Journal: Send + Sync + 'static {
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>>;
 
-    /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already
-    /// does. Renews a claim of the same worker, which stays in its epoch. A lost claim is a cost,
-    /// never a danger: [`Journal::append`] is what excludes.
+    /// Acquires the lease of the conversation for `worker` and the duration `ttl`, unless another
+    /// live worker holds it. Extends a lease of the same worker, which keeps its epoch. A lost
+    /// lease costs duplicate work and never correctness: [`Journal::append`] excludes concurrent
+    /// writers.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn claim<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -434,11 +569,12 @@ pub trait Journal: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
-    /// Confirms the claim that `worker` made in its epoch, which holds for `ttl` from now. Returns
-    /// `false`, and changes nothing, if it has none any more.
+    /// Extends the lease that `worker` acquired in its epoch by `ttl` from now. Returns `false`,
+    /// and changes nothing, if it no longer holds the lease.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -446,54 +582,59 @@ pub trait Journal: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Gives a sign of life: all claims that the worker has made in its epoch hold for
-    /// [`Beat::lease`] from now, in one commit however many they are. Returns those of the agent's
-    /// conversations with something to do that the worker has claimed. `None`: the last sign of
-    /// life was too long ago, or there was none and it is not the first. The epoch is over, and
-    /// others may have taken what it had.
+    /// Records a heartbeat: all leases that the worker acquired in its epoch are valid for
+    /// [`Beat::lease`] from now, in one commit for any number of leases.
+    ///
+    /// Returns the agent's conversations with work to do for which the worker holds the lease.
+    /// `None`: the last heartbeat is too old, or there was none and this is not the first; the
+    /// epoch is over, and other workers may hold its leases.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn beat<'a>(
         &'a self,
         beat: Beat<'a>,
     ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>>;
 
-    /// Gives up the claim that `worker` made in its epoch.
+    /// Releases the lease that `worker` acquired in its epoch.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
         worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Takes conversations that have something to do and that nobody alive has: claims what it
-    /// returns, in one commit, those that waited longest first. Nothing is waited for: what another
-    /// worker is about to take is passed over. Fewer than
-    /// [`Take::limit`]: there is no more.
+    /// Acquires the leases of conversations that have work to do and no live worker, in one commit,
+    /// those that waited longest first. Rows that another worker has locked are skipped, not waited
+    /// for. Fewer than [`Take::limit`] results mean that there is no more work.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>>;
 
-    /// The agent's conversations with work to do that nobody alive has claimed: an input not taken,
-    /// or a turn that neither ended nor waits for a human. Of one user, or of all.
+    /// Returns the agent's conversations with work to do and no live worker: an input that no turn
+    /// has taken, or a turn that neither ended nor waits for a person. Of one user, or of all.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn unsettled<'a>(
         &'a self,
         agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// The agent's conversations nobody alive has claimed whose turn waits for a human with
-    /// something that expired at `now` or before: it goes on without them. Of one user, or of all.
+    /// Returns the agent's conversations without a live worker whose turn waits for a confirmation
+    /// that expired at `now` or before. Of one user, or of all.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn expired<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -501,31 +642,32 @@ pub trait Journal: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// Returns what changes in conversations from now on, so that nobody has to ask again and again
-    /// whether something did: inputs that were accepted and claims that were given back, through
-    /// this journal at once, through other processes within about a second. It may tell more than
-    /// happened, and may miss what another process did just before that process was lost. Nothing
-    /// is done for it while nobody has asked or all answers were dropped.
+    /// Returns a subscription to changes of conversations, so that waiting needs no polling: inputs
+    /// that were accepted and leases that were released, by this process at once, by others within
+    /// about a second. It may report more than happened, and may miss what another process did just
+    /// before it was lost. Costs nothing while there is no subscription.
     fn changes(&self) -> Box<dyn Changes>;
 
-    /// Returns the way to the other processes that share the journal: [`Alone`](super::Alone) where
+    /// Returns the channel to other processes that share the journal: [`Alone`](super::Alone) if
     /// there is none.
     fn relay(&self) -> Arc<dyn Relay>;
 
-    /// The first cancellation that was accepted for the conversation and not taken.
+    /// Returns the first cancellation of the conversation that no turn has taken.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn cancellation<'a>(
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>>;
 
-    /// The agent's turns, of one user or of all, that wait for a human, oldest first: the
-    /// conversation and the `TurnParked` event.
+    /// Returns the agent's turns that wait for a person, oldest first, each with its `TurnParked`
+    /// event. Of one user, or of all.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn parked<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -533,61 +675,65 @@ pub trait Journal: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>>;
 }
 
-/// The answer to [`LogStore::rate`].
+/// The result of [`LogStore::rate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rated {
-    /// It is kept, in the place of the rating there was before.
+    /// The rating is stored and replaces an earlier one.
     Kept {
-        /// That one.
+        /// The rating that was replaced, if there was one.
         before: Option<Rating>,
     },
     /// The user has no such turn in the log.
     NoSuchTurn,
-    /// The turn runs or waits: there is no answer to rate.
+    /// The turn still runs or waits, so there is no answer to rate.
     Open,
 }
 
-/// The two logs. What turns did is written by [`Journal::append`]; what people think of it, here.
+/// The decision log and the tool invocation log. Turns are logged by [`Journal::append`]; people's
+/// ratings are written here.
 pub trait LogStore: Send + Sync + 'static {
-    /// How much of what was said is written into them.
+    /// Returns how much of messages, arguments and results the logs contain.
     fn content(&self) -> LogContent;
 
-    /// The user's decisions, newest first: those of every agent, unless the filter names one.
+    /// Returns the user's decisions, newest first; of every agent unless the filter names one.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn decisions<'a>(
         &'a self,
         user: &'a UserId,
         filter: &'a DecisionFilter,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>>;
 
-    /// One decision of the user, of any agent.
+    /// Returns one decision of the user, of any agent.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn decision<'a>(
         &'a self,
         user: &'a UserId,
         id: TurnId,
     ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>>;
 
-    /// The calls of one decision of the user, in the order they ended.
+    /// Returns the tool calls of one decision of the user, in the order in which they ended.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn tool_invocations<'a>(
         &'a self,
         user: &'a UserId,
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>>;
 
-    /// Keeps a person's opinion of the answer of one of their turns that has ended, in the place of
-    /// an earlier one; their words as far as [`LogStore::content`] lets them in. `None`: takes it
-    /// back.
+    /// Stores the user's rating of the answer of a finished turn, replacing an earlier one; `None`
+    /// removes it. The comment is stored as far as [`LogStore::content`] allows.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn rate<'a>(
         &'a self,
         user: &'a UserId,
@@ -595,11 +741,11 @@ pub trait LogStore: Send + Sync + 'static {
         feedback: Option<&'a Feedback>,
     ) -> BoxFuture<'a, Result<Rated, StoreError>>;
 
-    /// Returns what the user thinks of the answers of turns, in no order: of those turns about
-    /// which something is kept.
+    /// Returns the user's ratings of those of the turns that have one, in no particular order.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn feedback<'a>(
         &'a self,
         user: &'a UserId,

@@ -8,48 +8,51 @@ use crate::error::ModelError;
 use crate::id::ModelId;
 use crate::model::{Capabilities, Delta, GenerateRequest, GenerateResponse};
 
-/// An answer on its way. Ends after [`Delta::Finished`] or an error; dropping it cancels the call.
+/// A response as it arrives. Ends after [`Delta::Finished`] or an error; dropping it cancels the
+/// call.
 pub type DeltaStream = Pin<Box<dyn Stream<Item = Result<Delta, ModelError>> + Send>>;
 
-/// Whoever answers: one adapter per provider.
+/// A language model. Each provider has one adapter that implements it.
 ///
-/// An adapter retries by itself, only before the first delta and only what can help; nobody retries
-/// above it. Dropping the future or the stream cancels the call.
+/// An adapter retries by itself, only before the first delta and only errors that a retry can cure;
+/// nothing above it retries. Dropping the future or the stream cancels the call.
 pub trait LanguageModel: Send + Sync + 'static {
-    /// Which model of which provider.
+    /// Returns the provider and name of the model.
     fn id(&self) -> &ModelId;
 
-    /// What it can do.
+    /// Returns the model's limits and features.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Asks for a whole answer.
+    /// Requests a complete response.
     ///
     /// # Errors
-    /// [`ModelError`], after the retries that made sense.
+    ///
+    /// [`ModelError`] of the last attempt, after all retries.
     fn generate<'a>(
         &'a self,
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>>;
 
-    /// Asks for an answer piece by piece. The last item is [`Delta::Finished`] with the same
-    /// response `generate` would give.
+    /// Requests a response as a stream of deltas. The last item is [`Delta::Finished`] with the
+    /// response that [`LanguageModel::generate`] would return.
     ///
     /// # Errors
-    /// [`ModelError`] if no answer began; later failures are items of the stream.
+    ///
+    /// [`ModelError`] if no response began; later failures are items of the stream.
     fn stream<'a>(
         &'a self,
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<DeltaStream, ModelError>>;
 
-    /// Begins to read what the requests of an agent have in common, all messages of `request` but
-    /// the last one, so that the first answer comes sooner. Returns at once; a request is never
-    /// held up by it, and goes on from what was read. Does nothing by default: only a model that
-    /// computes in this process gains by it.
+    /// Starts to process the messages that the requests of an agent have in common, all of
+    /// `request` but the last one, so that the first response arrives sooner. Returns at once and
+    /// never delays a request. Does nothing by default: only a model that computes in this process
+    /// benefits.
     fn prepare(&self, request: &GenerateRequest) {
         let _ = request;
     }
 
-    /// Tokens `text` costs in this model, if the adapter has its tokenizer.
+    /// Returns the number of tokens of `text`, if the adapter has the model's tokenizer.
     fn count_tokens(&self, text: &str) -> Option<u32> {
         let _ = text;
         None

@@ -3,12 +3,12 @@ use crate::id::IdempotencyKey;
 use crate::memory::{MemoryChange, MemoryScope};
 use crate::port::StoreError;
 
-/// Where the history of a memory is kept. Losing it loses why a fact is there and the way back,
-/// never a fact.
+/// The history of changes to a memory. Losing it loses explanations and undo, never a fact.
 pub trait MemoryLedger: Send + Sync + 'static {
-    /// Writes a change; one with the same id is replaced and keeps its place in the order.
+    /// Records a change. A change with a known id replaces the earlier one and keeps its position.
     ///
     /// # Errors
+    ///
     /// [`StoreError`]; then nothing was written.
     fn put<'a>(
         &'a self,
@@ -16,30 +16,33 @@ pub trait MemoryLedger: Send + Sync + 'static {
         change: &'a MemoryChange,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The newest change that was made under this key.
+    /// Returns the newest change that was made under an idempotency key.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn by_key<'a>(
         &'a self,
         scope: &'a MemoryScope,
         key: &'a IdempotencyKey,
     ) -> BoxFuture<'a, Result<Option<MemoryChange>, StoreError>>;
 
-    /// The changes of facts that read `text` before or after, oldest first.
+    /// Returns the changes of facts whose text was `text` before or after, oldest first.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn about<'a>(
         &'a self,
         scope: &'a MemoryScope,
         text: &'a str,
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>>;
 
-    /// The last `limit` changes, newest first.
+    /// Returns the last `limit` changes, newest first.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn newest<'a>(
         &'a self,
         scope: &'a MemoryScope,

@@ -1,4 +1,5 @@
-//! What others implement: the language model, and what survives a crash.
+//! Ports: the traits that adapters, stores and dispatchers implement. The contract tests of
+//! `adjutant-store` say what a store has to do.
 
 mod booking;
 mod branch;
@@ -6,16 +7,14 @@ mod budget;
 mod change;
 mod claim;
 mod conversation;
+mod conversation_index;
 mod fact;
 mod journal;
 mod journaled_change;
 mod language_model;
 mod memory_ledger;
 mod operator;
-mod past;
 mod relay;
-mod task;
-mod task_index;
 mod token;
 mod work;
 mod worker;
@@ -27,24 +26,22 @@ pub use budget::{Ask, BudgetStore, GrantRequest, Granted};
 pub use change::{Change, Changes};
 pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
+pub use conversation_index::{
+    Candidate, ConversationIndex, IndexMatches, IndexQuery, IndexedPart, Passage, Unindexed,
+};
 pub use fact::{FactStore, FactsChange, FactsFound};
 pub use journal::{
     AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Rated,
     Restorable, StoreError, Turns,
 };
-pub use journaled_change::JournaledChange;
+pub use journaled_change::{EndOfCall, JournaledChange};
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use operator::{
     COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, Total, Totals,
     TotalsFilter, WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
 };
-pub use past::{
-    Candidate, IndexedPart, Passage, PastConversations, PastFound, PastQuery, Unindexed,
-};
-pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
-pub use task::TaskStore;
-pub use task_index::{NumbersChange, TaskIndex, TaskNumber};
+pub use relay::{Alone, Recipients, Relay, RelayItem, RelayReceiver, pieces};
 pub use token::{NoSuchRole, Role, TokenGrant, TokenKind, TokenRecord, TokenRefused, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
 pub use worker::{Beat, Holder, Running, Worker, Writer};

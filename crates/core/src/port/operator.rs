@@ -7,253 +7,258 @@ use crate::id::{AgentName, ConversationId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord};
 use crate::port::StoreError;
 
-/// The most turns that are looked at to add something up. Beyond it the newest count, and
+/// Maximum number of turns that a sum covers. Beyond it only the newest are counted, and
 /// [`Totals::is_cut`] says so.
 pub const COUNTED_MAX: u32 = 100_000;
 
-/// Reads over all users, for whoever runs a store. No other port answers without a user.
+/// Queries over all users, for operators. No other port answers without a user.
 ///
-/// Whatever is asked, what is read is bounded: by a page, by [`COUNTED_MAX`] turns, or by the turns
-/// of the users of a page.
+/// The cost of each query is bounded: by a page, by [`COUNTED_MAX`] turns, or by the turns of the
+/// users of a page.
 pub trait OperatorStore: Send + Sync + 'static {
     /// Returns decisions of all users, newest first.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn decisions_of_all<'a>(
         &'a self,
         filter: &'a DecisionFilter,
         which: Which,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>>;
 
-    /// Returns decisions whose id is `id` or begins or ends with it, newest first, at most `limit`.
-    /// Those with the whole id come before all others.
+    /// Returns at most `limit` decisions whose id is `id`, or begins or ends with it, newest first;
+    /// an exact match comes first.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn decisions_named<'a>(
         &'a self,
         id: &'a str,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>>;
 
-    /// Returns the decisions that a request over HTTP started, newest first, at most `limit`.
+    /// Returns at most `limit` decisions that an HTTP request started, newest first.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn decisions_of_request<'a>(
         &'a self,
         request_id: &'a str,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>>;
 
-    /// Adds up turns, by group.
+    /// Returns sums over turns, grouped.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn totals<'a>(&'a self, asked: &'a TotalsFilter) -> BoxFuture<'a, Result<Totals, StoreError>>;
 
-    /// Returns a page of everybody who has anything in the store, in the order of their names'
-    /// bytes.
+    /// Returns a page of all users with data in the store, ordered by the bytes of their names.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn people<'a>(
         &'a self,
         filter: &'a PeopleFilter,
     ) -> BoxFuture<'a, Result<Vec<Person>, StoreError>>;
 
-    /// Returns the conversations in which something has waited for a person since before a moment,
-    /// the longest first.
+    /// Returns the conversations with a call that has waited for a person since before a given
+    /// time, the longest first.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn waiting<'a>(
         &'a self,
         filter: &'a WaitingFilter,
     ) -> BoxFuture<'a, Result<Vec<WaitingTurn>, StoreError>>;
 
-    /// Returns what there is to do, and who does it.
+    /// Returns the amount of unfinished work and the live workers.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn work(&self) -> BoxFuture<'_, Result<WorkState, StoreError>>;
 }
 
-/// A choice of turns.
+/// A selection of turns by their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Which {
-    /// All of them.
+    /// All turns, whatever their end.
     #[default]
     All,
-    /// Those that have an error's code: a model or a tool failed, or a limit was reached.
+    /// Turns with an error code: a model or a tool failed, or a limit was reached.
     Failed,
 }
 
-/// The key by which turns are added up.
+/// The key by which turns are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
-    /// Their user.
+    /// The user who the conversation belongs to.
     User,
-    /// The model they began with, as `provider/name`.
+    /// The model that the turn began with, as `provider/name`.
     Model,
-    /// The day they began, in UTC.
+    /// The day on which the turn began, in UTC.
     Day,
-    /// Their outcome; empty for those that run.
+    /// The outcome; empty for turns that still run.
     Outcome,
-    /// Their error's code, of those that have one.
+    /// The error code, of turns that have one.
     Error,
 }
 
-/// A request for [`OperatorStore::totals`].
+/// The arguments of [`OperatorStore::totals`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TotalsFilter {
-    /// Only those of this user.
+    /// User whose turns are counted. `None`: all users.
     pub user: Option<UserId>,
-    /// Only those started at or after this moment.
+    /// Earliest start of a turn, inclusive.
     pub since: Option<Timestamp>,
-    /// Only those started before this moment.
+    /// Latest start of a turn, exclusive.
     pub until: Option<Timestamp>,
     /// The key by which turns are grouped.
     pub by: GroupBy,
-    /// At most so many groups: those with the most turns, or the latest days.
+    /// Maximum number of groups: those with the most turns, or the latest days.
     pub limit: u32,
 }
 
 /// Sums over turns: counts, tokens and cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Total {
-    /// Turns.
+    /// Number of turns in the group.
     pub turns: u64,
-    /// Those of them with an error's code.
+    /// Number of turns with an error code.
     pub failed: u64,
-    /// Tokens sent to models.
+    /// Tokens sent to models, cached ones included.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Tokens generated by models, thinking included.
     pub output_tokens: u64,
-    /// Money, as far as it is known, in US dollars.
+    /// Known cost in US dollars.
     #[serde(rename = "cost_usd", serialize_with = "cost::as_usd")]
     pub cost: Cost,
-    /// Turns whose cost is not known; they are not in `cost`.
+    /// Number of turns whose cost is unknown and not in `cost`.
     pub cost_unknown: u64,
-    /// Turns whose answer a person rated as of use.
+    /// Number of turns with a positive rating.
     pub rated_up: u64,
-    /// Turns whose answer a person rated as of no use.
+    /// Number of turns with a negative rating.
     pub rated_down: u64,
 }
 
 /// Sums over the turns of a group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupTotal {
-    /// The group: a user, a model, a day, an outcome, an error's code.
+    /// Value of the key: a user, a model, a day, an outcome, or an error code.
     pub group: String,
-    /// The sums, in JSON beside `group`.
+    /// Sums of the group, beside `group` in JSON.
     #[serde(flatten)]
     pub total: Total,
 }
 
-/// The answer to [`OperatorStore::totals`].
+/// The result of [`OperatorStore::totals`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// Sums over all turns that were looked at, also those of groups that are left out.
+    /// Sums over all counted turns, including those of groups that are left out.
     pub all: Total,
-    /// The groups, those with the most turns first; days, latest first.
+    /// Groups with the most turns first; days with the latest first.
     pub groups: Vec<GroupTotal>,
     /// True if there are more groups than [`TotalsFilter::limit`].
     pub more_groups: bool,
-    /// True if there are more turns than [`COUNTED_MAX`]: then only the newest are added up.
+    /// True if there are more turns than [`COUNTED_MAX`], so that only the newest were counted.
     pub is_cut: bool,
 }
 
-/// A request for [`OperatorStore::people`].
+/// The arguments of [`OperatorStore::people`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PeopleFilter {
-    /// Only those behind this name.
+    /// Name of the last user of the previous page.
     pub after: Option<String>,
-    /// Of their turns, only those started at or after this moment are added up.
+    /// Earliest start of the turns that are counted for each user, inclusive.
     pub since: Option<Timestamp>,
-    /// At most so many.
+    /// Maximum number of entries to return.
     pub limit: u32,
 }
 
-/// Somebody who has something in the store.
+/// A user with data in the store.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Person {
-    /// Their name. It need not be valid: whoever reads it has to bear anything.
+    /// Name of the user, as stored. It may be one that is not valid any more.
     pub user: String,
-    /// Their conversations, calls by hand included, of all agents.
+    /// Number of conversations of all agents, including those of single calls.
     pub conversations: u64,
-    /// Those of them that wait for the person.
+    /// Number of conversations that wait for the user.
     pub waiting: u64,
-    /// Their tasks.
+    /// Number of tasks that are not deleted.
     pub tasks: u64,
-    /// Their tokens for the service that are not revoked.
+    /// Number of tokens for the service that are not revoked.
     pub access_tokens: u64,
-    /// Sums over their turns since [`PeopleFilter::since`].
+    /// Sums over the user's turns since [`PeopleFilter::since`].
     #[serde(flatten)]
     pub total: Total,
-    /// Time of the last change of one of their conversations. `None`: they have none.
+    /// Time of the last change in one of the user's conversations. `None`: there are none.
     pub last_seen: Option<Timestamp>,
 }
 
-/// A request for [`OperatorStore::waiting`].
+/// The arguments of [`OperatorStore::waiting`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WaitingFilter {
-    /// Only what has waited since before this moment.
+    /// Latest time since which a call has waited, exclusive.
     pub before: Timestamp,
-    /// Only those behind this place: [`WaitingTurn::place`].
+    /// Position of the last entry of the previous page: [`WaitingTurn::place`].
     pub after: Option<(Timestamp, i64)>,
-    /// At most so many.
+    /// Maximum number of entries to return.
     pub limit: u32,
 }
 
-/// A conversation in which something waits for a person.
+/// A conversation with calls that wait for a person.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WaitingTurn {
-    /// Whose.
+    /// Name of the user who has to answer.
     pub user: String,
-    /// Its agent.
+    /// Agent that the conversation belongs to.
     pub agent: AgentName,
-    /// The conversation.
+    /// Conversation in which the turn waits.
     pub conversation: ConversationId,
-    /// The turn.
+    /// Turn that waits, if it is known.
     pub turn: Option<String>,
-    /// Since when.
+    /// Time since which it waits.
     pub since: Timestamp,
-    /// The earliest expiry of the calls.
+    /// Time at which the first of the calls expires.
     pub expires_at: Option<Timestamp>,
-    /// Calls that wait.
+    /// Number of calls that wait in the turn.
     pub calls: u64,
-    /// Its place in the list.
+    /// Position in the list, from which the next page begins.
     #[serde(skip)]
     pub place: (Timestamp, i64),
 }
 
-/// The conversations that need work, and the processes that do it.
+/// The amount of unfinished work and the workers that do it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkState {
-    /// Conversations with an input nobody took, or a turn that neither ended nor waits: counted up
-    /// to [`WorkState::COUNTED_MAX`].
+    /// Number of conversations with a queued input, or a turn that neither ended nor waits; counted
+    /// up to [`WorkState::COUNTED_MAX`].
     pub unsettled: u64,
-    /// Conversations that wait for a person: counted up to [`WorkState::COUNTED_MAX`].
+    /// Number of conversations that wait for a person; counted up to [`WorkState::COUNTED_MAX`].
     pub waiting: u64,
-    /// The processes that gave a sign of life and hold until a moment that has not passed, the
-    /// latest first.
+    /// Workers whose leases are still valid, the latest heartbeat first.
     pub workers: Vec<WorkerState>,
-    /// The version of the database's schema.
+    /// Number of the last migration that was applied.
     pub schema_version: u64,
 }
 
 impl WorkState {
-    /// Counts end here.
+    /// Largest number that is counted exactly.
     pub const COUNTED_MAX: u32 = 10_000;
 }
 
 /// A process that runs conversations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkerState {
-    /// Its name in the journal.
+    /// Name of the worker in the journal.
     pub id: String,
-    /// Until when its claims hold.
+    /// Time until which its leases are valid.
     pub seen_until: Timestamp,
 }

@@ -1,70 +1,71 @@
-//! Words between the processes that share a store, for those that hear them at the moment.
+//! Messages between processes that share a store. They are delivered to processes that listen at
+//! the moment, and stored nowhere.
 
 use std::sync::Arc;
 
 use crate::BoxFuture;
 
-/// To whom something is said.
+/// The receivers of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To<'a> {
-    /// To every other process that hears.
+pub enum Recipients<'a> {
+    /// All other processes that listen.
     All,
-    /// To the process of that name, see [`Heard::Words`].
+    /// The process of that name, see [`RelayItem::Message`].
     One(&'a str),
 }
 
-/// Something that a [`Hearing`] is told.
+/// An item that a [`RelayReceiver`] receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Heard {
-    /// Another process said something.
-    Words {
-        /// Its name, by which it can be answered as long as it is there. It is another one after
-        /// every start.
+pub enum RelayItem {
+    /// A message from another process.
+    Message {
+        /// Name of the sending process, to which an answer can be sent. A process has a new name
+        /// after every start.
         from: Arc<str>,
-        /// The message.
-        words: Arc<str>,
+        /// Message as the sender wrote it.
+        text: Arc<str>,
     },
-    /// Something may have been missed, and what is said from now on is heard. So it is told that
-    /// hearing has begun.
+    /// Messages may have been lost; those from now on are received. Also sent when listening has
+    /// begun.
     Missed,
 }
 
-/// Says something to the other processes that share a store. Nothing of it is kept, and nothing
-/// waits for it: what nobody hears is gone, and so is what is lost on the way. What one process
-/// says to another arrives in order, if it does.
+/// A channel to the other processes that share a store. Messages are not stored and not
+/// acknowledged: what nobody listens to, or what is lost on the way, is gone. Messages from one
+/// process to another arrive in order.
 pub trait Relay: Send + Sync {
-    /// Says something, at most [`Relay::bytes_max`] bytes without NUL. Returns whether it will be
-    /// sent, without waiting for that. `false`: there is too much to send already, it is too long,
-    /// or nothing is heard here yet, so that an answer would be missed; then hearing begins, if
-    /// somebody wants to hear, and [`Heard::Missed`] tells when it is time to say it again.
-    fn say(&self, to: To<'_>, words: &str) -> bool;
+    /// Queues a message of at most [`Relay::bytes_max`] bytes without NUL, without waiting. Returns
+    /// `false` if the queue is full, the message is too long, or this process does not listen yet,
+    /// so that an answer would be missed; listening then begins if a listener exists, and
+    /// [`RelayItem::Missed`] says when to send again.
+    fn send(&self, to: Recipients<'_>, text: &str) -> bool;
 
-    /// Returns the name by which other processes answer this one, see [`Heard::Words`]. `None`:
-    /// nothing is heard here yet; then hearing begins, if somebody wants to hear.
+    /// Returns the name by which other processes can answer, see [`RelayItem::Message`]. `None` while
+    /// this process does not listen yet; listening then begins if a listener exists.
     fn name(&self) -> Option<Arc<str>>;
 
-    /// Returns how many bytes can be said at once.
+    /// Returns the maximum length of a message, in bytes.
     fn bytes_max(&self) -> usize;
 
-    /// Hears what other processes say from now on, until it is dropped. `None`: no other process
-    /// can be heard.
-    fn hear(&self) -> Option<Box<dyn Hearing>>;
+    /// Starts to receive messages of other processes, until the result is dropped. `None`: this
+    /// store has no channel between processes.
+    fn subscribe(&self) -> Option<Box<dyn RelayReceiver>>;
 }
 
-/// Messages of other processes, see [`Relay::hear`].
-pub trait Hearing: Send {
-    /// Waits for the next. `None`: there will be nothing any more. Nothing is lost if the future is
-    /// dropped before it is ready.
-    fn next(&mut self) -> BoxFuture<'_, Option<Heard>>;
+/// A receiver of messages of other processes, see [`Relay::subscribe`].
+pub trait RelayReceiver: Send {
+    /// Waits for the next message. Returns `None` when there will be no more. Cancel safe: dropping
+    /// the future loses no message.
+    fn next(&mut self) -> BoxFuture<'_, Option<RelayItem>>;
 }
 
-/// The relay of a store that has no way to other processes.
+/// The relay of a store without a channel between processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 
 impl Relay for Alone {
-    fn say(&self, _to: To<'_>, _words: &str) -> bool {
+    fn send(&self, _to: Recipients<'_>, _text: &str) -> bool {
         false
     }
 
@@ -76,12 +77,14 @@ impl Relay for Alone {
         0
     }
 
-    fn hear(&self) -> Option<Box<dyn Hearing>> {
+    fn subscribe(&self) -> Option<Box<dyn RelayReceiver>> {
         None
     }
 }
 
-/// Cuts a text into pieces of at most so many bytes, but 4 at least, between characters.
+/// Splits a text into pieces of at most `bytes_max` bytes (at least 4) at boundaries of characters.
+///
+/// # Examples
 ///
 /// ```
 /// assert_eq!(adjutant_core::port::pieces("abcdäf", 5), ["abcd", "äf"]);

@@ -7,22 +7,22 @@ use crate::BoxFuture;
 use crate::id::UserId;
 use crate::port::StoreError;
 
-/// The rights of somebody in a service, beside what is their own.
+/// The rights of a user in a service, beyond access to their own data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Reads the figures (`/metrics`), and nothing else.
+    /// Reads metrics (`/metrics`), and nothing else.
     Metrics,
-    /// Has an assistant, tasks and conversations of their own.
+    /// Uses the assistant, with tasks and conversations of their own.
     User,
-    /// The same, and sees to the service for everybody.
+    /// Uses the assistant and operates the service for all users.
     Operator,
 }
 
 impl Role {
-    /// All of them, the one with the fewest rights first.
+    /// All roles, the one with the fewest rights first.
     pub const ALL: [Self; 3] = [Self::Metrics, Self::User, Self::Operator];
 
-    /// Returns the word of configuration and API.
+    /// Returns the role's name in configuration and API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// Returns whether whoever has this role has every right of the other.
+    /// Returns true if this role has every right of `other`.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
         self == Self::Operator || self == other
@@ -45,7 +45,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// The word is none of a role.
+/// The error for a name that is not a role's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no role; there are operator, user and metrics")]
 pub struct NoSuchRole(pub String);
@@ -59,17 +59,17 @@ impl FromStr for Role {
     }
 }
 
-/// The kind of a token, by whoever keeps its secret.
+/// The kind of a token, by where its secret is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// Programs send it with each request.
+    /// A program keeps the secret and sends it with each request.
     Token,
-    /// A browser that was signed in has it in its cookie.
+    /// A signed-in browser has the secret in its cookie.
     Session,
 }
 
 impl TokenKind {
-    /// Returns the word of API and store.
+    /// Returns the kind's name in the API and in stores.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -82,24 +82,24 @@ impl TokenKind {
 /// The properties of a new token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenGrant {
-    /// Whom it stands for.
+    /// User that requests with the token act as.
     pub user: UserId,
-    /// What its owner calls it.
+    /// Label that the owner chose.
     pub name: String,
-    /// The rights that it gives.
+    /// Role of requests with the token.
     pub role: Role,
-    /// Its kind: a program's token or a browser's session.
+    /// A program's token or a browser's session.
     pub kind: TokenKind,
-    /// From when on it is refused. `None`: it does not expire.
+    /// Time from which the token is refused. `None`: never.
     pub expires_at: Option<Timestamp>,
-    /// The last moment that `expires_at` may be moved to. `None`: it is never moved.
+    /// Latest time to which use may extend `expires_at`. `None`: use does not extend it.
     pub ends_at: Option<Timestamp>,
-    /// The id of the token it was made with: once that one is revoked, so is this.
+    /// Id of the token it was created with: revoking that one revokes this one.
     pub parent: Option<String>,
 }
 
 impl TokenGrant {
-    /// A user's token that does not expire.
+    /// Returns the properties of a user's token without expiry.
     #[must_use]
     pub fn token(user: UserId, name: impl Into<String>) -> Self {
         Self {
@@ -114,32 +114,32 @@ impl TokenGrant {
     }
 }
 
-/// A token as it is kept: not its secret.
+/// A stored token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
-    /// Names it; no secret.
+    /// Public identifier, which is no secret.
     pub id: String,
-    /// The properties it was made with. `expires_at` is the current one.
+    /// Properties from its creation, except that `expires_at` is the current one.
     pub grant: TokenGrant,
-    /// When it was made.
+    /// Time at which the token was created.
     pub created_at: Timestamp,
-    /// Time of its last use, to within a minute. `None`: never.
+    /// Time of the last use, accurate to a minute. `None`: never used.
     pub used_at: Option<Timestamp>,
-    /// From when on it is refused.
+    /// Time from which it is refused, if it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 /// The reason a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenRefused {
-    /// Somebody revoked it.
+    /// The token was revoked by its owner or an operator.
     Revoked,
-    /// Its time is over.
+    /// The token's time of expiry has passed.
     Expired,
 }
 
 impl TokenRecord {
-    /// Returns why it is refused at this time. `None`: it is not.
+    /// Returns the reason for which the token is refused at `now`, or `None` if it is valid.
     #[must_use]
     pub fn refused(&self, now: Timestamp) -> Option<TokenRefused> {
         if self.revoked_at.is_some() {
@@ -152,33 +152,36 @@ impl TokenRecord {
     }
 }
 
-/// Who may ask over a network: tokens by the SHA-256 of their secret.
+/// Access tokens of a service, found by the SHA-256 of their secret.
 pub trait TokenStore: Send + Sync + 'static {
-    /// Keeps a new token. The sessions of its user that have expired are forgotten.
+    /// Stores a new token and deletes expired sessions of its user.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn create_token<'a>(
         &'a self,
         grant: &'a TokenGrant,
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<TokenRecord, StoreError>>;
 
-    /// The token of this secret, also one that is refused by now: see [`TokenRecord::refused`].
-    /// `None`: there is none.
+    /// Finds a token by the digest of its secret, also if it is refused now: see
+    /// [`TokenRecord::refused`].
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn find_token<'a>(
         &'a self,
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<Option<TokenRecord>, StoreError>>;
 
-    /// Notes that a token was used, and from when on it is refused now. Nothing happens if it was
-    /// revoked, or if a later use is known.
+    /// Records the use of a token and its new time of expiry. Has no effect if the token was
+    /// revoked or a later use is recorded.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn token_used<'a>(
         &'a self,
         id: &'a str,
@@ -186,27 +189,30 @@ pub trait TokenStore: Send + Sync + 'static {
         expires_at: Option<Timestamp>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// All tokens, or those of one user, oldest first; the revoked ones too.
+    /// Returns all tokens, or those of one user, oldest first, including revoked ones.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be read.
     fn tokens<'a>(
         &'a self,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>>;
 
-    /// Refuses a token from now on, and those that were made with it. `false`: there is none of
-    /// that id that was not revoked before.
+    /// Revokes a token and the tokens that were created with it. Returns `false` if there is no
+    /// valid token of that id.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn revoke_token<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Refuses the tokens of a user from now on: those of one kind, or all. Returns how many were
-    /// not refused before.
+    /// Revokes the tokens of a user, of one kind or all. Returns the number of tokens that were
+    /// valid before.
     ///
     /// # Errors
-    /// [`StoreError`].
+    ///
+    /// [`StoreError`] if the store cannot be written.
     fn revoke_tokens_of<'a>(
         &'a self,
         user: &'a UserId,

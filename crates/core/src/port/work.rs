@@ -1,4 +1,4 @@
-//! Taking work: conversations with something to do that no living worker has.
+//! Work that is left to recover: conversations with something to do and no live worker.
 
 use std::time::Duration;
 
@@ -8,52 +8,51 @@ use super::claim::Claim;
 use super::worker::Worker;
 use crate::id::{AgentName, ConversationKey, UserId};
 
-/// A reason for which a conversation has something to do.
+/// The reason for which a conversation has work to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// An input was not taken, or a turn neither ended nor waits for a human.
+    /// An input is queued, or a turn neither ended nor waits for a person.
     Unsettled,
-    /// Its turn waits for a human with something that expired at this time or before: it goes on
-    /// without them.
+    /// Its turn waits with a call that expired at this time or before, and can go on without an
+    /// answer.
     Expired(Timestamp),
 }
 
-/// A place in the order in which work is taken: that which has waited longest comes first.
+/// A position in the order in which work is taken: the longest waiting first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkPlace {
-    /// The time since which the work waits.
+    /// Time since which the work waits.
     pub since: Timestamp,
-    /// The store's own number, which tells apart what waits since the same time.
+    /// Tie breaker of the store between equal times.
     pub number: i64,
 }
 
-/// A request for work, for [`Journal::take`](super::Journal::take).
+/// The arguments of [`Journal::take`](super::Journal::take).
 #[derive(Debug, Clone, Copy)]
 pub struct Take<'a> {
-    /// The agent whose conversations are taken.
+    /// Agent whose conversations are taken.
     pub agent: &'a AgentName,
-    /// The user whose conversations are taken. `None`: everybody's.
+    /// User whose conversations are taken. `None`: all users.
     pub user: Option<&'a UserId>,
-    /// The reason for which they are taken.
+    /// Kind of work that is taken.
     pub due: Due,
-    /// The process, for the claims.
+    /// Worker that acquires the leases.
     pub worker: Worker<'a>,
-    /// Time for which the claims hold without a sign of life.
+    /// Duration of the leases without a heartbeat.
     pub lease: Duration,
-    /// Takes only what comes behind this place, so that one who goes through all of it meets each
-    /// conversation once.
+    /// Position after which to take, so that one pass over all work meets each conversation once.
     pub after: Option<WorkPlace>,
-    /// Number of conversations at most.
+    /// Maximum number of conversations to take.
     pub limit: usize,
 }
 
-/// A conversation that was taken.
+/// A conversation whose lease was acquired by [`Journal::take`](super::Journal::take).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// The conversation.
+    /// Agent, user and id of the conversation.
     pub key: ConversationKey,
-    /// [`Claim::Granted`] or [`Claim::TakenOver`].
+    /// [`Claim::Granted`], or [`Claim::TakenOver`] from a lost worker.
     pub claim: Claim,
-    /// Its place in the order.
+    /// Position of the work in the order.
     pub place: WorkPlace,
 }

@@ -1,84 +1,84 @@
-//! Who runs conversations, and the signs of life they give.
+//! Workers, which run conversations, and their heartbeats.
 
 use std::time::Duration;
 
 use super::booking::Booking;
 use crate::id::{AgentName, ConversationKey};
 
-/// A process that runs conversations.
+/// A process that runs conversations, in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker<'a> {
-    /// The name of the process.
+    /// Name of the process, unique among those of the store.
     pub id: &'a str,
-    /// A number of its own for each stretch of time in which it gives signs of life: whoever was
-    /// silent for too long goes on under another one, and what it claimed before is not its any
-    /// more. 0: it gives none, and its claims hold for the time they were made for.
+    /// Number of the period in which heartbeats arrive without a gap. After a gap the process
+    /// continues with a new epoch and does not hold the leases of the old one. 0: it sends no
+    /// heartbeats, and its leases end at their expiry.
     pub epoch: i64,
 }
 
-/// A worker that gives no signs of life.
+/// Creates a worker without heartbeats.
 impl<'a> From<&'a str> for Worker<'a> {
     fn from(id: &'a str) -> Self {
         Self { id, epoch: 0 }
     }
 }
 
-/// A worker that adds to a conversation, and what it books with that.
+/// A worker that appends events, with the amounts that it books.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writer<'a> {
-    /// The worker that has the conversation.
+    /// Worker that holds the lease.
     pub worker: Worker<'a>,
-    /// Spending that is booked in the same commit, usually of what is recorded in it.
+    /// Amounts booked in the same commit, usually for the events that it records.
     pub spent: &'a [Booking],
 }
 
-/// A worker that has used nothing.
+/// Creates a writer that books nothing.
 impl<'a> From<Worker<'a>> for Writer<'a> {
     fn from(worker: Worker<'a>) -> Self {
         Self { worker, spent: &[] }
     }
 }
 
-/// A worker that gives no signs of life and has used nothing.
+/// Creates a writer without heartbeats that books nothing.
 impl<'a> From<&'a str> for Writer<'a> {
     fn from(id: &'a str) -> Self {
         Worker::from(id).into()
     }
 }
 
-/// A sign of life, for [`Journal::beat`](super::Journal::beat).
+/// The arguments of [`Journal::beat`](super::Journal::beat).
 #[derive(Debug, Clone, Copy)]
 pub struct Beat<'a> {
-    /// The agent whose claims are returned.
+    /// Agent whose leases are returned.
     pub agent: &'a AgentName,
-    /// The worker that lives.
+    /// Worker that sends the heartbeat.
     pub worker: Worker<'a>,
-    /// Time for which all its claims hold from now on.
+    /// Duration for which all its leases are valid from now.
     pub lease: Duration,
-    /// Whether this is the first of the worker's epoch.
+    /// True for the first heartbeat of the epoch.
     pub is_first: bool,
 }
 
-/// A conversation that a worker has claimed, as the store knows it.
+/// A conversation for which a worker holds the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
-    /// The conversation.
+    /// Agent, user and id of the conversation.
     pub key: ConversationKey,
-    /// Whether inputs wait that nobody has taken.
+    /// True if inputs are queued.
     pub has_inputs: bool,
 }
 
-/// The worker that has a conversation.
+/// The worker that holds the lease of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// [`Worker::id`].
+    /// Name of the process, as in [`Worker::id`].
     pub worker: String,
-    /// [`Worker::epoch`].
+    /// Epoch of the lease, as in [`Worker::epoch`].
     pub epoch: i64,
 }
 
 impl Holder {
-    /// Returns the worker.
+    /// Returns the holder as a [`Worker`].
     #[must_use]
     pub fn worker(&self) -> Worker<'_> {
         Worker {

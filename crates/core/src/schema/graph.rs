@@ -1,7 +1,7 @@
-//! A schema as a graph: its subschemas, and which others a check goes on to from each.
+//! A schema as a graph: its subschemas, and the transitions of validation between them.
 //!
-//! References are followed by the resolver that the validator itself uses: whatever else found
-//! another target would count another schema than the one that is checked.
+//! References are resolved by the resolver of the validator, so that the analysed schema is the one
+//! that is validated.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -14,64 +14,68 @@ use super::load::Load;
 use super::pattern::Pattern;
 use super::remote::NoRemote;
 
-/// Subschemas in all, those of other documents that come with the validator with them.
+/// Maximum number of subschemas, including those of the meta-schemas that come with the validator.
 const SUBSCHEMAS_MAX: usize = 20_000;
-/// References and parts that lead from one to the next, on the shortest way to each.
+/// Maximum length of the shortest path to a subschema.
 const STEPS_MAX: usize = 256;
-/// Documents with an identifier of their own that references lead through, and names of dynamic
+/// Maximum number of embedded documents that references lead through, and of names of dynamic
 /// anchors in them.
 const DOCUMENTS_MAX: usize = 32;
 const DYNAMIC_ANCHORS_MAX: usize = 8;
-/// The dynamic anchor of the documents that come with the validator.
+/// Dynamic anchor of the meta-schemas that come with the validator.
 const ANCHOR_OF_METASCHEMAS: &str = "meta";
-/// What a schema without an identifier of its own is called, as in the validator.
+/// Base URI of a schema without an identifier, as in the validator.
 const DEFAULT_BASE: &str = "json-schema:///";
 
 /// The subschemas of a schema. The first is the schema itself.
 #[derive(Debug)]
 pub(super) struct Graph(Vec<Subschema>);
 
-/// One subschema.
+/// A node of the graph: a subschema with its transitions.
 #[derive(Debug, Default)]
 pub(super) struct Subschema {
-    /// What its own keywords cost for one value.
+    /// Cost of its own keywords for one value.
     pub(super) own: Load,
-    /// Its `unevaluatedProperties` or `unevaluatedItems` ask for each of its parts once more what
-    /// that has accepted.
+    /// True if its `unevaluatedProperties` or `unevaluatedItems` repeat the validation of its
+    /// parts.
     pub(super) asks_again: bool,
-    /// Where a check goes on.
+    /// Transitions to other subschemas, by number.
     pub(super) parts: Vec<(To, usize)>,
 }
 
-/// What a subschema is applied to.
+/// The part of a value that a subschema is applied to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum To {
-    /// The same value.
+    /// The same value, in place.
     Here,
     /// The same value, by reference.
     Reference,
-    /// The member of this name.
+    /// The member with this name.
     Member(Box<str>),
-    /// The element at this place.
+    /// The element with this index.
     Nth(usize),
-    /// Any member or element.
+    /// Every member or element.
     Each,
 }
 
 impl To {
-    /// Returns whether it is applied to the value that is being checked, not to a part of it.
+    /// Returns true if the subschema is applied to the validated value itself, not to a part of it.
     pub(super) fn is_same_value(&self) -> bool {
         matches!(self, Self::Here | Self::Reference)
     }
 }
 
 impl Graph {
-    /// Finds the subschemas of a schema and follows its references.
+    /// Builds the graph of a schema and resolves its references.
     ///
     /// # Errors
+    ///
     /// [`UnusableSchema`] if a reference leads out of the document, or there are too many
     /// subschemas.
-    pub(super) fn of(schema: &Value, references: References<'_>) -> Result<Self, UnusableSchema> {
+    pub(super) fn build(
+        schema: &Value,
+        references: References<'_>,
+    ) -> Result<Self, UnusableSchema> {
         if !references.are_any {
             return Builder::default().build(Place {
                 schema,
@@ -110,7 +114,7 @@ impl Graph {
         .build(root)
     }
 
-    /// Returns the subschema of a number.
+    /// Returns a subschema by its number.
     pub(super) fn get(&self, number: usize) -> &Subschema {
         &self.0[number]
     }
@@ -120,33 +124,34 @@ impl Graph {
     }
 }
 
-/// What the references of a schema are like.
+/// Properties of a schema's references.
 #[derive(Debug, Default)]
 pub(super) struct References<'s> {
     pub(super) are_any: bool,
-    /// Names that dynamic references may lead to in another document than the next.
+    /// Names of dynamic anchors that exist in more than one document.
     pub(super) dynamic_anchors: BTreeSet<&'s str>,
 }
 
-/// A subschema in its document.
+/// A subschema with the document that it is in.
 struct Place<'r> {
     schema: &'r Value,
     draft: Draft,
-    /// What its references are relative to; none in a schema without any.
+    /// Resolver of its references; `None` in a schema without any.
     resolver: Option<Resolver<'r>>,
-    /// How far it is from the schema itself.
+    /// Length of the path from the root schema.
     steps: usize,
 }
 
 #[derive(Default)]
 struct Builder<'r> {
     found: Vec<Subschema>,
-    /// A subschema counts once for all ways to come to it that lead its dynamic references to the
-    /// same targets.
+    /// Numbers of known subschemas. One counts once for all paths on which its dynamic references
+    /// have the same targets.
     numbers: HashMap<(*const Value, usize), usize>,
     anchors: Vec<&'r str>,
     targets: HashMap<(String, Vec<*const Value>), usize>,
-    /// The targets for the documents on a way.
+    /// Numbers of known lists of documents on a path, which decide the targets of dynamic
+    /// references.
     ways: HashMap<Vec<String>, usize>,
     open: VecDeque<(usize, Place<'r>)>,
 }
@@ -174,7 +179,7 @@ impl<'r> Builder<'r> {
         Ok(Graph(self.found))
     }
 
-    /// Returns the number of a subschema, which is looked at later if it is new.
+    /// Returns the number of a subschema, and queues it if it is new.
     fn number(&mut self, mut place: Place<'r>) -> Result<usize, UnusableSchema> {
         if place.steps > STEPS_MAX {
             return Err(UnusableSchema(format!(
@@ -204,7 +209,7 @@ impl<'r> Builder<'r> {
         Ok(number)
     }
 
-    /// Returns a number for where dynamic references lead from here on.
+    /// Returns a number for the targets of dynamic references from here on.
     fn dynamic_targets(&mut self, place: &Place<'r>) -> Result<usize, UnusableSchema> {
         let Some(resolver) = &place.resolver else {
             return Ok(0);
@@ -237,8 +242,8 @@ impl<'r> Builder<'r> {
     }
 }
 
-/// Returns the documents on the way to a subschema, the outermost first, each once, and the one it
-/// is in.
+/// Returns the documents on the path to a subschema, the outermost first, each once, including its
+/// own.
 fn way(resolver: &Resolver<'_>) -> Result<Vec<String>, UnusableSchema> {
     let passed = resolver.dynamic_scope();
     let mut passed: Vec<&str> = passed.iter().map(jsonschema::Uri::as_str).collect();
@@ -270,20 +275,20 @@ impl<'r> Place<'r> {
         }
     }
 
-    /// Takes over what the subschema says of itself: its draft and its identifier.
+    /// Applies the draft and identifier that the subschema declares.
     fn enter(&mut self) {
         self.draft = self.draft.detect(self.schema);
         let Some(resolver) = &self.resolver else {
             return;
         };
-        // An identifier that is none is told when the validator is built.
+        // An invalid identifier is reported when the validator is built.
         if let Ok(inside) = resolver.in_subresource(self.draft.create_resource_ref(self.schema)) {
             self.resolver = Some(inside);
         }
     }
 
-    /// Returns what the references of the subschema lead to. One that leads nowhere is told when
-    /// the validator is built.
+    /// Returns the targets of the subschema's references. A dangling one is reported when the
+    /// validator is built.
     fn targets(&self, keywords: &Map<String, Value>) -> Vec<Self> {
         let Some(resolver) = &self.resolver else {
             return Vec::new();
@@ -291,7 +296,7 @@ impl<'r> Place<'r> {
         let named = ["$ref", "$dynamicRef"]
             .into_iter()
             .filter_map(|keyword| keywords.get(keyword).and_then(Value::as_str))
-            // An empty one is none to the validator.
+            // The validator ignores an empty reference.
             .filter(|reference| !reference.is_empty())
             .filter_map(|reference| resolver.lookup(reference).ok());
         let recursive = keywords
@@ -312,7 +317,7 @@ impl<'r> Place<'r> {
     }
 }
 
-/// The subschemas of a schema that are checked against values.
+/// Returns the subschemas of a schema that are applied to values.
 fn applied(keywords: &Map<String, Value>) -> Vec<(To, &Value)> {
     let mut found = Vec::new();
     for (keyword, value) in keywords {
@@ -363,7 +368,7 @@ fn asks_again(keywords: &Map<String, Value>) -> bool {
         .any(|keyword| keywords.contains_key(*keyword))
 }
 
-/// What the keywords of a subschema cost that lead to no other.
+/// Returns the cost of the keywords that lead to no other subschema.
 fn own_load(keywords: &Map<String, Value>) -> Load {
     let mut load = Load {
         checks: 1,
@@ -382,11 +387,13 @@ fn own_load(keywords: &Map<String, Value>) -> Load {
             ("enum", Value::Array(values)) if !is_looked_up(values) => {
                 load.checks += values.iter().map(parts).sum::<u64>();
             }
-            ("pattern", Value::String(pattern)) => load = load.plus(Pattern::of(pattern).load()),
+            ("pattern", Value::String(pattern)) => {
+                load = load.plus(Pattern::measure(pattern).load())
+            }
             ("patternProperties", Value::Object(patterns)) => {
-                load = patterns
-                    .keys()
-                    .fold(load, |load, pattern| load.plus(Pattern::of(pattern).load()));
+                load = patterns.keys().fold(load, |load, pattern| {
+                    load.plus(Pattern::measure(pattern).load())
+                });
             }
             ("minLength" | "maxLength" | "format" | "contentEncoding" | "contentMediaType", _) => {
                 load.reads += 1
@@ -397,13 +404,13 @@ fn own_load(keywords: &Map<String, Value>) -> Load {
     load
 }
 
-/// Returns whether the validator finds a value among these without comparing it with each.
+/// Returns true if the validator finds a value among these by hash and not by comparison with each.
 fn is_looked_up(values: &[Value]) -> bool {
     let all = |is: fn(&Value) -> bool| values.iter().all(|value| value.is_null() || is(value));
     all(Value::is_string) || all(Value::is_i64)
 }
 
-/// Returns how many values are in a value, itself with them.
+/// Returns the number of values in a value, including itself.
 fn parts(value: &Value) -> u64 {
     match value {
         Value::Array(all) => 1 + all.iter().map(parts).sum::<u64>(),

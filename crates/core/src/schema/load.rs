@@ -1,13 +1,13 @@
-//! What a check costs.
+//! The cost of validating a value.
 
-/// What a check costs.
+/// The cost of validating a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Load {
-    /// Keywords looked at: each subschema, and each name or value that it lists.
+    /// Evaluated keywords: each subschema, and each name or value that it lists.
     pub(super) checks: u64,
-    /// Work for each byte of text, in sixteenths of a place in a regular expression.
+    /// Work for each byte of text, in sixteenths of a state of a regular expression.
     pub(super) reads: u64,
-    /// Regular expressions that backtrack.
+    /// Number of regular expressions that backtrack.
     pub(super) backtracks: u64,
 }
 

@@ -1,4 +1,5 @@
-//! JSON Schema check of tool arguments and of structured answers, compiled once.
+//! JSON Schema validation of tool arguments and structured answers, compiled once and bounded in
+//! cost.
 
 mod error; // what cannot be used
 mod graph; // its subschemas, and where references lead
@@ -13,29 +14,30 @@ use remote::NoRemote;
 use serde_json::Value;
 use weight::Weight;
 
-/// How many checks may be made to name every place that does not fit.
+/// Maximum number of checks to report every path that does not fit.
 const VISITS_MAX: u64 = 200_000;
-/// How many to say yes or no: those of one value, for each part of it.
+/// Maximum number of checks for a yes or no: those of one value, for each of its parts.
 const CHECKS_MAX: u64 = 5_000_000;
-/// Subschemas within each other, along the depth of a value: a check is that deep on the stack.
+/// Maximum nesting of subschemas along the depth of a value, which is the depth of the stack.
 const LEVELS_MAX: usize = 512;
-/// Work for the text of a value: 20,000,000 times a byte at a place of a regular expression.
+/// Maximum work on the text of a value: 20,000,000 pairs of a byte and a state of a regular
+/// expression.
 const READS_MAX: u64 = 16 * 20_000_000;
-/// Bytes of text in a value that expressions which backtrack are matched against, those bytes for
-/// each of these expressions, and steps back that each may take.
+/// Maximum number of bytes that backtracking expressions are matched against, counted for each
+/// expression, and of backtracking steps that each may take.
 const BACKTRACKED_BYTES_MAX: u64 = 32 * 1024;
 const BACKTRACKED_IN_ALL_MAX: u64 = 1024 * 1024;
 const BACKTRACKS_MAX: usize = 2_000;
-/// How often the validator begins anew where an expression has taken all its steps back.
+/// Maximum number of restarts of the validator after an expression used up its backtracking steps.
 const RUNS_MAX: u64 = 64;
-/// Elements of an array that are compared with each other.
+/// Maximum number of array elements that are compared with each other (`uniqueItems`).
 const COMPARED_MAX: usize = 5_000;
-/// Bytes of a reason; a longer one does not repeat the value it is about, and is cut if it is still
-/// too long.
+/// Maximum length of an error message, in bytes. A longer one omits the value, and is cut if it is
+/// still too long.
 const REASON_BYTES_MAX: usize = 300;
 
-/// A compiled schema whose checks are bounded: what could take too long, or too much memory or
-/// stack, is refused with words before it begins.
+/// A compiled schema with bounded validation: a value that could take too much time, memory or
+/// stack is rejected with a message before validation starts.
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
@@ -43,14 +45,15 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles `schema`. The draft is the one `$schema` names, 2020-12 if it names none. A `$ref`
-    /// to another document is refused, never fetched; so is a schema whose branches, references or
-    /// patterns could not be checked in bounded time.
+    /// Compiles a schema. The draft is the one that `$schema` names, 2020-12 by default. References
+    /// to other documents are rejected, never fetched; so are schemas whose branches, references or
+    /// patterns could not be validated in bounded time.
     ///
     /// # Errors
-    /// [`UnusableSchema`].
+    ///
+    /// [`UnusableSchema`] with the reason.
     pub fn compile(schema: &Value) -> Result<Self, UnusableSchema> {
-        let weight = Weight::of(schema)?;
+        let weight = Weight::compute(schema)?;
         let validator = jsonschema::options()
             .with_retriever(NoRemote)
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX))
@@ -59,19 +62,18 @@ impl Schema {
         Ok(Self { validator, weight })
     }
 
-    /// Checks arguments; the error lists every place that does not fit: the path and what was
-    /// expected there. A value that is too large or too deep to be checked against this schema does
-    /// not fit; the error says so.
+    /// Validates arguments. A value that is too large or too deep for this schema does not fit.
     ///
     /// # Errors
-    /// The places, joined with `; `, at most eight of them.
+    ///
+    /// The paths that do not fit and what was expected there, joined with `; `, at most eight.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         self.check_as("the arguments", value)
     }
 
-    /// The same for a value of another name.
+    /// Validates a value under another name in messages.
     pub(crate) fn check_as(&self, whole: &str, value: &Value) -> Result<(), String> {
-        let size = Size::of(value);
+        let size = Size::measure(value);
         if let Some(bound) = self.is_beyond(&size) {
             return Err(format!("{whole}: too large to be checked: {bound}"));
         }
@@ -96,7 +98,7 @@ impl Schema {
                 };
                 let mut reason = error.to_string();
                 if reason.len() > REASON_BYTES_MAX {
-                    // What is long was said by whoever reads this.
+                    // The reader of the message knows a long value already.
                     reason = error.masked().to_string();
                 }
                 if reason.len() > REASON_BYTES_MAX {
@@ -113,7 +115,7 @@ impl Schema {
         }
     }
 
-    /// Which bound a check of a value of this size would exceed.
+    /// Returns the limit that validating a value of this size would exceed.
     fn is_beyond(&self, size: &Size) -> Option<&'static str> {
         let Weight {
             load,
@@ -144,7 +146,7 @@ impl Schema {
         }
     }
 
-    /// How often a check may be made from the beginning.
+    /// Returns the number of times that validation may restart.
     fn runs(&self) -> u64 {
         if self.weight.load.backtracks > 0 {
             RUNS_MAX
@@ -154,21 +156,21 @@ impl Schema {
     }
 }
 
-/// How large a value is.
+/// The size of a value that is validated.
 #[derive(Debug, Default)]
 struct Size {
-    /// Values in it, itself and names of members with them.
+    /// Number of values in it, including itself and the names of members.
     parts: u64,
-    /// Values within each other.
+    /// Depth of nesting.
     depth: usize,
-    /// Bytes of text and of names of members.
+    /// Total length of texts and member names, in bytes.
     text_bytes: u64,
-    /// Elements of the longest array.
+    /// Length of the longest array.
     elements: usize,
 }
 
 impl Size {
-    fn of(value: &Value) -> Self {
+    fn measure(value: &Value) -> Self {
         let mut size = Self::default();
         let mut rest = vec![(value, 1)];
         while let Some((value, depth)) = rest.pop() {

@@ -1,35 +1,35 @@
-//! What a regular expression of a schema costs to compile and to match.
+//! The cost of compiling and matching a regular expression of a schema.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::load::Load;
 
-/// What one place of an expression weighs in [`Load::reads`].
+/// Weight of one state of an expression in [`Load::reads`].
 const PLACE: u64 = 16;
-/// Ranges of characters in a class like `\p{L}`, about.
+/// Approximate number of character ranges in a class like `\p{L}`.
 const RANGES_OF_PROPERTY: u64 = 700;
 
-/// How large a regular expression is.
+/// The size of a regular expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pattern {
-    /// Its places, each as often as it is repeated.
+    /// Number of states, repetitions expanded.
     places: u64,
-    /// The ranges of characters at them: what its compiled form takes in memory.
+    /// Number of character ranges of all states: the memory of its compiled form.
     pub(super) ranges: u64,
-    /// It looks around or back, so matching it takes backtracking.
+    /// True if it has look-around or back-references, so that matching backtracks.
     pub(super) backtracks: bool,
 }
 
 impl Pattern {
-    /// Measures an expression of ECMA-262. One that is none is told when the validator is built.
-    pub(super) fn of(pattern: &str) -> Self {
+    /// Measures an expression of ECMA-262. An invalid one is reported when the validator is built.
+    pub(super) fn measure(pattern: &str) -> Self {
         let parsed = jsonschema_regex::to_rust_regex(pattern)
             .ok()
             .and_then(|it| regex_syntax::parse(&it).ok());
         parsed.map_or_else(|| Self::estimated(pattern), |hir| Self::measured(&hir))
     }
 
-    /// What matching it costs.
+    /// Returns the cost of matching it.
     pub(super) fn load(self) -> Load {
         Load {
             checks: 0,
@@ -69,7 +69,7 @@ impl Pattern {
         }
     }
 
-    /// An upper bound from the text of an expression that the linear engine does not read: as if
+    /// Returns an upper bound for an expression that the linear engine cannot parse: as if
     /// everything in it were repeated by each of its counts.
     fn estimated(pattern: &str) -> Self {
         let times = pattern

@@ -1,8 +1,8 @@
-//! Other documents than the schema itself.
+//! References to other documents.
 
 use serde_json::Value;
 
-/// Looks nothing up: a schema that needs another document is refused.
+/// A retriever that fetches nothing, so that a schema that needs another document is rejected.
 pub(super) struct NoRemote;
 
 impl jsonschema::Retrieve for NoRemote {

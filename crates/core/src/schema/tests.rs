@@ -2,12 +2,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// As deep as it says: arrays within arrays.
+/// Returns arrays nested to a number of levels.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
 
-/// Each level is checked against two branches that both go deeper.
+/// Returns a schema in which each level has two branches that both go deeper.
 fn branching() -> Value {
     json!({
         "type": "object",
@@ -96,7 +96,8 @@ fn what_is_asked_again_at_each_level_is_refused_before_anything_is_checked() {
     );
 }
 
-/// Definitions that refer to each other twice, and the same names for others that do not.
+/// References are analysed as the validator resolves them: definitions that refer to each other
+/// twice are rejected, the same names for other definitions are not.
 #[test]
 fn references_lead_where_the_validator_follows_them() {
     let definitions = |reference: &dyn Fn(usize) -> String| -> serde_json::Map<String, Value> {
@@ -110,7 +111,7 @@ fn references_lead_where_the_validator_follows_them() {
             .collect()
     };
     let light = || (0..=20).map(|level| (format!("d{level}"), json!(true)));
-    // Places are counted from the document that a schema is in, not from the outermost.
+    // JSON pointers are relative to the document that a schema is in, not to the outermost.
     let inner = json!({
         "$id": "https://example.com/inner",
         "$ref": "#/$defs/d0",
@@ -305,7 +306,7 @@ fn elements_are_compared_up_to_a_bound() {
     );
 }
 
-/// What real tools and answers are like is checked to the last place.
+/// Schemas of real tools and answers are validated to the last path.
 #[test]
 fn usual_schemas_and_values_are_checked_as_ever() {
     let tree = Schema::compile(&json!({

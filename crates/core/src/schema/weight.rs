@@ -1,9 +1,8 @@
-//! What a schema can cost to check at most, before anything is checked against it.
+//! An upper bound of the cost of validating against a schema, computed before the first validation.
 //!
-//! Schemas come from foreign servers and from clients, and a small one can take exponential time:
-//! definitions that refer to each other twice, branches within branches, patterns that backtrack.
-//! What is counted here is an upper bound, found by looking at the schema once; what it allows is
-//! decided in the module above.
+//! Schemas come from foreign servers and clients, and a small one can take exponential time:
+//! definitions that refer to each other twice, nested branches, patterns that backtrack. The bound
+//! is found by visiting the schema once; the module above decides which bounds are acceptable.
 
 use std::collections::HashMap;
 
@@ -14,46 +13,51 @@ use super::graph::{Graph, References, Subschema, To};
 use super::load::Load;
 use super::pattern::Pattern;
 
-/// Values in a schema document, whatever they are.
+/// Maximum number of values in a schema document.
 const NODES_MAX: usize = 20_000;
-/// Values within values of a schema document.
+/// Maximum depth of a schema document.
 const DEPTH_MAX: usize = 96;
-/// Checks of one value: each subschema, and each name or value that it lists, as often as
-/// references lead to it.
+/// Maximum number of checks for one value: each subschema and each name or value that it lists, as
+/// often as references lead to it.
 const CHECKS_MAX: u64 = 20_000;
-/// References and parts that lead from one to the next.
+/// Maximum length of a chain of references and parts.
 const STEPS_MAX: usize = 256;
-/// Bytes of one regular expression.
+/// Maximum length of a regular expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// Work for each byte of text: 20,000 places of regular expressions, or sixteen times as many
-/// keywords that read text.
+/// Maximum work for each byte of text: 20,000 states of regular expressions, or sixteen times as
+/// many keywords that read text.
 const READS_MAX: u64 = 320_000;
-/// Ranges of characters in all regular expressions, each as often as it is repeated: what they take
-/// in memory.
+/// Maximum number of character ranges in all regular expressions, repetitions expanded: their
+/// memory.
 const RANGES_MAX: u64 = 200_000;
 
-/// What a schema can cost to check at most.
+/// An upper bound of the cost of validating against a schema, computed before the first validation.
+///
+/// Schemas come from foreign servers and clients, and a small one can take exponential time:
+/// definitions that refer to each other twice, nested branches, patterns that backtrack. The bound
+/// is found by visiting the schema once; the module above decides which bounds are acceptable.
 #[derive(Debug)]
 pub(super) struct Weight {
-    /// What one value costs, as often as references lead there; one that leads back to where it
-    /// began counts once.
+    /// Cost for one value, multiplied by the number of references to it; a reference that returns
+    /// to its origin counts once.
     pub(super) load: Load,
-    /// How many subschemas stand in each other for one and the same value.
+    /// Maximum nesting of subschemas that apply to the same value.
     pub(super) nesting: usize,
-    /// It compares the elements of arrays with each other.
+    /// True if it compares array elements with each other.
     pub(super) compares: bool,
     graph: Graph,
 }
 
 impl Weight {
-    /// Counts what a schema can cost at most.
+    /// Computes the maximum cost of a schema.
     ///
     /// # Errors
-    /// [`UnusableSchema`] if that cannot be bounded, or is beyond what is checked here.
-    pub(super) fn of(schema: &Value) -> Result<Self, UnusableSchema> {
+    ///
+    /// [`UnusableSchema`] if the cost is unbounded, or beyond the limits of this module.
+    pub(super) fn compute(schema: &Value) -> Result<Self, UnusableSchema> {
         let mut seen = Seen::default();
         seen.value(schema, 0)?;
-        let graph = Graph::of(schema, seen.references)?;
+        let graph = Graph::build(schema, seen.references)?;
         let mut count = Count {
             graph: &graph,
             known: vec![None; graph.len()],
@@ -70,8 +74,8 @@ impl Weight {
         })
     }
 
-    /// Counts the checks of this value if every place that does not fit is named: unlike a yes or
-    /// no, that takes every branch to its end. Gives up at `max`.
+    /// Counts the checks that report every path of this value that does not fit. Unlike a yes or
+    /// no, that follows every branch to its end. Stops at `max`.
     pub(super) fn visits(&self, value: &Value, max: u64) -> u64 {
         Visits {
             graph: &self.graph,
@@ -87,7 +91,7 @@ fn unusable(reason: impl Into<String>) -> UnusableSchema {
     UnusableSchema(reason.into())
 }
 
-/// A look at every value of the document, each once.
+/// A visit of every value of the document, each once.
 #[derive(Default)]
 struct Seen<'s> {
     nodes: usize,
@@ -141,7 +145,7 @@ impl<'s> Seen<'s> {
                 "a pattern of it is longer than {PATTERN_BYTES_MAX} bytes"
             )));
         }
-        self.ranges = self.ranges.saturating_add(Pattern::of(pattern).ranges);
+        self.ranges = self.ranges.saturating_add(Pattern::measure(pattern).ranges);
         if self.ranges > RANGES_MAX {
             return Err(unusable(
                 "its patterns repeat too much to be checked in bounded memory",
@@ -151,20 +155,20 @@ impl<'s> Seen<'s> {
     }
 }
 
-/// Adds up what the subschemas cost, from the first on.
+/// A sum over the subschemas, from the first on.
 struct Count<'g> {
     graph: &'g Graph,
     known: Vec<Option<Total>>,
-    /// The way from the first to where it is, and how each step was taken.
+    /// Path from the first subschema to the current one, with the kind of each step.
     entered: Vec<(usize, bool)>,
     nesting: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Total {
-    /// What it costs to say whether a value fits.
+    /// Cost of deciding whether a value fits.
     load: Load,
-    /// What it costs to say once more what of the value was accepted.
+    /// Cost of repeating which parts of the value were accepted.
     again: Load,
     nesting: usize,
 }
@@ -223,7 +227,7 @@ impl Count<'_> {
                     "it refers to itself without going into the value, so a check would not end",
                 ));
             }
-            // What it costs deeper in the value is counted with the parts of the value.
+            // Costs deeper in the value are counted with its parts.
             Some(_) => Total {
                 load: Load {
                     checks: 1,
@@ -268,22 +272,21 @@ impl Total {
     }
 }
 
-/// What a check visits, subschema by subschema and value by value; what is the same again is not
-/// counted again.
+/// The visits of a validation, by subschema and value; equal ones count once.
 struct Visits<'g> {
     graph: &'g Graph,
     max: u64,
     known: HashMap<(usize, *const Value), Visited>,
 }
 
-/// Checks of a value by a subschema.
+/// The checks of a value by a subschema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Visited {
-    /// To say whether it fits.
+    /// Checks to decide whether it fits.
     to_decide: u64,
-    /// To say once more what of it was accepted.
+    /// Checks to repeat which parts were accepted.
     again: u64,
-    /// To name every place that does not fit.
+    /// Checks to report every path that does not fit.
     to_name: u64,
 }
 
@@ -301,7 +304,7 @@ impl Visits<'_> {
         if self.known.len() as u64 >= self.max {
             return gives_up;
         }
-        // A reference that comes back to the same value would have been refused.
+        // A reference that returns to the same value would have been rejected.
         let graph = self.graph;
         let Subschema {
             own,
@@ -321,7 +324,7 @@ impl Visits<'_> {
                 to_name,
             } = part;
             visited = visited.plus(match to {
-                // First whether it fits, then why not.
+                // First whether it fits, then the reasons.
                 To::Here => Visited {
                     again: to_decide.saturating_add(again),
                     to_name: to_decide.saturating_add(to_name),
@@ -351,7 +354,7 @@ impl Visits<'_> {
         visited
     }
 
-    /// Visits what of the value a part of the schema is applied to.
+    /// Visits the parts of the value that a transition applies to.
     fn part(&mut self, to: &To, part: usize, value: &Value) -> Visited {
         let mut all = |values: &mut dyn Iterator<Item = &Value>| {
             values.fold(Visited::default(), |sum, value| {

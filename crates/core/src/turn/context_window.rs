@@ -1,6 +1,6 @@
-//! Fits a request into a model's window before every call: what is very long is shown in part, old
-//! results are cleared, the oldest turns go, and at last results of the turn itself are shortened.
-//! What is dropped is announced; what cannot be made to fit is a typed failure.
+//! Fitting requests into a context window: long results are truncated, old results are removed,
+//! then the oldest turns, and last results of the turn itself are truncated. Everything that is
+//! dropped is announced; a request that cannot be made to fit is a typed error.
 
 use std::borrow::Cow;
 
@@ -14,27 +14,26 @@ use crate::summary::{put_block, without_block};
 use crate::tool::ToolResult;
 use crate::trim::turn_after;
 
-/// What stands around the text of a result.
+/// Estimated size of the JSON around the text of a result, in tokens.
 const RESULT_FRAME_TOKENS: u32 = 8;
-/// The tool by which a model reads on in a result that it was shown in part, where the agent has
-/// it.
+/// Name of the tool with which a model reads the rest of a truncated result, if the agent has it.
 pub const READ_RESULT: &str = "read_result";
 
-/// A result below this many tokens is not worth clearing.
+/// Size below which removing a result is not worthwhile, in tokens.
 const RESULT_TOKENS_KEPT: u32 = 64;
-/// A result that takes more than this part of what fits is always shown in part, the same part in
-/// every request: requests of a conversation begin alike.
+/// A result of more than this fraction of the usable window is truncated, at the same place in
+/// every request, so that requests begin with the same bytes.
 const LONG: u32 = 2;
-/// What is shown of it, as a part of what fits.
+/// Fraction of the usable window that is left of a truncated result.
 const SHOWN: u32 = 4;
-/// What is shown of a result of the turn itself where nothing else is left to go.
+/// Size that is left of a result of the turn itself when nothing else can be dropped, in tokens.
 const SHOWN_AT_LEAST: u32 = 32;
-/// What a message costs beside its words: role marks and separators. Source: the providers'
-/// cookbooks use 3 to 4.
+/// Overhead of a message, in tokens: role marks and separators. Source: the providers' cookbooks
+/// use 3 to 4.
 const TOKENS_PER_MESSAGE: u32 = 4;
-/// The most a picture is taken to cost. Source: the vendors' guides on vision; a full-size picture
-/// costs some 1,600 tokens with Anthropic and 1,500 with OpenAI, and less with Gemini (checked
-/// 2026-11).
+/// Upper bound of the size of an image, in tokens. Source: the providers' guides on vision; a
+/// full-size image takes about 1,600 tokens with Anthropic and 1,500 with OpenAI, and less with
+/// Gemini (checked 2026-11).
 const IMAGE_TOKENS: u32 = 2000;
 
 /// The request cannot be made to fit.
@@ -43,37 +42,46 @@ const IMAGE_TOKENS: u32 = 2000;
     "about {needed} tokens are needed and {window} fit, {reserve} of them reserved for the answer"
 )]
 pub struct DoesNotFit {
-    /// What the smallest form needs.
+    /// Size of the smallest form of the request, in tokens.
     pub needed: u32,
-    /// The model's window.
+    /// Context window of the model, in tokens.
     pub window: u32,
-    /// Kept free for the answer.
+    /// Tokens that are reserved for the answer.
     pub reserve: u32,
 }
 
 /// Estimates the tokens of a text: UTF-8 bytes / 4, rounded up. For models without a tokenizer of
 /// their own.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_core::turn::estimate_tokens;
+///
+/// assert_eq!(estimate_tokens("Is it raining?"), 4);
+/// ```
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u32 {
     u32::try_from(text.len().div_ceil(4)).unwrap_or(u32::MAX)
 }
 
-/// How much fits into a request, and what of it must stay.
+/// The capacity of a request: context window, reserve for the answer, and what must stay.
 #[derive(Debug, Clone, Default)]
-pub struct Room {
-    /// The model's window, in its tokens.
+pub struct WindowCapacity {
+    /// Context window of the model, in its tokens.
     window: u32,
-    /// Kept free for the answer.
+    /// Tokens that are reserved for the answer.
     reserve: u32,
     calibration: Calibration,
-    /// What stands for old turns, in front of the person's first words: it goes last.
+    /// Summary in front of the person's first message, which is dropped last.
     summary: Option<String>,
-    /// How many messages at the end are those of the turn itself.
+    /// Number of messages at the end that belong to the turn itself.
     own: usize,
 }
 
-impl Room {
-    /// The whole window but what the answer may take; in a small window that is half of it.
+impl WindowCapacity {
+    /// Returns the capacity of a context window without the reserve for the answer, which is at
+    /// most half of a small window.
     #[must_use]
     pub fn new(window: u32, reserve: u32, calibration: Calibration) -> Self {
         let window = calibration.window(window);
@@ -86,8 +94,7 @@ impl Room {
         }
     }
 
-    /// The same for a request that has a summary, and ends with so many messages of the turn
-    /// itself.
+    /// Sets the summary of the request and the number of messages that belong to the turn itself.
     #[must_use]
     pub fn for_turn(self, summary: Option<String>, own: usize) -> Self {
         Self {
@@ -97,61 +104,62 @@ impl Room {
         }
     }
 
-    /// The model's window, in its tokens.
+    /// Context window of the model, in its tokens.
     #[must_use]
     pub fn window(&self) -> u32 {
         self.window
     }
 
-    /// Kept free for the answer, in tokens.
+    /// Returns the tokens that are reserved for the answer.
     #[must_use]
     pub fn reserve(&self) -> u32 {
         self.reserve
     }
 
-    /// What a request may take, in the model's tokens.
+    /// Returns the largest size of a request, in the model's tokens.
     #[must_use]
     pub fn usable(&self) -> u32 {
         self.window.saturating_sub(self.reserve)
     }
 
-    /// How our count relates to the model's.
+    /// Returns the calibration of estimated sizes.
     #[must_use]
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
 
-    /// What a request may take, as it is counted here.
+    /// Returns the largest size of a request, as it is estimated here.
     fn budget(&self) -> u32 {
         self.calibration.counted_within(self.usable())
     }
 }
 
-/// A request that fits.
+/// A request that fits into the context window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
-    /// What is sent.
+    /// Request to send to the model.
     pub request: GenerateRequest,
-    /// What was taken away.
+    /// Notices about what was dropped or truncated.
     pub notices: Vec<Notice>,
-    /// Its size, as it is counted here; [`Calibration::tokens`] makes the model's tokens of it.
+    /// Estimated size; [`Calibration::tokens`] converts it to the model's tokens.
     pub counted: u32,
-    /// Whether anything was taken away because it was too long.
+    /// True if something was dropped or truncated.
     pub is_shortened: bool,
 }
 
-/// Shrinks `request` until it fits into `room`, and says what it took away. `count` counts the
-/// tokens of a text.
+/// Shrinks a request until it fits, and reports what was dropped. `count` returns the tokens of a
+/// text.
 ///
-/// The instruction stays, and so do the words and calls of the turn itself; every step removes
-/// something or the function fails.
+/// The instruction and the messages and calls of the turn itself stay. Each step removes something,
+/// so the function terminates.
 ///
 /// # Errors
+///
 /// [`DoesNotFit`] if the instruction, the tools and the turn itself without its results are too
 /// long.
 pub fn fit(
     mut request: GenerateRequest,
-    room: &Room,
+    room: &WindowCapacity,
     count: &dyn Fn(&str) -> u32,
 ) -> Result<Fitted, DoesNotFit> {
     let budget = room.budget();
@@ -178,13 +186,13 @@ pub fn fit(
     );
     let last_turn = request.messages.len().saturating_sub(room.own).max(first);
     let mut notices = Vec::new();
-    // By the window alone, and not by what was learned since: the same part in every request.
+    // By the window alone, not by what was learned since: the same part in every request.
     let usable = room.usable();
     for (at, (message, size)) in request.messages.iter_mut().zip(&mut sizes).enumerate() {
         if *size > usable / LONG
             && let Some(part) = in_part(message, usable / SHOWN, can_read_on, count)
         {
-            // What an earlier turn read was announced there.
+            // An earlier turn announced what was truncated of its own results.
             if at >= last_turn {
                 in_part_notice(message, *size).join(&mut notices);
             }
@@ -237,7 +245,7 @@ pub fn fit(
         }
     }
 
-    // Nothing is left but the turn itself: what it read first is shortened first.
+    // Only the turn itself is left: its oldest results are truncated first.
     for at in 0..sizes.len() {
         if needed(&sizes) <= budget {
             break;
@@ -300,28 +308,28 @@ pub fn fit(
     })
 }
 
-/// Whether the first words of the person among these begin with a summary.
+/// Returns true if the person's first message begins with a summary.
 fn begins_with(messages: &[Message], block: &str) -> bool {
     let first = messages.iter().find(|message| message.role() == Role::User);
     first.is_some_and(|message| message.text().starts_with(block))
 }
 
-/// What the parts of a request take, as they are counted here.
+/// Estimated sizes of the parts of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The instruction.
+    /// Size of the instruction, in tokens.
     pub instruction: u32,
-    /// The tools and the schema of the answer.
+    /// Size of the tools and of the answer's schema, in tokens.
     pub tools: u32,
-    /// What stands for old turns.
+    /// Size of the summary of old turns, in tokens.
     pub summary: u32,
-    /// What was said, and the calls.
+    /// Size of messages and calls, in tokens.
     pub history: u32,
-    /// What tools answered.
+    /// Size of the results of tools, in tokens.
     pub results: u32,
 }
 
-/// What the parts of a request take. `summary`: what stands for old turns in it.
+/// Returns the estimated sizes of the parts of a request with this summary.
 #[must_use]
 pub fn parts_of(
     request: &GenerateRequest,
@@ -350,15 +358,15 @@ pub fn parts_of(
     parts
 }
 
-/// What a message of an earlier turn takes, as it is shown in a request.
+/// Returns the size of a message of an earlier turn in the form in which requests contain it.
 pub(super) fn shown_tokens(message: &Message, usable: u32, count: &dyn Fn(&str) -> u32) -> u32 {
     let size = message_tokens(message, count);
     let in_part = size > usable / LONG && message.tool_result().is_some();
     if in_part { usable / SHOWN } else { size }
 }
 
-/// A result with the middle left out, in so many tokens. `None`: it is no result, or cannot be
-/// shortened.
+/// Returns a result with its middle left out, of about `tokens` tokens. `None`: it is not a result,
+/// or cannot be shortened.
 fn in_part(
     message: &Message,
     tokens: u32,
@@ -372,7 +380,7 @@ fn in_part(
         (None, None) => return None,
     };
     let size = message_tokens(message, count).max(1);
-    // In proportion, then less until it fits: text is not equally dense everywhere.
+    // Proportionally first, then less until it fits: text is not equally dense everywhere.
     let mut shown =
         usize::try_from(u64::from(tokens) * whole.len() as u64 / u64::from(size)).unwrap_or(0);
     let chars = whole.chars().count();
@@ -410,8 +418,8 @@ fn in_part(
     clear_result(message)
 }
 
-/// The text of a result that was shown in part, in which [`READ_RESULT`] counts: a string as it is,
-/// all else as JSON.
+/// Returns the text of a truncated result in which [`READ_RESULT`] counts positions: a string
+/// unchanged, everything else as JSON.
 #[must_use]
 pub fn text_of(data: &Value) -> String {
     data.as_str()
@@ -429,7 +437,7 @@ fn in_part_notice(message: &Message, tokens: u32) -> Notice {
     }
 }
 
-/// What a request costs to read, in tokens as `count` counts them.
+/// Returns the size of a request in tokens, as `count` counts them.
 #[must_use]
 pub fn request_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
     let messages = request
@@ -460,7 +468,8 @@ fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
     })
 }
 
-/// Long texts are counted where they are, without the JSON around them.
+/// Returns the size of a result. Long texts are counted directly, without building the JSON around
+/// them.
 fn result_tokens(
     result: &ToolResult,
     json: impl FnOnce() -> u32,
@@ -472,8 +481,8 @@ fn result_tokens(
     }
 }
 
-/// What a message takes of a request, in tokens as `count` counts them: every part; a picture
-/// counts as much as one can cost, and what nobody can read nothing.
+/// Returns the size of a message in tokens, as `count` counts them. An image counts as the most it
+/// can cost, opaque state as nothing.
 #[must_use]
 pub fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
     message

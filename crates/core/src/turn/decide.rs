@@ -1,5 +1,4 @@
-//! Reads a model's answer: what does it want to happen next? A table, so that every case can be
-//! seen at once.
+//! Classification of a model's answer as the next step of the turn: one table with every case.
 
 use serde_json::{Value, json};
 
@@ -7,56 +6,56 @@ use crate::message::{Content, Part};
 use crate::model::{FinishReason, GenerateResponse};
 use crate::tool::{ToolCall, ToolDefinition};
 
-/// The control function with which a model asks the person something.
+/// Name of the control function with which a model asks the person a question.
 pub const ASK_USER: &str = "ask_user";
-/// The control function with which a model declines.
+/// Name of the control function with which a model declines a request.
 pub const DECLINE: &str = "decline";
 
-/// What an answer stands for.
+/// The meaning of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Decision {
-    /// Words, and nothing else. `output`: what they say as JSON, if that was asked for.
+    /// Text only. `output` is the text as JSON, if a schema was given.
     Respond {
         text: String,
         cut: bool,
         output: Option<Value>,
     },
-    /// Tools, and perhaps a question or refusal that ends the turn after them.
+    /// Calls of tools, and possibly a question or refusal that ends the turn after them.
     InvokeTools { ending: Option<Ending> },
-    /// A question or a refusal, told by structure.
+    /// A question or refusal by a control function.
     End(Ending),
-    /// The provider refused.
+    /// The provider refused to answer.
     Filtered { message: String },
 }
 
-/// How a model ends a turn without an answer.
+/// An end of a turn without an answer, by a control function.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ending {
-    /// With a question for the person.
+    /// A question for the person.
     Ask(String),
-    /// With a refusal.
+    /// A refusal of the request.
     Decline(String),
 }
 
-/// Why an answer cannot be used and is asked for again.
+/// The reason for which an answer is unusable and requested again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// No text and no call, or thinking only.
+    /// The answer has no text and no call.
     Empty,
-    /// Cut inside a call by the output bound.
+    /// The output limit cut a call.
     CutInCall,
-    /// Cut by the output bound before a word of it was said.
+    /// The output limit was reached before any text.
     CutInThought,
-    /// The provider itself could not read the call in it.
+    /// The provider could not parse the model's call.
     MalformedCall,
-    /// It is not the JSON that was asked for: where, and what was expected there.
+    /// The answer does not fit the schema, with paths and expectations.
     Misfit(String),
-    /// It calls no tool, and the caller wants a call.
+    /// The answer has no call, and the tool choice requires one.
     NoCall,
 }
 
 impl Unusable {
-    /// What the model is told when it is asked again. Not kept in the history.
+    /// Returns the message to the model with the repeated request. Not part of the history.
     pub(super) fn note(&self) -> String {
         match self {
             Self::Empty => "Your last answer was empty. Answer the person, or call a tool.".to_owned(),
@@ -80,7 +79,7 @@ impl Unusable {
     }
 }
 
-/// The control functions a model is offered beside tools.
+/// Returns the control functions that are offered together with tools.
 pub(super) fn control_functions() -> Vec<ToolDefinition> {
     let one_text = |property: &str, description: &str| {
         json!({
@@ -107,12 +106,12 @@ pub(super) fn control_functions() -> Vec<ToolDefinition> {
     .collect()
 }
 
-/// Whether a call is one of the control functions.
+/// Returns true if a call is of a control function.
 pub(crate) fn is_control(call: &ToolCall) -> bool {
     matches!(call.name.as_str(), ASK_USER | DECLINE)
 }
 
-/// Reads an answer. `tools`: those on offer, by which a call in the text is known.
+/// Classifies an answer. `tools` are those on offer, by which a call inside the text is recognised.
 pub(super) fn decide(
     reply: &GenerateResponse,
     tools: &[ToolDefinition],
@@ -125,7 +124,7 @@ pub(super) fn decide(
             message: refusal(&reply.parts),
         }),
         (FinishReason::MalformedCall, _, _) => Err(Unusable::MalformedCall),
-        // The last of these calls may be half a call, and nothing tells which: none of them runs.
+        // The last call may be incomplete, and nothing tells: none of them runs.
         (FinishReason::MaxTokens, 1.., _) => Err(Unusable::CutInCall),
         (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond {
             text,
@@ -160,7 +159,7 @@ pub(super) fn decide(
     }
 }
 
-/// What opens a call in the templates of models.
+/// Markers that open a call in the templates of models.
 const CALL_TAGS: &[&str] = &[
     "<tool_call>",
     "<function_call>",
@@ -173,9 +172,9 @@ const CALL_TAGS: &[&str] = &[
     "[TOOL_CALLS]",
 ];
 
-/// Whether a text is a call that nobody could read: a line outside of code opens one, or the whole
-/// text is one of a known tool, as JSON or as code. Adapters take out of the text what they can
-/// read.
+/// Returns true if a text is a call that could not be parsed: a line outside of code opens one, or
+/// the whole text is a call of a known tool, as JSON or code. Adapters have extracted the parsable
+/// ones.
 fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
     let mut fenced = false;
     let opens = |line: &str| {
@@ -222,7 +221,7 @@ fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
     })
 }
 
-/// What a control call says; without words of its own, the text beside it speaks.
+/// Returns the end that a control call stands for, with its own text or the text beside it.
 fn ending(call: &ToolCall, text: &str) -> Ending {
     let words = |key: &str| {
         let own = call

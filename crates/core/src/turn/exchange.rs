@@ -1,103 +1,105 @@
-//! What goes into a turn and what comes out of it.
+//! The input and output of a turn: its setup, the actions that it asks for, and errors of its
+//! driver.
 
 use crate::budget::Exceeded;
 use crate::confirmation::PendingCall;
-use crate::event::{RequestedCall, Told, TurnEnd};
+use crate::event::{RecalledText, RequestedCall, TurnEnd};
 use crate::id::{ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::model::{GenerateRequest, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
-use crate::summary::Recalled;
+use crate::summary::TurnHistory;
 use crate::tool::ToolCall;
 use crate::tool_choice::ToolChoice;
 use crate::tool_set::ToolSet;
 
-/// How a model is trusted with tools.
+/// The way in which a model calls tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStyle {
-    /// It calls them freely, sees the results, and writes the answer.
+    /// The model calls tools freely, sees the results, and writes the answer.
     Native,
-    /// One constrained round of actions; the answer is made from what the tools say of themselves.
+    /// The model chooses actions once (constrained tool calling); the answer is made of the tools'
+    /// own descriptions.
     OneRound,
 }
 
-/// Everything a turn starts from.
+/// Everything that a turn starts from.
 #[derive(Debug, Clone)]
 pub struct TurnSetup {
-    /// Its id.
+    /// Id of the new turn.
     pub turn: TurnId,
-    /// The model that is asked.
+    /// Model that the turn calls.
     pub model: ModelId,
-    /// The instruction. Blank: none is sent.
+    /// Instruction of the agent. Blank: none is sent.
     pub instruction: String,
-    /// What it is given of the past.
-    pub recalled: Recalled,
-    /// The call a person asks for. `Some`: the turn makes it and ends, without a model.
+    /// History that the turn is given.
+    pub recalled: TurnHistory,
+    /// Call that a person requests. `Some`: the turn makes it and ends, without a model.
     pub call: Option<RequestedCall>,
-    /// What the person says now, cut to the bound.
+    /// The person's message, truncated to the limit.
     pub message: String,
-    /// How many Unicode characters it had before.
+    /// Length of the original message, in Unicode characters.
     pub message_chars: usize,
-    /// The text that memory puts in front of it. It stays there in later turns.
-    pub told: Vec<Told>,
-    /// The tools on offer.
+    /// Texts that automatic recall attached to the message. They stay there in later turns.
+    pub told: Vec<RecalledText>,
+    /// Tools that the model may call.
     pub tools: ToolSet,
-    /// The tool choice, until results of the caller's tools come with another one.
+    /// Tool choice until results of the caller's tools bring another one.
     pub choice: ToolChoice,
-    /// The caller's context, which the model reads in front of the message. Blank: none.
+    /// Context from the caller, in front of the message. Blank: none.
     pub context: String,
-    /// Whether the functions [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are
-    /// offered beside tools.
+    /// True if [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are offered together
+    /// with tools.
     pub control_functions: bool,
-    /// How answers are generated.
+    /// Sampling settings and output limit.
     pub config: GenerationConfig,
-    /// The bounds.
+    /// Limits that the turn runs under.
     pub limits: TurnLimits,
-    /// How the model is trusted with tools.
+    /// The way in which the model calls tools.
     pub style: ToolStyle,
-    /// What the final answer must look like, if it must. A question or a refusal of the model needs
-    /// no form.
+    /// Schema of the final answer, if one is required. Questions and refusals of the model need not
+    /// fit it.
     pub output: Option<OutputSchema>,
-    /// Whether the model has a form of its own for that, if it is an object; otherwise the schema
-    /// stands at the end of the instruction.
+    /// The model's native support for such a schema; without it the schema is at the end of the
+    /// instruction.
     pub schema_support: SchemaSupport,
 }
 
-/// What to do next.
+/// The next action of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Ask the model.
+    /// Send this request to the model.
     CallModel(Box<GenerateRequest>),
-    /// Take these calls through the gate and execute what may run, in order.
+    /// Pass these calls through the gate in order, and execute those that may run.
     CallTools(Vec<ToolCall>),
-    /// Wait for a human, or for results that others bring; nothing is held meanwhile.
+    /// Wait for a person or for results from the caller. Nothing is held meanwhile.
     AskUser {
-        /// What waits.
+        /// Calls that wait for a person or the caller.
         pending: Vec<PendingCall>,
-        /// The words for the person.
+        /// Question for the person.
         content: String,
     },
-    /// Done.
+    /// The turn is over, with this end.
     Finish(Box<TurnEnd>),
 }
 
-/// Why a turn is stopped from outside.
+/// The reason for which a turn is stopped from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// The person wants it.
+    /// The person or their client cancelled it.
     Cancelled,
-    /// Its time is up.
+    /// The turn's deadline has passed.
     Deadline,
-    /// The next step might have broken a budget.
+    /// The next step could have exceeded a budget.
     Budget(Exceeded),
 }
 
-/// Something arrived that the turn was not waiting for: a mistake of whoever drives it.
+/// The error for an arrival that the turn does not wait for: a bug of its driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{input} arrived while the turn was {state}")]
 pub struct OutOfOrder {
-    /// What arrived.
+    /// Description of the arrival.
     pub input: &'static str,
-    /// What the turn was doing.
+    /// State of the turn at that time.
     pub state: &'static str,
 }

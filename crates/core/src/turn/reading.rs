@@ -1,68 +1,68 @@
-//! Reads what an answer in words amounts to: does it ask, does it decline, or does it answer?
+//! Classification of text answers as answers, questions and refusals.
 //!
-//! It decides the category in the log and nothing else. It looks at the form of the answer: where a
-//! question stands, who is spoken of, what comes before and behind. What cannot be told without
-//! words is a short table for each language in [`LANGUAGES`]; an answer in another language is an
-//! answer, unless it is a single question. In doubt it is an answer.
+//! It decides the category in the log and nothing else, by the form of the answer: the position of
+//! a question, the person addressed, the text before and after. What the form does not tell is a
+//! short table of phrases for each language in [`LANGUAGES`]; an answer in another language is an
+//! answer, unless it is a single question.
 
-/// What an answer in words amounts to.
+/// The meaning of a text answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// It says what was asked for, or reports what was done.
+    /// The text answers, or reports what was done.
     Answer,
-    /// The person is asked, and has to say something before it can go on.
+    /// The text asks the person for something that is needed to continue.
     Question,
-    /// What was asked for is offered with a question: it is none if something was said or done
-    /// already.
+    /// The text offers what was requested as a question, which is not one if something was said or
+    /// done already.
     Offer,
-    /// What was asked for is declined.
+    /// The text declines the request.
     Refusal,
 }
 
-/// Words before an offer that still leave it the point of the answer.
+/// Maximum number of words before an offer that is the point of the answer.
 const WORDS_BEFORE_OFFER_MAX: usize = 30;
-/// Words behind a refusal that still leave it the point of the answer.
+/// Maximum number of words after a refusal that is the point of the answer.
 const WORDS_BEHIND_REFUSAL_MAX: usize = 80;
-/// Sentences that may explain a question behind it.
+/// Maximum number of sentences after a question that explain it.
 const SENTENCES_BEHIND_QUESTION_MAX: usize = 3;
-/// Bytes of the longest quotation that is left out.
+/// Maximum length of a quotation that is skipped, in bytes.
 const QUOTATION_MAX: usize = 400;
-/// Words of a first sentence that says nothing yet, such as an apology.
+/// Maximum number of words of a first sentence without content, such as an apology.
 const WORDS_OF_OPENING_MAX: usize = 6;
 
-/// The words of a language that tell what the form alone does not: lower case, without marks,
-/// matched as whole words, with commas between. `..` stands for other words.
+/// Phrases of a language that decide what the form alone does not: lower case, without punctuation,
+/// matched as whole words, separated by commas. `..` stands for any words.
 struct Language {
-    /// Whom a question is put to.
+    /// Words for the person who is asked.
     you: &'static str,
-    /// What it asks for.
+    /// Words for what is asked for.
     what: &'static str,
-    /// What else a question is known by.
+    /// Other phrases that mark a question.
     asks: &'static str,
     /// Questions that need no answer.
     courtesies: &'static str,
-    /// Questions whether the assistant is to do something.
+    /// Questions that offer an action of the assistant.
     offers: &'static str,
-    /// Questions whether the person wants something else: courtesies, unless they name two things.
+    /// Questions that offer anything else: courtesies, unless they name two alternatives.
     invites: &'static str,
-    /// What two things are named with.
+    /// Conjunctions between alternatives.
     or: &'static str,
-    /// What an offer is made instead of.
+    /// Phrases for a missing thing that precede an offer.
     missing: &'static str,
     /// Requests without a question mark.
     requests: &'static str,
     /// "I cannot": a refusal where nothing was said before it, unless one of `limits` follows. `^`:
     /// at the beginning only.
     cannot: &'static str,
-    /// What somebody who answers may be unable to do.
+    /// Objects of "I cannot" that are about the answer itself.
     limits: &'static str,
-    /// What leads to "I cannot" in a later sentence.
+    /// Phrases that introduce "I cannot" in a later sentence.
     regrets: &'static str,
     /// Refusals of the request itself, in any of the first sentences.
     declines: &'static str,
-    /// What makes a refusal a request, and a request a courtesy.
+    /// Conditions that turn a refusal into a request, and a request into a courtesy.
     conditions: &'static str,
-    /// First words of an answer that is no refusal.
+    /// First words of an answer that is not a refusal.
     affirms: &'static str,
 }
 
@@ -186,7 +186,7 @@ const FRENCH: Language = Language {
 
 const LANGUAGES: [&Language; 4] = [&ENGLISH, &GERMAN, &SPANISH, &FRENCH];
 
-/// Says what an answer amounts to.
+/// Classifies a text answer.
 pub(super) fn read(answer: &str) -> Reading {
     let sentences = sentences(answer);
     if declines(&sentences) {
@@ -196,7 +196,7 @@ pub(super) fn read(answer: &str) -> Reading {
     }
 }
 
-/// Whether the beginning of an answer declines what was asked.
+/// Returns true if the beginning of an answer declines the request.
 fn declines(sentences: &[Sentence]) -> bool {
     let mut before = 0;
     for (index, sentence) in sentences.iter().take(3).enumerate() {
@@ -221,7 +221,7 @@ fn declines(sentences: &[Sentence]) -> bool {
     false
 }
 
-/// Whether an answer asks for something that is needed to go on.
+/// Returns the question in an answer that has to be answered to continue.
 fn asks(sentences: &[Sentence]) -> Reading {
     let is_courtesy = |sentence: &Sentence| {
         LANGUAGES
@@ -249,9 +249,9 @@ fn asks(sentences: &[Sentence]) -> Reading {
     }
     let (said, items) = sentences.split_at(sentences.partition_point(|sentence| !sentence.is_item));
     let asked = match (said, items) {
-        // In any language: there is nothing else that it could be.
+        // In any language: a single question can be nothing else.
         ([only], []) => only.is_question && !is_courtesy(only),
-        // Questions one below the other; the titles of tasks are not put to anybody.
+        // A list of questions. Titles of tasks in a list are not addressed to the person.
         ([.., lead], [_, ..])
             if lead.is_open && items.iter().all(|item| item.is_item && item.is_question) =>
         {
@@ -271,18 +271,18 @@ fn asks(sentences: &[Sentence]) -> Reading {
     }
 }
 
-/// One sentence outside of code and quotations, or one item of a list.
+/// A sentence outside of code and quotations, or an item of a list.
 #[derive(Debug)]
 struct Sentence {
-    /// Lower case, one space around each word, no marks.
+    /// Lower-case text with single spaces around words, without punctuation.
     text: String,
     words: usize,
-    /// It ends with a question mark.
+    /// True if it ends with a question mark.
     is_question: bool,
-    /// It ends with a colon.
+    /// True if it ends with a colon.
     is_open: bool,
     is_item: bool,
-    /// Where the last part of it begins, behind a colon.
+    /// Byte offset of the part after the last colon.
     last_part: usize,
 }
 
@@ -297,7 +297,7 @@ impl Sentence {
         begins_with(&self.text, phrases)
     }
 
-    /// What stands behind a phrase, with a space before and after it.
+    /// Returns the text after a phrase, with spaces around it.
     fn behind(&self, phrase: &str) -> Option<&str> {
         if let Some(phrase) = phrase.strip_prefix('^') {
             return self
@@ -312,7 +312,7 @@ impl Sentence {
             })
     }
 
-    /// What it asks of the person, read in this language.
+    /// Classifies the sentence with the phrases of a language.
     fn asks(&self, language: &Language, is_last: bool) -> Reading {
         let begin = [
             language.what,
@@ -331,7 +331,7 @@ impl Sentence {
                 Reading::Answer
             };
         }
-        // Behind a colon in the middle may stand what is talked about, such as the titles of tasks.
+        // Text after a colon inside a sentence may be data, such as titles of tasks.
         let is_told_of =
             self.last_part > 0 && !opens(&self.text) && !opens(&self.text[self.last_part..]);
         let is_short = is_last && (self.has(language.what) || self.has(language.asks));
@@ -347,7 +347,7 @@ impl Sentence {
         }
     }
 
-    /// Whether it says "I cannot" of something else than what an answer may be unable to do.
+    /// Returns true if it says "I cannot" about something else than the answer itself.
     fn is_unable(&self, language: &Language) -> bool {
         language
             .cannot
@@ -376,8 +376,8 @@ fn words(sentences: &[Sentence]) -> usize {
     sentences.iter().map(|sentence| sentence.words).sum()
 }
 
-/// The sentences of an answer. Code, quotations and what stands in parentheses without a question
-/// say nothing of their own.
+/// Splits an answer into sentences, without code, quotations, and parentheses that are not
+/// questions.
 fn sentences(answer: &str) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     let mut fenced = false;
@@ -403,7 +403,7 @@ fn sentences(answer: &str) -> Vec<Sentence> {
     sentences
 }
 
-/// Whether a line is an item of a list, a row or a heading, and what it says.
+/// Returns true for an item of a list, a row or a heading, and its text.
 fn item(line: &str) -> (bool, &str) {
     if let Some(rest) = ["- ", "* ", "• ", "+ ", "|", "#"]
         .iter()
@@ -419,14 +419,14 @@ fn item(line: &str) -> (bool, &str) {
     }
 }
 
-/// A line without what it quotes.
+/// Removes quotations from a line.
 fn unquoted(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         let behind = &rest[c.len_utf8()..];
         let closes: &[char] = match c {
-            // No apostrophe: it has no letter before it.
+            // An opening quote, not an apostrophe: no letter precedes it.
             '\'' | '‘' if !out.ends_with(char::is_alphanumeric) => &['\'', '’'],
             '"' => &['"'],
             '`' => &['`'],
@@ -438,7 +438,7 @@ fn unquoted(line: &str) -> String {
         let ends = |(at, mark): &(usize, &str)| {
             !behind[at + mark.len()..].starts_with(char::is_alphanumeric)
         };
-        // A mark without its other half does not make it read the line again and again.
+        // An unmatched quote must not cause repeated scans of the line.
         let near = &behind[..behind.floor_char_boundary(QUOTATION_MAX)];
         match near.match_indices(closes).find(ends) {
             Some((end, mark)) => {
@@ -454,7 +454,7 @@ fn unquoted(line: &str) -> String {
     out
 }
 
-/// Where the first sentence of a text ends: behind its mark, if white space follows.
+/// Returns the end of the first sentence: after its mark, if white space follows.
 fn end_of_sentence(text: &str) -> usize {
     let mut marked = false;
     for (at, c) in text.char_indices() {
@@ -498,7 +498,7 @@ fn sentence_of(text: &str, is_item: bool) -> Option<Sentence> {
     })
 }
 
-/// Lower case, without marks, one space between words.
+/// Normalises a text: lower case, no punctuation, single spaces.
 fn plain(text: &str) -> String {
     let lower = text.to_lowercase().replace('’', "'");
     let plain: String = lower

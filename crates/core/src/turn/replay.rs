@@ -1,10 +1,10 @@
-//! A turn again, from its events: what its model was sent, and what it said. Nothing is asked or
-//! executed.
+//! Replay of a turn from its events: the requests to its model and the replies. Nothing is called
+//! or executed.
 
 use super::round::Round;
 use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup};
 use crate::confirmation::{PendingCall, Verdict};
-use crate::conversation::{past, recalled, recalled_as};
+use crate::conversation::{given_history, rebuilt_history, turn_history};
 use crate::decision::OutcomeCategory;
 use crate::error::ModelError;
 use crate::event::{Event, GateVerdict, Recorded, ResolvedBy};
@@ -16,18 +16,17 @@ use crate::tool::{ToolCall, ToolResult};
 use crate::tool_choice::ToolChoice;
 use crate::tool_set::ToolSet;
 
-/// What a turn's events say of its talk with the model.
+/// The exchange of a turn with its model, as its events record it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Replay {
-    /// The messages of each model call, without the instruction, which is the agent's and no part
-    /// of the journal. If the last has no reply, it is being made, or was given up, or was never
-    /// made because the turn was stopped before.
+    /// Messages of each model call, without the agent's instruction. The last one may have no
+    /// reply, if it is running, was given up, or was never made.
     pub(crate) requests: Vec<Vec<Message>>,
-    /// What the turn has said so far, the person's message first.
+    /// Messages of the turn so far, the person's first.
     pub(crate) messages: Vec<Message>,
 }
 
-/// What a turn has said so far, the person's message first. Empty: it has no beginning among the
+/// Returns the messages of a turn so far, the person's first; none if it does not begin among the
 /// events.
 #[must_use]
 pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
@@ -36,9 +35,9 @@ pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
         .unwrap_or_default()
 }
 
-/// Takes a turn through its events as far as they go. Of those before it, the ones that
-/// [`Past`](crate::Past) needs are enough, if that is recorded; else all are needed. `None`: it has
-/// no beginning among them.
+/// Replays a turn through its events. Of earlier events, those that [`Past`](crate::GivenHistory) names are
+/// enough if it is recorded; otherwise all are needed. Returns `None` if the turn does not begin
+/// among them.
 pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let at = events.iter().position(
         |recorded| matches!(&*recorded.event, Event::TurnStarted { turn, .. } if *turn == id),
@@ -67,9 +66,9 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         turn: id,
         model: model.clone(),
         instruction: String::new(),
-        recalled: past(of_turn.iter().copied()).map_or_else(
-            || recalled(before, limits.history_messages_max),
-            |past| recalled_as(past, before),
+        recalled: given_history(of_turn.iter().copied()).map_or_else(
+            || turn_history(before, limits.history_messages_max),
+            |past| rebuilt_history(past, before),
         ),
         call: call.clone(),
         message: message.clone(),
@@ -149,7 +148,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     })
 }
 
-/// The answer to a model call, if there was one, and how often it was sent.
+/// Returns the reply to a model call, if there is one, and the number of attempts.
 fn reply(events: &[&Event], wanted: usize) -> Option<(Result<GenerateResponse, ModelError>, u32)> {
     events.iter().find_map(|event| match event {
         Event::ModelReplied {
@@ -162,8 +161,8 @@ fn reply(events: &[&Event], wanted: usize) -> Option<(Result<GenerateResponse, M
     })
 }
 
-/// Whether words were taken for a call that could not be read. Which tools there were is not
-/// recorded; that the model was asked again, or that the turn failed, is.
+/// Returns true if a text was taken for an unparsable call. The tools on offer are not recorded;
+/// that the model was asked again, or the turn failed, is.
 fn was_unread(events: &[&Event], said: &GenerateResponse, number: usize) -> bool {
     let answers = said.finish == FinishReason::Stop || said.finish == FinishReason::ToolCalls;
     let in_words = answers && said.tool_calls().next().is_none() && !said.text().trim().is_empty();
@@ -177,7 +176,7 @@ fn was_unread(events: &[&Event], said: &GenerateResponse, number: usize) -> bool
     in_words && events.iter().any(went_on)
 }
 
-/// How a call of the model ended at first: that it waits is an end, too.
+/// Returns the first end of a call of the model; waiting counts as an end.
 fn first_end(events: &[&Event], call: &ToolCall) -> Option<CallEnd> {
     let verdict = events.iter().find_map(|event| match event {
         Event::CallChecked {
@@ -214,7 +213,7 @@ fn first_end(events: &[&Event], call: &ToolCall) -> Option<CallEnd> {
     }
 }
 
-/// How a call ended that had waited.
+/// Returns the end of a call that had waited.
 fn last_end(events: &[&Event], shown: &PendingCall) -> Option<CallEnd> {
     if shown.doubt.is_some() {
         return executed(events, &shown.call_id);
@@ -238,8 +237,8 @@ fn last_end(events: &[&Event], shown: &PendingCall) -> Option<CallEnd> {
     }
 }
 
-/// Returns the tool choice that came with the last result of these calls. `None`: no result came,
-/// and nothing changes.
+/// Returns the tool choice that came with the last result of these calls, or `None` if no result
+/// came.
 fn choice_after(events: &[&Event], pending: &[PendingCall]) -> Option<ToolChoice> {
     events.iter().rev().find_map(|event| match event {
         Event::CallAnswered {
@@ -252,7 +251,7 @@ fn choice_after(events: &[&Event], pending: &[PendingCall]) -> Option<ToolChoice
     })
 }
 
-/// How a call ended that was begun.
+/// Returns the end of a call that was started.
 fn executed(events: &[&Event], wanted: &CallId) -> Option<CallEnd> {
     let settled = events.iter().rev().find_map(|event| match event {
         Event::DoubtResolved {
@@ -281,7 +280,7 @@ fn executed(events: &[&Event], wanted: &CallId) -> Option<CallEnd> {
                 },
             })
         }
-        // From before a person was asked: it stays open.
+        // An older journal, in which nobody was asked: the doubt stays open.
         Event::CallInDoubt {
             call,
             arguments,
@@ -294,7 +293,7 @@ fn executed(events: &[&Event], wanted: &CallId) -> Option<CallEnd> {
     })
 }
 
-/// The results there are of a round that still goes on.
+/// Returns the results of an unfinished round.
 fn results_so_far(events: &[&Event], round: &Round) -> Vec<Message> {
     let result = |wanted: &CallId| {
         events.iter().find_map(|event| match event {

@@ -1,4 +1,4 @@
-//! The calls of one answer, with what became of them so far.
+//! A round: the calls of one answer with their results so far.
 
 use super::decide::{Ending, is_control};
 use crate::call_end::CallEnd;
@@ -7,21 +7,21 @@ use crate::id::CallId;
 use crate::tool::ToolCall;
 use crate::words;
 
-/// The calls of one answer, with what became of them so far.
+/// A round: the calls of one answer with their results so far.
 #[derive(Debug, Clone)]
 pub(super) struct Round {
     pub(super) calls: Vec<(ToolCall, Option<CallEnd>)>,
-    /// Calls whose arguments the person changed before they ran.
+    /// Calls whose arguments the person edited before they ran.
     pub(super) edited: Vec<CallId>,
-    /// What calls would do whose end nobody saw, in the person's words.
+    /// Calls in doubt, with the description of their effect for the person.
     pub(super) doubted: Vec<(CallId, String)>,
     pub(super) ending: Option<Ending>,
-    /// True once one of them was left to the caller to execute.
+    /// True if the caller executes one of the calls.
     handed_over: bool,
 }
 
 impl Round {
-    /// Calls of which nothing is known yet.
+    /// Creates a round of calls without results.
     pub(super) fn new(calls: Vec<ToolCall>, ending: Option<Ending>) -> Self {
         let calls = calls.into_iter().map(|call| (call, None)).collect();
         Self {
@@ -33,7 +33,7 @@ impl Round {
         }
     }
 
-    /// Notes how calls ended. True if one of them had waited for a human and ran.
+    /// Records the ends of calls. Returns true if one of them had waited for a person and ran.
     pub(super) fn take(&mut self, ends: Vec<(CallId, CallEnd)>) -> bool {
         let mut approved = false;
         for (id, end) in ends {
@@ -62,24 +62,24 @@ impl Round {
         approved
     }
 
-    /// Whether the call is one of it.
+    /// Returns true if the call belongs to the round.
     pub(super) fn has(&self, id: &CallId) -> bool {
         self.calls.iter().any(|(call, _)| call.id == *id)
     }
 
-    /// Whether something is known of every call.
+    /// Returns true if every call has an end.
     pub(super) fn is_complete(&self) -> bool {
         self.calls
             .iter()
             .all(|(call, end)| end.is_some() || is_control(call))
     }
 
-    /// Returns whether one of its calls was left to the caller to execute.
+    /// Returns true if the caller executes one of the calls.
     pub(super) fn was_handed_over(&self) -> bool {
         self.handed_over
     }
 
-    /// Returns whether the caller did not bring the result of a call in time.
+    /// Returns true if the caller did not submit a result in time.
     pub(super) fn has_no_result(&self) -> bool {
         self.calls
             .iter()
@@ -101,7 +101,7 @@ impl Round {
             .collect()
     }
 
-    /// What the person is to be asked, if that is what a call led to.
+    /// Returns the question for the person, if a call led to one.
     pub(super) fn question(&self) -> Option<String> {
         self.calls.iter().find_map(|(_, end)| match end {
             Some(CallEnd::Asked { question }) => Some(question.clone()),
@@ -119,7 +119,7 @@ impl Round {
         })
     }
 
-    /// What the person reads while calls wait: what is done already, what is unclear, and the
+    /// Returns the text for the person while calls wait: what is done, what is unclear, and the
     /// questions.
     pub(super) fn words_while_waiting(&self, pending: &[PendingCall]) -> String {
         let mut lines: Vec<String> = Vec::new();
@@ -149,7 +149,7 @@ impl Round {
 }
 
 impl CallEnd {
-    /// What it was begun with, if it was begun.
+    /// Returns the arguments that the call was started with, if it was started.
     fn began_with(&self) -> Option<&crate::tool::Arguments> {
         match self {
             Self::Executed { arguments, .. }

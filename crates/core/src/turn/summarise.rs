@@ -1,5 +1,5 @@
-//! Putting old turns into few words: which, what the model is asked for, what is made of its
-//! answer. What waits for the answer is elsewhere.
+//! Summaries of old turns: the choice of turns, the request to the model, and the use of its
+//! answer. Waiting for the answer is elsewhere.
 
 use serde_json::{Value, json};
 
@@ -9,68 +9,65 @@ use crate::decision::Notice;
 use crate::event::Event;
 use crate::message::{Content, Message, Role};
 use crate::model::{FinishReason, GenerateRequest, GenerateResponse, GenerationConfig, MaxTokens};
-use crate::summary::{Recalled, Summary, unmarked};
-use crate::told::words_alone;
+use crate::recall_block;
+use crate::summary::{Summary, TurnHistory, unmarked};
 use crate::words;
 
-/// The most of the usable window that a summary takes, as a part of it.
+/// Maximum size of a summary, as a fraction (1/8) of the usable window.
 const PART: u32 = 8;
-/// In less there is no summary worth having.
+/// Minimum size of a useful summary, in tokens.
 const TOKENS_MIN: u32 = 48;
-/// How much of a message is shown to whoever summarises it, in characters: the first of these with
-/// which all of it fits.
+/// Lengths to which messages are truncated for the summarising model, in characters: the first with
+/// which everything fits.
 const SHOWN: [usize; 7] = [16_000, 8_000, 4_000, 2_000, 1_000, 500, 200];
-/// Around the conversation, in the request.
+/// Name of the tag around the conversation in the request.
 const MARK: &str = "conversation";
-/// Around what the person wants kept.
+/// Name of the tag around the person's focus.
 const FOCUS_MARK: &str = "focus";
-/// Characters of a summary, for each token it may have: an answer beyond it is not what was asked
-/// for, and is cut.
+/// Maximum number of characters for each token of a summary; a longer answer is truncated.
 const CHARS_PER_TOKEN: usize = 8;
 
-/// Old turns that are to be put into few words.
+/// A plan to summarise old turns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summarise {
-    /// How many messages of the conversation's history the summary will stand for, from the
-    /// beginning.
+    /// Number of messages of the history, from the beginning, that the summary will replace.
     pub summarized_at: usize,
-    /// How many of them no earlier summary stands for.
+    /// Number of those that no earlier summary replaces.
     pub messages: usize,
-    /// What they take now together with the earlier summary, as it is counted here, in tokens.
+    /// Current size of these messages and the earlier summary, in tokens.
     pub counted: u32,
-    /// What the summary may take, in tokens.
+    /// Maximum size of the summary, in tokens.
     pub tokens_max: u32,
-    /// The earlier summary and the messages, as whoever summarises reads them.
+    /// The earlier summary and the messages as JSON lines, as the summarising model reads them.
     lines: Vec<(Option<usize>, Value)>,
 }
 
-/// Why an answer is no summary.
+/// The reason for which an answer is not a summary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsummarised {
-    /// The model refused, or the provider filtered it.
+    /// The model refused, or the provider filtered the answer.
     #[error("the answer was filtered")]
     Filtered,
-    /// There are no words in it.
+    /// The answer has no text.
     #[error("there are no words in the answer")]
     Empty,
-    /// It takes as much room as what it stands for.
+    /// The summary is not shorter than what it replaces.
     #[error("the summary takes {after} tokens, and what it stands for {before}")]
     NotShorter {
-        /// What it stands for, in tokens.
+        /// Size of the replaced messages, in tokens.
         before: u32,
-        /// What it would take.
+        /// Size of the summary, in tokens.
         after: u32,
     },
 }
 
 impl Summarise {
-    /// What of the past to put into few words: whole turns, the oldest first, until no more than
-    /// `keep` tokens of it are left as they were; 0: every turn that has ended. `None`: there is
-    /// nothing to gain.
+    /// Plans a summary of whole turns, the oldest first, until at most `keep` tokens of the history
+    /// are left; 0: all finished turns. Returns `None` if nothing is gained.
     #[must_use]
     pub fn plan(
-        recalled: &Recalled,
+        recalled: &TurnHistory,
         usable: u32,
         keep: u32,
         count: &dyn Fn(&str) -> u32,
@@ -117,9 +114,8 @@ impl Summarise {
         })
     }
 
-    /// What the model is asked for. `within`: the tokens that the request may have; of what does
-    /// not fit, the beginning and the end of each message is shown, and at last the oldest messages
-    /// are left out.
+    /// Returns the request for the summary, of at most `within` tokens. If it does not fit,
+    /// messages are truncated in the middle, and last the oldest are left out.
     #[must_use]
     pub fn request(
         &self,
@@ -157,7 +153,7 @@ impl Summarise {
         let mut size = lines
             .iter()
             .fold(0_u32, |sum, line| sum.saturating_add(count(line)));
-        // What came before all of it stays, if there is something.
+        // An earlier summary stays.
         let first = usize::from(self.lines.first().is_some_and(|(shown, _)| shown.is_none()));
         let gone = lines[first..]
             .iter()
@@ -183,10 +179,11 @@ impl Summarise {
         }
     }
 
-    /// What is made of the answer, and what it takes, as it is counted here.
+    /// Returns the summary of an answer and its estimated size.
     ///
     /// # Errors
-    /// [`Unsummarised`].
+    ///
+    /// [`Unsummarised`] if the answer cannot be used.
     pub fn read(
         &self,
         reply: &GenerateResponse,
@@ -219,8 +216,8 @@ impl Summarise {
 }
 
 impl Turn {
-    /// Takes what the events say about a summary before a model call of this turn. True if the
-    /// request is another now.
+    /// Applies the events about a summary before a model call of this turn. Returns true if the
+    /// request changes.
     pub fn take_summary<'a>(
         &mut self,
         events: impl Iterator<Item = &'a Event>,
@@ -282,8 +279,8 @@ fn not_summarized() -> Notice {
     }
 }
 
-/// A message as lines of JSON, so that nobody's words can pass for somebody else's; with the size
-/// of the text in it.
+/// Returns a message as JSON lines, so that no text can pass for another message, each with the
+/// size of its text.
 fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
     let mut lines = Vec::new();
     let text = message.text();
@@ -291,10 +288,10 @@ fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
         Role::User => "person",
         Role::Assistant | Role::System | Role::Tool => "assistant",
     };
-    // What memory told is said anew where it is needed; a summary would keep what was forgotten
-    // since.
+    // TurnHistory facts are attached again where they are needed; a summary would keep facts that were
+    // forgotten since.
     let text = if message.role() == Role::User {
-        words_alone(&text)
+        recall_block::strip(&text)
     } else {
         &text
     };
@@ -325,7 +322,7 @@ fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
     lines
 }
 
-/// A line with no text in it longer than this. An earlier summary stays whole.
+/// Returns a line with its texts truncated to `chars` characters. An earlier summary stays whole.
 fn shown_line((shown, line): &(Option<usize>, Value), chars: usize) -> String {
     if shown.is_none() {
         return line.to_string();
@@ -342,7 +339,7 @@ fn shown_line((shown, line): &(Option<usize>, Value), chars: usize) -> String {
     )
 }
 
-/// The beginning and the end of what is long.
+/// Returns JSON with long texts truncated in the middle.
 fn shortened(value: &Value, chars: usize) -> Value {
     let text = match value {
         Value::String(text) => std::borrow::Cow::Borrowed(text.as_str()),

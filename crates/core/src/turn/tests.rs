@@ -1,21 +1,26 @@
 //! Data in, data out: what arrives on the left of a line, what the machine wants next on the right.
 
 mod context;
+mod failures;
 mod output;
+mod waiting;
+mod window;
 
 use expect_test::{Expect, expect};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::confirmation::Doubt;
+use crate::confirmation::{Doubt, PendingCall};
+use crate::decision::{DecisionKind, OutcomeCategory, TurnError, UserIntent};
 use crate::error::TimeBound;
+use crate::event::{Refusal, TurnEnd};
 use crate::id::{ModelId, ProviderId, TurnId};
 use crate::limits::TurnLimits;
-use crate::model::{FinishReason, GenerationConfig, MaxTokens, SchemaSupport};
-use crate::tool::{Annotations, MalformedArguments, ToolDefinition};
+use crate::model::{FinishReason, GenerateRequest, GenerationConfig, MaxTokens, SchemaSupport};
+use crate::tool::{Annotations, MalformedArguments, ToolDefinition, ToolResult};
 
-/// What arrives.
+/// An arrival of the turn.
 #[derive(Clone)]
 enum In {
     /// The model says this.
@@ -41,13 +46,19 @@ fn setup() -> TurnSetup {
         turn: TurnId(uuid::Uuid::from_u128(7)),
         model: ModelId::new("test", "model").unwrap(),
         instruction: "Be brief.".to_owned(),
-        recalled: Recalled::default(),
+        recalled: TurnHistory::default(),
         call: None,
         message: "hello".to_owned(),
         message_chars: 5,
         told: Vec::new(),
         control_functions: true,
-        tools: vec![ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap()].into(),
+        tools: vec![
+            ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap(),
+            ToolDefinition::new("add_task", "Adds.", json!({"type": "object"}))
+                .unwrap()
+                .with_intent("CREATE_TASK"),
+        ]
+        .into(),
         choice: ToolChoice::Auto,
         context: String::new(),
         config: GenerationConfig::default(),
@@ -120,6 +131,7 @@ fn waits(preview: &str) -> CallEnd {
         preview: preview.to_owned(),
         digest: "d".to_owned(),
         definition: None,
+        intent: None,
         requested_at: Timestamp::UNIX_EPOCH,
         expires_at: Timestamp::MAX,
         doubt: None,
@@ -275,10 +287,7 @@ fn the_fifth_round_is_executed_and_the_sixth_call_never_made() {
     );
     assert!(end.decision.text.contains("too complex") && end.decision.text.contains("Added one."));
     assert_eq!(end.tools_used.len(), 5);
-    assert_eq!(
-        end.error.unwrap().to_string(),
-        "tool iterations reached: 5 (set agent.max_tool_iterations, or MAX_TOOL_ITERATIONS)"
-    );
+    assert_eq!(end.error.unwrap().to_string(), "tool iterations reached: 5");
 }
 
 #[test]
@@ -413,35 +422,6 @@ fn what_was_done_weighs_more_than_a_question_behind_it() {
 }
 
 #[test]
-fn a_call_in_the_text_that_nobody_could_read_is_asked_for_again() {
-    check(
-        &[
-            In::Says("<tool_call>\n{\"name\": \"add\", \"arguments\": {"),
-            In::Says("add(1)"),
-        ],
-        expect![[r#"
-            call model (2 messages, last: hello)
-            call model (3 messages, last: [Your last call could not be read. Make it again.])
-            finish RESPOND_ONLY GENERAL_CHAT ERROR:LLM_FAILURE [invalid_response]: I had trouble processing that. Please try again, perhaps in other words.
-        "#]],
-    );
-    // Talked about, in a fence, or of no tool there is: an answer.
-    for words in [
-        "Write `add(1)` for that.",
-        "Like this:\n```\n<tool_call>\n```\nThat is all.",
-        "sub(1)",
-        "{\"name\": \"Ada\"}",
-    ] {
-        let (_, end) = run(Turn::new(setup()).unwrap(), &[In::Says(words)]);
-        assert_eq!(
-            end.unwrap().outcome,
-            OutcomeCategory::ResponseGiven,
-            "{words}"
-        );
-    }
-}
-
-#[test]
 fn control_functions_can_be_left_out() {
     let offered = |control_functions| {
         let turn = Turn::new(TurnSetup {
@@ -455,49 +435,8 @@ fn control_functions_can_be_left_out() {
             .map(|tool| tool.name.to_string())
             .collect::<Vec<_>>()
     };
-    assert_eq!(offered(true), ["add", ASK_USER, DECLINE]);
-    assert_eq!(offered(false), ["add"]);
-}
-
-/// A call that cannot be read is no limit of the person's: it is an answer that cannot be read.
-#[test]
-fn the_same_unreadable_call_again_and_again_is_an_unreadable_answer() {
-    let unreadable = || {
-        let call = ToolCall {
-            malformed: Some(MalformedArguments {
-                text: r#"{"half": "#.to_owned(),
-                reason: "line 1".to_owned(),
-            }),
-            ..ToolCall::from_object(0, None, "add".to_owned(), Arguments::new())
-        };
-        In::Reply(FinishReason::ToolCalls, vec![Content::ToolCall(call)])
-    };
-    let refused = || {
-        In::Ends(vec![CallEnd::Refused {
-            refusal: Refusal::InvalidArguments,
-            message: "not JSON".to_owned(),
-        }])
-    };
-    let arrivals = [
-        unreadable(),
-        refused(),
-        unreadable(),
-        refused(),
-        unreadable(),
-        refused(),
-        unreadable(),
-    ];
-    let end = run(Turn::new(setup()).unwrap(), &arrivals).1.unwrap();
-    assert_eq!(end.outcome, OutcomeCategory::LlmFailure);
-    assert!(
-        end.decision.text.contains(words::TROUBLE_PROCESSING),
-        "{}",
-        end.decision.text
-    );
-    let Some(TurnError::Model { error }) = end.error else {
-        panic!("{:?}", end.error)
-    };
-    assert_eq!(error.raw(), Some(r#"{"half": "#));
+    assert_eq!(offered(true), ["add", "add_task", ASK_USER, DECLINE]);
+    assert_eq!(offered(false), ["add", "add_task"]);
 }
 
 #[test]
@@ -616,73 +555,6 @@ fn a_success_after_a_failure_is_a_success() {
 }
 
 #[test]
-fn a_waiting_call_parks_the_turn_and_the_answer_goes_on() {
-    let inputs = [
-        In::Calls(vec![("done", json!({})), ("delete_task", json!({}))]),
-        In::Ends(vec![ran(json!(1), "Completed “A”."), waits("Delete “B”")]),
-    ];
-    check(
-        &inputs,
-        expect![[r#"
-        call model (2 messages, last: hello)
-        call tools: done{}, delete_task{}
-        ask user: Completed “A”.
-        Delete “B”? Please answer yes or no.
-    "#]],
-    );
-    let answer = |end: CallEnd| {
-        let mut all = inputs.to_vec();
-        all.extend([
-            In::Ends(vec![ran(json!(1), "Completed “A”."), end]),
-            In::Says("Okay."),
-        ]);
-        run(Turn::new(setup()).unwrap(), &all).1.unwrap()
-    };
-    let approved = answer(ran(json!(2), "Deleted “B”."));
-    assert_eq!(approved.decision.kind, DecisionKind::ExecutePending);
-    assert_eq!(approved.decision.intent, UserIntent::ConfirmYes);
-    assert_eq!(approved.outcome, OutcomeCategory::TaskCompleted);
-    let denied = answer(CallEnd::Denied {
-        arguments: Arguments::new(),
-    });
-    assert_eq!(denied.decision.kind, DecisionKind::CancelPending);
-    assert_eq!(denied.tools_used.len(), 2, "a denied call is in tools_used");
-}
-
-#[test]
-fn only_a_denial_is_a_refusal_and_only_an_expiry_an_expiry() {
-    for (end, outcome) in [
-        (
-            CallEnd::Denied {
-                arguments: Arguments::new(),
-            },
-            OutcomeCategory::ConfirmationDenied,
-        ),
-        (
-            CallEnd::Expired {
-                arguments: Arguments::new(),
-            },
-            OutcomeCategory::ConfirmationExpired,
-        ),
-    ] {
-        let (_, end) = run(
-            Turn::new(setup()).unwrap(),
-            &[
-                In::Calls(vec![("delete", json!({}))]),
-                In::Ends(vec![waits("Delete “B”")]),
-                In::Ends(vec![end]),
-                In::Says("Okay."),
-            ],
-        );
-        let end = end.unwrap();
-        assert_eq!(
-            (end.decision.kind, end.outcome),
-            (DecisionKind::CancelPending, outcome)
-        );
-    }
-}
-
-#[test]
 fn a_question_of_the_gate_ends_the_turn() {
     let asked = CallEnd::Asked {
         question: "Which one?".to_owned(),
@@ -740,274 +612,6 @@ fn control_functions_end_the_turn_after_the_calls_beside_them() {
 }
 
 #[test]
-fn an_unusable_answer_is_asked_for_once_more_then_typed() {
-    let empty = || In::Reply(FinishReason::Stop, vec![]);
-    let thinking = || {
-        In::Reply(
-            FinishReason::Stop,
-            vec![Content::Thinking {
-                text: "hm".to_owned(),
-            }],
-        )
-    };
-    check(
-        &[empty(), In::Says("Hi.")],
-        expect![[r#"
-        call model (2 messages, last: hello)
-        call model (3 messages, last: [Your last answer was empty. Answer the person, or call a tool.])
-        finish RESPOND_ONLY GENERAL_CHAT SUCCESS:RESPONSE_GIVEN: Hi.
-    "#]],
-    );
-    check(
-        &[empty(), thinking()],
-        expect![[r#"
-        call model (2 messages, last: hello)
-        call model (3 messages, last: [Your last answer was empty. Answer the person, or call a tool.])
-        finish RESPOND_ONLY GENERAL_CHAT ERROR:LLM_FAILURE [invalid_response]: I had trouble processing that. Please try again, perhaps in other words.
-    "#]],
-    );
-    check(
-        &[
-            In::Reply(FinishReason::MalformedCall, vec![]),
-            In::Says("Hi."),
-        ],
-        expect![[r#"
-        call model (2 messages, last: hello)
-        call model (3 messages, last: [Your last call could not be read. Make it again.])
-        finish RESPOND_ONLY GENERAL_CHAT SUCCESS:RESPONSE_GIVEN: Hi.
-    "#]],
-    );
-}
-
-#[test]
-fn a_cut_inside_a_call_is_never_executed_and_a_cut_text_survives() {
-    let cut_call = || {
-        In::Reply(
-            FinishReason::MaxTokens,
-            calls(&[("add", json!({"d": "half"}))]),
-        )
-    };
-    let (trace, end) = run(Turn::new(setup()).unwrap(), &[cut_call(), cut_call()]);
-    assert!(trace.iter().all(|line| !line.starts_with("call tools")));
-    assert_eq!(end.unwrap().outcome, OutcomeCategory::MaxTokensLimit);
-
-    let cut_thought = || In::Reply(FinishReason::MaxTokens, vec![]);
-    let (_, end) = run(Turn::new(setup()).unwrap(), &[cut_thought(), cut_thought()]);
-    assert_eq!(end.unwrap().outcome, OutcomeCategory::MaxTokensLimit);
-
-    let mut small = setup();
-    small.config.max_tokens = Some(MaxTokens::new(7).unwrap());
-    let cut_text = In::Reply(FinishReason::MaxTokens, vec![text("Once upon")]);
-    let (_, end) = run(Turn::new(small).unwrap(), &[cut_text]);
-    let end = end.unwrap();
-    assert_eq!(
-        (end.decision.text.as_str(), end.outcome),
-        ("Once upon", OutcomeCategory::MaxTokensLimit)
-    );
-    assert_eq!(
-        end.notices[0].text,
-        "The answer was cut at the limit of 7 tokens."
-    );
-}
-
-#[test]
-fn filters_and_refusals_are_typed() {
-    check(
-        &[In::Reply(
-            FinishReason::ContentFilter,
-            vec![text("partial")],
-        )],
-        expect![[r#"
-        call model (2 messages, last: hello)
-        finish RESPOND_ONLY GENERAL_CHAT REFUSAL:CONTENT_FILTER [refused]: I can't help with that request.
-    "#]],
-    );
-    check(
-        &[In::Reply(
-            FinishReason::Stop,
-            vec![Content::Refusal {
-                text: "no".to_owned(),
-            }],
-        )],
-        expect![[r#"
-        call model (2 messages, last: hello)
-        finish RESPOND_ONLY GENERAL_CHAT REFUSAL:CONTENT_FILTER [refused]: I can't help with that request.
-    "#]],
-    );
-}
-
-#[test]
-fn each_model_error_has_its_outcome_and_words() {
-    let wait = std::time::Duration::from_secs(3);
-    let message = String::new;
-    let table = [
-        (
-            ModelError::RateLimited {
-                provider: provider(),
-                retry_after: Some(wait),
-            },
-            "REFUSAL:RATE_LIMITED",
-            "too many requests",
-        ),
-        (
-            ModelError::Quota {
-                provider: provider(),
-                message: message(),
-            },
-            "REFUSAL:RATE_LIMITED",
-            "too many requests",
-        ),
-        (
-            ModelError::Timeout {
-                provider: provider(),
-                waited: wait,
-                bound: TimeBound::Silence,
-            },
-            "ERROR:LLM_FAILURE",
-            "temporarily unavailable",
-        ),
-        (
-            ModelError::Network {
-                provider: provider(),
-                message: message(),
-            },
-            "ERROR:LLM_FAILURE",
-            "temporarily unavailable",
-        ),
-        (
-            ModelError::Server {
-                provider: provider(),
-                status: 503,
-                message: message(),
-                retry_after: None,
-            },
-            "ERROR:LLM_FAILURE",
-            "temporarily unavailable",
-        ),
-        (
-            ModelError::Authentication {
-                provider: provider(),
-                message: message(),
-            },
-            "ERROR:LLM_FAILURE",
-            "not set up",
-        ),
-        (
-            ModelError::BadRequest {
-                provider: provider(),
-                message: message(),
-            },
-            "ERROR:LLM_FAILURE",
-            "not set up",
-        ),
-        (
-            ModelError::NotFound {
-                provider: provider(),
-                model: message(),
-                message: message(),
-            },
-            "ERROR:LLM_FAILURE",
-            "not set up",
-        ),
-        (
-            ModelError::InvalidResponse {
-                provider: provider(),
-                reason: message(),
-                raw: message(),
-            },
-            "ERROR:LLM_FAILURE",
-            "trouble processing",
-        ),
-        (
-            ModelError::Truncated {
-                provider: provider(),
-                reason: message(),
-            },
-            "ERROR:LLM_FAILURE",
-            "trouble processing",
-        ),
-        (
-            ModelError::ContextTooLong {
-                provider: provider(),
-                message: message(),
-            },
-            "LIMIT:CONTEXT",
-            "too long",
-        ),
-        (
-            ModelError::Refused {
-                provider: provider(),
-                message: message(),
-            },
-            "REFUSAL:CONTENT_FILTER",
-            "can't help",
-        ),
-    ];
-    for (error, outcome, words) in table {
-        // What was too long is sent once more, with less.
-        let too_long = matches!(error, ModelError::ContextTooLong { .. });
-        let fails = vec![In::Fails(error.clone()); if too_long { 2 } else { 1 }];
-        let (_, end) = run(Turn::new(setup()).unwrap(), &fails);
-        let end = end.unwrap();
-        assert_eq!(end.outcome.as_str(), outcome, "{error}");
-        assert!(
-            end.decision.text.to_lowercase().contains(words),
-            "{error}: {}",
-            end.decision.text
-        );
-        assert_eq!(end.error.unwrap().code(), error.code());
-    }
-}
-
-#[test]
-fn what_was_done_before_a_failure_is_said() {
-    let waited = std::time::Duration::from_secs(30);
-    let failure = ModelError::Timeout {
-        provider: provider(),
-        waited,
-        bound: TimeBound::Silence,
-    };
-    let (_, end) = run(
-        Turn::new(setup()).unwrap(),
-        &[
-            In::Calls(vec![("add", json!({}))]),
-            In::Ends(vec![ran(json!(1), "Added “Milk”.")]),
-            In::Fails(failure),
-        ],
-    );
-    let text = end.unwrap().decision.text;
-    assert!(
-        text.starts_with("Added “Milk”.\n") && text.contains("temporarily unavailable"),
-        "{text}"
-    );
-}
-
-#[test]
-fn stopping_gives_every_open_call_a_result() {
-    let (_, end) = run(
-        Turn::new(setup()).unwrap(),
-        &[
-            In::Calls(vec![("add", json!({})), ("add", json!({"x": 1}))]),
-            In::Stop(StopReason::Cancelled),
-        ],
-    );
-    let end = end.unwrap();
-    assert_eq!(end.outcome, OutcomeCategory::Cancelled);
-    assert_eq!(
-        end.messages
-            .iter()
-            .filter(|message| message.tool_result().is_some())
-            .count(),
-        2
-    );
-    let (_, end) = run(
-        Turn::new(setup()).unwrap(),
-        &[In::Stop(StopReason::Deadline)],
-    );
-    assert_eq!(end.unwrap().outcome, OutcomeCategory::DeadlineLimit);
-}
-
-#[test]
 fn a_weak_model_gets_one_round_and_the_tools_speak() {
     let weak = TurnSetup {
         style: ToolStyle::OneRound,
@@ -1030,92 +634,6 @@ fn a_weak_model_gets_one_round_and_the_tools_speak() {
               1. Milk
         "#]],
     );
-}
-
-#[test]
-fn in_doubt_is_said_and_not_repeated() {
-    let (_, end) = run(
-        Turn::new(setup()).unwrap(),
-        &[
-            In::Calls(vec![("send", json!({}))]),
-            In::Ends(vec![CallEnd::InDoubt {
-                arguments: Arguments::new(),
-            }]),
-            In::Says("I could not send it."),
-        ],
-    );
-    let end = end.unwrap();
-    assert_eq!(end.outcome, OutcomeCategory::InDoubt);
-    assert!(
-        end.notices[0].text.contains("may or may not"),
-        "{:?}",
-        end.notices
-    );
-    let told = end.messages[2].tool_result().unwrap().2.to_json();
-    assert_eq!(
-        (&told["success"], &told["data"]["status"]),
-        (&json!(false), &json!("unknown"))
-    );
-}
-
-#[test]
-fn a_doubt_waits_and_is_taken_as_done_or_left_open() {
-    let CallEnd::Waiting(pending) = waits("Send a letter") else {
-        panic!()
-    };
-    let doubt = Some(Doubt {
-        attempt: 1,
-        since: Timestamp::UNIX_EPOCH,
-    });
-    let doubtful = CallEnd::Waiting(PendingCall { doubt, ..pending });
-    let arguments = Arguments::new();
-    for (answer, outcome, told) in [
-        (
-            CallEnd::TakenAsDone {
-                arguments: arguments.clone(),
-            },
-            OutcomeCategory::TaskCompleted,
-            "done",
-        ),
-        (
-            CallEnd::InDoubt {
-                arguments: arguments.clone(),
-            },
-            OutcomeCategory::InDoubt,
-            "unknown",
-        ),
-    ] {
-        let inputs = [
-            In::Calls(vec![("send", json!({}))]),
-            In::Ends(vec![doubtful.clone()]),
-            In::Ends(vec![answer]),
-            In::Says("Well."),
-        ];
-        let (trace, end) = run(Turn::new(setup()).unwrap(), &inputs);
-        assert!(
-            trace[2].contains("may or may not") && trace[2].contains("Send a letter"),
-            "{}",
-            trace[2]
-        );
-        let end = end.unwrap();
-        assert_eq!(end.outcome, outcome);
-        let result = end.messages[2].tool_result().unwrap().2.clone();
-        assert_eq!(result.data.unwrap()["status"], told);
-    }
-    // Stopped while it waits: it is not said that it did not run.
-    let stopped = [
-        In::Calls(vec![("send", json!({}))]),
-        In::Ends(vec![doubtful]),
-        In::Stop(StopReason::Cancelled),
-    ];
-    let end = run(Turn::new(setup()).unwrap(), &stopped).1.unwrap();
-    assert_eq!(end.outcome, OutcomeCategory::Cancelled);
-    assert!(
-        end.decision.text.contains("may or may not"),
-        "{}",
-        end.decision.text
-    );
-    assert_eq!(end.tools_used[0].result, ToolResult::left_open());
 }
 
 #[test]
@@ -1160,125 +678,6 @@ fn requests_of_one_turn_share_their_prefix_and_call_ids_are_ours() {
     assert_eq!(second.tools, first.tools);
 }
 
-#[test]
-fn what_arrives_out_of_order_is_refused() {
-    let mut turn = Turn::new(setup()).unwrap();
-    assert!(turn.on_call_ends(Vec::new()).is_err());
-    turn.start().unwrap();
-    assert!(turn.start().is_err());
-    assert!(turn.on_call_ends(Vec::new()).is_err());
-    turn.on_model_result(Ok(reply(FinishReason::Stop, vec![text("Hi.")])))
-        .unwrap();
-    let error = turn
-        .on_model_result(Ok(reply(FinishReason::Stop, vec![])))
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "a model reply arrived while the turn was finished"
-    );
-}
-
-/// What is refused changes nothing: it can arrive again, whole.
-#[test]
-fn an_incomplete_arrival_leaves_the_turn_as_it_was() {
-    let mut turn = Turn::new(setup()).unwrap();
-    turn.start().unwrap();
-    let call = |name: &str| {
-        Content::ToolCall(ToolCall::from_object(
-            0,
-            None,
-            name.to_owned(),
-            Arguments::new(),
-        ))
-    };
-    let asked = reply(FinishReason::ToolCalls, vec![call("add"), call("drop")]);
-    let Action::CallTools(calls) = turn.on_model_result(Ok(asked)).unwrap() else {
-        panic!("no calls")
-    };
-    let ends: Vec<_> = calls
-        .iter()
-        .map(|call| (call.id.clone(), ran(json!(1), "Did it.")))
-        .collect();
-    let some = turn.on_call_ends(ends[..1].to_vec()).unwrap_err();
-    assert!(some.to_string().contains("some calls only"), "{some}");
-    let other = vec![(CallId::new("call_other").unwrap(), ran(json!(1), "Did it."))];
-    assert!(
-        turn.on_call_ends([ends.clone(), other].concat())
-            .unwrap_err()
-            .to_string()
-            .contains("another call")
-    );
-    assert!(matches!(
-        turn.on_call_ends(ends).unwrap(),
-        Action::CallModel(_)
-    ));
-}
-
-#[test]
-fn an_empty_message_starts_no_turn() {
-    assert!(
-        Turn::new(TurnSetup {
-            message: " \n".to_owned(),
-            message_chars: 2,
-            ..setup()
-        })
-        .is_err()
-    );
-}
-
-#[test]
-fn malformed_arguments_stay_visible() {
-    let call = ToolCall::from_json_text(0, Some(String::new()), "add".to_owned(), r#"{"d": "half"#);
-    assert_eq!(call.provider_id, None, "an empty provider id is none");
-    let MalformedArguments { text, reason } = call.malformed.unwrap();
-    assert!(text.ends_with("half") && reason.contains("EOF"), "{reason}");
-    for none in ["", "  ", "null", "{}"] {
-        let call = ToolCall::from_json_text(0, None, "add".to_owned(), none);
-        assert!(
-            call.malformed.is_none() && call.arguments.is_empty(),
-            "{none:?}"
-        );
-    }
-    assert!(
-        ToolCall::from_json_text(0, None, "add".to_owned(), "[1]")
-            .malformed
-            .is_some()
-    );
-}
-
-#[test]
-fn history_is_trimmed_by_whole_turns_in_blocks() {
-    let said = |n: usize| Message::user(format!("u{n}")).unwrap();
-    let answered = |n: usize| Message::assistant(vec![Part::ours(text(&format!("a{n}")))]).unwrap();
-    let past = |turns: usize| -> Vec<Message> {
-        (0..turns).flat_map(|n| [said(n), answered(n)]).collect()
-    };
-    assert_eq!(trim(&past(10), Some(20)).len(), 20, "20 fit");
-    let trimmed = |turns| {
-        let past = past(turns);
-        let kept = trim(&past, Some(20));
-        (kept.len(), kept[0].text())
-    };
-    assert_eq!(
-        trimmed(11),
-        (10, "u6".to_owned()),
-        "one too many: a whole block goes"
-    );
-    // The prefix stays for the next five turns.
-    assert_eq!(trimmed(12), (12, "u6".to_owned()));
-    assert_eq!(trimmed(16), (20, "u6".to_owned()));
-    assert_eq!(trimmed(17), (10, "u12".to_owned()));
-    assert_eq!(trim(&past(50), None).len(), 100);
-    assert_eq!(trim(&[], Some(20)).len(), 0);
-}
-
-#[test]
-fn a_message_is_cut_at_characters_not_bytes() {
-    assert_eq!(cut("äöü", 3), None);
-    assert_eq!(cut("äöüß", 3).as_deref(), Some("äöü"));
-    assert_eq!(cut("", 0), None);
-}
-
 /// A question, a call for it and its result of so many characters.
 fn reading(n: u32, chars: usize) -> Vec<Message> {
     let id = CallId::new(format!("call_{n}")).unwrap();
@@ -1293,8 +692,8 @@ fn reading(n: u32, chars: usize) -> Vec<Message> {
     ]
 }
 
-fn room(window: u32, reserve: u32, own: usize) -> Room {
-    Room::new(window, reserve, Calibration::default()).for_turn(None, own)
+fn room(window: u32, reserve: u32, own: usize) -> WindowCapacity {
+    WindowCapacity::new(window, reserve, Calibration::default()).for_turn(None, own)
 }
 
 fn parted(fitted: Fitted) -> (GenerateRequest, Vec<Notice>) {
@@ -1303,158 +702,4 @@ fn parted(fitted: Fitted) -> (GenerateRequest, Vec<Notice>) {
 
 fn codes(notices: &[Notice]) -> Vec<&str> {
     notices.iter().map(|notice| notice.code.as_str()).collect()
-}
-
-#[test]
-fn a_request_is_fitted_step_by_step_and_says_so() {
-    let mut messages = vec![Message::system("Be brief.").unwrap()];
-    (1..=3).for_each(|n| messages.extend(reading(n, 1600)));
-    messages.push(Message::user("and?").unwrap());
-    let request = GenerateRequest::new(messages);
-    let count = |text: &str| estimate_tokens(text);
-    let fitted = |window| fit(request.clone(), &room(window, 100, 1), &count).map(parted);
-
-    let (same, notices) = fitted(10_000).unwrap();
-    assert_eq!((same, notices), (request.clone(), Vec::new()));
-
-    let (cleared, notices) = fitted(1_100).unwrap();
-    assert_eq!(cleared.messages.len(), 11);
-    crate::message::check_pairing(&cleared.messages).unwrap();
-    assert_eq!(
-        notices[0].text,
-        "The conversation is long: 1 old tool results were left out."
-    );
-
-    let (dropped, notices) = fitted(150).unwrap();
-    crate::message::check_pairing(&dropped.messages).unwrap();
-    assert_eq!(dropped.messages.last().unwrap().text(), "and?");
-    assert!(
-        dropped.messages.len() < 11 && notices.last().unwrap().text.contains("oldest messages")
-    );
-
-    let error = fitted(20).unwrap_err();
-    assert!(error.to_string().contains("20 fit"), "{error}");
-}
-
-#[test]
-fn a_result_longer_than_the_window_is_shown_in_part_the_same_part_each_time() {
-    let count = |text: &str| estimate_tokens(text);
-    let mut request = GenerateRequest::new(
-        [
-            vec![Message::system("Be brief.").unwrap()],
-            reading(1, 200_000),
-        ]
-        .concat(),
-    );
-    let shown = |request: &GenerateRequest, n: usize, own: usize| {
-        let (fitted, notices) =
-            parted(fit(request.clone(), &room(4_096, 1_024, own), &count).unwrap());
-        assert!(request_tokens(&fitted, &count) <= 4_096 - 1_024);
-        crate::message::check_pairing(&fitted.messages).unwrap();
-        (
-            fitted.messages[n]
-                .tool_result()
-                .unwrap()
-                .2
-                .data
-                .clone()
-                .unwrap()
-                .as_str()
-                .unwrap()
-                .to_owned(),
-            notices,
-        )
-    };
-    let (first, notices) = shown(&request, 3, 3);
-    assert_eq!(codes(&notices), ["result_in_part"]);
-    assert!(
-        notices[0]
-            .text
-            .contains("read is long (about 50012 tokens)"),
-        "{}",
-        notices[0].text
-    );
-    assert!(
-        first.starts_with("xxx")
-            && first.ends_with("xxx")
-            && first.contains("of 200000 characters are left out here ...")
-    );
-    request.messages.push(Message::user("and?").unwrap());
-    assert_eq!(shown(&request, 3, 1).0, first);
-    let schema = json!({"type": "object"});
-    request.tools = request
-        .tools
-        .with([ToolDefinition::new(READ_RESULT, "Reads on.", schema).unwrap()]);
-    assert!(
-        shown(&request, 3, 1)
-            .0
-            .contains("read_result with call \"call_1\" and from ")
-    );
-}
-
-#[test]
-fn many_results_in_one_turn_are_shortened_before_it_is_given_up() {
-    let count = |text: &str| estimate_tokens(text);
-    let mut messages = vec![Message::system("Be brief.").unwrap()];
-    for n in 1..=5 {
-        // One turn: only the first reading has a question.
-        messages.extend(reading(n, 40_000).into_iter().skip(usize::from(n > 1)));
-    }
-    let (fitted, notices) = parted(
-        fit(
-            GenerateRequest::new(messages),
-            &room(32_768, 1_024, 11),
-            &count,
-        )
-        .unwrap(),
-    );
-    crate::message::check_pairing(&fitted.messages).unwrap();
-    assert_eq!(fitted.messages.len(), 12);
-    assert!(request_tokens(&fitted, &count) <= 32_768 - 1_024);
-    assert_eq!(
-        codes(&notices),
-        ["result_in_part"],
-        "what is said once is enough"
-    );
-    let last = fitted
-        .messages
-        .last()
-        .unwrap()
-        .tool_result()
-        .unwrap()
-        .2
-        .data
-        .clone()
-        .unwrap();
-    assert_eq!(
-        *last,
-        json!("x".repeat(40_000)),
-        "what was read last stays whole"
-    );
-}
-
-#[test]
-fn a_failed_result_is_shortened_and_still_failed() {
-    let count = |text: &str| estimate_tokens(text);
-    let mut messages = reading(1, 8);
-    let id = CallId::new("call_1").unwrap();
-    messages[2] = Message::tool(id, "read", ToolResult::failed("ü".repeat(100_000))).unwrap();
-    let (fitted, _) = parted(
-        fit(
-            GenerateRequest::new(messages),
-            &room(4_096, 1_024, 3),
-            &count,
-        )
-        .unwrap(),
-    );
-    let (_, _, result) = fitted.messages[2].tool_result().unwrap();
-    assert!(
-        !result.success
-            && result
-                .error
-                .as_ref()
-                .unwrap()
-                .contains("of 100000 characters"),
-        "{result:?}"
-    );
 }

@@ -1,5 +1,4 @@
-//! Which category the decision log gives an answer: labelled answers through the real turn and the
-//! real gate.
+//! Categories of the decision log: labelled answers through the real turn and the real gate.
 //!
 //! `tests/answers/README.md` says where the answers come from. The tables are exact: a rule that
 //! reads one answer less rightly, or one more, changes them. `docs/decision-log.md` shows them.
@@ -26,7 +25,7 @@ const TOOLS: [(&str, bool); 5] = [
     ("delete_task", false),
 ];
 
-/// What is said or called, and what a careful reader says it is.
+/// An answer or a call with the label that a careful reader gives it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Labelled {
@@ -109,7 +108,7 @@ fn gate() -> Gate {
     }
 }
 
-/// How a turn ended, and how often the model was asked.
+/// The end of a turn, and the number of model calls.
 struct Ended {
     end: TurnEnd,
     asked: usize,
@@ -124,7 +123,7 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         turn: TurnId(Uuid::from_u128(7)),
         model: ModelId::new("test", "model").unwrap(),
         instruction: String::new(),
-        recalled: Recalled::default(),
+        recalled: TurnHistory::default(),
         choice: adjutant_core::ToolChoice::Auto,
         context: String::new(),
         call: None,
@@ -213,8 +212,8 @@ fn category(labelled: &Labelled) -> String {
     .to_string()
 }
 
-/// Whether a call of a tool that there is not was told the model, changed nothing, and is not what
-/// the person wanted.
+/// Returns true if a call of an unknown tool was reported to the model, changed nothing, and is not
+/// the intent of the turn.
 fn is_ignored(labelled: &Labelled) -> bool {
     let sorry = Content::Text {
         text: "Something went wrong there.".to_owned(),
@@ -269,7 +268,7 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// What became of all labelled answers, as a table for each half.
+/// Compares the categories of all labelled answers with a table for each half.
 #[test]
 fn categories_of_labelled_answers() {
     let mut tables = String::new();

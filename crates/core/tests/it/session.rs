@@ -1,4 +1,4 @@
-//! Where a conversation stands: from its events, its inbox and the time.
+//! The state of a session: from the conversation's events, its inbox and the time.
 
 use adjutant_core::port::Loaded;
 use adjutant_core::{
@@ -14,7 +14,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
 }
 
-/// What is known after these events, a second apart from second 1 on.
+/// Returns a conversation with these events, a second apart from second 1 on.
 fn known(bodies: &[Value]) -> Loaded {
     let event = |body: &Value| -> Event { serde_json::from_value(body.clone()).unwrap() };
     let events = (1..).zip(bodies).map(|(seq, body)| Recorded {

@@ -1,4 +1,4 @@
-//! Where the time of a turn went, and what was said in it: from its events and nothing else.
+//! The steps and messages of a turn, derived from its events alone.
 
 use adjutant_core::{Event, LogContent, Recorded, Step, StepKind, TurnId, trace, transcript};
 use jiff::Timestamp;

@@ -201,25 +201,6 @@ fn ranges() {
 }
 
 #[test]
-fn task_descriptions_and_ids() {
-    assert_eq!(
-        TaskDescription::new("  buy\nmilk ").unwrap().as_str(),
-        "buy milk"
-    );
-    assert!(TaskDescription::new(" \t").is_err());
-    assert!(TaskDescription::new(&"ä".repeat(1000)).is_ok());
-    assert_eq!(
-        TaskDescription::new(&"ä".repeat(1001)).unwrap_err(),
-        InvalidDescription::TooLong { chars: 1001 }
-    );
-    assert_eq!(
-        serde_json::to_value(TaskId::new(7).unwrap()).unwrap(),
-        json!("7")
-    );
-    assert!(TaskId::new(0).is_none() && TaskId::try_from("0".to_owned()).is_err());
-}
-
-#[test]
 fn usage_adds_what_is_known() {
     let some = Usage {
         input_tokens: Some(3),
@@ -258,20 +239,25 @@ fn words_of_decisions_and_outcomes_are_those_of_the_design() {
         );
     }
     assert_eq!(OutcomeCategory::ALL.len(), 22);
-    for (tool, intent) in [
-        ("add_task", "CREATE_TASK"),
-        ("list_tasks", "LIST_TASKS"),
-        ("update_task", "UPDATE_TASK"),
-        ("complete_task", "COMPLETE_TASK"),
-        ("delete_task", "DELETE_TASK"),
-        ("weather", "weather"),
+    for word in [
+        "GENERAL_CHAT",
+        "AMBIGUOUS",
+        "OUT_OF_SCOPE",
+        "CONFIRM_YES",
+        "CONFIRM_NO",
     ] {
-        assert_eq!(UserIntent::of_tool(tool).as_str(), intent);
-        assert_eq!(
-            UserIntent::from(intent.to_owned()),
-            UserIntent::of_tool(tool)
-        );
+        let intent = UserIntent::from(word.to_owned());
+        assert_eq!(intent.as_str(), word);
+        assert!(!matches!(intent, UserIntent::Tool(_)), "{word}");
     }
+    for word in ["DELETE_TASK", "weather"] {
+        let intent = UserIntent::from(word.to_owned());
+        assert_eq!(intent, UserIntent::Tool(word.to_owned()));
+        assert_eq!(intent.as_str(), word);
+    }
+    let weather = ToolDefinition::new("weather", "Weather.", json!({})).unwrap();
+    assert_eq!(weather.intent(), "weather");
+    assert_eq!(weather.with_intent("FORECAST").intent(), "FORECAST");
 }
 
 #[test]

@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::conversation::{Conversation, recalled};
+use crate::conversation::{Conversation, turn_history};
 use crate::event::{Event, Recorded};
 use crate::id::InputId;
 use crate::message::Role;
 use crate::model::MaxTokens;
-use crate::summary::{Recalled, Summary, put_block};
+use crate::summary::{Summary, TurnHistory, put_block};
 
 fn count(text: &str) -> u32 {
     estimate_tokens(text)
@@ -91,7 +91,8 @@ fn replied(counted: u32, reply: Result<GenerateResponse, ModelError>, attempts: 
 
 fn calibrated(events: Vec<Event>) -> Calibration {
     let events = recorded([vec![started()], events].concat());
-    Conversation::of(None, events).calibration(&ModelId::new("test", "model").unwrap(), false)
+    Conversation::from_events(None, events)
+        .calibration(&ModelId::new("test", "model").unwrap(), false)
 }
 
 fn summarised(upto: usize) -> Event {
@@ -151,7 +152,7 @@ fn a_count_is_corrected_by_what_the_provider_reported_and_never_below_it() {
     );
     let other = ModelId::new("test", "other").unwrap();
     let events = recorded(vec![started(), answered(10_000, Some(20_000))]);
-    let conversation = Conversation::of(None, events);
+    let conversation = Conversation::from_events(None, events);
     assert_eq!(
         conversation.calibration(&other, false),
         Calibration::default()
@@ -252,15 +253,15 @@ fn talk(n: usize, chars: usize) -> Vec<Message> {
     ]
 }
 
-fn past(turns: usize, chars: usize) -> Recalled {
+fn past(turns: usize, chars: usize) -> TurnHistory {
     let messages = (0..turns).flat_map(|n| talk(n, chars)).collect();
-    Recalled {
+    TurnHistory {
         messages,
-        ..Recalled::default()
+        ..TurnHistory::default()
     }
 }
 
-fn plan(recalled: &Recalled, usable: u32, all: bool) -> Option<Summarise> {
+fn plan(recalled: &TurnHistory, usable: u32, all: bool) -> Option<Summarise> {
     Summarise::plan(recalled, usable, if all { 0 } else { usable / 4 }, &count)
 }
 
@@ -277,12 +278,12 @@ fn whole_turns_are_summarised_until_a_quarter_of_the_window_is_left() {
     assert_eq!((all.summarized_at, all.messages), (20, 20));
     // Nothing to gain: it is short, there is nothing, or a summary would not fit.
     assert_eq!(plan(&past(2, 40), 1000, false), None);
-    assert_eq!(plan(&Recalled::default(), 1000, true), None);
+    assert_eq!(plan(&TurnHistory::default(), 1000, true), None);
     assert_eq!(plan(&ten, 300, true), None);
     // A call and its result stay on one side of the cut.
-    let read = Recalled {
+    let read = TurnHistory {
         messages: (1..=4).flat_map(|n| reading(n, 400)).collect(),
-        ..Recalled::default()
+        ..TurnHistory::default()
     };
     assert_eq!(plan(&read, 1000, false).unwrap().summarized_at % 3, 0);
     // Later ones take the earlier one in, and count from the beginning of the conversation.
@@ -290,7 +291,7 @@ fn whole_turns_are_summarised_until_a_quarter_of_the_window_is_left() {
         summarized_at: 30,
         text: "They like tea.".to_owned(),
     };
-    let later = Recalled {
+    let later = TurnHistory {
         summary: Some(earlier),
         from: 30,
         ..past(10, 400)
@@ -311,9 +312,9 @@ fn whoever_summarises_reads_data_within_its_window_and_has_no_tools() {
     let mut messages = vec![Message::user(hostile).unwrap()];
     messages.extend(reading(1, 200_000).into_iter().skip(1));
     messages.extend(talk(2, 100_000));
-    let recalled = Recalled {
+    let recalled = TurnHistory {
         messages,
-        ..Recalled::default()
+        ..TurnHistory::default()
     };
     let plan = plan(&recalled, 8_000, true).unwrap();
     let config = GenerationConfig {
@@ -415,7 +416,7 @@ fn a_turn_goes_on_with_the_summary_in_front_of_what_was_kept() {
         said[1].contains("\nThey like tea.\n") && said[1].ends_with("question 2 qqqq"),
         "{said:?}"
     );
-    assert_eq!((said[3].as_str(), going.recalled().from), ("hello", 4));
+    assert_eq!((said[3].as_str(), going.turn_history().from), ("hello", 4));
     // Everything: it stands in front of the turn's own words, which are not changed.
     assert!(going.take_summary(std::iter::once(&summarised(6)), 1));
     let said: Vec<String> = going.request().messages.iter().map(Message::text).collect();
@@ -462,20 +463,23 @@ fn the_past_is_the_last_summary_and_what_was_said_since() {
         summarised(2),
         finished("three"),
     ];
-    let now = recalled(&recorded(events.clone()), None);
+    let now = turn_history(&recorded(events.clone()), None);
     assert_eq!((now.from, now.messages.len()), (2, 4));
     assert_eq!(now.summary.unwrap().summarized_at, 2);
     // Trimmed from what no summary stands for.
-    assert_eq!(recalled(&recorded(events.clone()), Some(2)).from, 4);
+    assert_eq!(turn_history(&recorded(events.clone()), Some(2)).from, 4);
     // One that stands for more than there is, is of another history.
     assert_eq!(
-        recalled(&recorded(vec![finished("one"), summarised(4)]), None).summary,
+        turn_history(&recorded(vec![finished("one"), summarised(4)]), None).summary,
         None
     );
     events.push(Event::HistorySet {
         messages: Vec::new(),
     });
-    assert_eq!(recalled(&recorded(events), None), Recalled::default());
+    assert_eq!(
+        turn_history(&recorded(events), None),
+        TurnHistory::default()
+    );
 }
 
 #[test]
@@ -507,7 +511,8 @@ fn the_words_of_the_turn_itself_stay_when_it_is_asked_again() {
     let _ = turn
         .on_model_result(Ok(reply(FinishReason::Stop, vec![text(" ")])))
         .unwrap();
-    let room = Room::new(400, 100, Calibration::default()).for_turn(None, turn.own_messages());
+    let room =
+        WindowCapacity::new(400, 100, Calibration::default()).for_turn(None, turn.own_messages());
     let fitted = fit(turn.request(), &room, &count).unwrap();
     let said: Vec<String> = fitted.request.messages.iter().map(Message::text).collect();
     assert!(
@@ -530,7 +535,8 @@ fn a_summary_outlives_the_turns_behind_it_and_goes_last() {
     messages.push(Message::user("and?").unwrap());
     put_block(&mut messages, &block);
     let fitted = |window: u32| {
-        let room = Room::new(window, 0, Calibration::default()).for_turn(Some(block.clone()), 1);
+        let room =
+            WindowCapacity::new(window, 0, Calibration::default()).for_turn(Some(block.clone()), 1);
         fit(GenerateRequest::new(messages.clone()), &room, &count)
     };
     let some = fitted(500).unwrap();
@@ -618,7 +624,7 @@ proptest! {
             false => answered(counted, Some(reported)),
         });
         let calibration = calibrated(reports.collect());
-        let recalled = Recalled { messages: messages_of(&turns), from: 0, summary: None };
+        let recalled = TurnHistory { messages: messages_of(&turns), from: 0, summary: None };
         let summary = summary.map(|text| Summary { summarized_at: 0, text });
         let block = summary.as_ref().map(Summary::block);
         let mut messages = vec![Message::system("Be brief.").unwrap()];
@@ -633,7 +639,7 @@ proptest! {
             put_block(&mut messages, block);
         }
         prop_assert!(is_valid(&messages));
-        let room = Room::new(window, reserve, calibration).for_turn(block, own);
+        let room = WindowCapacity::new(window, reserve, calibration).for_turn(block, own);
         match fit(GenerateRequest::new(messages.clone()), &room, &count) {
             Ok(fitted) => {
                 let sent = &fitted.request.messages;
@@ -659,7 +665,7 @@ proptest! {
         usable in 400_u32..20_000,
         all in any::<bool>(),
     ) {
-        let recalled = Recalled { messages: messages_of(&turns), from: 10, summary: None };
+        let recalled = TurnHistory { messages: messages_of(&turns), from: 10, summary: None };
         if let Some(plan) = plan(&recalled, usable, all) {
             let cut = plan.summarized_at - 10;
             prop_assert!(cut > 0 && cut <= recalled.messages.len());

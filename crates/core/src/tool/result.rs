@@ -1,0 +1,202 @@
+//! Results of tool calls.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::call::Arguments;
+
+/// The result of a call, as the model, the log and the API show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// True if the call succeeded.
+    pub success: bool,
+    /// The output, if the call succeeded. Shared between copies and never changed: it may be large.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "null_is_data"
+    )]
+    pub data: Option<Arc<Value>>,
+    /// The failure, if there was one: a message that a model can act on and a person may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// True if the model reads `data` alone, as it is, without `success` around it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verbatim: bool,
+}
+
+/// Deserialises `null` as data: a tool may answer `null`, and that is not the same as no answer.
+fn null_is_data<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Arc<Value>>, D::Error> {
+    Value::deserialize(deserializer).map(|data| Some(data.into()))
+}
+
+impl ToolResult {
+    /// Creates the result of a successful call.
+    #[must_use]
+    pub fn ok(data: Value) -> Self {
+        Self {
+            success: true,
+            data: Some(data.into()),
+            error: None,
+            verbatim: false,
+        }
+    }
+
+    /// Creates the result of a failed call.
+    #[must_use]
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self {
+            success: false,
+            data: None,
+            error: Some(error.into()),
+            verbatim: false,
+        }
+    }
+
+    /// Creates a successful result that the model reads exactly as it is.
+    #[must_use]
+    pub fn verbatim(data: Value) -> Self {
+        Self {
+            success: true,
+            data: Some(data.into()),
+            error: None,
+            verbatim: true,
+        }
+    }
+
+    /// Creates the result of an interrupted call that the user says was carried out.
+    #[must_use]
+    pub fn taken_as_done() -> Self {
+        Self::ok(serde_json::json!({ "status": "done", "note": "confirmed by the person" }))
+    }
+
+    /// Creates the result of an interrupted call whose effect stays unknown.
+    #[must_use]
+    pub fn left_open() -> Self {
+        let note = "interrupted; may or may not have been carried out; not repeated";
+        Self {
+            data: Some(serde_json::json!({ "status": "unknown", "note": note }).into()),
+            ..Self::failed(format!("unknown: {note}"))
+        }
+    }
+
+    /// Creates the result of a call that broke off and may have had its effect: the model is told,
+    /// and the same call is not made again in this turn.
+    #[must_use]
+    pub fn broke_off(error: impl fmt::Display) -> Self {
+        let note = "may or may not have been carried out; not repeated";
+        Self {
+            data: Some(serde_json::json!({ "status": "unknown", "note": note }).into()),
+            ..Self::failed(format!("{error}; it {note}"))
+        }
+    }
+
+    /// Returns roughly how many bytes a model reads of it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.to_text().len()
+    }
+
+    /// Returns true if it is not known whether the call was carried out.
+    pub(crate) fn is_unknown(&self) -> bool {
+        !self.success
+            && self
+                .data
+                .as_ref()
+                .is_some_and(|data| data["status"] == "unknown")
+    }
+
+    /// Adds a note for the model that had called the tool with other arguments.
+    #[must_use]
+    pub(crate) fn of_edited(self, arguments: &Arguments) -> Self {
+        let note = "the person changed the arguments before it ran";
+        Self {
+            data: Some(
+                serde_json::json!({ "note": note, "arguments": arguments, "result": self.data })
+                    .into(),
+            ),
+            verbatim: false,
+            ..self
+        }
+    }
+
+    /// Returns the text that the model reads: a verbatim text as it is, everything else as JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        /// The JSON of [`ToolResult::to_json`], borrowed.
+        #[derive(Serialize)]
+        struct Read<'a> {
+            success: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<&'a str>,
+        }
+        if let Some(words) = self.words() {
+            return words.to_owned();
+        }
+        match &self.data {
+            Some(data) if self.verbatim => data.to_string(),
+            data => {
+                let read = Read {
+                    success: self.success,
+                    data: data.as_deref(),
+                    error: self.error.as_deref(),
+                };
+                serde_json::to_string(&read).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Returns the text of a verbatim result that is a text.
+    pub(crate) fn words(&self) -> Option<&str> {
+        self.data.as_ref().filter(|_| self.verbatim)?.as_str()
+    }
+
+    /// Returns the JSON that the model reads.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        if let (true, Some(data)) = (self.verbatim, &self.data) {
+            return Value::clone(data);
+        }
+        let mut map = Map::new();
+        map.insert("success".to_owned(), Value::Bool(self.success));
+        if let Some(data) = &self.data {
+            map.insert("data".to_owned(), Value::clone(data));
+        }
+        if let Some(error) = &self.error {
+            map.insert("error".to_owned(), Value::String(error.clone()));
+        }
+        Value::Object(map)
+    }
+}
+
+/// A call of a known tool with valid arguments that was executed, failed or was denied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolInvocation {
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments of the call, with references resolved to ids.
+    pub arguments: Arguments,
+    /// The result of the call. Serialised as `{success, data?, error?}`.
+    pub result: ToolResult,
+}
+
+impl ToolInvocation {
+    /// Returns the data, or the failure.
+    ///
+    /// # Errors
+    /// The failure of the call, as the model saw it.
+    pub fn outcome(&self) -> Result<&Value, &str> {
+        if self.result.success {
+            Ok(self.result.data.as_deref().unwrap_or(&Value::Null))
+        } else {
+            Err(self.result.error.as_deref().unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Acting on a reply of the model: an answer, calls, or a request for another reply.
+
+use serde_json::Value;
+
+use super::decide::{Decision, Ending, Unusable, decide, is_control};
+use super::finish::limit;
+use super::reading::{Reading, read};
+use super::round::Round;
+use super::{Action, Failure, State, ToolStyle, Turn};
+use crate::cost::Cost;
+use crate::decision::{DecisionKind, Notice, OutcomeCategory};
+use crate::error::ModelError;
+use crate::fingerprint::sorted;
+use crate::id::CallId;
+use crate::limit_name::LimitName;
+use crate::limits::OUTPUT_TOKENS_MAX;
+use crate::message::{Content, Message, Part};
+use crate::model::GenerateResponse;
+use crate::tool::{ToolCall, ToolDefinition};
+use crate::trim::cut;
+use crate::words;
+
+/// Characters of an unusable answer that are kept for the log.
+const RAW_CHARS_MAX: usize = 64 * 1024;
+
+impl Turn {
+    pub(super) fn act_on(&mut self, mut reply: GenerateResponse) -> Action {
+        self.usage = self.usage.plus(reply.usage);
+        self.cost = Cost::sum(self.cost, reply.cost);
+        for loss in std::mem::take(&mut reply.losses) {
+            self.add_notice(Notice::not_sent(loss));
+        }
+        // With an output schema the schema decides whether a text is usable; constrained tool calls
+        // were decoded before.
+        let words_only = self.setup.output.is_some() || self.setup.style == ToolStyle::OneRound;
+        let tools: &[ToolDefinition] = if words_only { &[] } else { &self.setup.tools };
+        let read = decide(&reply, tools).and_then(|decision| self.check_tool_choice(decision));
+        let decision = match read.and_then(|decision| self.parse_output(decision)) {
+            Ok(decision) => decision,
+            Err(why) => return self.reask(&why, reply),
+        };
+        self.reask_messages.clear();
+        self.reasks = 0;
+        self.mint_call_ids(&mut reply.parts);
+        let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
+        // Only an empty list of parts is refused, and that was asked again above.
+        self.messages.extend(Message::assistant(reply.parts).ok());
+        self.requested_calls
+            .extend(calls.iter().filter(|call| !is_control(call)).cloned());
+        match decision {
+            Decision::Respond { text, cut, output } => self.respond(text, cut, output),
+            Decision::End(ending) => {
+                self.record_results(Round::new(calls, None), "");
+                self.end(ending)
+            }
+            Decision::InvokeTools { ending } => self.invoke(calls, ending),
+            Decision::Filtered { message } => {
+                let provider = self.setup.model.provider.clone();
+                self.fail(ModelError::Refused { provider, message })
+            }
+        }
+    }
+
+    /// Checks the decision against the tool choice: text, a question or a refusal is no answer
+    /// where the caller requires a call.
+    pub(super) fn check_tool_choice(&self, decision: Decision) -> Result<Decision, Unusable> {
+        match decision {
+            Decision::Respond { cut: false, .. } | Decision::End(_)
+                if self.setup.choice.requires_call() =>
+            {
+                Err(Unusable::NoCall)
+            }
+            decision => Ok(decision),
+        }
+    }
+
+    /// Parses the answer with the output schema, if there is one. An answer that was cut is not
+    /// parsed.
+    pub(super) fn parse_output(&self, decision: Decision) -> Result<Decision, Unusable> {
+        match (decision, &self.setup.output) {
+            (
+                Decision::Respond {
+                    text, cut: false, ..
+                },
+                Some(schema),
+            ) => {
+                let read = schema.read(&text).map_err(Unusable::Misfit)?;
+                Ok(Decision::Respond {
+                    text: read.text,
+                    cut: false,
+                    output: Some(read.value),
+                })
+            }
+            (decision, _) => Ok(decision),
+        }
+    }
+
+    pub(super) fn respond(&mut self, text: String, cut: bool, output: Option<Value>) -> Action {
+        if cut {
+            let max = self
+                .setup
+                .config
+                .max_tokens
+                .map_or(OUTPUT_TOKENS_MAX, |max| max.get());
+            self.add_notice(Notice {
+                code: "answer_cut".to_owned(),
+                text: words::answer_cut(max),
+            });
+            let error = limit(LimitName::OutputTokens, max.to_string());
+            return self.finish(
+                self.plain_kind(),
+                OutcomeCategory::MaxTokensLimit,
+                text,
+                Some(error),
+            );
+        }
+        if output.is_some() {
+            return self.conclude(text, output);
+        }
+        match self.classify(&text) {
+            Reading::Question | Reading::Offer => {
+                return self.finish(
+                    DecisionKind::AskClarification,
+                    OutcomeCategory::UnclearIntent,
+                    text,
+                    None,
+                );
+            }
+            Reading::Refusal => {
+                return self.finish(self.plain_kind(), OutcomeCategory::OutOfScope, text, None);
+            }
+            Reading::Answer => {}
+        }
+        // A model may call a failed tool a success, so the tool's message stands beside its answer.
+        let text = match self.failures.last() {
+            Some(Failure { user_message, .. }) if !text.contains(user_message.as_str()) => {
+                format!("{}\n{user_message}", text.trim_end())
+            }
+            Some(_) | None => text,
+        };
+        self.conclude(text, None)
+    }
+
+    /// Classifies a text of the model. After something was changed, denied or failed, the turn is
+    /// about that and the text is an answer; after something was read, an offer is a courtesy.
+    pub(super) fn classify(&self, text: &str) -> Reading {
+        let only_read = self
+            .invocations
+            .iter()
+            .all(|used| used.result.success && !self.changes(&used.tool));
+        let went_well = self.failures.iter().all(|failure| failure.is_unknown);
+        if self.setup.style == ToolStyle::OneRound
+            || !only_read
+            || !went_well
+            || self.expired
+            || self.in_doubt
+        {
+            return Reading::Answer;
+        }
+        match read(text) {
+            Reading::Offer if !self.invocations.is_empty() => Reading::Answer,
+            reading => reading,
+        }
+    }
+
+    /// Returns true if a known tool does more than read.
+    pub(super) fn changes(&self, tool: &str) -> bool {
+        self.knows(tool)
+            .is_some_and(|known| !known.annotations.read_only)
+    }
+
+    pub(super) fn knows(&self, tool: &str) -> Option<&ToolDefinition> {
+        self.setup
+            .tools
+            .iter()
+            .find(|known| known.name.as_str() == tool)
+    }
+
+    pub(super) fn invoke(&mut self, calls: Vec<ToolCall>, ending: Option<Ending>) -> Action {
+        for call in calls.iter().filter(|call| !is_control(call)) {
+            // Two malformed calls are the same if their text is.
+            let unread = call
+                .malformed
+                .as_ref()
+                .map_or("", |malformed| malformed.text.as_str());
+            let key = format!(
+                "{} {unread} {}",
+                call.name,
+                sorted(&serde_json::Value::Object(call.arguments.clone()))
+            );
+            let count = self.identical.entry(key).or_insert(0);
+            *count += 1;
+            if *count > self.setup.limits.identical_calls_max {
+                let malformed = call
+                    .malformed
+                    .as_ref()
+                    .map(|malformed| malformed.text.clone());
+                self.record_results(
+                    Round::new(calls, None),
+                    "it was not run: the same call was made too often in this turn",
+                );
+                if let Some(raw) = malformed {
+                    return self.fail(ModelError::InvalidResponse {
+                        provider: self.setup.model.provider.clone(),
+                        reason: "the arguments of its call could not be read, again and again"
+                            .to_owned(),
+                        raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
+                    });
+                }
+                let value = self.setup.limits.identical_calls_max.to_string();
+                let error = limit(LimitName::IdenticalCalls, value);
+                let text = self.with_summaries(words::TOO_COMPLEX);
+                return self.finish(
+                    self.plain_kind(),
+                    OutcomeCategory::IdenticalCallsLimit,
+                    text,
+                    Some(error),
+                );
+            }
+        }
+        let run = calls
+            .iter()
+            .filter(|call| !is_control(call))
+            .cloned()
+            .collect();
+        self.state = State::AwaitingTools(Round::new(calls, ending));
+        Action::CallTools(run)
+    }
+
+    /// Asks once more for an answer that cannot be used; the answer is not kept in the history.
+    pub(super) fn reask(&mut self, why: &Unusable, reply: GenerateResponse) -> Action {
+        if self.reasks < self.setup.limits.reasks_max {
+            self.reasks += 1;
+            self.reask_messages.clear();
+            if let Unusable::Misfit(_) = why {
+                // The paths in the note mean something only beside the answer they are about.
+                self.reask_messages
+                    .extend(Message::assistant(reply.parts).ok());
+            }
+            self.reask_messages
+                .extend(Message::user(format!("[{}]", why.note())).ok());
+            return self.call_model();
+        }
+        let reason = match why {
+            Unusable::CutInCall | Unusable::CutInThought => {
+                let max = self
+                    .setup
+                    .config
+                    .max_tokens
+                    .map_or(OUTPUT_TOKENS_MAX, |max| max.get());
+                let error = limit(LimitName::OutputTokens, max.to_string());
+                let text = self.with_summaries(words::TOO_COMPLEX);
+                return self.finish(
+                    self.plain_kind(),
+                    OutcomeCategory::MaxTokensLimit,
+                    text,
+                    Some(error),
+                );
+            }
+            Unusable::Empty => "the answer was empty, again".to_owned(),
+            Unusable::MalformedCall => "the call in it was malformed, again".to_owned(),
+            Unusable::NoCall => "it calls no tool, again, and the caller wants a call".to_owned(),
+            Unusable::Misfit(places) => format!("it does not fit the JSON Schema, again: {places}"),
+        };
+        let raw = match why {
+            Unusable::Misfit(_) | Unusable::NoCall => reply.text(),
+            Unusable::Empty
+            | Unusable::CutInCall
+            | Unusable::CutInThought
+            | Unusable::MalformedCall => serde_json::to_string(&reply.parts).unwrap_or_default(),
+        };
+        self.fail(ModelError::InvalidResponse {
+            provider: self.setup.model.provider.clone(),
+            reason,
+            raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
+        })
+    }
+
+    pub(super) fn mint_call_ids(&mut self, parts: &mut [Part]) {
+        for part in parts {
+            if let Content::ToolCall(call) = &mut part.content {
+                self.calls_minted += 1;
+                call.id = CallId::minted(self.setup.turn, self.calls_minted);
+            }
+        }
+    }
+}
