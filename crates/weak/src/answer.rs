@@ -1,0 +1,179 @@
+//! Decoding of the model's answer: a list of actions becomes calls, and each doubt a question.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use adjutant_core::turn::ASK_USER;
+use adjutant_core::{
+    Arguments, Content, FinishReason, GenerateResponse, Part, Reference, ToolCall, ToolDefinition,
+};
+
+use super::actions::{self, ACTIONS_MAX, Control};
+use super::clarification::Clarification;
+use super::dialogue::Dialogue;
+use super::guard::{Guard, Proposed};
+
+/// An object with one key, the tool's name, whose value is the arguments.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "BTreeMap<String, Arguments>")]
+struct Action {
+    tool: String,
+    args: Arguments,
+}
+
+impl TryFrom<BTreeMap<String, Arguments>> for Action {
+    type Error = &'static str;
+
+    fn try_from(mut named: BTreeMap<String, Arguments>) -> Result<Self, Self::Error> {
+        match (named.pop_first(), named.is_empty()) {
+            (Some((tool, args)), true) => Ok(Self { tool, args }),
+            _ => Err("an action has one name"),
+        }
+    }
+}
+
+pub(super) fn decode(
+    mut response: GenerateResponse,
+    dialogue: &Dialogue,
+    references: &[Reference],
+    tools: &[&ToolDefinition],
+) -> GenerateResponse {
+    match response.finish {
+        // There is no answer to decode; the turn reports both itself.
+        FinishReason::ContentFilter | FinishReason::MalformedCall => return response,
+        // A list that the token bound cut off does not parse, and becomes a question.
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::MaxTokens => {}
+    }
+    let mut parts: Vec<Part> = response
+        .parts
+        .iter()
+        .filter(|part| matches!(part.content, Content::Thinking { .. }))
+        .cloned()
+        .collect();
+    let guard = Guard::new(dialogue, references, tools);
+    let contents = match parse_actions(&response.text()) {
+        Some(actions) => contents(&actions, &guard, tools),
+        // The call does not depend on the model: its text is the user's.
+        None if guard.must_call() => contents(&[], &guard, tools),
+        None => vec![question_call(0, &Clarification::NotUnderstood)],
+    };
+    let calls = contents
+        .iter()
+        .any(|content| matches!(content, Content::ToolCall(_)));
+    parts.extend(contents.into_iter().map(Part::ours));
+    response.parts = parts;
+    response.finish = if calls {
+        FinishReason::ToolCalls
+    } else {
+        FinishReason::Stop
+    };
+    response
+}
+
+/// Parses the list in the text. A server that does not enforce the schema may put text around it,
+/// or leave out the brackets.
+fn parse_actions(text: &str) -> Option<Vec<Action>> {
+    let list = |open: char, close: char| {
+        let (start, end) = (text.find(open)?, text.rfind(close)?);
+        text.get(start..=end)
+    };
+    let actions: Vec<Action> = match list('[', ']').and_then(|list| serde_json::from_str(list).ok())
+    {
+        Some(actions) => actions,
+        None => vec![serde_json::from_str(list('{', '}')?).ok()?],
+    };
+    (1..=ACTIONS_MAX)
+        .contains(&actions.len())
+        .then_some(actions)
+}
+
+fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) -> Vec<Content> {
+    if let Some(clarification) = guard.bare_mention().or_else(|| guard.missing_text()) {
+        return vec![question_call(0, &clarification)];
+    }
+    let word = actions
+        .iter()
+        .find_map(|action| Some((actions::control(&action.tool)?, &action.args)));
+    let mut proposed = Vec::new();
+    let mut clarification = None;
+    for action in actions
+        .iter()
+        .filter(|action| actions::control(&action.tool).is_none())
+    {
+        match tools.iter().find(|tool| tool.name.as_str() == action.tool) {
+            Some(tool) => proposed.push(Proposed {
+                tool,
+                arguments: action.args.clone(),
+            }),
+            None => clarification = Some(Clarification::NotUnderstood),
+        }
+    }
+    proposed.extend(guard.missing_calls(&proposed));
+    let mut accepted: Vec<(&str, Arguments)> = Vec::new();
+    for checked in guard.check(&proposed) {
+        match checked {
+            // The same action twice is a slip of the model, not two requests.
+            Ok(call) if accepted.contains(&call) => {}
+            Ok(call) => accepted.push(call),
+            Err(found) => clarification = clarification.or(Some(found)),
+        }
+    }
+    let mut contents: Vec<Content> = accepted
+        .into_iter()
+        .enumerate()
+        .map(|(index, (tool, arguments))| call(index, tool, arguments))
+        .collect();
+    match (clarification, word) {
+        (Some(clarification), _) => contents.push(question_call(contents.len(), &clarification)),
+        (None, Some((control, args))) if contents.is_empty() => {
+            contents.push(reply_content(control, args, guard))
+        }
+        (None, Some(_) | None) => {}
+    }
+    contents
+}
+
+/// Returns the reply, question or refusal of a control action.
+fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
+    let words = args
+        .get(control.argument)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .trim();
+    if words.is_empty() || guard.claims_a_change(words) {
+        return question_call(0, &guard.nothing_done());
+    }
+    match control.function {
+        Some(name) => call(
+            0,
+            name,
+            [(control.argument.to_owned(), json!(words))]
+                .into_iter()
+                .collect(),
+        ),
+        None => Content::Text {
+            text: words.to_owned(),
+        },
+    }
+}
+
+fn question_call(index: usize, clarification: &Clarification<'_>) -> Content {
+    call(
+        index,
+        ASK_USER,
+        [("question".to_owned(), json!(clarification.question()))]
+            .into_iter()
+            .collect(),
+    )
+}
+
+fn call(index: usize, name: &str, arguments: Arguments) -> Content {
+    Content::ToolCall(ToolCall::from_object(
+        index,
+        None,
+        name.to_owned(),
+        arguments,
+    ))
+}

@@ -1,0 +1,291 @@
+//! The word lists of a language, which are data in `languages/` and not code.
+//!
+//! Each list says in its `about` what it is for. The file is parsed once, when the first message
+//! is read. Its words are sorted, so a look-up is a binary search.
+//!
+//! English is the only language yet. In another one less is recognised, and a guard that
+//! recognises nothing asks the user.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+/// Returns the lists of the language that messages are read in.
+pub(crate) fn lists() -> &'static Language {
+    &ENGLISH
+}
+
+static ENGLISH: LazyLock<Language> = LazyLock::new(|| {
+    #[expect(
+        clippy::expect_used,
+        reason = "the file is compiled in, and a test parses it"
+    )]
+    serde_json::from_str(include_str!("../languages/en.json")).expect("valid word lists")
+});
+
+/// The lists, grouped by the module that reads them. A list that the file lacks, or that no field
+/// is for, is an error.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Language {
+    pub(crate) message: MessageLists,
+    pub(crate) claim: ClaimLists,
+    pub(crate) entry: EntryLists,
+    pub(crate) fact: FactLists,
+    pub(crate) question: QuestionLists,
+    pub(crate) sentence: SentenceLists,
+    pub(crate) speech: SpeechLists,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MessageLists {
+    pub(crate) about_the_assistant: PhraseList,
+    pub(crate) anaphora: WordList,
+    pub(crate) articles: WordList,
+    pub(crate) before_order: WordList,
+    pub(crate) behind_ordinal: WordList,
+    pub(crate) between_numbers: WordList,
+    pub(crate) conjunctions: WordList,
+    pub(crate) create: WordList,
+    pub(crate) delete_verbs: WordList,
+    pub(crate) description_words: WordList,
+    pub(crate) destroy: WordList,
+    pub(crate) endings: WordList,
+    pub(crate) future: WordList,
+    pub(crate) generic_nouns: WordList,
+    pub(crate) have: WordList,
+    pub(crate) irregular_forms: PhraseList,
+    pub(crate) list_verbs: WordList,
+    pub(crate) mark_verbs: WordList,
+    pub(crate) modals: WordList,
+    pub(crate) negations: WordList,
+    pub(crate) number_marks: WordList,
+    pub(crate) ordinals: Ordinals,
+    pub(crate) stop_words: WordList,
+    pub(crate) prohibitions: WordList,
+    pub(crate) question_verbs: WordList,
+    pub(crate) question_words: WordList,
+    pub(crate) reword: WordList,
+    pub(crate) speakers: WordList,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClaimLists {
+    pub(crate) assurances: PhraseList,
+    pub(crate) before_participle: WordList,
+    pub(crate) before_saved: WordList,
+    pub(crate) promise_openings: PhraseList,
+    pub(crate) promised: WordList,
+    pub(crate) saved: WordList,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EntryLists {
+    pub(crate) before_text: WordList,
+    pub(crate) diaries: PhraseList,
+    pub(crate) no_object: WordList,
+    pub(crate) not_an_entry: WordList,
+    pub(crate) notes: PhraseList,
+    pub(crate) prepositions: WordList,
+    pub(crate) topic_prepositions: WordList,
+    pub(crate) write_verbs: WordList,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FactLists {
+    pub(crate) adverbs: WordList,
+    pub(crate) asks: WordList,
+    pub(crate) attributes: WordList,
+    pub(crate) bare_objects: WordList,
+    pub(crate) be: WordList,
+    pub(crate) before_fact: WordList,
+    pub(crate) before_possessives: WordList,
+    pub(crate) before_remember: WordList,
+    pub(crate) behind_drive: WordList,
+    pub(crate) behind_is: WordList,
+    pub(crate) behind_name_is: WordList,
+    pub(crate) behind_own_is: WordList,
+    pub(crate) behind_was: WordList,
+    pub(crate) conditional: WordList,
+    pub(crate) contracted_subjects: WordList,
+    pub(crate) everything: WordList,
+    pub(crate) finite_verbs: WordList,
+    pub(crate) forget: PhraseList,
+    pub(crate) forget_endings: PhraseList,
+    pub(crate) have_participles: WordList,
+    pub(crate) i_am: WordList,
+    pub(crate) i_have: WordList,
+    pub(crate) intentions: WordList,
+    pub(crate) interjections: WordList,
+    pub(crate) introductions: PhraseList,
+    pub(crate) lasting_participles: WordList,
+    pub(crate) later: WordList,
+    pub(crate) momentary: WordList,
+    pub(crate) names_no_fact: WordList,
+    pub(crate) naming_participles: WordList,
+    pub(crate) negation_before_verb: WordList,
+    pub(crate) negation_behind_verb: WordList,
+    pub(crate) no_order: WordList,
+    pub(crate) obligation: WordList,
+    pub(crate) obligation_before_to: WordList,
+    pub(crate) own_verbs: WordList,
+    pub(crate) passing_objects: WordList,
+    pub(crate) passing_states: WordList,
+    pub(crate) placeholder_first: WordList,
+    pub(crate) placeholders: WordList,
+    pub(crate) possessives: WordList,
+    pub(crate) pronouns: WordList,
+    pub(crate) remember: PhraseList,
+    pub(crate) remember_behind: PhraseList,
+    pub(crate) secrets: WordList,
+    pub(crate) simple_be: WordList,
+    pub(crate) stative_verbs: WordList,
+    pub(crate) stative_verbs_third_person: WordList,
+    pub(crate) task_list: WordList,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuestionLists {
+    pub(crate) about_memory: PhraseList,
+    pub(crate) auxiliaries: WordList,
+    pub(crate) before_places: WordList,
+    pub(crate) contractions: WordList,
+    pub(crate) diaries: WordList,
+    pub(crate) everything: WordList,
+    pub(crate) first_words: WordList,
+    pub(crate) memory_verbs: WordList,
+    pub(crate) obligation: WordList,
+    pub(crate) own_notes: WordList,
+    pub(crate) possessives: WordList,
+    pub(crate) search_orders: PhraseList,
+    pub(crate) speakers: WordList,
+    pub(crate) task_list: WordList,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SentenceLists {
+    pub(crate) abbreviations: WordList,
+    pub(crate) orders_behind_and: WordList,
+    pub(crate) polite: WordList,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SpeechLists {
+    pub(crate) agreement: WordList,
+    pub(crate) file_verbs: WordList,
+    pub(crate) files: WordList,
+    pub(crate) points_back: WordList,
+    pub(crate) refusal: WordList,
+}
+
+/// Single words, sorted.
+#[derive(Debug, Deserialize)]
+#[serde(from = "List<Vec<String>>")]
+pub(crate) struct WordList(Vec<String>);
+
+impl WordList {
+    /// Returns true if a word in lower case is in the list.
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.0
+            .binary_search_by(|other| other.as_str().cmp(word))
+            .is_ok()
+    }
+}
+
+impl From<List<Vec<String>>> for WordList {
+    fn from(list: List<Vec<String>>) -> Self {
+        Self(list.words)
+    }
+}
+
+/// Phrases, each split into words.
+#[derive(Debug, Deserialize)]
+#[serde(from = "List<Vec<String>>")]
+pub(crate) struct PhraseList(Vec<Vec<String>>);
+
+impl PhraseList {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[String]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+}
+
+impl From<List<Vec<String>>> for PhraseList {
+    fn from(list: List<Vec<String>>) -> Self {
+        let split = |phrase: &String| phrase.split_whitespace().map(str::to_owned).collect();
+        Self(list.words.iter().map(split).collect())
+    }
+}
+
+/// Ordinal numbers with the position they name, counted from 1.
+#[derive(Debug, Deserialize)]
+#[serde(from = "List<BTreeMap<String, usize>>")]
+pub(crate) struct Ordinals(BTreeMap<String, usize>);
+
+impl Ordinals {
+    pub(crate) fn position(&self, word: &str) -> Option<usize> {
+        self.0.get(word).copied()
+    }
+}
+
+impl From<List<BTreeMap<String, usize>>> for Ordinals {
+    fn from(list: List<BTreeMap<String, usize>>) -> Self {
+        Self(list.words)
+    }
+}
+
+/// A list as it is in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List<T> {
+    #[serde(rename = "about")]
+    _about: String,
+    words: T,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Raw {
+        about: String,
+        words: serde_json::Value,
+    }
+
+    /// Parsing fails if the file lacks a list, or has one that no field is for.
+    #[test]
+    fn every_list_is_explained_sorted_and_without_doubles() {
+        assert!(lists().message.stop_words.has("the"));
+        let file: BTreeMap<String, BTreeMap<String, Raw>> =
+            serde_json::from_str(include_str!("../languages/en.json")).unwrap();
+        for (name, Raw { about, words }) in file.into_values().flatten() {
+            assert!(
+                about.ends_with('.') || about.ends_with('"') || about.ends_with('?'),
+                "{name}"
+            );
+            let words: Vec<String> = match words {
+                serde_json::Value::Object(words) => {
+                    words.into_iter().map(|(word, _)| word).collect()
+                }
+                words => serde_json::from_value(words).unwrap(),
+            };
+            assert!(!words.is_empty(), "{name}");
+            assert!(
+                words.is_sorted_by(|a, b| a < b),
+                "{name} is not sorted, or has a double"
+            );
+            assert!(
+                words.iter().all(|word| *word == word.to_lowercase()),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The messages that the model reads: a head that is the same for every request, and a last message
+//! that is not.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use adjutant_core::{Content, GenerateRequest, Message, Part, Reference, Role, ToolDefinition};
+
+use super::actions::{CONTROLS, Control};
+use super::analysis;
+use super::dialogue::Dialogue;
+use super::entities::{self, Entities};
+use super::example::{Action, Example, Examples};
+use super::guard::Guard;
+
+/// Most characters that are repeated of the message before.
+const BEFORE_CHARS_MAX: usize = 240;
+
+/// Returns the instruction with a line for each action, then the examples as a conversation.
+pub(super) fn head(
+    examples: &Examples,
+    request: &GenerateRequest,
+    tools: &[&ToolDefinition],
+) -> Vec<Message> {
+    let own = || {
+        let instruction = request
+            .messages
+            .iter()
+            .find(|message| message.role() == Role::System)
+            .map(Message::text);
+        instruction.unwrap_or_default()
+    };
+    let mut system = examples
+        .instruction
+        .clone()
+        .unwrap_or_else(own)
+        .trim()
+        .to_owned();
+    system.push_str("\nAnswer with a JSON list of actions. Actions:\n");
+    list_actions(&mut system, tools);
+    for Control {
+        name,
+        argument,
+        description,
+        ..
+    } in &CONTROLS
+    {
+        let _ = writeln!(system, "- {name}({argument}): {description}");
+    }
+    let mut messages: Vec<Message> = Message::system(system.trim_end()).into_iter().collect();
+    messages.extend(
+        examples
+            .fitting(tools)
+            .flat_map(|example| turns(shown(example, tools), example)),
+    );
+    messages
+}
+
+/// Returns further actions and examples, as more of the conversation.
+pub(super) fn on_demand(
+    examples: &Examples,
+    more: &[&ToolDefinition],
+    all: &[&ToolDefinition],
+) -> Vec<Message> {
+    let mut actions = "More actions:\n".to_owned();
+    list_actions(&mut actions, more);
+    if let Some(instruction) = &examples.instruction {
+        let _ = writeln!(actions, "{}", one_line(instruction));
+    }
+    let mut messages = Vec::new();
+    for example in examples.fitting(all) {
+        // User and assistant take turns, so the actions stand in front of the user's first example.
+        let text = format!("{}{}", std::mem::take(&mut actions), shown(example, all));
+        messages.extend(turns(text, example));
+    }
+    messages
+}
+
+fn list_actions(text: &mut String, tools: &[&ToolDefinition]) {
+    for tool in tools {
+        let _ = writeln!(
+            text,
+            "- {}({}): {}",
+            tool.name,
+            parameters(tool),
+            one_line(&tool.description)
+        );
+    }
+}
+
+/// Returns an example as the user's message and the assistant's answer.
+fn turns(user: String, example: &Example) -> Vec<Message> {
+    let answer = Message::assistant(vec![Part::ours(Content::Text {
+        text: written(&example.answer),
+    })]);
+    Message::user(user).into_iter().chain(answer).collect()
+}
+
+/// Returns the last message: the user's entities and message.
+pub(super) fn last(
+    dialogue: &Dialogue,
+    entities: &Entities<'_>,
+    tools: &[&ToolDefinition],
+    guard: &Guard<'_>,
+) -> Option<Message> {
+    // Where no entity can be meant, the list would only distract.
+    let mut text = if guard.only_verbatim() || guard.is_off_topic() {
+        String::new()
+    } else {
+        listed(&entities.shown, entities.hidden, tools)
+    };
+    if let Some(before) = dialogue
+        .assistant_before
+        .as_deref()
+        .filter(|_| dialogue.answers() || analysis::has_anaphora(&dialogue.message))
+    {
+        let cut: String = one_line(before).chars().take(BEFORE_CHARS_MAX).collect();
+        let earlier = dialogue
+            .user_before
+            .as_deref()
+            .filter(|_| dialogue.answers())
+            .map(one_line)
+            .unwrap_or_default();
+        push_before(
+            &mut text,
+            &earlier.chars().take(BEFORE_CHARS_MAX).collect::<String>(),
+            &cut,
+        );
+    }
+    push_message(&mut text, &dialogue.message);
+    Message::user(text).ok()
+}
+
+fn shown(example: &Example, tools: &[&ToolDefinition]) -> String {
+    let mut text = String::new();
+    if let Some(references) = &example.references {
+        text = listed(&references.iter().collect::<Vec<_>>(), 0, tools);
+    }
+    if let Some(before) = &example.before {
+        push_before(
+            &mut text,
+            example.earlier.as_deref().unwrap_or_default(),
+            before,
+        );
+    }
+    push_message(&mut text, &example.message);
+    text
+}
+
+/// Lists entities on one line each, under their kind.
+fn listed(shown: &[&Reference], hidden: usize, tools: &[&ToolDefinition]) -> String {
+    let mut text = String::new();
+    for kind in entities::kinds(tools) {
+        let of_kind: Vec<&&Reference> = shown.iter().filter(|entity| entity.kind == kind).collect();
+        let mut heading = kind.chars();
+        let heading: String = heading
+            .next()
+            .into_iter()
+            .flat_map(char::to_uppercase)
+            .chain(heading)
+            .collect();
+        if of_kind.is_empty() {
+            let _ = writeln!(text, "{heading}s: none");
+            continue;
+        }
+        let _ = writeln!(text, "{heading}s:");
+        for entity in of_kind {
+            let done = if entity.done { " (done)" } else { "" };
+            let _ = writeln!(text, "{}. {}{done}", entity.id, entities::name(entity));
+        }
+    }
+    if hidden > 0 {
+        let _ = writeln!(text, "... and {hidden} more");
+    }
+    text
+}
+
+fn push_before(text: &mut String, earlier: &str, before: &str) {
+    if !earlier.is_empty() {
+        let _ = writeln!(text, "Earlier message: {earlier}");
+    }
+    let _ = writeln!(text, "You said: {before}");
+}
+
+fn push_message(text: &mut String, message: &str) {
+    let lines: Vec<String> = message
+        .lines()
+        .map(one_line)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let line = lines.join("; ");
+    // Capitals are other tokens, which a small model misspells.
+    let shouted = line.contains(char::is_uppercase) && !line.contains(char::is_lowercase);
+    let line = if shouted { line.to_lowercase() } else { line };
+    let _ = write!(text, "Message: {line}");
+}
+
+/// Formats an answer as the model writes it: compact JSON.
+fn written(actions: &[Action]) -> String {
+    let actions: Vec<Value> = actions
+        .iter()
+        .map(|action| json!({ &action.tool: action.args }))
+        .collect();
+    Value::from(actions).to_string()
+}
+
+/// Lists the names of a tool's arguments; choices are spelled out.
+fn parameters(tool: &ToolDefinition) -> String {
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flatten().map(|(name, schema)| {
+        match schema.get("enum").and_then(Value::as_array) {
+            Some(choices) => {
+                let choices: Vec<&str> = choices.iter().filter_map(Value::as_str).collect();
+                format!("{name}: {}", choices.join("|"))
+            }
+            None => name.clone(),
+        }
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
